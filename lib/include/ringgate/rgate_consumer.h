@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Taking frames out of a ring: the hot path, inline and without system calls.
+ *
+ *	struct rgate_consumer c;
+ *	rgate_consumer_init(&c, ring, NULL);
+ *	for (;;) {
+ *		const struct rgate_slot *s = rgate_consumer_next(&c);
+ *		if (!s) { rgate_consumer_wait(&c, 1000); continue; }
+ *		use(rgate_slot_data(s), s->len);
+ *		rgate_consumer_release(&c);
+ *	}
+ *
+ * A consumer belongs to one thread. Several consumers on one ring agree who
+ * takes which batch of RGATE_BATCH slots: by the counter in the consumer area
+ * (RGATE_TAKE_SHARED) or by number (RGATE_TAKE_STRIDE). Frames are in order
+ * within a batch, and batches are taken in order.
+ *
+ * Slots given out stay valid until released, and are returned to the producer
+ * when their whole batch is released. In a ring with RGATE_POLICY_OVERWRITE the
+ * producer may overwrite them any time: copy out, then ask
+ * rgate_consumer_intact() whether the copy is good (rgate_consumer_copy() does
+ * both).
+ */
+#ifndef RINGGATE_RGATE_CONSUMER_H
+#define RINGGATE_RGATE_CONSUMER_H
+
+#include <ringgate/rgate_ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum rgate_take {
+	RGATE_TAKE_ALL = 0,	/* the only consumer */
+	RGATE_TAKE_SHARED = 1,	/* claim batches from a shared counter */
+	RGATE_TAKE_STRIDE = 2,	/* batches index, index + count, ... */
+};
+
+struct rgate_consumer_opts {
+	size_t sz;
+	uint32_t take;		/* enum rgate_take */
+	uint32_t index;		/* RGATE_TAKE_STRIDE: 0 to count - 1 */
+	uint32_t count;
+	uint32_t spin_us;	/* rgate_consumer_wait(): poll so long first */
+};
+
+/* Fields are private; they are here for the inline functions only. */
+struct rgate_consumer {
+	const unsigned char *slots;
+	uint64_t pos;		/* position of the next slot to look at */
+	uint64_t done;		/* first position not yet released */
+	uint64_t end;		/* end of the batch in hand */
+	uint64_t mask;		/* slots - 1 */
+	uint32_t lap_shift;	/* log2(slots) */
+	uint32_t size_shift;	/* log2(slot size) */
+	uint64_t *credits;
+	const struct rgate_prod *prod;
+	struct rgate_cons *cons;
+	uint32_t take;
+	uint32_t index;
+	uint32_t count;
+	uint32_t overwrite;
+	uint64_t lost;		/* slots the producer overwrote under us */
+	struct rgate_ring *ring;
+	uint32_t handle;
+	uint32_t spin_us;
+	uint32_t generation;
+	uint32_t reserved;
+};
+
+/*
+ * rgate_consumer_init - begin at the oldest batch that was not returned
+ * @c: caller's; needs no clean-up
+ * @opts: NULL: RGATE_TAKE_ALL, no spinning
+ * A consumer that takes over from a dead one thus sees again what that one had
+ * not returned. The first consumer of RGATE_TAKE_SHARED sets the counter; see
+ * rgate_consumer_reset_claim() before a restart of all of them.
+ */
+RGATE_API int rgate_consumer_init(struct rgate_consumer *c,
+				  struct rgate_ring *ring,
+				  const struct rgate_consumer_opts *opts);
+
+/*
+ * rgate_consumer_reset_claim - point the shared counter at the oldest batch not
+ * returned. Only while no RGATE_TAKE_SHARED consumer runs on the ring.
+ */
+RGATE_API void rgate_consumer_reset_claim(struct rgate_ring *ring);
+
+/* Slow paths of the inline functions below */
+RGATE_API int rgate_consumer_advance_slow(struct rgate_consumer *c);
+RGATE_API void rgate_consumer_resync(struct rgate_consumer *c);
+
+/*
+ * rgate_consumer_arm - ask that the ring's fd becomes readable once there is
+ * something to take. Returns 1 if there is already (nothing is armed then), 0
+ * if armed. rgate_consumer_disarm() when the fd was readable.
+ */
+RGATE_API int rgate_consumer_arm(struct rgate_consumer *c);
+RGATE_API void rgate_consumer_disarm(struct rgate_consumer *c);
+
+/*
+ * rgate_consumer_wait - sleep until there is something to take
+ * @timeout_ms: -1: no limit; 0: only look
+ * Returns 1: there is; 0: time is up; -EINTR; -EPIPE: the producer is gone and
+ * all is drained. Follows a resize by itself: maps the new memory once the old
+ * is drained (slots given out before are then invalid, so release them first).
+ */
+RGATE_API int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms);
+
+static inline const void *rgate_slot_data(const struct rgate_slot *s)
+{
+	return (const unsigned char *)s + RGATE_SLOT_HDR;
+}
+
+static inline const struct rgate_slot *
+rgate_consumer_slot(const struct rgate_consumer *c, uint64_t pos)
+{
+	return (const struct rgate_slot *)
+		(c->slots + ((pos & c->mask) << c->size_shift));
+}
+
+static inline uint64_t rgate_consumer_lap(const struct rgate_consumer *c,
+					  uint64_t pos)
+{
+	return (pos >> c->lap_shift) + 1;
+}
+
+/*
+ * Is position @pos published? 1: yes, and the slot's contents are visible (the
+ * acquire pairs with the producer's release of seq); 0: not yet; -1: it has
+ * been overwritten by a later lap.
+ */
+static inline int rgate_consumer_ready(const struct rgate_consumer *c,
+				       uint64_t pos)
+{
+	uint64_t seq = __atomic_load_n(&rgate_consumer_slot(c, pos)->seq,
+				       __ATOMIC_ACQUIRE);
+	uint64_t lap = rgate_consumer_lap(c, pos);
+
+	if (__builtin_expect(seq == lap, 1))
+		return 1;
+	return seq > lap ? -1 : 0;
+}
+
+/*
+ * rgate_consumer_peek - the slots that are ready, in order, without copying
+ * @v: out, @max entries
+ * Returns how many, up to the end of the batch in hand; 0: none yet. Includes
+ * filler slots (RGATE_SLOT_PAD) and the continuation slots of chains. Call
+ * rgate_consumer_release_n() for as many as are done with, oldest first.
+ * Positions already peeked are given again until released.
+ */
+static inline unsigned int rgate_consumer_peek(struct rgate_consumer *c,
+					       const struct rgate_slot **v,
+					       unsigned int max)
+{
+	unsigned int n = 0;
+
+	if (c->done == c->end && rgate_consumer_advance_slow(c))
+		return 0;
+	while (n < max && c->done + n < c->end) {
+		int r = rgate_consumer_ready(c, c->done + n);
+
+		if (r <= 0) {
+			if (r < 0 && n == 0)
+				rgate_consumer_resync(c);
+			break;
+		}
+		v[n] = rgate_consumer_slot(c, c->done + n);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * rgate_consumer_release_n - done with the @n oldest slots in hand
+ * Once the batch is complete its credit is stored with release: all reads of
+ * its slots come before the producer's acquire of the credit.
+ */
+static inline void rgate_consumer_release_n(struct rgate_consumer *c,
+					    unsigned int n)
+{
+	c->done += n;
+	if (c->pos < c->done)
+		c->pos = c->done;
+	if (c->done == c->end && n) {
+		uint64_t last = c->end - 1;
+
+		__atomic_store_n(&c->credits[(last & c->mask) >> RGATE_BATCH_SHIFT],
+				 rgate_consumer_lap(c, last), __ATOMIC_RELEASE);
+	}
+}
+
+/*
+ * rgate_consumer_next - the next frame, or NULL if none is there yet
+ * Skips filler. For a chained frame (chain_cnt > 1) all its slots are ready;
+ * they follow in memory order of positions: rgate_consumer_part(). One frame at
+ * a time: release it before asking for the next.
+ */
+static inline const struct rgate_slot *
+rgate_consumer_next(struct rgate_consumer *c)
+{
+	for (;;) {
+		const struct rgate_slot *s;
+		unsigned int cnt;
+		int r;
+
+		if (c->done == c->end && rgate_consumer_advance_slow(c))
+			return NULL;
+		r = rgate_consumer_ready(c, c->done);
+		if (__builtin_expect(r <= 0, 0)) {
+			if (r == 0)
+				return NULL;
+			rgate_consumer_resync(c);
+			continue;
+		}
+		s = rgate_consumer_slot(c, c->done);
+		if (__builtin_expect(s->flags & RGATE_SLOT_PAD, 0)) {
+			rgate_consumer_release_n(c, 1);
+			continue;
+		}
+		cnt = s->chain_cnt;
+		if (__builtin_expect(cnt > 1, 0)) {
+			/* A chain never crosses a batch; more is torn by overwriting. */
+			if (c->done + cnt > c->end ||
+			    (s->flags & RGATE_SLOT_CONT)) {
+				c->lost++;
+				rgate_consumer_release_n(c, 1);
+				continue;
+			}
+			r = rgate_consumer_ready(c, c->done + cnt - 1);
+			if (r == 0)
+				return NULL;
+			if (r < 0) {
+				rgate_consumer_resync(c);
+				continue;
+			}
+			c->pos = c->done + cnt;
+			return s;
+		}
+		c->pos = c->done + 1;
+		return s;
+	}
+}
+
+/* rgate_consumer_part - slot @i (0 to chain_cnt - 1) of the frame in hand */
+static inline const struct rgate_slot *
+rgate_consumer_part(const struct rgate_consumer *c, unsigned int i)
+{
+	return rgate_consumer_slot(c, c->done + i);
+}
+
+/* rgate_consumer_release - done with the frame in hand, all its slots */
+static inline void rgate_consumer_release(struct rgate_consumer *c)
+{
+	rgate_consumer_release_n(c, (unsigned int)(c->pos - c->done));
+}
+
+/*
+ * rgate_consumer_intact - was the frame in hand untouched until now?
+ * The fence orders the caller's reads of the frame before this re-read of its
+ * sequence, as the reader of a seqlock does; it pairs with the producer's write
+ * barrier between marking a slot busy and filling it. Always true unless the
+ * ring overwrites.
+ */
+static inline bool rgate_consumer_intact(const struct rgate_consumer *c)
+{
+	uint64_t pos;
+
+	if (!c->overwrite)
+		return true;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	for (pos = c->done; pos < c->pos; pos++)
+		if (__atomic_load_n(&rgate_consumer_slot(c, pos)->seq,
+				    __ATOMIC_RELAXED) != rgate_consumer_lap(c, pos))
+			return false;
+	return true;
+}
+
+/*
+ * rgate_consumer_copy - the next frame, joined and checked, into the caller's memory
+ * @hdr: out, header of the first slot; NULL: not wanted
+ * @buf: out, @len bytes
+ * Releases the frame. Returns the bytes of the frame as captured (more than
+ * @len: cut), or -EAGAIN: none there. Right for every policy.
+ */
+RGATE_API long rgate_consumer_copy(struct rgate_consumer *c,
+				   struct rgate_slot *hdr, void *buf, size_t len);
+
+/* rgate_consumer_lost - slots lost to overwriting so far */
+static inline uint64_t rgate_consumer_lost(const struct rgate_consumer *c)
+{
+	return c->lost;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

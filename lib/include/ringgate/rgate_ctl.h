@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Control of the kernel module over generic netlink: attach rings to devices,
+ * read counters, hear events. Works in the caller's network namespace; changes
+ * need CAP_NET_ADMIN there. A struct rgate_ctl belongs to one thread at a time.
+ */
+#ifndef RINGGATE_RGATE_CTL_H
+#define RINGGATE_RGATE_CTL_H
+
+#include <ringgate/rgate_ring.h>
+#include <ringgate/netlink.h>
+#include <linux/filter.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rgate_ctl;
+
+/* -ENOENT: the module is not loaded */
+RGATE_API int rgate_ctl_open(struct rgate_ctl **ctl);
+RGATE_API void rgate_ctl_close(struct rgate_ctl *ctl);
+
+/*
+ * rgate_filter_compile - tcpdump expression to classic BPF, by libpcap
+ * @ifname: device it is meant for (its link type and VLAN handling); NULL:
+ *	Ethernet
+ * @prog: out; free with rgate_filter_free()
+ * @errbuf: out, what is wrong with @text; may be NULL
+ * -EINVAL: does not compile; -EPERM: `vlan` needs CAP_NET_RAW to be compiled
+ * for a live device.
+ */
+RGATE_API int rgate_filter_compile(const char *ifname, const char *text,
+				   struct sock_fprog *prog, char *errbuf,
+				   size_t errlen);
+RGATE_API void rgate_filter_free(struct sock_fprog *prog);
+
+struct rgate_attach_opts {
+	size_t sz;
+	int32_t priority;		/* netfilter ingress hook priority */
+	uint32_t action;		/* enum rgate_action */
+	uint32_t fanout;		/* enum rgate_fanout */
+	uint32_t sample;		/* 1 in N; 0, 1: all */
+	const char *filter;		/* tcpdump expression; NULL: all */
+	const struct sock_fprog *prog;	/* or classic BPF; not both */
+};
+
+/*
+ * rgate_ctl_attach - hook rings to a device
+ * @ring_ids: @n ids, 1 to RGATE_ATT_RINGS_MAX, in fan-out order
+ * @att_id: out, the attachment's number; may be NULL
+ * It lasts until rgate_ctl_detach(), until its last ring closes, or its device
+ * goes. -ENODEV, -ENOENT: no such ring; -EPERM; -EINVAL.
+ */
+RGATE_API int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
+			       const uint32_t *ring_ids, unsigned int n,
+			       const struct rgate_attach_opts *opts,
+			       uint32_t *att_id);
+RGATE_API int rgate_ctl_detach(struct rgate_ctl *ctl, uint32_t att_id);
+RGATE_API int rgate_ctl_join(struct rgate_ctl *ctl, uint32_t att_id,
+			     uint32_t ring_id);
+RGATE_API int rgate_ctl_leave(struct rgate_ctl *ctl, uint32_t att_id,
+			      uint32_t ring_id);
+
+/* What rgate_ctl_set() changes */
+#define RGATE_SET_ACTION	(1U << 0)
+#define RGATE_SET_SAMPLE	(1U << 1)
+#define RGATE_SET_FILTER	(1U << 2)	/* both NULL: match all */
+RGATE_API int rgate_ctl_set(struct rgate_ctl *ctl, uint32_t att_id,
+			    uint32_t what, const struct rgate_attach_opts *opts);
+
+struct rgate_ring_info {
+	uint32_t ring_id;
+	char name[RGATE_NAME_LEN];
+	uint32_t slots;
+	uint32_t slot_size;
+	uint32_t flags;
+	uint32_t policy;
+	uint32_t clock;
+	uint32_t generation;
+	uint32_t handles;
+	int32_t node;
+	uint32_t uid;
+	uint64_t mem_bytes;
+	uint64_t head;
+	struct rgate_stats stats;
+};
+
+struct rgate_att_info {
+	uint32_t att_id;
+	uint32_t ifindex;
+	char ifname[16];
+	int32_t priority;
+	uint32_t action;
+	uint32_t fanout;
+	uint32_t sample;
+	uint32_t filter_len;	/* instructions */
+	uint32_t nrings;
+	uint32_t rings[RGATE_ATT_RINGS_MAX];
+	uint64_t seen;
+	uint64_t filtered;
+	uint64_t sampled_out;
+	uint64_t delivered;
+	uint64_t bytes;
+	uint64_t dropped_full;
+	uint64_t dropped_fault;
+	uint64_t passed;
+	uint64_t spilled;
+};
+
+/* Called once an object; a return other than 0 ends the walk and is returned.
+ * The walk continues to receive until the dump is complete. */
+typedef int (*rgate_ring_fn)(const struct rgate_ring_info *info, void *arg);
+typedef int (*rgate_att_fn)(const struct rgate_att_info *info, void *arg);
+RGATE_API int rgate_ctl_rings(struct rgate_ctl *ctl, rgate_ring_fn fn, void *arg);
+RGATE_API int rgate_ctl_atts(struct rgate_ctl *ctl, rgate_att_fn fn, void *arg);
+RGATE_API int rgate_ctl_ring(struct rgate_ctl *ctl, uint32_t ring_id,
+			     struct rgate_ring_info *info);
+RGATE_API int rgate_ctl_att(struct rgate_ctl *ctl, uint32_t att_id,
+			    struct rgate_att_info *info);
+
+struct rgate_event_info {
+	uint32_t type;		/* enum rgate_event */
+	uint32_t ring_id;
+	uint32_t att_id;
+	uint32_t ifindex;
+	uint64_t full_events;
+	uint64_t dropped;
+};
+
+/*
+ * Events: subscribe once, then read when the fd is readable. rgate_ctl_event()
+ * waits up to @timeout_ms; 1: one read; 0: time is up; -ENOBUFS: some were lost.
+ * Use a struct rgate_ctl of its own for events.
+ */
+RGATE_API int rgate_ctl_subscribe(struct rgate_ctl *ctl);
+RGATE_API int rgate_ctl_fd(const struct rgate_ctl *ctl);
+RGATE_API int rgate_ctl_event(struct rgate_ctl *ctl, struct rgate_event_info *ev,
+			      int timeout_ms);
+
+/* Shorthands: attach one ring that is open here, with filter text */
+RGATE_API int rgate_ring_attach(struct rgate_ring *ring, const char *ifname,
+				const struct rgate_attach_opts *opts,
+				uint32_t *att_id);
+RGATE_API int rgate_ring_detach(struct rgate_ring *ring, uint32_t att_id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

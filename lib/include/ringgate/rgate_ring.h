@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * A packet ring: filled by the kernel module, or in a memfd by a producer of
+ * this process (rgate_source.h, rgate_producer.h). Consumed with
+ * rgate_consumer.h, whatever fills it.
+ *
+ * A struct rgate_ring may be used by several threads at once, except
+ * rgate_ring_close() and rgate_ring_remap(), which must be alone.
+ */
+#ifndef RINGGATE_RGATE_RING_H
+#define RINGGATE_RGATE_RING_H
+
+#include <ringgate/rgate.h>
+#include <ringgate/ioctl.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rgate_ring;
+
+struct rgate_ring_opts {
+	size_t sz;		/* sizeof(struct rgate_ring_opts) */
+	uint32_t slots;		/* 0: RGATE_SLOTS_DEFAULT */
+	uint32_t slot_size;	/* bytes, 0: RGATE_SLOT_SIZE_DEFAULT */
+	uint32_t flags;		/* RGATE_RING_* */
+	uint32_t policy;	/* enum rgate_policy */
+	uint32_t clock;		/* enum rgate_clock */
+	uint32_t node_plus1;	/* NUMA node + 1 of the memory; 0: any */
+	const char *name;	/* NULL: the ring's number */
+	const char *device;	/* NULL: RGATE_DEVICE; module rings only */
+};
+
+/*
+ * rgate_ring_open - a new ring of the kernel module
+ * @ring: out; close it with rgate_ring_close()
+ * @opts: NULL for the defaults
+ * The ring receives nothing until it is attached (rgate_ctl.h).
+ * -ENOENT, -ENXIO: module not loaded; -EACCES: no permission on the device;
+ * -EINVAL: bad geometry; -ENOBUFS: RLIMIT_MEMLOCK too small; -ENOMEM.
+ */
+RGATE_API int rgate_ring_open(struct rgate_ring **ring,
+			      const struct rgate_ring_opts *opts);
+
+/*
+ * rgate_ring_open_memfd - a new ring in a memfd, with this process as producer
+ * Needs neither module nor privilege. Same options; `node_plus1` is ignored.
+ */
+RGATE_API int rgate_ring_open_memfd(struct rgate_ring **ring,
+				    const struct rgate_ring_opts *opts);
+
+/* rgate_ring_close - unmaps and closes; NULL is allowed */
+RGATE_API void rgate_ring_close(struct rgate_ring *ring);
+
+/*
+ * rgate_ring_send - gives another process a handle of its own on this ring
+ * @sock: connected AF_UNIX socket
+ * Sends one message with descriptors (SCM_RIGHTS). The receiver needs no access
+ * to the device file. Of a memfd ring only its creator can give handles.
+ * -EMFILE: all RGATE_HANDLES_MAX handles are given; or what sendmsg(2) says.
+ */
+RGATE_API int rgate_ring_send(struct rgate_ring *ring, int sock);
+
+/* rgate_ring_recv - the other end; blocks as @sock does. -EPROTO: no ring */
+RGATE_API int rgate_ring_recv(struct rgate_ring **ring, int sock);
+
+/*
+ * rgate_ring_dup - a further handle on the same ring in this process, so that
+ * another thread can sleep on its own (one sleeper a handle).
+ */
+RGATE_API int rgate_ring_dup(struct rgate_ring **ring, struct rgate_ring *from);
+
+/*
+ * rgate_ring_fd - descriptor for the user's own poll/epoll: readable once the
+ * position asked for by rgate_consumer_arm() is published. Owned by the ring.
+ */
+RGATE_API int rgate_ring_fd(const struct rgate_ring *ring);
+
+/* rgate_ring_id - the module's number of the ring, for rgate_ctl.h; 0: memfd */
+RGATE_API uint32_t rgate_ring_id(const struct rgate_ring *ring);
+
+/* The mapping as it is now. Pointers are valid until remap or close. */
+struct rgate_view {
+	const struct rgate_prod *prod;
+	struct rgate_cons *cons;
+	uint64_t *credits;		/* slots / RGATE_BATCH words */
+	const unsigned char *slots;	/* slots x slot_size bytes */
+	size_t map_len;
+	uint32_t nslots;
+	uint32_t slot_size;
+	uint32_t generation;
+	uint32_t handle;		/* index of this handle's wait word */
+};
+
+RGATE_API void rgate_ring_view(const struct rgate_ring *ring,
+			       struct rgate_view *view);
+
+/*
+ * rgate_ring_slots_rw - the slots, writable
+ * NULL unless the ring was made with RGATE_RING_RW_SLOTS or is a memfd ring of
+ * this process.
+ */
+RGATE_API unsigned char *rgate_ring_slots_rw(struct rgate_ring *ring);
+
+/* rgate_ring_stats - a snapshot of the counters in the mapping, no system call.
+ * Each counter is exact; they are not read at one instant. Over a resize they
+ * go on from the old values. */
+RGATE_API int rgate_ring_stats(const struct rgate_ring *ring,
+			       struct rgate_stats *stats);
+
+/* rgate_ring_retired - the ring was resized (or closed by its producer): what
+ * is mapped here gets no more frames */
+RGATE_API bool rgate_ring_retired(const struct rgate_ring *ring);
+
+/*
+ * rgate_ring_resize - new memory of another geometry, while traffic runs
+ * Frames in the old memory stay readable until rgate_ring_remap(); consumers
+ * call that once they have drained it (rgate_consumer_wait() does so itself).
+ * -EOPNOTSUPP on memfd rings not created by this process.
+ */
+RGATE_API int rgate_ring_resize(struct rgate_ring *ring, uint32_t slots,
+				uint32_t slot_size);
+
+/* rgate_ring_remap - map the ring's present memory; no-op where it is mapped.
+ * Consumers of this handle must be re-initialised. 1: mapped anew; 0: as was */
+RGATE_API int rgate_ring_remap(struct rgate_ring *ring);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

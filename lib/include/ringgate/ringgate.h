@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* All of libringgate. */
+#ifndef RINGGATE_RINGGATE_H
+#define RINGGATE_RINGGATE_H
+
+#include <ringgate/rgate.h>
+#include <ringgate/rgate_ring.h>
+#include <ringgate/rgate_consumer.h>
+#include <ringgate/rgate_producer.h>
+#include <ringgate/rgate_source.h>
+#include <ringgate/rgate_ctl.h>
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * ioctls of /dev/ringgate.
+ *
+ * An open file becomes a handle on a ring by RGATE_IOC_CREATE (a new ring) or
+ * RGATE_IOC_ATTACH (a further handle on the ring behind another file). The ring
+ * lives until its last handle is closed and its last mapping is gone.
+ *
+ * Reserved fields must be zero and unknown flags are refused, both with EINVAL.
+ */
+#ifndef RINGGATE_IOCTL_H
+#define RINGGATE_IOCTL_H
+
+#include <linux/ioctl.h>
+#include <ringgate/ring.h>
+
+#define RGATE_DEVICE	"/dev/ringgate"
+#define RGATE_IOC_MAGIC	0xB7
+
+/* What mmap needs to know, as rgate_prod tells it too */
+struct rgate_geometry {
+	__u32 slots;
+	__u32 slot_size;
+	__u32 generation;
+	__u32 handle;		/* this file's wait word, 0 to RGATE_HANDLES_MAX-1 */
+	__aligned_u64 map_len;
+	__aligned_u64 cons_off;
+	__aligned_u64 credits_off;
+	__aligned_u64 slots_off;
+};
+
+/*
+ * RGATE_IOC_CREATE. EINVAL: bad geometry, policy, clock, node, name or reserved
+ * field; EBUSY: this file has a ring already; ENOBUFS: over RLIMIT_MEMLOCK;
+ * ENOMEM: no memory, or over the memory cgroup's limit; EOPNOTSUPP: memory on
+ * this machine is not coherent for DMA.
+ */
+struct rgate_create {
+	__u32 flags;		/* RGATE_RING_* */
+	__u32 slots;		/* power of two, RGATE_SLOTS_MIN to _MAX */
+	__u32 slot_size;	/* power of two, RGATE_SLOT_SIZE_MIN to _MAX */
+	__u32 policy;		/* enum rgate_policy */
+	__u32 clock;		/* enum rgate_clock */
+	__s32 node;		/* NUMA node of the memory, -1: any */
+	char name[RGATE_NAME_LEN]; /* printable ASCII without blanks; "": "ring<id>" */
+	__u32 ring_id;		/* out */
+	__u32 reserved0;
+	__aligned_u64 reserved[4];
+	struct rgate_geometry geo; /* out; zero on entry */
+};
+
+/* RGATE_IOC_ATTACH. EBADF, EINVAL: fd is no ring; EMFILE: no wait word left */
+struct rgate_attach {
+	__s32 fd;		/* a file with a ring */
+	__u32 flags;		/* 0 */
+	__u32 ring_id;		/* out */
+	__u32 reserved0;
+	__aligned_u64 reserved[2];
+	struct rgate_geometry geo; /* out; zero on entry */
+};
+
+/*
+ * RGATE_IOC_RESIZE: replaces the ring's memory while traffic runs. Mappings of
+ * the old memory stay valid; its state becomes RGATE_STATE_RETIRED and its head
+ * final. Drain it, unmap it, and map the file anew.
+ */
+struct rgate_resize {
+	__u32 slots;
+	__u32 slot_size;
+	__u32 flags;		/* 0 */
+	__u32 reserved0;
+	__aligned_u64 reserved[2];
+	struct rgate_geometry geo; /* out; zero on entry */
+};
+
+/* RGATE_IOC_QUERY: the ring as it is now */
+struct rgate_query {
+	__u32 flags;		/* out: RGATE_RING_* */
+	__u32 policy;
+	__u32 clock;
+	__s32 node;
+	char name[RGATE_NAME_LEN];
+	__u32 ring_id;
+	__u32 handles;		/* files on this ring */
+	__aligned_u64 mem_bytes; /* charged for the current memory */
+	__aligned_u64 reserved[4];
+	struct rgate_geometry geo;
+	struct rgate_stats stats;
+};
+
+#define RGATE_IOC_CREATE	_IOWR(RGATE_IOC_MAGIC, 0, struct rgate_create)
+#define RGATE_IOC_ATTACH	_IOWR(RGATE_IOC_MAGIC, 1, struct rgate_attach)
+#define RGATE_IOC_RESIZE	_IOWR(RGATE_IOC_MAGIC, 2, struct rgate_resize)
+#define RGATE_IOC_QUERY		_IOR(RGATE_IOC_MAGIC, 3, struct rgate_query)
+
+RGATE_AT(struct rgate_geometry, handle, 12);
+RGATE_AT(struct rgate_geometry, map_len, 16);
+RGATE_AT(struct rgate_geometry, slots_off, 40);
+RGATE_ASSERT(sizeof(struct rgate_geometry) == 48);
+RGATE_AT(struct rgate_create, node, 20);
+RGATE_AT(struct rgate_create, name, 24);
+RGATE_AT(struct rgate_create, ring_id, 56);
+RGATE_AT(struct rgate_create, reserved, 64);
+RGATE_AT(struct rgate_create, geo, 96);
+RGATE_ASSERT(sizeof(struct rgate_create) == 144);
+RGATE_AT(struct rgate_attach, reserved, 16);
+RGATE_AT(struct rgate_attach, geo, 32);
+RGATE_ASSERT(sizeof(struct rgate_attach) == 80);
+RGATE_AT(struct rgate_resize, reserved, 16);
+RGATE_AT(struct rgate_resize, geo, 32);
+RGATE_ASSERT(sizeof(struct rgate_resize) == 80);
+RGATE_AT(struct rgate_query, name, 16);
+RGATE_AT(struct rgate_query, ring_id, 48);
+RGATE_AT(struct rgate_query, mem_bytes, 56);
+RGATE_AT(struct rgate_query, geo, 96);
+RGATE_AT(struct rgate_query, stats, 144);
+RGATE_ASSERT(sizeof(struct rgate_query) == 272);
+
+#endif /* RINGGATE_IOCTL_H */
