@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/filter.h>
+#include <linux/netdevice.h>
+#include <linux/netfilter_netdev.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <net/netlink.h>
+#include "alloc.h"
+#include "attach.h"
+#include "event.h"
+#include "filter.h"
+#include "hook.h"
+#include "ring.h"
+
+DEFINE_XARRAY_ALLOC1(rgate_atts);
+
+static struct workqueue_struct *rgate_att_wq;
+
+static void rgate_att_cfg_free(struct rcu_head *rcu)
+{
+	struct rgate_att_cfg *cfg = container_of(rcu, struct rgate_att_cfg, rcu);
+
+	if (!cfg->handed_on)
+		rgate_filter_free(cfg->prog);
+	kfree(cfg);
+}
+
+static struct rgate_att_cfg *rgate_att_cfg_new(u32 action, u32 sample,
+					       const struct nlattr *filter)
+{
+	struct rgate_att_cfg *cfg = rgate_kzalloc(sizeof(*cfg));
+
+	if (!cfg)
+		return ERR_PTR(-ENOMEM);
+	cfg->action = action;
+	cfg->sample = sample;
+	cfg->prog = rgate_filter_new(filter);
+	if (IS_ERR(cfg->prog)) {
+		int err = PTR_ERR(cfg->prog);
+
+		kfree(cfg);
+		return ERR_PTR(err);
+	}
+	if (cfg->prog)
+		cfg->filter_len = nla_len(filter) / sizeof(struct sock_filter);
+	return cfg;
+}
+
+/**
+ * rgate_att_set - other action, sampling and filter, from the next frame on
+ * @att: the attachment
+ * @action: enum rgate_action
+ * @sample: one in how many
+ * @filter: attribute, empty for none; NULL: the filter stays
+ */
+int rgate_att_set(struct rgate_att *att, u32 action, u32 sample,
+		  const struct nlattr *filter)
+{
+	struct rgate_att_cfg *cfg = rgate_att_cfg_new(action, sample, filter);
+	struct rgate_att_cfg *old;
+
+	if (IS_ERR(cfg))
+		return PTR_ERR(cfg);
+	old = rcu_dereference_protected(att->cfg, lockdep_is_held(&rgate_lock));
+	if (!filter) {
+		cfg->prog = old->prog;
+		cfg->filter_len = old->filter_len;
+		/* Only looked at once no hook reads the old one. */
+		old->handed_on = true;
+	}
+	rcu_assign_pointer(att->cfg, cfg);
+	call_rcu(&old->rcu, rgate_att_cfg_free);
+	return 0;
+}
+
+static void rgate_att_free(struct rgate_att *att)
+{
+	struct rgate_att_cfg *cfg = rcu_dereference_protected(att->cfg, 1);
+
+	if (cfg)
+		rgate_att_cfg_free(&cfg->rcu);
+	free_percpu(att->stats);
+	kfree(att);
+}
+
+static void rgate_att_free_work(struct work_struct *work)
+{
+	rgate_att_free(container_of(to_rcu_work(work), struct rgate_att, free));
+}
+
+static struct rgate_att *rgate_att_alloc(struct net *net,
+					 const struct rgate_att_new *req)
+{
+	struct rgate_att *att = rgate_kzalloc(sizeof(*att));
+	struct rgate_att_cfg *cfg;
+	int cpu;
+
+	if (!att)
+		return ERR_PTR(-ENOMEM);
+	INIT_RCU_WORK(&att->free, rgate_att_free_work);
+	att->net = net;
+	att->fanout = req->fanout;
+	att->stats = rgate_alloc_fails() ? NULL :
+		alloc_percpu_gfp(struct rgate_att_pcpu, GFP_KERNEL_ACCOUNT);
+	if (!att->stats) {
+		rgate_att_free(att);
+		return ERR_PTR(-ENOMEM);
+	}
+	for_each_possible_cpu(cpu)
+		u64_stats_init(&per_cpu_ptr(att->stats, cpu)->sync);
+	cfg = rgate_att_cfg_new(req->action, req->sample, req->filter);
+	if (IS_ERR(cfg)) {
+		rgate_att_free(att);
+		return ERR_CAST(cfg);
+	}
+	RCU_INIT_POINTER(att->cfg, cfg);
+	return att;
+}
+
+static struct rgate_ring *rgate_att_ring(const struct rgate_att *att,
+					 unsigned int i)
+{
+	return rcu_dereference_protected(att->rings[i],
+					 lockdep_is_held(&rgate_lock));
+}
+
+/**
+ * rgate_att_join - one more ring for an attachment
+ * @att: the attachment
+ * @ring: of the same network namespace; goes last
+ *
+ * Return: 0, -EEXIST if it is there already, -ENOSPC if there are too many.
+ */
+int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&rgate_lock);
+	for (i = 0; i < att->nrings; i++)
+		if (rgate_att_ring(att, i) == ring)
+			return -EEXIST;
+	if (att->nrings == RGATE_ATT_RINGS_MAX)
+		return -ENOSPC;
+	ring->attached = true;
+	rcu_assign_pointer(att->rings[att->nrings], ring);
+	/* Pairs with the acquire in rgate_hook_deliver(). */
+	smp_store_release(&att->nrings, att->nrings + 1);
+	return 0;
+}
+
+/*
+ * Readers may see a ring twice or miss one while the rest moves up, and the old
+ * one until a grace period has passed; none of them sees an empty place.
+ */
+static bool rgate_att_unlink(struct rgate_att *att, struct rgate_ring *ring)
+{
+	unsigned int i;
+
+	for (i = 0; i < att->nrings; i++)
+		if (rgate_att_ring(att, i) == ring)
+			break;
+	if (i == att->nrings)
+		return false;
+	for (; i + 1 < att->nrings; i++)
+		rcu_assign_pointer(att->rings[i], rgate_att_ring(att, i + 1));
+	smp_store_release(&att->nrings, att->nrings - 1);
+	return true;
+}
+
+/**
+ * rgate_att_leave - one ring less
+ * @att: the attachment
+ * @ring: one of its rings
+ *
+ * Return: 0, -ENOENT, or -EBUSY for the last one: then the attachment itself is
+ * what has to go.
+ */
+int rgate_att_leave(struct rgate_att *att, struct rgate_ring *ring)
+{
+	lockdep_assert_held(&rgate_lock);
+	if (att->nrings == 1 && rgate_att_ring(att, 0) == ring)
+		return -EBUSY;
+	return rgate_att_unlink(att, ring) ? 0 : -ENOENT;
+}
+
+static int rgate_att_join_all(struct rgate_att *att,
+			      const struct rgate_att_new *req,
+			      struct netlink_ext_ack *extack)
+{
+	struct rgate_ring *ring;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < req->nrings; i++) {
+		ring = rgate_ring_find(att->net, req->rings[i]);
+		if (!ring) {
+			NL_SET_ERR_MSG(extack, "no such ring in this network namespace");
+			return -ENOENT;
+		}
+		err = rgate_att_join(att, ring);
+		if (err) {
+			NL_SET_ERR_MSG(extack, "a ring is named twice");
+			return err;
+		}
+	}
+	return 0;
+}
+
+static struct net_device *rgate_att_device(struct net *net,
+					   const struct rgate_att_new *req)
+{
+	return req->ifindex ? __dev_get_by_index(net, req->ifindex) :
+			      __dev_get_by_name(net, req->ifname);
+}
+
+static int rgate_att_register(struct rgate_att *att, s32 priority,
+			      struct netlink_ext_ack *extack)
+{
+	int err;
+
+	err = rgate_alloc_fails() ? -ENOMEM :
+		xa_alloc(&rgate_atts, &att->id, att, xa_limit_31b,
+			 GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err;
+	att->ops.hook = rgate_hook;
+	att->ops.priv = att;
+	att->ops.dev = att->dev;
+	att->ops.pf = NFPROTO_NETDEV;
+	att->ops.hooknum = NF_NETDEV_INGRESS;
+	att->ops.priority = priority;
+	err = rgate_alloc_fails() ? -ENOMEM :
+		nf_register_net_hook(att->net, &att->ops);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the device takes no further ingress hook");
+		xa_erase(&rgate_atts, att->id);
+	}
+	return err;
+}
+
+/**
+ * rgate_att_create - attach rings to a device
+ * @net: network namespace
+ * @req: what, ranges checked
+ * @extack: says more about errors
+ *
+ * The RTNL is held, so that the device cannot go before its hook is in place;
+ * and rgate_lock.
+ *
+ * Return: the attachment's number, or an error.
+ */
+int rgate_att_create(struct net *net, const struct rgate_att_new *req,
+		     struct netlink_ext_ack *extack)
+{
+	struct rgate_att *att;
+	int err;
+
+	ASSERT_RTNL();
+	lockdep_assert_held(&rgate_lock);
+	att = rgate_att_alloc(net, req);
+	if (IS_ERR(att))
+		return PTR_ERR(att);
+	att->dev = rgate_att_device(net, req);
+	if (!att->dev) {
+		NL_SET_ERR_MSG(extack, "no such device in this network namespace");
+		err = -ENODEV;
+		goto free_att;
+	}
+	att->ifindex = att->dev->ifindex;
+	err = rgate_att_join_all(att, req, extack);
+	if (err)
+		goto free_att;
+	netdev_hold(att->dev, &att->tracker, GFP_KERNEL);
+	err = rgate_att_register(att, req->priority, extack);
+	if (err)
+		goto put_dev;
+	return att->id;
+
+put_dev:
+	netdev_put(att->dev, &att->tracker);
+free_att:
+	/* Never hooked: nobody else has seen it. */
+	rgate_att_free(att);
+	return err;
+}
+
+/* An attachment by number, as seen from a network namespace; rgate_lock held. */
+struct rgate_att *rgate_att_find(struct net *net, u32 id)
+{
+	struct rgate_att *att = xa_load(&rgate_atts, id);
+
+	lockdep_assert_held(&rgate_lock);
+	return att && att->net == net ? att : NULL;
+}
+
+/* Takes the hook out; frees the rest once no frame is under way in it. */
+void rgate_att_remove(struct rgate_att *att)
+{
+	lockdep_assert_held(&rgate_lock);
+	xa_erase(&rgate_atts, att->id);
+	nf_unregister_net_hook(att->net, &att->ops);
+	netdev_put(att->dev, &att->tracker);
+	queue_rcu_work(rgate_att_wq, &att->free);
+}
+
+/* A ring ends: no attachment hands it frames any more after a grace period. */
+void rgate_att_drop_ring(struct rgate_ring *ring)
+{
+	struct rgate_att *att;
+	unsigned long id;
+
+	xa_for_each(&rgate_atts, id, att)
+		if (rgate_att_unlink(att, ring) && !att->nrings)
+			rgate_att_remove(att);
+}
+
+void rgate_att_drop_net(struct net *net)
+{
+	struct rgate_att *att;
+	unsigned long id;
+
+	xa_for_each(&rgate_atts, id, att)
+		if (att->net == net)
+			rgate_att_remove(att);
+}
+
+void rgate_att_sum(const struct rgate_att *att, u64 sum[RGATE_ATT_NSTATS])
+{
+	const struct rgate_att_pcpu *p;
+	u64 v[RGATE_ATT_NSTATS];
+	unsigned int start;
+	int cpu, i;
+
+	memset(sum, 0, sizeof(v));
+	for_each_possible_cpu(cpu) {
+		p = per_cpu_ptr(att->stats, cpu);
+		do {
+			start = u64_stats_fetch_begin(&p->sync);
+			for (i = 0; i < RGATE_ATT_NSTATS; i++)
+				v[i] = u64_stats_read(&p->v[i]);
+		} while (u64_stats_fetch_retry(&p->sync, start));
+		for (i = 0; i < RGATE_ATT_NSTATS; i++)
+			sum[i] += v[i];
+	}
+}
+
+/* The device goes, or moves to another network namespace. Holds the RTNL. */
+static int rgate_att_netdev_event(struct notifier_block *nb,
+				  unsigned long event, void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct rgate_att *att;
+	unsigned long id;
+
+	if (event != NETDEV_UNREGISTER)
+		return NOTIFY_DONE;
+	mutex_lock(&rgate_lock);
+	xa_for_each(&rgate_atts, id, att) {
+		if (att->dev != dev)
+			continue;
+		rgate_event_device_gone(att);
+		rgate_att_remove(att);
+	}
+	mutex_unlock(&rgate_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block rgate_att_notifier = {
+	.notifier_call = rgate_att_netdev_event,
+};
+
+int rgate_att_init(void)
+{
+	int err;
+
+	rgate_att_wq = alloc_workqueue("ringgate", 0, 0);
+	if (!rgate_att_wq)
+		return -ENOMEM;
+	err = register_netdevice_notifier(&rgate_att_notifier);
+	if (err)
+		destroy_workqueue(rgate_att_wq);
+	return err;
+}
+
+void rgate_att_exit(void)
+{
+	unregister_netdevice_notifier(&rgate_att_notifier);
+	/* Grace periods over, their work queued; then the work itself. */
+	rcu_barrier();
+	destroy_workqueue(rgate_att_wq);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Attachments: a receive hook on one device that feeds one ring or several. */
+#ifndef RGATE_ATTACH_H
+#define RGATE_ATTACH_H
+
+#include <linux/atomic.h>
+#include <linux/netdevice.h>
+#include <linux/netfilter.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <ringgate/netlink.h>
+
+struct bpf_prog;
+struct netlink_ext_ack;
+struct rgate_ring;
+
+/* Counters by enum rgate_a_att_stats, so that netlink only has to walk them */
+#define RGATE_ATT_FIRST	RGATE_A_ATT_STATS_SEEN
+#define RGATE_ATT_NSTATS (RGATE_A_ATT_STATS_MAX - RGATE_ATT_FIRST + 1)
+
+struct rgate_att_pcpu {
+	u64_stats_t v[RGATE_ATT_NSTATS];
+	struct u64_stats_sync sync;
+};
+
+/**
+ * struct rgate_att_cfg - what can be replaced while frames come in
+ * @rcu: frees it, and the program
+ * @action: enum rgate_action
+ * @sample: one in how many; 0 and 1: all
+ * @prog: filter, NULL: all match
+ * @filter_len: its instructions as handed over
+ * @handed_on: the configuration after this one has @prog now
+ */
+struct rgate_att_cfg {
+	struct rcu_head rcu;
+	u32 action;
+	u32 sample;
+	struct bpf_prog *prog;
+	u32 filter_len;
+	bool handed_on;
+};
+
+/**
+ * struct rgate_att - an attachment
+ * @id: number in rgate_atts
+ * @ifindex: of its device
+ * @net: network namespace of the device; the attachment ends before it does
+ * @dev: the device, counted until the hook is gone
+ * @tracker: of that count
+ * @ops: the hook
+ * @fanout: enum rgate_fanout
+ * @sampled: frames that the sampling saw
+ * @cfg: RCU; replaced under rgate_lock
+ * @stats: counters
+ * @free: frees it once no hook can be running
+ * @nrings: valid entries of @rings
+ * @rings: in fan-out order; RCU, changed under rgate_lock. Entries below
+ *	@nrings are never NULL.
+ */
+struct rgate_att {
+	u32 id;
+	u32 ifindex;
+	struct net *net;
+	struct net_device *dev;
+	netdevice_tracker tracker;
+	struct nf_hook_ops ops;
+	u32 fanout;
+	atomic_t sampled;
+	struct rgate_att_cfg __rcu *cfg;
+	struct rgate_att_pcpu __percpu *stats;
+	struct rcu_work free;
+	unsigned int nrings;
+	struct rgate_ring __rcu *rings[RGATE_ATT_RINGS_MAX];
+};
+
+/**
+ * struct rgate_att_new - what to attach
+ * @ifindex: or 0: by @ifname
+ * @nrings: entries of @rings, 1 to RGATE_ATT_RINGS_MAX
+ * @rings: numbers of rings of the same network namespace
+ * @filter: attribute, or NULL
+ */
+struct rgate_att_new {
+	u32 ifindex;
+	const char *ifname;
+	s32 priority;
+	u32 action;
+	u32 fanout;
+	u32 sample;
+	const struct nlattr *filter;
+	unsigned int nrings;
+	u32 rings[RGATE_ATT_RINGS_MAX];
+};
+
+extern struct xarray rgate_atts;
+
+int rgate_att_init(void);
+void rgate_att_exit(void);
+
+int rgate_att_create(struct net *net, const struct rgate_att_new *req,
+		     struct netlink_ext_ack *extack);
+struct rgate_att *rgate_att_find(struct net *net, u32 id);
+void rgate_att_remove(struct rgate_att *att);
+int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring);
+int rgate_att_leave(struct rgate_att *att, struct rgate_ring *ring);
+int rgate_att_set(struct rgate_att *att, u32 action, u32 sample,
+		  const struct nlattr *filter);
+void rgate_att_sum(const struct rgate_att *att, u64 sum[RGATE_ATT_NSTATS]);
+
+void rgate_att_drop_ring(struct rgate_ring *ring);
+void rgate_att_drop_net(struct net *net);
+
+#endif

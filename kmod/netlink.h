@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The generic netlink family. */
+#ifndef RGATE_NETLINK_H
+#define RGATE_NETLINK_H
+
+#include <net/genetlink.h>
+#include <ringgate/netlink.h>
+
+extern struct genl_family rgate_genl_family;
+
+extern const struct nla_policy rgate_ring_policy[RGATE_A_RING_ID + 1];
+extern const struct nla_policy rgate_att_id_policy[RGATE_A_ATT_ID + 1];
+extern const struct nla_policy rgate_att_policy[RGATE_A_ATT_RING + 1];
+
+#endif
