@@ -165,7 +165,7 @@ static int rgate_ioc_attach(struct rgate_handle *h, void __user *uarg)
 {
 	struct rgate_attach arg;
 	struct rgate_ring *ring = NULL;
-	struct fd from;
+	struct file *from;
 	int err;
 
 	if (copy_from_user(&arg, uarg, sizeof(arg)))
@@ -174,11 +174,11 @@ static int rgate_ioc_attach(struct rgate_handle *h, void __user *uarg)
 	    memchr_inv(arg.reserved, 0, sizeof(arg.reserved)) ||
 	    memchr_inv(&arg.geo, 0, sizeof(arg.geo)))
 		return -EINVAL;
-	from = fdget(arg.fd);
-	if (!from.file)
+	from = fget(arg.fd);
+	if (!from)
 		return -EBADF;
-	if (from.file->f_op == &rgate_fops)
-		ring = rgate_handle_ring(from.file->private_data);
+	if (from->f_op == &rgate_fops)
+		ring = rgate_handle_ring(from->private_data);
 	if (!ring) {
 		err = -EINVAL;
 		goto put_file;
@@ -190,7 +190,7 @@ static int rgate_ioc_attach(struct rgate_handle *h, void __user *uarg)
 	err = h->ring ? -EBUSY : rgate_attach_handle(h, ring, &arg, uarg);
 	mutex_unlock(&h->lock);
 put_file:
-	fdput(from);
+	fput(from);
 	return err;
 }
 
@@ -252,7 +252,6 @@ static const struct file_operations rgate_fops = {
 	.poll = rgate_poll,
 	.unlocked_ioctl = rgate_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
-	.llseek = no_llseek,
 };
 
 /*

@@ -16,11 +16,20 @@
  * (RGATE_TAKE_SHARED) or by number (RGATE_TAKE_STRIDE). Frames are in order
  * within a batch, and batches are taken in order.
  *
+ * A consumer sleeps on its ring handle's wait word, and rgate_consumer_wait() may
+ * map the ring anew after a resize: give each thread that waits a handle of its
+ * own (rgate_ring_dup()). Consumers that only poll may share a handle.
+ *
  * Slots given out stay valid until released, and are returned to the producer
  * when their whole batch is released. In a ring with RGATE_POLICY_OVERWRITE the
  * producer may overwrite them any time: copy out, then ask
- * rgate_consumer_intact() whether the copy is good (rgate_consumer_copy() does
- * both).
+ * rgate_consumer_intact() whether the copy is good, and where it is not call
+ * rgate_consumer_resync() (rgate_consumer_copy() does all of it).
+ *
+ * The kernel and the sources of this library never publish a len beyond the slot.
+ * In a memfd ring got from a process that is not trusted any header field may be
+ * wrong and may change while it is read: bound it, or use rgate_consumer_copy(),
+ * which does.
  */
 #ifndef RINGGATE_RGATE_CONSUMER_H
 #define RINGGATE_RGATE_CONSUMER_H
@@ -67,6 +76,7 @@ struct rgate_consumer {
 	uint32_t spin_us;
 	uint32_t generation;
 	uint32_t reserved;
+	uint64_t check_end;	/* below: others may have returned batches */
 };
 
 /*
@@ -74,8 +84,10 @@ struct rgate_consumer {
  * @c: caller's; needs no clean-up
  * @opts: NULL: RGATE_TAKE_ALL, no spinning
  * A consumer that takes over from a dead one thus sees again what that one had
- * not returned. The first consumer of RGATE_TAKE_SHARED sets the counter; see
+ * not returned, and not what had been. Under RGATE_TAKE_SHARED the counter is
+ * raised to the oldest batch not returned, never lowered: call
  * rgate_consumer_reset_claim() before a restart of all of them.
+ * -EINVAL: unknown take, or index not below count.
  */
 RGATE_API int rgate_consumer_init(struct rgate_consumer *c,
 				  struct rgate_ring *ring,
@@ -87,14 +99,25 @@ RGATE_API int rgate_consumer_init(struct rgate_consumer *c,
  */
 RGATE_API void rgate_consumer_reset_claim(struct rgate_ring *ring);
 
-/* Slow paths of the inline functions below */
+/* Slow path of the inline functions below: the next batch. 0: got one */
 RGATE_API int rgate_consumer_advance_slow(struct rgate_consumer *c);
+
+/*
+ * rgate_consumer_resync - the producer overwrote what is in hand: go on with the
+ * oldest batch that is likely to last, counting what was lost. No effect while
+ * the slot in hand is still whole.
+ */
 RGATE_API void rgate_consumer_resync(struct rgate_consumer *c);
 
 /*
  * rgate_consumer_arm - ask that the ring's fd becomes readable once there is
- * something to take. Returns 1 if there is already (nothing is armed then), 0
- * if armed. rgate_consumer_disarm() when the fd was readable.
+ * something to take, for an event loop of the caller's.
+ * Returns 1: there is already (nothing is armed then); 0: armed, now sleep, and
+ * call rgate_consumer_disarm() afterwards whatever woke the caller; -EPIPE: the
+ * producer is gone and all is drained; or what mapping a resized ring says.
+ * Follows a resize as rgate_consumer_wait() does. A wait word is armed with a
+ * full fence before the slot is looked at again: pairs with the producer's fence
+ * between publishing and looking at the wait words.
  */
 RGATE_API int rgate_consumer_arm(struct rgate_consumer *c);
 RGATE_API void rgate_consumer_disarm(struct rgate_consumer *c);
@@ -103,7 +126,7 @@ RGATE_API void rgate_consumer_disarm(struct rgate_consumer *c);
  * rgate_consumer_wait - sleep until there is something to take
  * @timeout_ms: -1: no limit; 0: only look
  * Returns 1: there is; 0: time is up; -EINTR; -EPIPE: the producer is gone and
- * all is drained. Follows a resize by itself: maps the new memory once the old
+ * all is drained; or what mapping a resized ring says. Follows a resize by itself: maps the new memory once the old
  * is drained (slots given out before are then invalid, so release them first).
  */
 RGATE_API int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms);
@@ -157,15 +180,17 @@ static inline unsigned int rgate_consumer_peek(struct rgate_consumer *c,
 {
 	unsigned int n = 0;
 
+again:
 	if (c->done == c->end && rgate_consumer_advance_slow(c))
 		return 0;
 	while (n < max && c->done + n < c->end) {
 		int r = rgate_consumer_ready(c, c->done + n);
 
-		if (r <= 0) {
-			if (r < 0 && n == 0)
-				rgate_consumer_resync(c);
-			break;
+		if (__builtin_expect(r <= 0, 0)) {
+			if (r == 0 || n)
+				break;
+			rgate_consumer_resync(c);
+			goto again;
 		}
 		v[n] = rgate_consumer_slot(c, c->done + n);
 		n++;
@@ -194,9 +219,9 @@ static inline void rgate_consumer_release_n(struct rgate_consumer *c,
 
 /*
  * rgate_consumer_next - the next frame, or NULL if none is there yet
- * Skips filler. For a chained frame (chain_cnt > 1) all its slots are ready;
- * they follow in memory order of positions: rgate_consumer_part(). One frame at
- * a time: release it before asking for the next.
+ * Skips filler. For a chained frame (chain_cnt > 1) all its slots are ready:
+ * rgate_consumer_parts() of them, each by rgate_consumer_part(). One frame at a
+ * time: asking again before releasing gives the same frame.
  */
 static inline const struct rgate_slot *
 rgate_consumer_next(struct rgate_consumer *c)
@@ -242,6 +267,13 @@ rgate_consumer_next(struct rgate_consumer *c)
 		c->pos = c->done + 1;
 		return s;
 	}
+}
+
+/* rgate_consumer_parts - how many slots the frame in hand takes. To be used
+ * rather than chain_cnt, which a hostile producer could change. */
+static inline unsigned int rgate_consumer_parts(const struct rgate_consumer *c)
+{
+	return (unsigned int)(c->pos - c->done);
 }
 
 /* rgate_consumer_part - slot @i (0 to chain_cnt - 1) of the frame in hand */

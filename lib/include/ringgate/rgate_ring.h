@@ -5,7 +5,11 @@
  * rgate_consumer.h, whatever fills it.
  *
  * A struct rgate_ring may be used by several threads at once, except
- * rgate_ring_close() and rgate_ring_remap(), which must be alone.
+ * rgate_ring_close() and rgate_ring_remap(), which must be alone. Mind that
+ * rgate_consumer_wait() and rgate_consumer_arm() may call the latter.
+ *
+ * Do not use a handle on both sides of fork(2): the mapping is shared with the
+ * child, the wait word would have two owners. Send the child a handle instead.
  */
 #ifndef RINGGATE_RGATE_RING_H
 #define RINGGATE_RGATE_RING_H
@@ -45,7 +49,11 @@ RGATE_API int rgate_ring_open(struct rgate_ring **ring,
 
 /*
  * rgate_ring_open_memfd - a new ring in a memfd, with this process as producer
- * Needs neither module nor privilege. Same options; `node_plus1` is ignored.
+ * Needs neither module nor privilege. Same options; `node_plus1` and `device` are
+ * ignored. The memory is sealed: nobody else can write the producer area or the
+ * slots, and none can change its size. RGATE_RING_RW_SLOTS: -EOPNOTSUPP.
+ * -EINVAL: bad geometry, policy, clock, flags or name; -ENOMEM, -ENOSPC: does not
+ * fit in memory.
  */
 RGATE_API int rgate_ring_open_memfd(struct rgate_ring **ring,
 				    const struct rgate_ring_opts *opts);
@@ -57,23 +65,32 @@ RGATE_API void rgate_ring_close(struct rgate_ring *ring);
  * rgate_ring_send - gives another process a handle of its own on this ring
  * @sock: connected AF_UNIX socket
  * Sends one message with descriptors (SCM_RIGHTS). The receiver needs no access
- * to the device file. Of a memfd ring only its creator can give handles.
+ * to the device file; the sender opens it anew. Of a memfd ring only its creator
+ * can give handles (-EOPNOTSUPP). A handle that the other end closed, or whose
+ * process ended, can be given again.
  * -EMFILE: all RGATE_HANDLES_MAX handles are given; or what sendmsg(2) says.
  */
 RGATE_API int rgate_ring_send(struct rgate_ring *ring, int sock);
 
-/* rgate_ring_recv - the other end; blocks as @sock does. -EPROTO: no ring */
+/*
+ * rgate_ring_recv - the other end; blocks as @sock does
+ * What a memfd ring says of itself is checked against its sizes and seals before
+ * use. -EPROTO: no ring, or a malformed one; -EPROTONOSUPPORT: one of a version
+ * or with features unknown here; -EPIPE: the other end of @sock is closed.
+ */
 RGATE_API int rgate_ring_recv(struct rgate_ring **ring, int sock);
 
 /*
  * rgate_ring_dup - a further handle on the same ring in this process, so that
  * another thread can sleep on its own (one sleeper a handle).
+ * -EMFILE: no handle left; -EOPNOTSUPP: a memfd ring of another process.
  */
 RGATE_API int rgate_ring_dup(struct rgate_ring **ring, struct rgate_ring *from);
 
 /*
  * rgate_ring_fd - descriptor for the user's own poll/epoll: readable once the
- * position asked for by rgate_consumer_arm() is published. Owned by the ring.
+ * position asked for by rgate_consumer_arm() is published, or the producer is
+ * gone. Owned by the ring, the same until rgate_ring_close().
  */
 RGATE_API int rgate_ring_fd(const struct rgate_ring *ring);
 
@@ -97,7 +114,7 @@ RGATE_API void rgate_ring_view(const struct rgate_ring *ring,
 			       struct rgate_view *view);
 
 /*
- * rgate_ring_slots_rw - the slots, writable
+ * rgate_ring_slots_rw - the slots, writable; valid until remap or close
  * NULL unless the ring was made with RGATE_RING_RW_SLOTS or is a memfd ring of
  * this process.
  */
@@ -117,13 +134,20 @@ RGATE_API bool rgate_ring_retired(const struct rgate_ring *ring);
  * rgate_ring_resize - new memory of another geometry, while traffic runs
  * Frames in the old memory stay readable until rgate_ring_remap(); consumers
  * call that once they have drained it (rgate_consumer_wait() does so itself).
- * -EOPNOTSUPP on memfd rings not created by this process.
+ * A memfd ring changes over when its producer next flushes or ends a batch, at
+ * once if it has none. Counters go on; positions begin at 0 in the new memory.
+ * Frames in memory that was replaced again before a consumer mapped it are lost
+ * to that consumer.
+ * -EINVAL: bad geometry; -ENOMEM, -ENOSPC, -ENOBUFS: no memory for it;
+ * -EOPNOTSUPP: a memfd ring not created by this process.
  */
 RGATE_API int rgate_ring_resize(struct rgate_ring *ring, uint32_t slots,
 				uint32_t slot_size);
 
 /* rgate_ring_remap - map the ring's present memory; no-op where it is mapped.
- * Consumers of this handle must be re-initialised. 1: mapped anew; 0: as was */
+ * Consumers of this handle must be re-initialised if it returns 1.
+ * 1: mapped anew; 0: as was; -ESTALE: resized, and the new memory did not reach
+ * this process */
 RGATE_API int rgate_ring_remap(struct rgate_ring *ring);
 
 #ifdef __cplusplus
