@@ -223,6 +223,11 @@ struct rgate_mem *rgate_mem_alloc(const struct rgate_geo *geo, int node)
 	kref_init(&mem->ref);
 	mem->geo = *geo;
 	mem->npages = geo->map_len >> PAGE_SHIFT;
+	/* Asking for it page by page would starve everybody before it fails. */
+	if (mem->npages > si_mem_available()) {
+		err = -ENOMEM;
+		goto free_mem;
+	}
 	err = rgate_mem_charge(mem);
 	if (err)
 		goto free_mem;
@@ -315,7 +320,8 @@ int rgate_mem_mmap(struct rgate_mem *mem, struct vm_area_struct *vma)
 	unsigned long first = vma->vm_pgoff, num = vma_pages(vma);
 	int err;
 
-	if (!(vma->vm_flags & VM_SHARED))
+	/* Not VM_SHARED, which a file opened read-only lacks. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;

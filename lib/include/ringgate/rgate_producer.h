@@ -60,7 +60,7 @@ struct rgate_producer {
 	uint32_t full;		/* the last reserve found no room */
 	uint32_t chain;		/* longer frames are chained */
 	uint32_t generation;
-	uint32_t reserved;
+	uint32_t pinned;	/* no resize now */
 };
 
 /*
@@ -123,8 +123,8 @@ RGATE_API int rgate_producer_write(struct rgate_producer *p,
 RGATE_API struct rgate_slot *rgate_producer_reserve_chain(struct rgate_producer *p,
 							  unsigned int n);
 
-/* rgate_producer_publish_chain - the @n slots reserved, filled with
- * rgate_producer_fill() and their chain_idx and chain_cnt set */
+/* rgate_producer_publish_chain - the @n slots reserved and filled, each with
+ * rgate_producer_fill_part() */
 RGATE_API void rgate_producer_publish_chain(struct rgate_producer *p,
 					    unsigned int n);
 
@@ -247,6 +247,25 @@ static inline void rgate_producer_fill(struct rgate_producer *p,
 	h.gap = p->gap;
 	memcpy((unsigned char *)s + 8, &h, sizeof(h));
 	rgate_producer_zero_tail_((unsigned char *)rgate_producer_data(s), len);
+}
+
+/*
+ * rgate_producer_fill_part - as rgate_producer_fill(), for slot @i of a chain
+ * @n: slots of the chain
+ * @len: frame bytes in this slot
+ * @total: frame bytes in all of them
+ * @wire_len: bytes of the whole frame, at least @total
+ */
+static inline void rgate_producer_fill_part(struct rgate_producer *p,
+					    struct rgate_slot *s, unsigned int i,
+					    unsigned int n, uint32_t len,
+					    uint32_t total, uint32_t wire_len)
+{
+	rgate_producer_fill(p, s, len, wire_len);
+	s->flags = (wire_len > total ? RGATE_SLOT_TRUNC : 0) |
+		   (i ? RGATE_SLOT_CONT : 0);
+	s->chain_idx = (uint8_t)i;
+	s->chain_cnt = (uint8_t)n;
 }
 
 /*
