@@ -3,10 +3,8 @@
 #ifndef RGATE_FRAME_H
 #define RGATE_FRAME_H
 
-#include <linux/types.h>
-#include <ringgate/ring.h>
+#include <linux/skbuff.h>
 
-struct sk_buff;
 struct rgate_ring;
 
 /**
@@ -15,16 +13,12 @@ struct rgate_ring;
  * @mac_len: bytes of link-layer header before that
  * @len: of the whole frame with its link-layer header
  * @snap: bytes wanted of it, at most @len
- * @described: @hdr is filled in
- * @hdr: header for its slots, but for what differs from slot to slot
  */
 struct rgate_frame {
 	struct sk_buff *skb;
 	u32 mac_len;
 	u32 len;
 	u32 snap;
-	bool described;
-	struct rgate_slot hdr;
 };
 
 /**
@@ -43,8 +37,24 @@ enum rgate_outcome {
 	RGATE_FAULT,
 };
 
-void rgate_frame_init(struct rgate_frame *f, struct sk_buff *skb);
-enum rgate_outcome rgate_frame_put(struct rgate_frame *f,
+/**
+ * rgate_frame_init - measure a frame
+ * @f: out
+ * @skb: at netfilter ingress
+ */
+static inline void rgate_frame_init(struct rgate_frame *f, struct sk_buff *skb)
+{
+	u32 mac_len = 0;
+
+	if (skb_mac_header_was_set(skb) && skb_mac_header(skb) <= skb->data)
+		mac_len = skb->data - skb_mac_header(skb);
+	f->skb = skb;
+	f->mac_len = mac_len;
+	f->len = mac_len + skb->len;
+	f->snap = f->len;
+}
+
+enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,
 				   struct rgate_ring *ring, bool spill);
 
 #endif

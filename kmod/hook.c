@@ -7,18 +7,16 @@
 #include "hook.h"
 #include "ring.h"
 
-static void rgate_hook_count(struct rgate_att *att,
+static void rgate_hook_count(struct rgate_att_pcpu *p,
 			     enum rgate_a_att_stats which, u64 n)
 {
-	struct rgate_att_pcpu *p = this_cpu_ptr(att->stats);
-
 	u64_stats_update_begin(&p->sync);
 	u64_stats_add(&p->v[which - RGATE_ATT_FIRST], n);
 	u64_stats_update_end(&p->sync);
 }
 
 /* Is this frame for us? Sets how much of it is wanted. */
-static bool rgate_hook_match(struct rgate_att *att,
+static bool rgate_hook_match(struct rgate_att *att, struct rgate_att_pcpu *p,
 			     const struct rgate_att_cfg *cfg,
 			     struct rgate_frame *f)
 {
@@ -27,14 +25,14 @@ static bool rgate_hook_match(struct rgate_att *att,
 	if (cfg->prog) {
 		want = rgate_filter_run(cfg->prog, f);
 		if (!want) {
-			rgate_hook_count(att, RGATE_A_ATT_STATS_FILTERED, 1);
+			rgate_hook_count(p, RGATE_A_ATT_STATS_FILTERED, 1);
 			return false;
 		}
 		f->snap = min(f->len, want);
 	}
 	if (cfg->sample > 1 &&
 	    (u32)atomic_inc_return(&att->sampled) % cfg->sample) {
-		rgate_hook_count(att, RGATE_A_ATT_STATS_SAMPLED_OUT, 1);
+		rgate_hook_count(p, RGATE_A_ATT_STATS_SAMPLED_OUT, 1);
 		return false;
 	}
 	return true;
@@ -43,8 +41,6 @@ static bool rgate_hook_match(struct rgate_att *att,
 static unsigned int rgate_hook_choose(const struct rgate_att *att,
 				      struct sk_buff *skb, unsigned int n)
 {
-	if (n == 1)
-		return 0;
 	switch (att->fanout) {
 	case RGATE_FANOUT_CPU:
 		return smp_processor_id() % n;
@@ -58,58 +54,73 @@ static unsigned int rgate_hook_choose(const struct rgate_att *att,
 	}
 }
 
-/* Hand the frame to the ring that it falls to, or to one after it. */
-static enum rgate_outcome rgate_hook_deliver(struct rgate_att *att,
-					     struct rgate_frame *f)
+/* Several rings: the one that the frame falls to, or one after it. */
+static noinline enum rgate_outcome
+rgate_hook_fan_out(struct rgate_att *att, struct rgate_att_pcpu *p,
+		   const struct rgate_frame *f, unsigned int n)
 {
-	/* Pairs with the releases in rgate_att_join() and _unlink(). */
-	unsigned int n = smp_load_acquire(&att->nrings), first, i;
-	enum rgate_outcome out = RGATE_PASSED;
+	unsigned int pick = rgate_hook_choose(att, f->skb, n), i;
+	enum rgate_outcome out = RGATE_DROPPED;
 	struct rgate_ring *ring;
 	bool spill;
 
-	if (unlikely(!n))
-		return out;
-	first = rgate_hook_choose(att, f->skb, n);
 	for (i = 0; i < n; i++) {
-		ring = rcu_dereference(att->rings[(first + i) % n]);
+		ring = rcu_dereference(att->rings[pick]);
 		spill = i + 1 < n && (ring->policy == RGATE_POLICY_SPILL ||
 				      att->fanout == RGATE_FANOUT_ROLLOVER);
 		out = rgate_frame_put(f, ring, spill);
 		if (out != RGATE_SPILLED)
 			break;
+		pick = pick + 1 < n ? pick + 1 : 0;
 	}
 	if (i && out == RGATE_DELIVERED)
-		rgate_hook_count(att, RGATE_A_ATT_STATS_SPILLED, 1);
+		rgate_hook_count(p, RGATE_A_ATT_STATS_SPILLED, 1);
 	return out;
 }
 
-static unsigned int rgate_hook_verdict(struct rgate_att *att, u32 action,
-				       struct rgate_frame *f,
+static enum rgate_outcome rgate_hook_deliver(struct rgate_att *att,
+					     struct rgate_att_pcpu *p,
+					     const struct rgate_frame *f)
+{
+	/* Pairs with the releases in rgate_att_join() and _unlink(). */
+	unsigned int n = smp_load_acquire(&att->nrings);
+
+	if (likely(n == 1))
+		return rgate_frame_put(f, rcu_dereference(att->rings[0]), false);
+	/* The last ring has just left, and the hook goes after it. */
+	if (!n)
+		return RGATE_PASSED;
+	return rgate_hook_fan_out(att, p, f, n);
+}
+
+static enum rgate_a_att_stats rgate_hook_loss(enum rgate_outcome out)
+{
+	switch (out) {
+	case RGATE_PASSED:
+		return RGATE_A_ATT_STATS_PASSED;
+	case RGATE_FAULT:
+		return RGATE_A_ATT_STATS_DROPPED_FAULT;
+	default:
+		return RGATE_A_ATT_STATS_DROPPED_FULL;
+	}
+}
+
+static unsigned int rgate_hook_verdict(struct rgate_att_pcpu *p, u32 action,
+				       const struct rgate_frame *f,
 				       enum rgate_outcome out)
 {
-	bool steal = action == RGATE_ACTION_STEAL;
-
-	switch (out) {
-	case RGATE_DELIVERED:
-		rgate_hook_count(att, RGATE_A_ATT_STATS_DELIVERED, 1);
-		rgate_hook_count(att, RGATE_A_ATT_STATS_BYTES, f->len);
-		if (!steal)
+	if (unlikely(out != RGATE_DELIVERED)) {
+		rgate_hook_count(p, rgate_hook_loss(out), 1);
+		if (action == RGATE_ACTION_MIRROR || out == RGATE_PASSED)
 			return NF_ACCEPT;
-		consume_skb(f->skb);
-		return NF_STOLEN;
-	case RGATE_DROPPED:
-	case RGATE_SPILLED:
-		rgate_hook_count(att, RGATE_A_ATT_STATS_DROPPED_FULL, 1);
-		return steal ? NF_DROP : NF_ACCEPT;
-	case RGATE_FAULT:
-		rgate_hook_count(att, RGATE_A_ATT_STATS_DROPPED_FAULT, 1);
-		return steal ? NF_DROP : NF_ACCEPT;
-	case RGATE_PASSED:
-		rgate_hook_count(att, RGATE_A_ATT_STATS_PASSED, 1);
-		break;
+		return NF_DROP;
 	}
-	return NF_ACCEPT;
+	rgate_hook_count(p, RGATE_A_ATT_STATS_DELIVERED, 1);
+	rgate_hook_count(p, RGATE_A_ATT_STATS_BYTES, f->len);
+	if (action == RGATE_ACTION_MIRROR)
+		return NF_ACCEPT;
+	consume_skb(f->skb);
+	return NF_STOLEN;
 }
 
 /**
@@ -124,13 +135,14 @@ unsigned int rgate_hook(void *priv, struct sk_buff *skb,
 			const struct nf_hook_state *state)
 {
 	struct rgate_att *att = priv;
+	struct rgate_att_pcpu *p = this_cpu_ptr(att->stats);
 	const struct rgate_att_cfg *cfg = rcu_dereference(att->cfg);
 	struct rgate_frame f;
 
-	rgate_hook_count(att, RGATE_A_ATT_STATS_SEEN, 1);
+	rgate_hook_count(p, RGATE_A_ATT_STATS_SEEN, 1);
 	rgate_frame_init(&f, skb);
-	if (!rgate_hook_match(att, cfg, &f))
+	if (!rgate_hook_match(att, p, cfg, &f))
 		return NF_ACCEPT;
-	return rgate_hook_verdict(att, cfg->action, &f,
-				  rgate_hook_deliver(att, &f));
+	return rgate_hook_verdict(p, cfg->action, &f,
+				  rgate_hook_deliver(att, p, &f));
 }

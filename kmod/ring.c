@@ -323,12 +323,6 @@ int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 	return 0;
 }
 
-/* Has position @want - 1 been published? Wrong words only cost their writer. */
-static bool rgate_ring_reached(const struct rgate_ring *ring, u64 want)
-{
-	return want && (s64)(ring->w.head - want) >= 0;
-}
-
 /**
  * rgate_ring_readable - is there what this handle's consumer waits for?
  * @ring: the ring
@@ -346,33 +340,15 @@ bool rgate_ring_readable(struct rgate_ring *ring, struct rgate_handle *h)
 	return ready;
 }
 
-/**
- * rgate_ring_wake - wake consumers who wait for what was just published
- * @ring: the ring, its lock held
- *
- * A wait word brings one wakeup: whoever goes on sleeping on the same word is
- * told at once by poll that there is something.
- */
-void rgate_ring_wake(struct rgate_ring *ring)
+/* The slow part of rgate_ring_wake(): @want has been reached */
+void rgate_ring_wake_handle(struct rgate_ring *ring, unsigned int i, u64 want)
 {
-	unsigned long mask = ring->handle_mask;
-	struct rgate_handle *h;
-	unsigned int i;
-	u64 want;
+	struct rgate_handle *h = ring->handle[i];
 
-	/* Publish, then look for sleepers; they store their wait word, then
-	 * look at the slot: rgate_consumer_arm() has the other barrier. */
-	smp_mb();
-	for_each_set_bit(i, &mask, RGATE_HANDLES_MAX) {
-		want = READ_ONCE(ring->mem->cons->waiter[i].want);
-		if (likely(!rgate_ring_reached(ring, want)))
-			continue;
-		h = ring->handle[i];
-		if (h->woken == want || !waitqueue_active(&h->wq))
-			continue;
-		h->woken = want;
-		rgate_writer_count(&ring->w, wakeups, 1);
-		trace_rgate_wake(ring->id, i, ring->w.head);
-		wake_up_interruptible_poll(&h->wq, EPOLLIN | EPOLLRDNORM);
-	}
+	if (h->woken == want || !waitqueue_active(&h->wq))
+		return;
+	h->woken = want;
+	rgate_writer_count(&ring->w, wakeups, 1);
+	trace_rgate_wake(ring->id, i, ring->w.head);
+	wake_up_interruptible_poll(&h->wq, EPOLLIN | EPOLLRDNORM);
 }

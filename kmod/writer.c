@@ -23,14 +23,13 @@ void rgate_writer_init(struct rgate_writer *w, struct rgate_mem *mem,
 	w->size_shift = mem->geo.size_shift;
 	w->chain = flags & RGATE_RING_CHAIN;
 	w->overwrite = policy == RGATE_POLICY_OVERWRITE;
+	/* Marking slots busy, or chaining, is for the slow path. */
+	w->easy = w->overwrite ? 0 : w->room;
 	w->prod = mem->prod;
+	w->stats = &mem->prod->stats;
+	w->cons = mem->cons;
 	w->credits = mem->credits;
 	w->slots = mem->slots;
-}
-
-static u64 rgate_writer_lap(const struct rgate_writer *w, u64 pos)
-{
-	return (pos >> w->lap_shift) + 1;
 }
 
 /*
@@ -55,92 +54,63 @@ static bool rgate_writer_refill(struct rgate_writer *w)
 }
 
 /* Readers of an overwritten slot see it change before they see it wrong. */
-static void rgate_writer_busy(struct rgate_writer *w,
-			      const struct rgate_span *span)
+static void rgate_writer_busy(struct rgate_writer *w, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < span->n; i++)
-		WRITE_ONCE(rgate_writer_slot(w, span, i)->seq, RGATE_SEQ_BUSY);
+	for (i = 0; i < n; i++)
+		WRITE_ONCE(rgate_writer_slot(w, i)->seq, RGATE_SEQ_BUSY);
 	/* Pairs with the fence in rgate_consumer_intact(). */
 	smp_wmb();
 }
 
-static void rgate_writer_publish(struct rgate_writer *w,
-				 const struct rgate_span *span)
+/* rgate_writer_publish - make several slots visible */
+void rgate_writer_publish(struct rgate_writer *w, u32 n)
 {
-	u64 lap = rgate_writer_lap(w, span->pos);
+	u64 lap = rgate_writer_lap(w, w->head);
 	u32 i;
 
 	/* In order, so that a slot's successors are never seen before it. Each
 	 * release pairs with the acquire of rgate_consumer_ready(). */
-	for (i = 0; i < span->n; i++)
-		smp_store_release(&rgate_writer_slot(w, span, i)->seq, lap);
-	w->head += span->n;
+	for (i = 0; i < n; i++)
+		smp_store_release(&rgate_writer_slot(w, i)->seq, lap);
+	w->head += n;
 	smp_store_release(&w->prod->head, w->head);
 }
 
 /* Fill the rest of the batch, so that the chain stands in one consumer's hand. */
 static void rgate_writer_pad(struct rgate_writer *w)
 {
-	struct rgate_span span = { .pos = w->head, .n = w->limit - w->head };
+	u32 n = w->limit - w->head, i;
 	struct rgate_slot *slot;
-	u32 i;
 
 	if (w->overwrite)
-		rgate_writer_busy(w, &span);
-	for (i = 0; i < span.n; i++) {
-		slot = rgate_writer_slot(w, &span, i);
+		rgate_writer_busy(w, n);
+	for (i = 0; i < n; i++) {
+		slot = rgate_writer_slot(w, i);
 		memset((u8 *)slot + sizeof(slot->seq), 0,
 		       sizeof(*slot) - sizeof(slot->seq));
 		slot->flags = RGATE_SLOT_PAD;
 		slot->chain_cnt = 1;
 	}
-	rgate_writer_publish(w, &span);
-	rgate_writer_count(w, padded, span.n);
+	rgate_writer_publish(w, n);
+	rgate_writer_count(w, padded, n);
 }
 
-/**
- * rgate_writer_reserve - room for a frame
- * @w: the writer, its ring's lock held
- * @len: bytes to store; more than fit are the caller's to cut
- * @span: out
- *
- * Return: false if the ring is full.
- */
-bool rgate_writer_reserve(struct rgate_writer *w, u32 len,
-			  struct rgate_span *span)
+/* What rgate_writer_reserve() does where it is not a matter of one free slot. */
+u32 rgate_writer_reserve_slow(struct rgate_writer *w, u32 len)
 {
 	u32 n = 1;
 
-	if (unlikely(len > w->room) && w->chain)
+	if (len > w->room && w->chain)
 		n = min_t(u32, DIV_ROUND_UP(len, w->room), RGATE_CHAIN_MAX);
-	if (unlikely(w->limit - w->head < n)) {
+	if (w->limit - w->head < n) {
 		if (w->head != w->limit)
 			rgate_writer_pad(w);
 		if (!rgate_writer_refill(w))
-			return false;
+			return 0;
 	}
-	span->pos = w->head;
-	span->n = n;
 	if (w->overwrite)
-		rgate_writer_busy(w, span);
-	return true;
-}
-
-/**
- * rgate_writer_commit - publish a filled span
- * @w: the writer, its ring's lock held since the reservation
- * @span: from rgate_writer_reserve()
- * @stored: bytes of the frame in it
- */
-void rgate_writer_commit(struct rgate_writer *w, const struct rgate_span *span,
-			 u32 stored)
-{
-	rgate_writer_publish(w, span);
-	rgate_writer_count(w, delivered, 1);
-	rgate_writer_count(w, bytes, stored);
-	if (span->n > 1)
-		rgate_writer_count(w, chained, 1);
-	w->gap = 0;
+		rgate_writer_busy(w, n);
+	return n;
 }

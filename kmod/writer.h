@@ -3,17 +3,19 @@
  * The writer of slots: the one place that knows how frames get into a ring.
  * What a frame is made of (skb, XDP buffer, ...) is its caller's matter:
  *
- *	rgate_writer_reserve()		room for a frame, as a span of slots
- *	rgate_writer_slot()		fill each: data, then header
+ *	n = rgate_writer_reserve()	room for a frame: n slots from head on
+ *	rgate_writer_slot()		fill each: data and header
  *	rgate_writer_commit()		publish them in order
  *
- * The caller holds the ring's lock over all three. A span that is not committed
- * is simply reserved again.
+ * The caller holds the ring's lock over all three. What is not committed is
+ * simply reserved again.
  */
 #ifndef RGATE_WRITER_H
 #define RGATE_WRITER_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
+#include <asm/barrier.h>
 #include <ringgate/ring.h>
 
 struct rgate_mem;
@@ -24,6 +26,7 @@ struct rgate_mem;
  * @limit: positions before this are known to be free; a batch boundary
  * @mask: slots - 1
  * @room: bytes of a frame that fit a slot
+ * @easy: frames up to this length need no more than a free slot
  * @gap: frames lost since the last one delivered
  * @lap_shift: log2(slots)
  * @size_shift: log2(slot size)
@@ -31,6 +34,8 @@ struct rgate_mem;
  * @overwrite: full is not a state
  * @full: the last reservation found no room
  * @prod: producer area, written and never relied on
+ * @stats: in there
+ * @cons: consumer area, for the wait words
  * @credits: users' credit words, each read once a batch
  * @slots: slots, only ever written
  */
@@ -39,6 +44,7 @@ struct rgate_writer {
 	u64 limit;
 	u32 mask;
 	u32 room;
+	u32 easy;
 	u32 gap;
 	u8 lap_shift;
 	u8 size_shift;
@@ -46,38 +52,69 @@ struct rgate_writer {
 	bool overwrite;
 	bool full;
 	struct rgate_prod *prod;
+	struct rgate_stats *stats;
+	const struct rgate_cons *cons;
 	u64 *credits;
 	u8 *slots;
 };
 
-/**
- * struct rgate_span - slots reserved for one frame
- * @pos: the first one's position
- * @n: how many, 1 to RGATE_CHAIN_MAX, all in one batch
- */
-struct rgate_span {
-	u64 pos;
-	u32 n;
-};
-
 void rgate_writer_init(struct rgate_writer *w, struct rgate_mem *mem,
 		       u32 flags, u32 policy);
-bool rgate_writer_reserve(struct rgate_writer *w, u32 len,
-			  struct rgate_span *span);
-void rgate_writer_commit(struct rgate_writer *w, const struct rgate_span *span,
-			 u32 stored);
+u32 rgate_writer_reserve_slow(struct rgate_writer *w, u32 len);
+void rgate_writer_publish(struct rgate_writer *w, u32 n);
 
-/* rgate_writer_slot - slot @i of a span; the frame goes behind its header */
+/* rgate_writer_slot - the @i-th slot reserved; the frame goes behind its header */
 static inline struct rgate_slot *
-rgate_writer_slot(const struct rgate_writer *w, const struct rgate_span *span,
-		  u32 i)
+rgate_writer_slot(const struct rgate_writer *w, u32 i)
 {
 	return (struct rgate_slot *)
-		(w->slots + ((size_t)((span->pos + i) & w->mask) << w->size_shift));
+		(w->slots + ((size_t)((w->head + i) & w->mask) << w->size_shift));
 }
 
 /* rgate_writer_count - add to a counter that users see; one writer at a time */
 #define rgate_writer_count(w, field, n) \
-	WRITE_ONCE((w)->prod->stats.field, (w)->prod->stats.field + (n))
+	WRITE_ONCE((w)->stats->field, (w)->stats->field + (n))
+
+static inline u64 rgate_writer_lap(const struct rgate_writer *w, u64 pos)
+{
+	return (pos >> w->lap_shift) + 1;
+}
+
+/**
+ * rgate_writer_reserve - room for a frame
+ * @w: the writer, its ring's lock held
+ * @len: bytes to store; more than fit are the caller's to cut
+ *
+ * Return: how many slots it gets, all in one batch; 0 if the ring is full.
+ */
+static inline u32 rgate_writer_reserve(struct rgate_writer *w, u32 len)
+{
+	if (likely(w->head != w->limit && len <= w->easy))
+		return 1;
+	return rgate_writer_reserve_slow(w, len);
+}
+
+/**
+ * rgate_writer_commit - publish filled slots
+ * @w: the writer, its ring's lock held since the reservation
+ * @n: from rgate_writer_reserve()
+ * @stored: bytes of the frame in them
+ *
+ * The release of seq pairs with the acquire of rgate_consumer_ready().
+ */
+static inline void rgate_writer_commit(struct rgate_writer *w, u32 n, u32 stored)
+{
+	if (likely(n == 1)) {
+		smp_store_release(&rgate_writer_slot(w, 0)->seq,
+				  rgate_writer_lap(w, w->head));
+		smp_store_release(&w->prod->head, ++w->head);
+	} else {
+		rgate_writer_publish(w, n);
+		rgate_writer_count(w, chained, 1);
+	}
+	rgate_writer_count(w, delivered, 1);
+	rgate_writer_count(w, bytes, stored);
+	w->gap = 0;
+}
 
 #endif
