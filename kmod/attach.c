@@ -144,7 +144,7 @@ int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring)
 		return -ENOSPC;
 	ring->attached = true;
 	rcu_assign_pointer(att->rings[att->nrings], ring);
-	/* Pairs with the acquire in rgate_hook_deliver(). */
+	/* Pairs with the acquire in rgate_hook_deliver(): the ring is there. */
 	smp_store_release(&att->nrings, att->nrings + 1);
 	return 0;
 }
@@ -164,6 +164,7 @@ static bool rgate_att_unlink(struct rgate_att *att, struct rgate_ring *ring)
 		return false;
 	for (; i + 1 < att->nrings; i++)
 		rcu_assign_pointer(att->rings[i], rgate_att_ring(att, i + 1));
+	/* Pairs with the acquire in rgate_hook_deliver(). */
 	smp_store_release(&att->nrings, att->nrings - 1);
 	return true;
 }

@@ -13,10 +13,17 @@
 
 static const struct file_operations rgate_fops;
 
-/* The file's ring, complete: pairs with the release in rgate_handle_set(). */
+/* The file's ring, complete, or NULL */
 static struct rgate_ring *rgate_handle_ring(struct rgate_handle *h)
 {
+	/* Pairs with the release in rgate_handle_set(). */
 	return smp_load_acquire(&h->ring);
+}
+
+static void rgate_handle_set(struct rgate_handle *h, struct rgate_ring *ring)
+{
+	/* Pairs with the acquire in rgate_handle_ring(). */
+	smp_store_release(&h->ring, ring);
 }
 
 static int rgate_open(struct inode *inode, struct file *file)
@@ -134,7 +141,7 @@ static int rgate_ioc_create(struct rgate_handle *h, void __user *uarg)
 	if (err)
 		rgate_ring_del_handle(ring, NULL);
 	else
-		smp_store_release(&h->ring, ring);
+		rgate_handle_set(h, ring);
 unlock:
 	mutex_unlock(&h->lock);
 	return err;
@@ -157,7 +164,7 @@ static int rgate_attach_handle(struct rgate_handle *h, struct rgate_ring *ring,
 		rgate_ring_del_handle(ring, h);
 		return -EFAULT;
 	}
-	smp_store_release(&h->ring, ring);
+	rgate_handle_set(h, ring);
 	return 0;
 }
 

@@ -206,17 +206,17 @@ static enum rgate_outcome rgate_frame_full(struct rgate_ring *ring, bool spill)
 
 	if (!w->full) {
 		w->full = true;
-		rgate_writer_count(w, full_events, 1);
+		rgate_writer_count(&w->stats->full_events, 1);
 		rgate_event_full(ring);
 	}
 	if (spill) {
-		rgate_writer_count(w, spilled, 1);
+		rgate_writer_count(&w->stats->spilled, 1);
 		out = RGATE_SPILLED;
 	} else if (ring->policy == RGATE_POLICY_PASS) {
-		rgate_writer_count(w, passed, 1);
+		rgate_writer_count(&w->stats->passed, 1);
 		out = RGATE_PASSED;
 	} else {
-		rgate_writer_count(w, dropped_full, 1);
+		rgate_writer_count(&w->stats->dropped_full, 1);
 		out = RGATE_DROPPED;
 	}
 	if (w->gap != U32_MAX)
@@ -227,7 +227,7 @@ static enum rgate_outcome rgate_frame_full(struct rgate_ring *ring, bool spill)
 
 static enum rgate_outcome rgate_frame_fault(struct rgate_ring *ring)
 {
-	rgate_writer_count(&ring->w, dropped_fault, 1);
+	rgate_writer_count(&ring->w.stats->dropped_fault, 1);
 	if (ring->w.gap != U32_MAX)
 		ring->w.gap++;
 	trace_rgate_drop(ring->id, RGATE_FAULT);
@@ -262,7 +262,7 @@ enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,
 	}
 	rgate_writer_commit(w, n, stored);
 	if (unlikely(stored < f->len))
-		rgate_writer_count(w, truncated, 1);
+		rgate_writer_count(&w->stats->truncated, 1);
 	if (unlikely(w->full)) {
 		w->full = false;
 		rgate_event_full(ring);

@@ -12,6 +12,7 @@
 #include "ring.h"
 #include "trace.h"
 
+/* Registry and attachments, see ring.h */
 DEFINE_MUTEX(rgate_lock);
 DEFINE_XARRAY_ALLOC1(rgate_rings);
 
@@ -345,10 +346,16 @@ void rgate_ring_wake_handle(struct rgate_ring *ring, unsigned int i, u64 want)
 {
 	struct rgate_handle *h = ring->handle[i];
 
-	if (h->woken == want || !waitqueue_active(&h->wq))
+	if (h->woken == want)
+		return;
+	/*
+	 * Who sleeps got onto the queue before poll took ring->lock to look at
+	 * head, or will take it after us and see the new head.
+	 */
+	if (!waitqueue_active(&h->wq))
 		return;
 	h->woken = want;
-	rgate_writer_count(&ring->w, wakeups, 1);
+	rgate_writer_count(&ring->w.stats->wakeups, 1);
 	trace_rgate_wake(ring->id, i, ring->w.head);
 	wake_up_interruptible_poll(&h->wq, EPOLLIN | EPOLLRDNORM);
 }

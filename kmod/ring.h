@@ -26,7 +26,7 @@ struct rgate_ring;
  * @wq: who sleeps in poll
  */
 struct rgate_handle {
-	struct mutex lock;
+	struct mutex lock;	/* giving the file its ring */
 	struct rgate_ring *ring;
 	u32 index;
 	u32 mapped;
@@ -51,7 +51,7 @@ struct rgate_handle {
  * @told_full: the last word was that it is full
  */
 struct rgate_ring {
-	spinlock_t lock;
+	spinlock_t lock;	/* the data path */
 	struct rgate_writer w;
 	struct rgate_handle *handle[RGATE_HANDLES_MAX];
 	u32 handle_mask;
@@ -74,8 +74,10 @@ struct rgate_ring {
 	bool told_full;
 };
 
-/* What the control paths share: rings, attachments, who belongs to which
- * network namespace. Inside the RTNL, outside everything else here. */
+/*
+ * What the control paths share: rings, attachments, who belongs to which
+ * network namespace. Inside the RTNL, outside everything else here.
+ */
 extern struct mutex rgate_lock;
 extern struct xarray rgate_rings;
 

@@ -44,10 +44,11 @@ static bool rgate_writer_refill(struct rgate_writer *w)
 	u64 *credit = &w->credits[(w->head & w->mask) >> RGATE_BATCH_SHIFT];
 	u64 lap = rgate_writer_lap(w, w->head);
 
+	/* See above for what it pairs with. */
 	if (smp_load_acquire(credit) != lap - 1) {
 		if (!w->overwrite)
 			return false;
-		rgate_writer_count(w, overwritten, RGATE_BATCH);
+		rgate_writer_count(&w->stats->overwritten, RGATE_BATCH);
 	}
 	w->limit = w->head + RGATE_BATCH;
 	return true;
@@ -70,11 +71,15 @@ void rgate_writer_publish(struct rgate_writer *w, u32 n)
 	u64 lap = rgate_writer_lap(w, w->head);
 	u32 i;
 
-	/* In order, so that a slot's successors are never seen before it. Each
-	 * release pairs with the acquire of rgate_consumer_ready(). */
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		/*
+		 * In order, so that a slot's successors are never seen before
+		 * it. Pairs with the acquire of rgate_consumer_ready().
+		 */
 		smp_store_release(&rgate_writer_slot(w, i)->seq, lap);
+	}
 	w->head += n;
+	/* Who acquires head sees the slots before it. */
 	smp_store_release(&w->prod->head, w->head);
 }
 
@@ -94,7 +99,7 @@ static void rgate_writer_pad(struct rgate_writer *w)
 		slot->chain_cnt = 1;
 	}
 	rgate_writer_publish(w, n);
-	rgate_writer_count(w, padded, n);
+	rgate_writer_count(&w->stats->padded, n);
 }
 
 /* What rgate_writer_reserve() does where it is not a matter of one free slot. */

@@ -72,8 +72,10 @@ rgate_writer_slot(const struct rgate_writer *w, u32 i)
 }
 
 /* rgate_writer_count - add to a counter that users see; one writer at a time */
-#define rgate_writer_count(w, field, n) \
-	WRITE_ONCE((w)->stats->field, (w)->stats->field + (n))
+static inline void rgate_writer_count(__u64 *counter, u64 n)
+{
+	WRITE_ONCE(*counter, *counter + n);
+}
 
 static inline u64 rgate_writer_lap(const struct rgate_writer *w, u64 pos)
 {
@@ -99,21 +101,22 @@ static inline u32 rgate_writer_reserve(struct rgate_writer *w, u32 len)
  * @w: the writer, its ring's lock held since the reservation
  * @n: from rgate_writer_reserve()
  * @stored: bytes of the frame in them
- *
- * The release of seq pairs with the acquire of rgate_consumer_ready().
  */
 static inline void rgate_writer_commit(struct rgate_writer *w, u32 n, u32 stored)
 {
 	if (likely(n == 1)) {
+		/* Pairs with the acquire of rgate_consumer_ready(). */
 		smp_store_release(&rgate_writer_slot(w, 0)->seq,
 				  rgate_writer_lap(w, w->head));
-		smp_store_release(&w->prod->head, ++w->head);
+		w->head++;
+		/* Who acquires head sees the slots before it. */
+		smp_store_release(&w->prod->head, w->head);
 	} else {
 		rgate_writer_publish(w, n);
-		rgate_writer_count(w, chained, 1);
+		rgate_writer_count(&w->stats->chained, 1);
 	}
-	rgate_writer_count(w, delivered, 1);
-	rgate_writer_count(w, bytes, stored);
+	rgate_writer_count(&w->stats->delivered, 1);
+	rgate_writer_count(&w->stats->bytes, stored);
 	w->gap = 0;
 }
 
