@@ -62,7 +62,7 @@ static int rgate_mmap(struct file *file, struct vm_area_struct *vma)
 	mem = rgate_ring_mem_get(ring);
 	err = rgate_mem_mmap(mem, vma);
 	if (!err)
-		WRITE_ONCE(h->mapped, mem->generation);
+		rgate_ring_mapped(ring, h, mem);
 	rgate_mem_put(mem);
 	return err;
 }
@@ -72,9 +72,10 @@ static __poll_t rgate_poll(struct file *file, poll_table *wait)
 	struct rgate_handle *h = file->private_data;
 	struct rgate_ring *ring = rgate_handle_ring(h);
 
+	/* First, so that a file in an epoll set hears of a later ring. */
+	poll_wait(file, &h->wq, wait);
 	if (!ring)
 		return EPOLLERR;
-	poll_wait(file, &h->wq, wait);
 	return rgate_ring_readable(ring, h) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
@@ -201,8 +202,9 @@ put_file:
 	return err;
 }
 
-static int rgate_ioc_resize(struct rgate_handle *h, void __user *uarg)
+static int rgate_ioc_resize(struct file *file, void __user *uarg)
 {
+	struct rgate_handle *h = file->private_data;
 	struct rgate_ring *ring = rgate_handle_ring(h);
 	struct rgate_resize arg;
 	int err;
@@ -215,6 +217,9 @@ static int rgate_ioc_resize(struct rgate_handle *h, void __user *uarg)
 		return -EINVAL;
 	if (!ring)
 		return -ENXIO;
+	/* Who may only look cannot take the others' memory away. */
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
 	err = rgate_ring_resize(ring, h, &arg);
 	if (err)
 		return err;
@@ -243,7 +248,7 @@ static long rgate_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case RGATE_IOC_ATTACH:
 		return rgate_ioc_attach(h, uarg);
 	case RGATE_IOC_RESIZE:
-		return rgate_ioc_resize(h, uarg);
+		return rgate_ioc_resize(file, uarg);
 	case RGATE_IOC_QUERY:
 		return rgate_ioc_query(h, uarg);
 	default:

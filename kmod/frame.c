@@ -41,7 +41,7 @@ static u32 rgate_frame_flags(const struct sk_buff *skb)
 	if (skb_vlan_tag_present(skb))
 		flags |= RGATE_SLOT_VLAN;
 	/* Only if somebody computed it: it costs more than all the rest here. */
-	if (skb->l4_hash || skb->sw_hash)
+	if (skb_get_hash_raw(skb))
 		flags |= RGATE_SLOT_HASH;
 	if (skb_rx_queue_recorded(skb))
 		flags |= RGATE_SLOT_QUEUE;
@@ -253,6 +253,8 @@ enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,
 	n = rgate_writer_reserve(w, f->snap);
 	if (unlikely(!n)) {
 		out = rgate_frame_full(ring, spill);
+		/* Filler may have been published before room ran out. */
+		rgate_ring_wake(ring);
 		goto unlock;
 	}
 	stored = min(f->snap, n * w->room);

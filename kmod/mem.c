@@ -223,14 +223,14 @@ struct rgate_mem *rgate_mem_alloc(const struct rgate_geo *geo, int node)
 	kref_init(&mem->ref);
 	mem->geo = *geo;
 	mem->npages = geo->map_len >> PAGE_SHIFT;
-	/* Asking for it page by page would starve everybody before it fails. */
-	if (mem->npages > si_mem_available()) {
-		err = -ENOMEM;
-		goto free_mem;
-	}
 	err = rgate_mem_charge(mem);
 	if (err)
 		goto free_mem;
+	/* Asking for it page by page would starve everybody before it fails. */
+	if (mem->npages > si_mem_available()) {
+		err = -ENOMEM;
+		goto uncharge;
+	}
 	err = rgate_mem_alloc_pages(mem, node);
 	if (err)
 		goto uncharge;

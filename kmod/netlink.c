@@ -261,8 +261,7 @@ static int rgate_nl_parse_att(const struct genl_info *info,
 			      struct rgate_att_new *req)
 {
 	if (!info->attrs[RGATE_A_ATT_IFINDEX] ==
-	    !info->attrs[RGATE_A_ATT_IFNAME] ||
-	    info->attrs[RGATE_A_ATT_ID]) {
+	    !info->attrs[RGATE_A_ATT_IFNAME]) {
 		NL_SET_ERR_MSG(info->extack, "a device is needed, by number or by name");
 		return -EINVAL;
 	}
@@ -292,16 +291,27 @@ static int rgate_nl_reply_id(struct sk_buff *msg, struct genl_info *info, u32 id
 	return genlmsg_reply(msg, info);
 }
 
+/* What nobody was told the number of, nobody could end. */
+static void rgate_nl_att_undo(struct net *net, u32 id)
+{
+	struct rgate_att *att;
+
+	mutex_lock(&rgate_lock);
+	att = rgate_att_find(net, id);
+	if (att)
+		rgate_att_remove(att);
+	mutex_unlock(&rgate_lock);
+}
+
 static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att_new req = {};
 	struct sk_buff *msg;
-	int id;
+	int id, err;
 
-	id = rgate_nl_parse_att(info, &req);
-	if (id)
-		return id;
-	/* First, so that an attachment is never made without its number told. */
+	err = rgate_nl_parse_att(info, &req);
+	if (err)
+		return err;
 	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!msg)
 		return -ENOMEM;
@@ -314,7 +324,10 @@ static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
 		nlmsg_free(msg);
 		return id;
 	}
-	return rgate_nl_reply_id(msg, info, id);
+	err = rgate_nl_reply_id(msg, info, id);
+	if (err)
+		rgate_nl_att_undo(genl_info_net(info), id);
+	return err;
 }
 
 /* The attachment that a request names; rgate_lock held. */
@@ -360,13 +373,6 @@ static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
 	struct rgate_att *att;
 	int err;
 
-	if (info->attrs[RGATE_A_ATT_IFINDEX] ||
-	    info->attrs[RGATE_A_ATT_IFNAME] ||
-	    info->attrs[RGATE_A_ATT_PRIORITY] ||
-	    info->attrs[RGATE_A_ATT_FANOUT] || info->attrs[RGATE_A_ATT_RING]) {
-		NL_SET_ERR_MSG(info->extack, "only action, sampling and filter can be replaced");
-		return -EOPNOTSUPP;
-	}
 	mutex_lock(&rgate_lock);
 	att = rgate_nl_att(info);
 	err = IS_ERR(att) ? PTR_ERR(att) : rgate_nl_set_cfg(info, att);
@@ -378,20 +384,25 @@ static int rgate_nl_att_member(struct genl_info *info,
 			       int (*change)(struct rgate_att *,
 					     struct rgate_ring *))
 {
+	struct rgate_att_new req = {};
 	struct rgate_ring *ring;
 	struct rgate_att *att;
 	int err;
 
-	if (GENL_REQ_ATTR_CHECK(info, RGATE_A_ATT_RING))
+	err = rgate_nl_parse_rings(info, &req);
+	if (err)
+		return err;
+	if (req.nrings > 1) {
+		NL_SET_ERR_MSG(info->extack, "one ring at a time");
 		return -EINVAL;
+	}
 	mutex_lock(&rgate_lock);
 	att = rgate_nl_att(info);
 	if (IS_ERR(att)) {
 		err = PTR_ERR(att);
 		goto unlock;
 	}
-	ring = rgate_ring_find(genl_info_net(info),
-			       nla_get_u32(info->attrs[RGATE_A_ATT_RING]));
+	ring = rgate_ring_find(genl_info_net(info), req.rings[0]);
 	if (ring) {
 		err = change(att, ring);
 	} else {
@@ -413,12 +424,12 @@ static int rgate_nl_att_leave(struct sk_buff *skb, struct genl_info *info)
 	return rgate_nl_att_member(info, rgate_att_leave);
 }
 
-#define RGATE_ATT_OP(_cmd, _doit) {			\
+#define RGATE_ATT_OP(_cmd, _doit, _policy) {		\
 	.cmd = _cmd,					\
 	.doit = _doit,					\
 	.flags = GENL_UNS_ADMIN_PERM,			\
-	.policy = rgate_att_policy,			\
-	.maxattr = ARRAY_SIZE(rgate_att_policy) - 1,	\
+	.policy = _policy,				\
+	.maxattr = ARRAY_SIZE(_policy) - 1,		\
 }
 
 static const struct genl_ops rgate_genl_ops[] = {
@@ -436,11 +447,13 @@ static const struct genl_ops rgate_genl_ops[] = {
 		.policy = rgate_att_id_policy,
 		.maxattr = ARRAY_SIZE(rgate_att_id_policy) - 1,
 	},
-	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new),
-	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del),
-	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set),
-	RGATE_ATT_OP(RGATE_CMD_ATT_JOIN, rgate_nl_att_join),
-	RGATE_ATT_OP(RGATE_CMD_ATT_LEAVE, rgate_nl_att_leave),
+	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new, rgate_att_new_policy),
+	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del, rgate_att_id_policy),
+	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set, rgate_att_set_policy),
+	RGATE_ATT_OP(RGATE_CMD_ATT_JOIN, rgate_nl_att_join,
+		     rgate_att_member_policy),
+	RGATE_ATT_OP(RGATE_CMD_ATT_LEAVE, rgate_nl_att_leave,
+		     rgate_att_member_policy),
 };
 
 static const struct genl_multicast_group rgate_genl_groups[] = {

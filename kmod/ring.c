@@ -261,6 +261,15 @@ struct rgate_mem *rgate_ring_mem_get(struct rgate_ring *ring)
 	return mem;
 }
 
+/* A file has mapped memory of the ring; one of two at once may be the older. */
+void rgate_ring_mapped(struct rgate_ring *ring, struct rgate_handle *h,
+		       const struct rgate_mem *mem)
+{
+	spin_lock_bh(&ring->lock);
+	h->mapped = max(h->mapped, mem->generation);
+	spin_unlock_bh(&ring->lock);
+}
+
 static void rgate_ring_wake_all(struct rgate_ring *ring)
 {
 	unsigned long mask = ring->handle_mask;
@@ -334,7 +343,7 @@ bool rgate_ring_readable(struct rgate_ring *ring, struct rgate_handle *h)
 	bool ready;
 
 	spin_lock_bh(&ring->lock);
-	ready = READ_ONCE(h->mapped) != ring->mem->generation ||
+	ready = h->mapped != ring->mem->generation ||
 		rgate_ring_reached(ring,
 				   READ_ONCE(ring->mem->cons->waiter[h->index].want));
 	spin_unlock_bh(&ring->lock);

@@ -21,7 +21,7 @@ struct rgate_ring;
  * @lock: serialises the ioctls that give the file its ring
  * @ring: set once, with release; NULL until then
  * @index: which wait word is this file's
- * @mapped: generation that was last mapped through this file
+ * @mapped: latest generation mapped through this file; under ring->lock
  * @woken: wait word that a wakeup was already given for; under ring->lock
  * @wq: who sleeps in poll
  */
@@ -88,6 +88,8 @@ void rgate_ring_del_handle(struct rgate_ring *ring, struct rgate_handle *h);
 struct rgate_ring *rgate_ring_find(struct net *net, u32 id);
 void rgate_ring_forget_net(struct net *net);
 
+void rgate_ring_mapped(struct rgate_ring *ring, struct rgate_handle *h,
+		       const struct rgate_mem *mem);
 struct rgate_mem *rgate_ring_mem_get(struct rgate_ring *ring);
 int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 		      struct rgate_resize *arg);

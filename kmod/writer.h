@@ -26,7 +26,7 @@ struct rgate_mem;
  * @limit: positions before this are known to be free; a batch boundary
  * @mask: slots - 1
  * @room: bytes of a frame that fit a slot
- * @easy: frames up to this length need no more than a free slot
+ * @easy: frames from 1 to this many bytes need no more than a free slot
  * @gap: frames lost since the last one delivered
  * @lap_shift: log2(slots)
  * @size_shift: log2(slot size)
@@ -91,7 +91,7 @@ static inline u64 rgate_writer_lap(const struct rgate_writer *w, u64 pos)
  */
 static inline u32 rgate_writer_reserve(struct rgate_writer *w, u32 len)
 {
-	if (likely(w->head != w->limit && len <= w->easy))
+	if (likely(w->head != w->limit && len - 1 < w->easy))
 		return 1;
 	return rgate_writer_reserve_slow(w, len);
 }
