@@ -424,12 +424,12 @@ static int rgate_nl_att_leave(struct sk_buff *skb, struct genl_info *info)
 	return rgate_nl_att_member(info, rgate_att_leave);
 }
 
-#define RGATE_ATT_OP(_cmd, _doit, _policy) {		\
+#define RGATE_ATT_OP(_cmd, _doit, _policy, _max) {	\
 	.cmd = _cmd,					\
 	.doit = _doit,					\
 	.flags = GENL_UNS_ADMIN_PERM,			\
 	.policy = _policy,				\
-	.maxattr = ARRAY_SIZE(_policy) - 1,		\
+	.maxattr = _max,				\
 }
 
 static const struct genl_ops rgate_genl_ops[] = {
@@ -447,13 +447,16 @@ static const struct genl_ops rgate_genl_ops[] = {
 		.policy = rgate_att_id_policy,
 		.maxattr = ARRAY_SIZE(rgate_att_id_policy) - 1,
 	},
-	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new, rgate_att_new_policy),
-	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del, rgate_att_id_policy),
-	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set, rgate_att_set_policy),
+	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new,
+		     rgate_att_new_policy, RGATE_A_ATT_RING),
+	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del,
+		     rgate_att_id_policy, RGATE_A_ATT_ID),
+	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set,
+		     rgate_att_set_policy, RGATE_A_ATT_FILTER),
 	RGATE_ATT_OP(RGATE_CMD_ATT_JOIN, rgate_nl_att_join,
-		     rgate_att_member_policy),
+		     rgate_att_member_policy, RGATE_A_ATT_RING),
 	RGATE_ATT_OP(RGATE_CMD_ATT_LEAVE, rgate_nl_att_leave,
-		     rgate_att_member_policy),
+		     rgate_att_member_policy, RGATE_A_ATT_RING),
 };
 
 static const struct genl_multicast_group rgate_genl_groups[] = {

@@ -17,7 +17,11 @@ extern "C" {
 
 struct rgate_ctl;
 
-/* -ENOENT: the module is not loaded */
+/*
+ * rgate_ctl_open - -ENOENT: the module is not loaded
+ * Every call below sends one request and waits for its answer, -ETIMEDOUT after
+ * 5 s. The kernel's own words on an error go to rgate_log_set()'s callback.
+ */
 RGATE_API int rgate_ctl_open(struct rgate_ctl **ctl);
 RGATE_API void rgate_ctl_close(struct rgate_ctl *ctl);
 
@@ -109,7 +113,8 @@ struct rgate_att_info {
 };
 
 /* Called once an object; a return other than 0 ends the walk and is returned.
- * The walk continues to receive until the dump is complete. */
+ * The walk continues to receive until the dump is complete. The callback must not
+ * use the same struct rgate_ctl. */
 typedef int (*rgate_ring_fn)(const struct rgate_ring_info *info, void *arg);
 typedef int (*rgate_att_fn)(const struct rgate_att_info *info, void *arg);
 RGATE_API int rgate_ctl_rings(struct rgate_ctl *ctl, rgate_ring_fn fn, void *arg);

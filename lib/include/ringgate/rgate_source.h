@@ -2,6 +2,12 @@
 /*
  * The userspace receive thread: fills memfd rings from a UDP or a packet socket
  * with recvmmsg(2), straight into the slots. No module; UDP needs no privilege.
+ *
+ * A source owns one thread, which sleeps while nothing arrives. Functions on one
+ * source may be called from several threads, rgate_source_stop() once and last.
+ * rgate_slot.tstamp is when the thread took the message, by the ring's clock, one
+ * reading a message; rgate_slot.gap and the ring's counters tell of frames that
+ * found no slot, rgate_source_stats.socket_drops of those lost before.
  */
 #ifndef RINGGATE_RGATE_SOURCE_H
 #define RINGGATE_RGATE_SOURCE_H
@@ -29,7 +35,7 @@ struct rgate_source_opts {
 /* Counters of a source beside those of its rings */
 struct rgate_source_stats {
 	uint64_t received;	/* messages read from the socket */
-	uint64_t bytes;
+	uint64_t bytes;		/* of those, as sent */
 	uint64_t syscalls;	/* recvmmsg calls */
 	uint64_t socket_drops;	/* dropped by the kernel: socket buffer full */
 	uint64_t ring_drops;	/* read and dropped: no free slot */
@@ -40,12 +46,20 @@ struct rgate_source_stats {
  * rgate_source_udp - receive datagrams into a ring
  * @rings: @nrings memfd rings of this process, the source becomes their
  *	producer; the 2nd and later are used by RGATE_POLICY_SPILL
- * @addr: where to bind, AF_INET or AF_INET6
+ * @src: out; end it with rgate_source_stop()
+ * @addr: where to bind, AF_INET or AF_INET6 (IPv6 only: no IPv4 through it)
  * A slot holds an IPv4 or IPv6 header and a UDP header, made from the message's
  * addresses (dev_type ARPHRD_NONE, l3_off 0), and the datagram; so consumers
  * and capture files see packets whatever the source. Datagrams longer than a
  * slot are chained or truncated as the ring's flags say.
- * RGATE_POLICY_PASS has no meaning here: -EOPNOTSUPP.
+ * In the headers made here checksums are right (0, none, for UDP over IPv4; 0 in
+ * datagrams over IPv6 that are cut to one slot), TTL and hop limit are 64, and the destination is the
+ * address the socket is bound to; one bound to the wildcard address learns the true
+ * one, and ifindex, with each message.
+ * Where all is full the message is read and counted as dropped, so that newer ones
+ * are not stale; RGATE_POLICY_PASS has no meaning here: -EOPNOTSUPP.
+ * -EBUSY: a ring has a producer; -EOPNOTSUPP: not a memfd ring of this process;
+ * -EINVAL: options; or what socket(2), setsockopt(2), bind(2) say.
  */
 RGATE_API int rgate_source_udp(struct rgate_source **src,
 			       struct rgate_ring *const *rings, unsigned int nrings,
@@ -56,17 +70,25 @@ RGATE_API int rgate_source_udp(struct rgate_source **src,
  * rgate_source_packet - receive a device's frames (AF_PACKET; CAP_NET_RAW)
  * @ifname: device, or NULL: all of this network namespace
  * The stack gets the frames too, so RGATE_POLICY_PASS counts a frame that found
- * no slot as passed.
+ * no slot as passed. Frames sent by this machine are left out. A frame's VLAN tag
+ * is in the slot's header. Ends with -ENODEV when its device is removed.
+ * -EPERM: no CAP_NET_RAW; -ENODEV: no such device; -EINVAL: options or filter; and
+ * as rgate_source_udp().
  */
 RGATE_API int rgate_source_packet(struct rgate_source **src,
 				  struct rgate_ring *const *rings,
 				  unsigned int nrings, const char *ifname,
 				  const struct rgate_source_opts *opts);
 
-/* rgate_source_addr - where the UDP socket is bound (port 0 resolved) */
+/*
+ * rgate_source_addr - where the UDP socket is bound (port 0 resolved)
+ * @addrlen: in: bytes at @addr; out: bytes of the address, more than that if cut
+ * -EOPNOTSUPP: not a UDP source
+ */
 RGATE_API int rgate_source_addr(const struct rgate_source *src,
 				struct sockaddr *addr, socklen_t *addrlen);
 
+/* rgate_source_stats - a snapshot of the counters; one getsockopt(2) */
 RGATE_API int rgate_source_stats(const struct rgate_source *src,
 				 struct rgate_source_stats *stats);
 
