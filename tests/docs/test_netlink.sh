@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# The netlink specification: form, and agreement with header and module. Then the
+# same with faults put in, each of which has to be found.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+spec=$here/../../Documentation/netlink/specs/ringgate.yaml
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+n=0 failed=0
+
+ok() { # ok STATUS NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		failed=$((failed + 1))
+		echo "not ok $n - $2"
+		sed 's/^/# /' "$tmp/log"
+	fi
+}
+
+finds() { # finds SED-SCRIPT NAME
+	sed "$1" "$spec" >"$tmp/wrong.yaml"
+	! cmp -s "$spec" "$tmp/wrong.yaml" &&
+		! python3 "$here/check_netlink.py" "$tmp/wrong.yaml" >"$tmp/log" 2>&1
+	ok $? "$2"
+}
+
+python3 "$here/check_netlink.py" >"$tmp/log" 2>&1
+ok $? "the specification is that of header and module"
+finds 's/^        name: slot-size$/        name: slots-size/' "a wrong attribute name"
+finds 's/value: 4096/value: 4095/' "a wrong constant"
+finds 's/entries: \[ monotonic, tai, realtime \]/entries: [ tai, monotonic, realtime ]/' \
+	"a wrong order"
+finds 's/type: s32/type: s31/' "an unknown type"
+finds '0,/flags: \[ uns-admin-perm \]/{//d}' "a missing permission"
+finds 's/attributes: \[ id, ring \]/attributes: [ id, rings ]/' \
+	"an attribute that is not in the set"
+finds 's/c-define-name: .*/c-define-name: rgate-genl-name/' "a wrong group"
+
+echo "1..$n"
+[ "$failed" -eq 0 ]

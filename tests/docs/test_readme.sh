@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# The program in README.md is Documentation/examples/minimal.c and compiles; files and
+# make targets that the documents name are there; each licence named has its text.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=${RGATE_BUILD:-$top/build}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+n=0 failed=0
+cd "$top" || exit 1
+: >"$tmp/log"
+
+ok() { # ok STATUS NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		failed=$((failed + 1))
+		echo "not ok $n - $2"
+		sed 's/^/# /' "$tmp/log"
+	fi
+}
+
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$tmp/minimal.c"
+diff "$tmp/minimal.c" Documentation/examples/minimal.c >"$tmp/log"
+ok $? "the program in README.md is the example"
+
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	$cc -std=gnu11 -Wall -Wextra -Werror -O2 -Iuapi -Ilib/include -o "$tmp/minimal" \
+		"$tmp/minimal.c" "$build/lib/libringgate.a" -lmnl -lpcap -lpthread \
+		>"$tmp/log" 2>&1
+	ok $? "it compiles with $cc"
+done
+
+grep -o '](\([^):]*\))' README.md | tr -d '()]' | while read -r path; do
+	[ -e "$path" ] || echo "$path is not there"
+done >"$tmp/log"
+[ ! -s "$tmp/log" ]
+ok $? "links lead somewhere"
+
+grep -hoE '(^ {4}|`|sudo |&& )make [a-z][a-z-]*' README.md Documentation/guide.rst | grep -oE 'make .*' | sort -u |
+	while read -r _ target; do
+		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile ||
+			echo "make $target is not there"
+	done >"$tmp/log"
+[ ! -s "$tmp/log" ]
+ok $? "make targets are there"
+
+git ls-files -co --exclude-standard 2>/dev/null | grep -v '^LICENSES/' |
+	while read -r f; do head -n 2 "$f" 2>/dev/null |
+		grep -aohE 'SPDX-License-Identifier: .*'; done |
+	sed -e 's/SPDX-License-Identifier: //' -e 's,\*/,,' -e 's/-->//' |
+	sed 's/[ ()]/\n/g' |
+	grep -vE '^(OR|AND|WITH|)$' | sed 's/-only$//' | sort -u >"$tmp/names"
+while read -r name; do
+	[ -e "LICENSES/$name" ] || echo "LICENSES/$name is not there"
+done <"$tmp/names" >"$tmp/log"
+[ -s "$tmp/names" ] && [ ! -s "$tmp/log" ]
+ok $? "every licence named has its text"
+
+echo "1..$n"
+[ "$failed" -eq 0 ]
