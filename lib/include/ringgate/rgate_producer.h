@@ -48,7 +48,7 @@ struct rgate_producer {
 	uint64_t tstamp;	/* the three go into every header filled */
 	uint64_t origin;	/* words 4, 5 (part) of the header, see _fill */
 	uint32_t ifindex;
-	uint32_t clock;
+	uint32_t clock;		/* as the last word of the header has it */
 	uint32_t policy;
 	uint32_t gap;		/* frames lost since the last publish */
 	struct rgate_stats stats; /* stored to prod->stats once a batch */
@@ -204,6 +204,19 @@ static inline void rgate_producer_zero_tail_(unsigned char *data, size_t len)
 		*p = 0;
 }
 
+typedef uint64_t __attribute__((may_alias)) rgate_producer_word_;
+
+/* Two u32 (the second may hold four u8), or four u16, in memory order */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define RGATE_PRODUCER_PAIR_(a, b) ((uint64_t)(a) << 32 | (b))
+#define RGATE_PRODUCER_LINK_	0xfffeULL
+#define RGATE_PRODUCER_OFFS_	0xffffffffffff0001ULL
+#else
+#define RGATE_PRODUCER_PAIR_(a, b) ((uint64_t)(b) << 32 | (a))
+#define RGATE_PRODUCER_LINK_	(0xfffeULL << 48)
+#define RGATE_PRODUCER_OFFS_	0x0100ffffffffffffULL
+#endif
+
 /*
  * rgate_producer_fill - the whole header but seq, and the zero tail of the frame
  * @s: reserved; its data is written already, or will be before publishing
@@ -217,35 +230,17 @@ static inline void rgate_producer_fill(struct rgate_producer *p,
 				       struct rgate_slot *s, uint32_t len,
 				       uint32_t wire_len)
 {
-	/* seq is left alone: consumers may be reading it */
-	struct {
-		uint64_t tstamp;
-		uint32_t len, wire_len;
-		uint32_t flags, ifindex;
-		uint64_t origin;	/* hash 0, queue 0, cpu */
-		uint64_t link;		/* vlan 0, protocol 0, dev_type NONE */
-		uint64_t offs;		/* three times none, chain 0 of 1 */
-		uint32_t gap;
-		uint32_t clock;
-	} h;
+	/* Words rather than fields: few wide stores. seq is left alone, as
+	 * consumers may be reading it. */
+	rgate_producer_word_ *w = (rgate_producer_word_ *)s;
 
-	h.tstamp = p->tstamp;
-	h.len = len;
-	h.wire_len = wire_len;
-	h.flags = wire_len > len ? RGATE_SLOT_TRUNC : 0;
-	h.ifindex = p->ifindex;
-	h.origin = p->origin;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	h.link = 0xfffeULL;
-	h.offs = 0xffffffffffff0001ULL;
-	h.clock = p->clock << 24;
-#else
-	h.link = 0xfffeULL << 48;
-	h.offs = 0x0100ffffffffffffULL;
-	h.clock = p->clock;
-#endif
-	h.gap = p->gap;
-	memcpy((unsigned char *)s + 8, &h, sizeof(h));
+	w[1] = p->tstamp;
+	w[2] = RGATE_PRODUCER_PAIR_(len, wire_len);
+	w[3] = RGATE_PRODUCER_PAIR_(wire_len > len ? RGATE_SLOT_TRUNC : 0, p->ifindex);
+	w[4] = p->origin;			/* hash 0, queue 0, cpu */
+	w[5] = RGATE_PRODUCER_LINK_;		/* no VLAN, protocol 0, ARPHRD_NONE */
+	w[6] = RGATE_PRODUCER_OFFS_;		/* no offsets, slot 0 of 1 */
+	w[7] = RGATE_PRODUCER_PAIR_(p->gap, p->clock);
 	rgate_producer_zero_tail_((unsigned char *)rgate_producer_data(s), len);
 }
 

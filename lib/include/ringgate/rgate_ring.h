@@ -26,7 +26,7 @@ struct rgate_ring;
 
 struct rgate_ring_opts {
 	size_t sz;		/* sizeof(struct rgate_ring_opts) */
-	uint32_t slots;		/* 0: RGATE_SLOTS_DEFAULT */
+	uint32_t slots;		/* 0: RGATE_SLOTS_DEFAULT; see rgate_ring_open() */
 	uint32_t slot_size;	/* bytes, 0: RGATE_SLOT_SIZE_DEFAULT */
 	uint32_t flags;		/* RGATE_RING_* */
 	uint32_t policy;	/* enum rgate_policy */
@@ -41,6 +41,9 @@ struct rgate_ring_opts {
  * @ring: out; close it with rgate_ring_close()
  * @opts: NULL for the defaults
  * The ring receives nothing until it is attached (rgate_ctl.h).
+ * Where neither slots nor slot_size is given and RLIMIT_MEMLOCK is too small for
+ * the default, half as many slots are tried, down to 512, and a warning logged.
+ * rgate_ring_view() tells what it became.
  * -ENOENT, -ENXIO: module not loaded; -EACCES: no permission on the device;
  * -EINVAL: bad geometry; -ENOBUFS: RLIMIT_MEMLOCK too small; -ENOMEM.
  */
