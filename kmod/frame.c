@@ -34,9 +34,17 @@ rgate_headers(const struct rgate_frame *f)
 	return rgate_parse(skb->data, len, skb->protocol, f->mac_len);
 }
 
+/* By what skb->ip_summed says, two bits */
+static const u32 rgate_csum_flags[] = {
+	[CHECKSUM_NONE] = 0,
+	[CHECKSUM_UNNECESSARY] = RGATE_SLOT_CSUM_OK,
+	[CHECKSUM_COMPLETE] = 0,
+	[CHECKSUM_PARTIAL] = RGATE_SLOT_CSUM_PARTIAL,
+};
+
 static u32 rgate_frame_flags(const struct sk_buff *skb)
 {
-	u32 flags = 0;
+	u32 flags = rgate_csum_flags[skb->ip_summed];
 
 	if (skb_vlan_tag_present(skb))
 		flags |= RGATE_SLOT_VLAN;
@@ -45,10 +53,6 @@ static u32 rgate_frame_flags(const struct sk_buff *skb)
 		flags |= RGATE_SLOT_HASH;
 	if (skb_rx_queue_recorded(skb))
 		flags |= RGATE_SLOT_QUEUE;
-	if (skb->ip_summed == CHECKSUM_UNNECESSARY)
-		flags |= RGATE_SLOT_CSUM_OK;
-	else if (skb->ip_summed == CHECKSUM_PARTIAL)
-		flags |= RGATE_SLOT_CSUM_PARTIAL;
 	if (skb_is_gso(skb))
 		flags |= RGATE_SLOT_GRO;
 	return flags;
@@ -64,16 +68,20 @@ static __always_inline void rgate_slot_describe(struct rgate_slot *slot,
 {
 	const struct sk_buff *skb = f->skb;
 	struct rgate_offsets o = rgate_headers(f);
-	bool tag = flags & RGATE_SLOT_VLAN;
 
 	slot->wire_len = f->len;
 	slot->flags = flags;
 	slot->ifindex = skb->dev->ifindex;
-	slot->hash = flags & RGATE_SLOT_HASH ? skb_get_hash_raw(skb) : 0;
+	slot->hash = skb_get_hash_raw(skb);
 	slot->queue = flags & RGATE_SLOT_QUEUE ? skb_get_rx_queue(skb) : 0;
 	slot->cpu = smp_processor_id();
-	slot->vlan_tci = tag ? skb_vlan_tag_get(skb) : 0;
-	slot->vlan_proto = tag ? ntohs(skb->vlan_proto) : 0;
+	if (unlikely(flags & RGATE_SLOT_VLAN)) {
+		slot->vlan_tci = skb_vlan_tag_get(skb);
+		slot->vlan_proto = ntohs(skb->vlan_proto);
+	} else {
+		slot->vlan_tci = 0;
+		slot->vlan_proto = 0;
+	}
 	slot->protocol = ntohs(skb->protocol);
 	slot->dev_type = skb->dev->type;
 	slot->l3_off = o.l3;

@@ -56,10 +56,12 @@ struct rgate_consumer_opts {
 
 /* Fields are private; they are here for the inline functions only. */
 struct rgate_consumer {
-	const unsigned char *slots;
-	uint64_t pos;		/* position of the next slot to look at */
+	const unsigned char *cur; /* slot of done, while a batch is in hand */
 	uint64_t done;		/* first position not yet released */
 	uint64_t end;		/* end of the batch in hand */
+	uint64_t lap;		/* of the batch in hand */
+	uint64_t pos;		/* end of the frame in hand */
+	const unsigned char *slots;
 	uint64_t mask;		/* slots - 1 */
 	uint32_t lap_shift;	/* log2(slots) */
 	uint32_t size_shift;	/* log2(slot size) */
@@ -77,6 +79,7 @@ struct rgate_consumer {
 	uint32_t generation;
 	uint32_t reserved;
 	uint64_t check_end;	/* below: others may have returned batches */
+	uint64_t missed;	/* position last found empty */
 };
 
 /*
@@ -101,6 +104,14 @@ RGATE_API void rgate_consumer_reset_claim(struct rgate_ring *ring);
 
 /* Slow path of the inline functions below: the next batch. 0: got one */
 RGATE_API int rgate_consumer_advance_slow(struct rgate_consumer *c);
+
+/*
+ * Slow path: the slot in hand is not published. True: nothing is there; false:
+ * look again. The first time for a position it lets some tens of ns pass: a
+ * consumer that hangs on the slot being written slows both down by a multiple,
+ * as its cache line goes to and fro with every store.
+ */
+RGATE_API bool rgate_consumer_miss(struct rgate_consumer *c);
 
 /*
  * rgate_consumer_resync - the producer overwrote what is in hand: go on with the
@@ -187,9 +198,8 @@ again:
 		int r = rgate_consumer_ready(c, c->done + n);
 
 		if (__builtin_expect(r <= 0, 0)) {
-			if (r == 0 || n)
+			if (n || rgate_consumer_miss(c))
 				break;
-			rgate_consumer_resync(c);
 			goto again;
 		}
 		v[n] = rgate_consumer_slot(c, c->done + n);
@@ -207,14 +217,13 @@ static inline void rgate_consumer_release_n(struct rgate_consumer *c,
 					    unsigned int n)
 {
 	c->done += n;
+	c->cur += (size_t)n << c->size_shift;
 	if (c->pos < c->done)
 		c->pos = c->done;
-	if (c->done == c->end && n) {
-		uint64_t last = c->end - 1;
-
-		__atomic_store_n(&c->credits[(last & c->mask) >> RGATE_BATCH_SHIFT],
-				 rgate_consumer_lap(c, last), __ATOMIC_RELEASE);
-	}
+	if (c->done == c->end && n)
+		__atomic_store_n(&c->credits[((c->end - 1) & c->mask) >>
+					     RGATE_BATCH_SHIFT],
+				 c->lap, __ATOMIC_RELEASE);
 }
 
 /*
@@ -229,43 +238,42 @@ rgate_consumer_next(struct rgate_consumer *c)
 	for (;;) {
 		const struct rgate_slot *s;
 		unsigned int cnt;
-		int r;
 
-		if (c->done == c->end && rgate_consumer_advance_slow(c))
+		if (__builtin_expect(c->done == c->end, 0) &&
+		    rgate_consumer_advance_slow(c))
 			return NULL;
-		r = rgate_consumer_ready(c, c->done);
-		if (__builtin_expect(r <= 0, 0)) {
-			if (r == 0)
+		s = (const struct rgate_slot *)c->cur;
+		if (__builtin_expect(__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) !=
+				     c->lap, 0)) {
+			if (rgate_consumer_miss(c))
 				return NULL;
-			rgate_consumer_resync(c);
 			continue;
 		}
-		s = rgate_consumer_slot(c, c->done);
 		if (__builtin_expect(s->flags & RGATE_SLOT_PAD, 0)) {
 			rgate_consumer_release_n(c, 1);
 			continue;
 		}
 		cnt = s->chain_cnt;
-		if (__builtin_expect(cnt > 1, 0)) {
-			/* A chain never crosses a batch; more is torn by overwriting. */
-			if (c->done + cnt > c->end ||
-			    (s->flags & RGATE_SLOT_CONT)) {
-				c->lost++;
-				rgate_consumer_release_n(c, 1);
-				continue;
-			}
-			r = rgate_consumer_ready(c, c->done + cnt - 1);
-			if (r == 0)
-				return NULL;
-			if (r < 0) {
-				rgate_consumer_resync(c);
-				continue;
-			}
+		c->pos = c->done + 1;
+		if (__builtin_expect(cnt <= 1, 1))
+			return s;
+		/* A chain never crosses a batch; more is torn by overwriting. */
+		if (c->done + cnt > c->end || (s->flags & RGATE_SLOT_CONT)) {
+			c->lost++;
+			rgate_consumer_release_n(c, 1);
+			continue;
+		}
+		switch (rgate_consumer_ready(c, c->done + cnt - 1)) {
+		case 1:
 			c->pos = c->done + cnt;
 			return s;
+		case 0:
+			c->pos = c->done;
+			return NULL;
+		default:
+			c->pos = c->done;
+			rgate_consumer_resync(c);
 		}
-		c->pos = c->done + 1;
-		return s;
 	}
 }
 

@@ -39,9 +39,11 @@ struct rgate_memfd;
 /* Fields are private; they are here for the inline functions only. Not to be
  * copied while in use. */
 struct rgate_producer {
-	unsigned char *slots;
+	unsigned char *cur;	/* slot of head, while a batch is in hand */
 	uint64_t head;		/* next position to fill */
 	uint64_t limit;		/* end of the free part of the batch in hand */
+	uint64_t lap;		/* of the batch in hand */
+	unsigned char *slots;
 	uint64_t mask;
 	uint32_t lap_shift;
 	uint32_t size_shift;
@@ -170,8 +172,8 @@ rgate_producer_reserve(struct rgate_producer *p)
 	if (__builtin_expect(p->head == p->limit, 0) &&
 	    !rgate_producer_refill(p))
 		return NULL;
-	s = rgate_producer_slot(p, p->head);
-	if (p->policy == RGATE_POLICY_OVERWRITE) {
+	s = (struct rgate_slot *)p->cur;
+	if (__builtin_expect(p->policy == RGATE_POLICY_OVERWRITE, 0)) {
 		__atomic_store_n(&s->seq, RGATE_SEQ_BUSY, __ATOMIC_RELAXED);
 		/* busy is visible before any byte of the new frame */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -270,15 +272,16 @@ static inline void rgate_producer_fill_part(struct rgate_producer *p,
  */
 static inline void rgate_producer_publish(struct rgate_producer *p)
 {
-	struct rgate_slot *s = rgate_producer_slot(p, p->head);
+	struct rgate_slot *s = (struct rgate_slot *)p->cur;
 
 	p->stats.delivered++;
 	p->stats.bytes += s->len;
 	if (__builtin_expect(s->flags & RGATE_SLOT_TRUNC, 0))
 		p->stats.truncated++;
 	p->gap = 0;
-	__atomic_store_n(&s->seq, (p->head >> p->lap_shift) + 1,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&s->seq, p->lap, __ATOMIC_RELEASE);
+	/* a batch is in one piece; refill goes to the next */
+	p->cur += (size_t)1 << p->size_shift;
 	p->head++;
 }
 
