@@ -45,30 +45,31 @@ void rgate_mem_exit(void)
  */
 static int rgate_mem_charge(struct rgate_mem *mem)
 {
+	atomic_long_t *locked;
 	long limit, old, new;
 
-	mem->user = get_uid(current_user());
+	mem->cred = get_current_cred();
 	if (capable(CAP_IPC_LOCK))
 		return 0;
 	limit = min_t(unsigned long, rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT,
 		      LONG_MAX);
-	old = atomic_long_read(&mem->user->locked_vm);
+	locked = &mem->cred->user->locked_vm;
+	old = atomic_long_read(locked);
 	do {
 		new = old + mem->npages;
 		if (new > limit) {
-			free_uid(mem->user);
-			mem->user = NULL;
+			put_cred(mem->cred);
 			return -ENOBUFS;
 		}
-	} while (!atomic_long_try_cmpxchg(&mem->user->locked_vm, &old, new));
+	} while (!atomic_long_try_cmpxchg(locked, &old, new));
 	mem->charged = mem->npages;
 	return 0;
 }
 
 static void rgate_mem_uncharge(struct rgate_mem *mem)
 {
-	atomic_long_sub(mem->charged, &mem->user->locked_vm);
-	free_uid(mem->user);
+	atomic_long_sub(mem->charged, &mem->cred->user->locked_vm);
+	put_cred(mem->cred);
 }
 
 /* Zeroed, charged to the memory cgroup; an error rather than the OOM killer. */

@@ -7,7 +7,7 @@
 #include <linux/scatterlist.h>
 #include "geometry.h"
 
-struct user_struct;
+struct cred;
 struct vm_area_struct;
 
 /**
@@ -20,7 +20,7 @@ struct vm_area_struct;
  * @pages: order-0 pages, physically contiguous where that was to be had
  * @base: kernel mapping of all of them
  * @sgt: the same, DMA-mapped for the module's device
- * @user: who is charged for @charged pages
+ * @cred: whose user is charged for @charged pages
  * @charged: pages counted against RLIMIT_MEMLOCK
  * @prod: producer area; users cannot write it
  * @cons: consumer area; users write it, so read each word once
@@ -36,7 +36,7 @@ struct rgate_mem {
 	struct page **pages;
 	void *base;
 	struct sg_table sgt;
-	struct user_struct *user;
+	const struct cred *cred;
 	unsigned long charged;
 
 	struct rgate_prod *prod;
