@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# See `make help`.
+
+VERSION := 0.1.0
+SOVERSION := 0
+
+# What a user may set.
+O ?= build
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(DATADIR)/man
+SRCDIR ?= /usr/src
+PKG_CONFIG ?= pkg-config
+INSTALL ?= install
+LAB_KERNEL ?= 6.1
+# Warnings are errors in a checkout, not in a release.
+WERROR ?= $(if $(wildcard .git),1)
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDEXPANSION:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+# Variables of this command line are not for the kernel's own build.
+MAKEOVERRIDES :=
+
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
+
+#
+# Flags
+#
+
+pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
+
+PCAP_CFLAGS := $(or $(call pc,--cflags libpcap),$(shell pcap-config --cflags 2>/dev/null))
+PCAP_LIBS := $(or $(call pc,--libs libpcap),$(shell pcap-config --libs 2>/dev/null))
+
+LIB_CFLAGS := $(call pc,--cflags libmnl) $(PCAP_CFLAGS)
+LIB_LIBS := $(call pc,--libs libmnl) $(PCAP_LIBS) -lpthread
+TOOL_CFLAGS := $(call pc,--cflags libkmod)
+TOOL_LIBS := $(call pc,--libs libkmod)
+CMOCKA_LIBS = $(call pc,--libs cmocka)
+URING_LIBS = $(call pc,--libs liburing)
+CRYPTO_LIBS = $(call pc,--libs libcrypto)
+VERBS_LIBS = $(call pc,--libs libibverbs)
+
+ALL_CFLAGS := -std=gnu11 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
+ALL_CFLAGS += -Iuapi -Ilib/include $(LIB_CFLAGS) $(TOOL_CFLAGS)
+ALL_CFLAGS += $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+ALL_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+
+compile = $(CC) $(ALL_CFLAGS) $(EXTRA) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+link = $(CC) $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(EXTRA_LIBS) $(LDLIBS)
+
+# Everything is built anew when the compiler or a flag changes.
+flags := $(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(ALL_LDFLAGS) $(LDFLAGS) $(LDLIBS)
+flags_file := $(O)/flags
+ifneq ($(strip $(flags)),$(strip $(file <$(flags_file))))
+.PHONY: $(flags_file)
+endif
+
+$(flags_file):
+	$(Q)for lib in libmnl libkmod; do \
+		$(PKG_CONFIG) --exists $$lib || { echo "$$lib is missing: run scripts/deps"; exit 1; }; \
+	done
+	$(shell mkdir -p $(@D))$(file >$@,$(flags))
+
+#
+# Library
+#
+
+lib_src := $(wildcard lib/*.c)
+lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
+lib_real := $(O)/lib/libringgate.so.$(VERSION)
+lib_static := $(O)/lib/libringgate.a
+
+lib: $(lib_real) $(lib_static) $(O)/lib/ringgate.pc
+
+$(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden
+
+$(lib_real): $(lib_obj) lib/libringgate.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(lib_obj) \
+		-Wl,-soname,libringgate.so.$(SOVERSION) \
+		-Wl,--version-script=lib/libringgate.map \
+		$(if $(SANITIZE),,-Wl,-z,defs) $(LIB_LIBS) $(LDLIBS)
+	$(Q)ln -sf $(@F) $(O)/lib/libringgate.so.$(SOVERSION)
+	$(Q)ln -sf libringgate.so.$(SOVERSION) $(O)/lib/libringgate.so
+
+$(lib_static): $(lib_obj)
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+pc_text = sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' \
+	-e 's,@INCLUDEDIR@,$(INCLUDEDIR),' -e 's,@VERSION@,$(VERSION),' lib/ringgate.pc.in
+
+$(O)/lib/ringgate.pc: lib/ringgate.pc.in Makefile
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)$(pc_text) >$@
+
+#
+# Programs: $(1) directory of sources, with an optional lib/ linked into each
+#
+
+$(O)/obj/%.o: %.c $(flags_file)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(compile)
+
+sources_of = $(wildcard $(1)/lib/*.c)
+objects_of = $(patsubst %.c,$(O)/obj/%.o,$(call sources_of,$(1)))
+
+unit_src := $(wildcard tests/unit/test_*.c)
+vm_src := $(wildcard tests/vm/*.c)
+bench_src := $(wildcard tests/bench/*.c)
+demo_src := $(wildcard tests/demo/*.c)
+example_src := $(wildcard Documentation/examples/*.c)
+tool_src := $(wildcard tools/ringgate/*.c)
+
+unit_bin := $(unit_src:%.c=$(O)/%)
+vm_bin := $(vm_src:%.c=$(O)/%)
+bench_bin := $(bench_src:%.c=$(O)/%)
+demo_bin := $(demo_src:%.c=$(O)/%)
+example_bin := $(example_src:Documentation/%.c=$(O)/%)
+tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
+
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE -Ilib -Itests/unit -Itests/unit/lib
+$(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
+$(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Itests/bench/lib
+$(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
+$(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
+$(O)/obj/tools/ringgate/%.o: EXTRA = -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+
+define program
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(link)
+endef
+
+$(unit_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
+	$(program)
+$(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
+	$(program)
+$(bench_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+	$(program)
+$(demo_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/demo) $(lib_static)
+	$(program)
+$(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_static)
+	$(program)
+$(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
+	$(program)
+
+$(unit_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
+$(vm_bin): EXTRA_LIBS = $(LIB_LIBS) $(VERBS_LIBS)
+$(example_bin): EXTRA_LIBS = $(LIB_LIBS)
+$(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
+$(demo_bin): EXTRA_LIBS = $(LIB_LIBS) $(CRYPTO_LIBS)
+$(tool_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
+
+tools: $(tool_bin)
+examples: $(example_bin)
+unit-tests: $(unit_bin)
+vm-tests: $(vm_bin)
+bench-programs: $(bench_bin)
+demo-programs: $(demo_bin)
+tests: unit-tests vm-tests bench-programs demo-programs
+
+-include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
+
+#
+# Kernel module: built in a copy, so that several kernels can be served
+#
+
+# Found when needed: this may have to fetch the kernel of the lab.
+KVER = $(eval KVER := $(if $(wildcard /lib/modules/$(shell uname -r)/build/Makefile),$(shell \
+	uname -r),$(lab_kver)))$(KVER)
+lab_kver = $(eval lab_kver := $(or $(if $(filter 1,$(HOST)),$(shell uname -r),$(shell \
+	scripts/kernel --print version $(LAB_KERNEL))),$(error no kernel for the lab)))$(lab_kver)
+kdir = $(or $(KDIR),$(patsubst %/Makefile,%,$(firstword $(wildcard /lib/modules/$(1)/build/Makefile))),$(shell \
+	scripts/kernel --cached --print headers $(1)),$(error no headers for kernel $(1): set KDIR))
+
+kmod_files := $(filter-out %.mod.c,$(wildcard kmod/*.c kmod/*.h)) kmod/Kbuild $(wildcard uapi/ringgate/*.h)
+
+kmod: $$(O)/kmod-$$(KVER)/ringgate.ko
+lab-kmod: $$(O)/kmod-$$(lab_kver)/ringgate.ko
+
+$(O)/kmod-%/ringgate.ko: $(kmod_files)
+	$(call say,KMOD,$@)
+	$(Q)mkdir -p $(@D)/kmod $(@D)/uapi/ringgate
+	$(Q)cd $(@D) && for file in kmod/*.[ch] uapi/ringgate/*.h; do \
+		case $$file in *.mod.c) continue ;; esac; \
+		[ -e "$(CURDIR)/$$file" ] || rm -f "$$file"; \
+	done
+	$(Q)for file in $(kmod_files); do cp -pu "$$file" "$(@D)/$$file"; done
+	$(Q)$(MAKE) -C $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) \
+		$(if $(filter 1,$(WERROR)),RGATE_WERROR=y) modules $(if $(filter 1,$(V)),,>$(@D)/log 2>&1 || \
+		{ cat $(@D)/log; exit 1; })
+	$(Q)ln -sf kmod/ringgate.ko $@
+	$(Q)touch -h $@
+
+#
+# Checks
+#
+
+# The flags are only known once the packages are there: hence make in make.
+check: deps
+	$(Q)$(MAKE) --no-print-directory check-all
+
+check-all: all tests lab-kmod
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check
+
+check-unit: unit-tests tools
+	$(Q)O=$(O) scripts/check unit
+
+check-cli: tools
+	$(Q)O=$(O) scripts/check cli
+
+check-vm: vm-tests lab-kmod
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
+
+check-lab:
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/check lab
+
+deps:
+	$(Q)scripts/deps
+
+kver:
+	@echo $(KVER)
+
+demo: all demo-programs lab-kmod
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/demo
+
+bench: all bench-programs lab-kmod
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/bench all
+
+lint:
+	$(Q)O=$(O) KVER=$(KVER) scripts/lint
+
+#
+# Installation
+#
+
+man_pages := $(wildcard Documentation/man/*.[1-8])
+completion := $(wildcard tools/ringgate/completion/ringgate)
+public_headers := $(wildcard lib/include/ringgate/*.h uapi/ringgate/*.h)
+
+install: lib tools
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/ringgate
+	$(INSTALL) -m 755 $(tool_bin) $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 755 $(lib_real) $(DESTDIR)$(LIBDIR)/
+	ln -sf libringgate.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libringgate.so.$(SOVERSION)
+	ln -sf libringgate.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libringgate.so
+	$(INSTALL) -m 644 $(lib_static) $(DESTDIR)$(LIBDIR)/
+	$(pc_text) >$(DESTDIR)$(LIBDIR)/pkgconfig/ringgate.pc
+	$(INSTALL) -m 644 $(public_headers) $(DESTDIR)$(INCLUDEDIR)/ringgate/
+	set -e; for page in $(man_pages); do \
+		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; \
+	done
+	$(if $(completion),$(INSTALL) -D -m 644 $(completion) \
+		$(DESTDIR)$(DATADIR)/bash-completion/completions/ringgate)
+	$(if $(DESTDIR),,-ldconfig)
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/ringgate
+	rm -f $(DESTDIR)$(LIBDIR)/libringgate.a $(DESTDIR)$(LIBDIR)/libringgate.so*
+	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/ringgate.pc
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/ringgate/,$(notdir $(public_headers)))
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/ringgate
+	set -e; for page in $(man_pages); do \
+		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; \
+	done
+	rm -f $(DESTDIR)$(DATADIR)/bash-completion/completions/ringgate
+	$(if $(DESTDIR),,-ldconfig)
+
+install-kmod: kmod
+	$(MAKE) -C $(call kdir,$(KVER)) M=$(abspath $(O))/kmod-$(KVER)/kmod \
+		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) modules_install
+
+dkms_dir = $(DESTDIR)$(SRCDIR)/ringgate-$(VERSION)
+dkms_kver = $(or $(if $(filter command line environment,$(origin KVER)),$(KVER)),$(shell uname -r))
+
+dkms: dkms-source
+	dkms status -m ringgate -v $(VERSION) | grep -q . || dkms add -m ringgate -v $(VERSION)
+	dkms build -m ringgate -v $(VERSION) -k $(dkms_kver) --force
+	dkms install -m ringgate -v $(VERSION) -k $(dkms_kver) --force
+
+dkms-source:
+	$(INSTALL) -d $(dkms_dir)/kmod $(dkms_dir)/uapi/ringgate
+	$(INSTALL) -m 644 $(filter kmod/%,$(kmod_files)) $(dkms_dir)/kmod/
+	$(INSTALL) -m 644 $(filter uapi/%,$(kmod_files)) $(dkms_dir)/uapi/ringgate/
+	$(INSTALL) -m 644 kmod/dkms.conf $(dkms_dir)/dkms.conf
+
+dkms-remove:
+	dkms remove -m ringgate -v $(VERSION) --all
+	rm -rf $(dkms_dir)
+
+clean:
+	rm -rf $(O)
+
+distclean: clean
+	rm -rf .cache
+
+help:
+	@scripts/make-help
+
+.PHONY: all lib tools examples unit-tests vm-tests bench-programs demo-programs tests \
+	kmod lab-kmod check check-all check-unit check-cli check-vm check-lab deps kver \
+	demo bench lint install install-kmod uninstall dkms dkms-source dkms-remove clean distclean help
+
+all: lib tools examples kmod
