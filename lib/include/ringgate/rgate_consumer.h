@@ -61,6 +61,7 @@ struct rgate_consumer {
 	uint64_t end;		/* end of the batch in hand */
 	uint64_t lap;		/* of the batch in hand */
 	uint64_t pos;		/* end of the frame in hand */
+	const unsigned char *ahead; /* fetch ahead while cur is below */
 	const unsigned char *slots;
 	uint64_t mask;		/* slots - 1 */
 	uint32_t lap_shift;	/* log2(slots) */
@@ -77,7 +78,7 @@ struct rgate_consumer {
 	uint32_t handle;
 	uint32_t spin_us;
 	uint32_t generation;
-	uint32_t reserved;
+	uint32_t relax;		/* pauses at the next miss */
 	uint64_t check_end;	/* below: others may have returned batches */
 	uint64_t missed;	/* position last found empty */
 };
@@ -107,9 +108,9 @@ RGATE_API int rgate_consumer_advance_slow(struct rgate_consumer *c);
 
 /*
  * Slow path: the slot in hand is not published. True: nothing is there; false:
- * look again. The first time for a position it lets some tens of ns pass: a
- * consumer that hangs on the slot being written slows both down by a multiple,
- * as its cache line goes to and fro with every store.
+ * look again. The first time for a position it lets some tens to hundreds of ns
+ * pass: a consumer that hangs on the slot being written slows both down by a
+ * multiple, as its cache line goes to and fro with every store.
  */
 RGATE_API bool rgate_consumer_miss(struct rgate_consumer *c);
 
@@ -226,6 +227,12 @@ static inline void rgate_consumer_release_n(struct rgate_consumer *c,
 				 c->lap, __ATOMIC_RELEASE);
 }
 
+/* Slots fetched ahead in a batch that was published as a whole when it was begun:
+ * hides the way from the producer's cache where the two cores are far apart. */
+#ifndef RGATE_CONSUMER_AHEAD_
+#define RGATE_CONSUMER_AHEAD_ 4
+#endif
+
 /*
  * rgate_consumer_next - the next frame, or NULL if none is there yet
  * Skips filler. For a chained frame (chain_cnt > 1) all its slots are ready:
@@ -248,6 +255,13 @@ rgate_consumer_next(struct rgate_consumer *c)
 			if (rgate_consumer_miss(c))
 				return NULL;
 			continue;
+		}
+		if (c->cur < c->ahead) {
+			const unsigned char *f = c->cur +
+				((size_t)RGATE_CONSUMER_AHEAD_ << c->size_shift);
+
+			__builtin_prefetch(f);
+			__builtin_prefetch(f + RGATE_SLOT_HDR);
 		}
 		if (__builtin_expect(s->flags & RGATE_SLOT_PAD, 0)) {
 			rgate_consumer_release_n(c, 1);

@@ -53,6 +53,7 @@ struct rgate_producer {
 	uint32_t clock;		/* as the last word of the header has it */
 	uint32_t policy;
 	uint32_t gap;		/* frames lost since the last publish */
+	uint64_t no_frames;	/* of head: filler, and 2nd and later parts */
 	struct rgate_stats stats; /* stored to prod->stats once a batch */
 	uint64_t free_end;	/* credits seen: free up to here */
 	uint64_t flushed;	/* head at the last flush */
@@ -274,11 +275,11 @@ static inline void rgate_producer_publish(struct rgate_producer *p)
 {
 	struct rgate_slot *s = (struct rgate_slot *)p->cur;
 
-	p->stats.delivered++;
 	p->stats.bytes += s->len;
 	if (__builtin_expect(s->flags & RGATE_SLOT_TRUNC, 0))
 		p->stats.truncated++;
-	p->gap = 0;
+	if (__builtin_expect(p->gap != 0, 0))
+		p->gap = 0;
 	__atomic_store_n(&s->seq, p->lap, __ATOMIC_RELEASE);
 	/* a batch is in one piece; refill goes to the next */
 	p->cur += (size_t)1 << p->size_shift;

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Slow paths of the consumer: claiming batches, starting, losing, sleeping. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include <ringgate/rgate_consumer.h>
+
+#include "clock.h"
+#include "opts.h"
+#include "ring.h"
+
+#define SPIN_CHECK	64	/* looks between two readings of the clock */
+#ifndef RELAX_MAX
+#define RELAX_MIN	8	/* pause instructions after catching up */
+#define RELAX_MAX	32
+#endif
+
+static uint64_t head_of(const struct rgate_consumer *c)
+{
+	return __atomic_load_n(&c->prod->head, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t batches(const struct rgate_consumer *c)
+{
+	return (c->mask + 1) >> RGATE_BATCH_SHIFT;
+}
+
+static uint64_t batch_lap(const struct rgate_consumer *c, uint64_t batch)
+{
+	return rgate_consumer_lap(c, batch << RGATE_BATCH_SHIFT);
+}
+
+static uint64_t credit_of(const struct rgate_consumer *c, uint64_t batch)
+{
+	return __atomic_load_n(&c->credits[batch & (batches(c) - 1)],
+			       __ATOMIC_ACQUIRE);
+}
+
+/* The first batch not returned among those the producer may still keep. */
+static uint64_t oldest_batch(const struct rgate_consumer *c)
+{
+	uint64_t head = head_of(c);
+	uint64_t top = head >> RGATE_BATCH_SHIFT;	/* being filled */
+	uint64_t nb = batches(c);
+	uint64_t b = top > nb ? top - nb : 0;
+
+	if (top >= nb && head & (RGATE_BATCH - 1))
+		b = top - nb + 1;
+	while (b < top && credit_of(c, b) >= batch_lap(c, b))
+		b++;
+	return b;
+}
+
+/* The next batch from @b on that is this consumer's by number */
+static uint64_t stride_from(const struct rgate_consumer *c, uint64_t b)
+{
+	if (c->take != RGATE_TAKE_STRIDE)
+		return b;
+	return b + (c->index + c->count - b % c->count) % c->count;
+}
+
+static uint64_t stride_step(const struct rgate_consumer *c)
+{
+	return c->take == RGATE_TAKE_STRIDE ? c->count : 1;
+}
+
+/* Between batches, with the next to look at beginning at batch @b */
+static void stand_before(struct rgate_consumer *c, uint64_t b)
+{
+	c->done = c->pos = c->end = b << RGATE_BATCH_SHIFT;
+}
+
+static void enter(struct rgate_consumer *c, uint64_t b)
+{
+	c->done = c->pos = b << RGATE_BATCH_SHIFT;
+	c->end = c->done + RGATE_BATCH;
+	c->cur = (const unsigned char *)rgate_consumer_slot(c, c->done);
+	c->lap = rgate_consumer_lap(c, c->done);
+	/* never ask for a line that the producer is still writing */
+	c->ahead = NULL;
+	if (rgate_consumer_ready(c, c->end - 1) == 1)
+		c->ahead = (const unsigned char *)
+			rgate_consumer_slot(c, c->end - RGATE_CONSUMER_AHEAD_);
+}
+
+/*
+ * A batch that was returned while a predecessor was not: possible only below
+ * check_end, that is in the first lap after a start.
+ */
+static bool returned(const struct rgate_consumer *c, uint64_t b)
+{
+	return b << RGATE_BATCH_SHIFT < c->check_end &&
+	       credit_of(c, b) == batch_lap(c, b);
+}
+
+/*
+ * What is the first batch that will last a while, as the slot at @pos was found
+ * overwritten? head may be stored late, but that slot's own sequence tells too.
+ */
+static uint64_t surviving_batch(const struct rgate_consumer *c, uint64_t pos)
+{
+	uint64_t slots = c->mask + 1, head = head_of(c), seen, seq;
+
+	seq = __atomic_load_n(&rgate_consumer_slot(c, pos)->seq, __ATOMIC_ACQUIRE);
+	if (seq == RGATE_SEQ_BUSY || seq <= rgate_consumer_lap(c, pos))
+		seq = rgate_consumer_lap(c, pos) + 1;
+	seen = ((seq - 1) << c->lap_shift) + (pos & c->mask) + 1;
+	if (head < seen)
+		head = seen;
+	/* one batch of margin where that is little, then up to the next border */
+	if (slots >= 8 * RGATE_BATCH)
+		head += RGATE_BATCH;
+	return (head - slots + RGATE_BATCH - 1) >> RGATE_BATCH_SHIFT;
+}
+
+/* Takes the shared counter from @b on, past what was overwritten. */
+static uint64_t skip_shared(struct rgate_consumer *c, __u64 b)
+{
+	uint64_t to = surviving_batch(c, b << RGATE_BATCH_SHIFT);
+
+	if (__atomic_compare_exchange_n(&c->cons->claim, &b, to, false,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		c->lost += (to - b) << RGATE_BATCH_SHIFT;
+		return to;
+	}
+	return b;
+}
+
+/*
+ * A batch is claimed once its first slot is published, so that a consumer that
+ * is idle holds none.
+ */
+static int advance_shared(struct rgate_consumer *c)
+{
+	__u64 b = __atomic_load_n(&c->cons->claim, __ATOMIC_RELAXED);
+
+	for (;;) {
+		int r = rgate_consumer_ready(c, b << RGATE_BATCH_SHIFT);
+
+		if (r == 0) {
+			stand_before(c, b);
+			return 1;
+		}
+		if (r < 0) {
+			b = skip_shared(c, b);
+			continue;
+		}
+		if (!__atomic_compare_exchange_n(&c->cons->claim, &b, b + 1, false,
+						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			continue;
+		if (returned(c, b)) {
+			b++;
+			continue;
+		}
+		enter(c, b);
+		return 0;
+	}
+}
+
+int rgate_consumer_advance_slow(struct rgate_consumer *c)
+{
+	uint64_t b;
+
+	if (c->take == RGATE_TAKE_SHARED)
+		return advance_shared(c);
+	/* end is the border before the next batch; STRIDE moves on from there */
+	b = stride_from(c, c->end >> RGATE_BATCH_SHIFT);
+	while (returned(c, b))
+		b += stride_step(c);
+	enter(c, b);
+	return 0;
+}
+
+void rgate_consumer_resync(struct rgate_consumer *c)
+{
+	uint64_t b, to, mine;
+
+	if (__atomic_load_n(&rgate_consumer_slot(c, c->done)->seq,
+			    __ATOMIC_ACQUIRE) == rgate_consumer_lap(c, c->done))
+		return;
+	b = c->done >> RGATE_BATCH_SHIFT;
+	to = surviving_batch(c, c->done);
+	if (to <= b)
+		return;
+	if (c->done < c->end) {
+		c->lost += c->end - c->done;
+		b++;
+	}
+	if (c->take == RGATE_TAKE_SHARED) {
+		/* the counter is moved when the next batch is claimed */
+		stand_before(c, b);
+		return;
+	}
+	b = stride_from(c, b);
+	to = stride_from(c, to);
+	mine = to > b ? (to - b) / stride_step(c) : 0;
+	c->lost += mine << RGATE_BATCH_SHIFT;
+	enter(c, to > b ? to : b);
+}
+
+/*
+ * The pause grows while several frames are there after each one, that is while
+ * they stream in; it stays short where they come one by one, as then what comes
+ * next shall be seen at once.
+ */
+bool rgate_consumer_miss(struct rgate_consumer *c)
+{
+	uint32_t i;
+
+	if (rgate_consumer_ready(c, c->done) < 0) {
+		rgate_consumer_resync(c);
+		return false;
+	}
+	if (c->done - c->missed < 2)
+		c->relax = RELAX_MIN;
+	else if (c->relax < RELAX_MAX)
+		c->relax *= 2;
+	if (c->missed == c->done)
+		return true;
+	c->missed = c->done;
+	for (i = 0; i < c->relax; i++)
+		rgate_cpu_relax();
+	return true;
+}
+
+/* Everything that depends on the mapping */
+static void bind_view(struct rgate_consumer *c)
+{
+	const struct rgate_view *v = &c->ring->view;
+
+	c->slots = v->slots;
+	c->mask = v->nslots - 1;
+	c->lap_shift = (uint32_t)__builtin_ctz(v->nslots);
+	c->size_shift = (uint32_t)__builtin_ctz(v->slot_size);
+	c->credits = v->credits;
+	c->prod = v->prod;
+	c->cons = v->cons;
+	c->handle = v->handle;
+	c->generation = v->generation;
+}
+
+static void start(struct rgate_consumer *c)
+{
+	__u64 claim;
+	uint64_t b;
+
+	bind_view(c);
+	c->missed = UINT64_MAX;
+	c->relax = RELAX_MIN;
+	b = oldest_batch(c);
+	/* head may lag behind what others took by up to a lap */
+	c->check_end = (b << RGATE_BATCH_SHIFT) + 2 * (c->mask + 1);
+	if (c->take != RGATE_TAKE_SHARED) {
+		stand_before(c, b);
+		return;
+	}
+	claim = __atomic_load_n(&c->cons->claim, __ATOMIC_RELAXED);
+	while (claim < b &&
+	       !__atomic_compare_exchange_n(&c->cons->claim, &claim, b, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	stand_before(c, claim > b ? claim : b);
+}
+
+int rgate_consumer_init(struct rgate_consumer *c, struct rgate_ring *ring,
+			const struct rgate_consumer_opts *opts)
+{
+	struct rgate_consumer_opts o;
+	int err = rgate_opts_copy(&o, sizeof(o), opts);
+
+	if (err)
+		return err;
+	if (o.take > RGATE_TAKE_STRIDE ||
+	    (o.take == RGATE_TAKE_STRIDE && o.index >= o.count))
+		return -EINVAL;
+	memset(c, 0, sizeof(*c));
+	c->ring = ring;
+	c->take = o.take;
+	c->index = o.index;
+	c->count = o.count;
+	c->spin_us = o.spin_us;
+	c->overwrite = ring->policy == RGATE_POLICY_OVERWRITE;
+	start(c);
+	return 0;
+}
+
+void rgate_consumer_reset_claim(struct rgate_ring *ring)
+{
+	struct rgate_consumer c = { .ring = ring };
+
+	bind_view(&c);
+	__atomic_store_n(&c.cons->claim, oldest_batch(&c), __ATOMIC_RELAXED);
+}
+
+/* Is there something to take (or to skip) at the place in hand? */
+static bool ready_now(struct rgate_consumer *c)
+{
+	if (c->done == c->end && rgate_consumer_advance_slow(c))
+		return false;
+	if (rgate_consumer_ready(c, c->done))
+		return true;
+	/*
+	 * Marked busy for a later lap: not coming any more, and being below head
+	 * its wait word would not let anyone sleep.
+	 */
+	if (c->overwrite && head_of(c) > c->done &&
+	    !rgate_consumer_ready(c, c->done)) {
+		rgate_consumer_resync(c);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The first frame after an end of the mapping: follow it. 1: there is something
+ * to take; 0: mapping is live and empty; negative: the end.
+ */
+static int follow(struct rgate_consumer *c)
+{
+	for (;;) {
+		uint32_t state;
+		uint64_t lost;
+		int r;
+
+		state = __atomic_load_n(&c->prod->state, __ATOMIC_ACQUIRE);
+		/* after state: what was published before the end is seen now */
+		if (ready_now(c))
+			return 1;
+		if (state == RGATE_STATE_CLOSED ||
+		    (state == RGATE_STATE_ACTIVE && c->ring->peer_gone))
+			return -EPIPE;
+		if (state != RGATE_STATE_RETIRED)
+			return 0;
+		r = rgate_ring_remap(c->ring);
+		if (r < 0)
+			return r;
+		if (!r && c->generation == c->ring->view.generation)
+			return 0;	/* retired, but not yet replaced */
+		lost = c->lost;
+		start(c);
+		c->lost = lost;
+	}
+}
+
+static uint64_t *want_word(const struct rgate_consumer *c)
+{
+	return (uint64_t *)&c->cons->waiter[c->handle].want;
+}
+
+int rgate_consumer_arm(struct rgate_consumer *c)
+{
+	int r = follow(c);
+
+	if (r)
+		return r;
+	__atomic_store_n(want_word(c), c->done + 1, __ATOMIC_RELAXED);
+	/* the wait word is visible before the slot is looked at again */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!ready_now(c) &&
+	    __atomic_load_n(&c->prod->state, __ATOMIC_ACQUIRE) == RGATE_STATE_ACTIVE)
+		return 0;
+	__atomic_store_n(want_word(c), 0, __ATOMIC_RELAXED);
+	return follow(c);
+}
+
+void rgate_consumer_disarm(struct rgate_consumer *c)
+{
+	__atomic_store_n(want_word(c), 0, __ATOMIC_RELAXED);
+	c->ring->ops->drain_fd(c->ring);
+}
+
+/* Polls for spin_us; true: something came */
+static bool spin(struct rgate_consumer *c, int timeout_ms)
+{
+	uint64_t end, us = c->spin_us;
+	unsigned int i;
+
+	if (timeout_ms >= 0 && us > (uint64_t)timeout_ms * 1000)
+		us = (uint64_t)timeout_ms * 1000;
+	if (!us)
+		return false;
+	end = rgate_clock_now(CLOCK_MONOTONIC) + us * 1000;
+	do {
+		for (i = 0; i < SPIN_CHECK; i++) {
+			if (ready_now(c))
+				return true;
+			rgate_cpu_relax();
+		}
+	} while (rgate_clock_now(CLOCK_MONOTONIC) < end);
+	return false;
+}
+
+static int ms_left(uint64_t end)
+{
+	uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	return now >= end ? 0 : (int)((end - now + 999999) / 1000000);
+}
+
+int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms)
+{
+	uint64_t end = 0;
+	int r;
+
+	r = follow(c);
+	if (r || !timeout_ms)
+		return r;
+	if (timeout_ms > 0)
+		end = rgate_clock_now(CLOCK_MONOTONIC) +
+		      (uint64_t)timeout_ms * 1000000;
+	if (spin(c, timeout_ms))
+		return 1;
+	for (;;) {
+		struct pollfd pfd = { .fd = c->ring->fd, .events = POLLIN };
+		int n, ms = timeout_ms < 0 ? -1 : ms_left(end);
+
+		r = rgate_consumer_arm(c);
+		if (r)
+			return r;
+		n = poll(&pfd, 1, ms);
+		if (n < 0)
+			n = -errno;
+		rgate_consumer_disarm(c);
+		if (n > 0)
+			continue;
+		r = follow(c);
+		if (r)
+			return r;
+		if (n < 0)
+			return n;
+		if (timeout_ms > 0 && !ms_left(end))
+			return 0;
+	}
+}
+
+/* Bytes of slot @s that may be read, whatever its header says */
+static uint32_t slot_len(const struct rgate_consumer *c, const struct rgate_slot *s)
+{
+	uint32_t room = (1U << c->size_shift) - RGATE_SLOT_HDR;
+	uint32_t len = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
+
+	return len < room ? len : room;
+}
+
+/*
+ * Under RGATE_POLICY_OVERWRITE the bytes may change while they are copied: what was
+ * copied counts only once rgate_consumer_intact() has said that they did not.
+ */
+long rgate_consumer_copy(struct rgate_consumer *c, struct rgate_slot *hdr,
+			 void *buf, size_t len)
+{
+	const struct rgate_slot *s;
+
+	while ((s = rgate_consumer_next(c))) {
+		unsigned int i, parts = rgate_consumer_parts(c);
+		uint64_t lost = c->lost;
+		size_t total = 0;
+
+		if (hdr)
+			memcpy(hdr, s, sizeof(*hdr));
+		for (i = 0; i < parts; i++) {
+			const struct rgate_slot *part = rgate_consumer_part(c, i);
+			uint32_t n = slot_len(c, part);
+
+			if (total < len)
+				memcpy((unsigned char *)buf + total,
+				       rgate_slot_data(part),
+				       n < len - total ? n : len - total);
+			total += n;
+		}
+		if (rgate_consumer_intact(c)) {
+			rgate_consumer_release(c);
+			return (long)total;
+		}
+		rgate_consumer_resync(c);
+		if (c->lost == lost) {
+			/* a later slot of the chain went first */
+			c->lost += parts;
+			rgate_consumer_release(c);
+		}
+	}
+	return -EAGAIN;
+}

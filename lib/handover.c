@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ringgate/ring.h>
+
+#include "handover.h"
+
+union control {
+	struct cmsghdr align;
+	char buf[CMSG_SPACE(sizeof(int) * RGATE_HANDOVER_FDS)];
+};
+
+int rgate_handover_send(int sock, uint8_t kind, uint32_t handle, const int *fds,
+			unsigned int nfds, int flags)
+{
+	struct rgate_handover msg = {
+		.magic = RGATE_HANDOVER_MAGIC,
+		.version = RGATE_HANDOVER_VERSION,
+		.kind = kind,
+		.nfds = (uint8_t)nfds,
+		.handle = handle,
+	};
+	struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union control ctl;
+	ssize_t n;
+
+	if (nfds) {
+		struct cmsghdr *c;
+
+		memset(&ctl, 0, sizeof(ctl));
+		mh.msg_control = ctl.buf;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * nfds);
+	}
+	do {
+		n = sendmsg(sock, &mh, flags | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == sizeof(msg) ? 0 : -EMSGSIZE;
+}
+
+/* All descriptors of a message; the first RGATE_HANDOVER_FDS are kept. */
+static unsigned int take_fds(struct msghdr *mh, int *fds)
+{
+	unsigned int n = 0;
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+		size_t i, cnt;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < cnt; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (n < RGATE_HANDOVER_FDS)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+static unsigned int fds_of_kind(uint8_t kind)
+{
+	switch (kind) {
+	case RGATE_HANDOVER_MODULE:
+		return 1;
+	case RGATE_HANDOVER_MEMFD:
+		return 3;
+	case RGATE_HANDOVER_MEMORY:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+int rgate_handover_recv(int sock, struct rgate_handover *msg,
+			int fds[RGATE_HANDOVER_FDS], int flags)
+{
+	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
+	union control ctl;
+	struct msghdr mh = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = ctl.buf,
+		.msg_controllen = sizeof(ctl.buf),
+	};
+	unsigned int n;
+	ssize_t len;
+
+	memset(msg, 0, sizeof(*msg));
+	len = recvmsg(sock, &mh, flags | MSG_CMSG_CLOEXEC);
+	if (len < 0)
+		return -errno;
+	n = take_fds(&mh, fds);
+	if (len == 0 && !n)
+		return -EPIPE;
+	if ((size_t)len == sizeof(*msg) && !(mh.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) &&
+	    msg->magic == RGATE_HANDOVER_MAGIC &&
+	    msg->version == RGATE_HANDOVER_VERSION && !msg->reserved &&
+	    msg->nfds == n && n == fds_of_kind(msg->kind) &&
+	    msg->handle < RGATE_HANDLES_MAX)
+		return 0;
+	while (n)
+		close(fds[--n]);
+	return -EPROTO;
+}

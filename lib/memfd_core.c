@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "handover.h"
+#include "log.h"
+#include "memfd_core.h"
+
+static void label(const struct rgate_memfd *core, struct rgate_memfd_mem *mem,
+		  uint32_t generation)
+{
+	struct rgate_prod *prod = rgate_memfd_prod(mem);
+
+	mem->geo.generation = generation;
+	prod->magic = RGATE_MAGIC;
+	prod->version = RGATE_ABI_VERSION;
+	prod->slot_hdr = RGATE_SLOT_HDR;
+	prod->features = RGATE_FEAT_RESIZE;
+	if (core->flags & RGATE_RING_CHAIN)
+		prod->features |= RGATE_FEAT_CHAIN;
+	if (core->policy == RGATE_POLICY_OVERWRITE)
+		prod->features |= RGATE_FEAT_OVERWRITE;
+	prod->slots = mem->geo.slots;
+	prod->slot_size = mem->geo.slot_size;
+	prod->batch = RGATE_BATCH;
+	prod->flags = core->flags;
+	prod->policy = core->policy;
+	prod->clock = core->clock;
+	prod->generation = generation;
+	prod->handles = RGATE_HANDLES_MAX;
+	prod->map_len = mem->geo.map_len;
+	prod->cons_off = mem->geo.cons_off;
+	prod->credits_off = mem->geo.credits_off;
+	prod->slots_off = mem->geo.slots_off;
+	memcpy(prod->name, core->name, sizeof(prod->name));
+	__atomic_store_n(&prod->state, RGATE_STATE_ACTIVE, __ATOMIC_RELEASE);
+}
+
+int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o)
+{
+	struct rgate_memfd *core = calloc(1, sizeof(*core));
+	const char *name = o->name ? o->name : "memfd";
+	unsigned int i;
+	int err;
+
+	if (!core)
+		return -ENOMEM;
+	err = -pthread_mutex_init(&core->lock, NULL);
+	if (err) {
+		free(core);
+		return err;
+	}
+	core->refs = 1;
+	core->kick_fd = -1;
+	core->flags = o->flags;
+	core->policy = o->policy;
+	core->clock = o->clock;
+	memcpy(core->name, name, strnlen(name, RGATE_NAME_LEN - 1));
+	for (i = 0; i < RGATE_HANDLES_MAX; i++)
+		core->handle[i].sock = -1;
+	err = rgate_memfd_mem_new(&core->mem, o->slots, o->slot_size);
+	if (err) {
+		rgate_memfd_put(core);
+		return err;
+	}
+	label(core, core->mem, 1);
+	*out = core;
+	return 0;
+}
+
+struct rgate_memfd *rgate_memfd_get(struct rgate_memfd *core)
+{
+	__atomic_add_fetch(&core->refs, 1, __ATOMIC_RELAXED);
+	return core;
+}
+
+void rgate_memfd_put(struct rgate_memfd *core)
+{
+	unsigned int i;
+
+	if (__atomic_sub_fetch(&core->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (core->mem)
+		__atomic_store_n(&rgate_memfd_prod(core->mem)->state,
+				 RGATE_STATE_CLOSED, __ATOMIC_RELEASE);
+	/* closing our ends wakes who waits on the others */
+	for (i = 0; i < RGATE_HANDLES_MAX; i++)
+		if (core->handle[i].sock >= 0)
+			close(core->handle[i].sock);
+	rgate_memfd_mem_put(core->mem);
+	rgate_memfd_mem_put(core->next);
+	pthread_mutex_destroy(&core->lock);
+	free(core);
+}
+
+static uint64_t *want_word(const struct rgate_memfd *core, unsigned int i)
+{
+	return (uint64_t *)&rgate_memfd_cons(core->mem)->waiter[i].want;
+}
+
+static void handle_free(struct rgate_memfd *core, unsigned int i)
+{
+	__atomic_and_fetch(&core->used, ~(1U << i), __ATOMIC_RELAXED);
+	if (core->handle[i].sock >= 0)
+		close(core->handle[i].sock);
+	core->handle[i].sock = -1;
+	__atomic_store_n(want_word(core, i), 0, __ATOMIC_RELAXED);
+}
+
+/* Handles whose other end was closed can be given again. */
+static void reap_handles(struct rgate_memfd *core)
+{
+	unsigned int i;
+
+	for (i = 0; i < RGATE_HANDLES_MAX; i++) {
+		struct pollfd pfd = { .fd = core->handle[i].sock };
+
+		if (pfd.fd >= 0 && core->handle[i].external &&
+		    poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR))
+			handle_free(core, i);
+	}
+}
+
+int rgate_memfd_handle_new(struct rgate_memfd *core, bool external, int *fd)
+{
+	int sv[2], ret;
+	unsigned int i;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sv))
+		return -errno;
+	pthread_mutex_lock(&core->lock);
+	if (core->used == UINT32_MAX)
+		reap_handles(core);
+	for (i = 0; i < RGATE_HANDLES_MAX && core->used & (1U << i); i++)
+		;
+	if (i == RGATE_HANDLES_MAX) {
+		close(sv[0]);
+		close(sv[1]);
+		ret = -EMFILE;
+		goto out;
+	}
+	core->handle[i].sock = sv[0];
+	core->handle[i].external = external;
+	core->handle[i].woken = 0;
+	__atomic_store_n(want_word(core, i), 0, __ATOMIC_RELAXED);
+	__atomic_or_fetch(&core->used, 1U << i, __ATOMIC_RELEASE);
+	*fd = sv[1];
+	ret = (int)i;
+out:
+	pthread_mutex_unlock(&core->lock);
+	return ret;
+}
+
+void rgate_memfd_handle_free(struct rgate_memfd *core, uint32_t handle)
+{
+	pthread_mutex_lock(&core->lock);
+	handle_free(core, handle);
+	pthread_mutex_unlock(&core->lock);
+}
+
+struct rgate_memfd_mem *rgate_memfd_mem_now(struct rgate_memfd *core)
+{
+	struct rgate_memfd_mem *mem;
+
+	pthread_mutex_lock(&core->lock);
+	mem = rgate_memfd_mem_get(core->mem);
+	pthread_mutex_unlock(&core->lock);
+	return mem;
+}
+
+bool rgate_memfd_sleepers(const struct rgate_memfd *core)
+{
+	uint32_t used = __atomic_load_n(&core->used, __ATOMIC_RELAXED);
+
+	while (used) {
+		unsigned int i = (unsigned int)__builtin_ctz(used);
+
+		if (__atomic_load_n(want_word(core, i), __ATOMIC_RELAXED))
+			return true;
+		used &= used - 1;
+	}
+	return false;
+}
+
+/*
+ * One wakeup a wait word: a consumer that asks again for the same position finds
+ * it published when it looks a second time, and does not sleep.
+ */
+static unsigned int wake_locked(struct rgate_memfd *core, uint64_t head, bool all)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < RGATE_HANDLES_MAX; i++) {
+		struct rgate_memfd_handle *h = &core->handle[i];
+		uint64_t want;
+
+		if (h->sock < 0)
+			continue;
+		want = __atomic_load_n(want_word(core, i), __ATOMIC_RELAXED);
+		if (!want || (!all && (want > head || want == h->woken)))
+			continue;
+		h->woken = want;
+		/* EAGAIN: wakeups wait there already. EPIPE: the consumer is gone. */
+		if (rgate_handover_send(h->sock, RGATE_HANDOVER_WAKE, i, NULL, 0,
+					MSG_DONTWAIT) == -EPIPE && h->external)
+			handle_free(core, i);
+		n++;
+	}
+	return n;
+}
+
+unsigned int rgate_memfd_wake(struct rgate_memfd *core, uint64_t head, bool all)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&core->lock);
+	n = wake_locked(core, head, all);
+	pthread_mutex_unlock(&core->lock);
+	return n;
+}
+
+/* New memory to the other processes, before they learn that the old is retired */
+static void tell_others(struct rgate_memfd *core, struct rgate_memfd_mem *next)
+{
+	int fds[2] = { next->fd_prod, next->fd_cons };
+	unsigned int i;
+
+	for (i = 0; i < RGATE_HANDLES_MAX; i++) {
+		struct rgate_memfd_handle *h = &core->handle[i];
+		int err;
+
+		h->woken = 0;
+		if (h->sock < 0 || !h->external)
+			continue;
+		err = rgate_handover_send(h->sock, RGATE_HANDOVER_MEMORY, i, fds, 2,
+					  MSG_DONTWAIT);
+		if (err == -EPIPE)
+			handle_free(core, i);
+		else if (err)
+			rgate_warn("resize: handle %u did not get the new memory: %s",
+				   i, rgate_strerror(err));
+	}
+}
+
+static void switch_locked(struct rgate_memfd *core, uint64_t head)
+{
+	struct rgate_memfd_mem *old = core->mem, *next = core->next;
+	struct rgate_prod *prod = rgate_memfd_prod(old);
+
+	memcpy(&rgate_memfd_prod(next)->stats, &prod->stats, sizeof(prod->stats));
+	tell_others(core, next);
+	__atomic_store_n(&prod->head, head, __ATOMIC_RELEASE);
+	__atomic_store_n(&prod->state, RGATE_STATE_RETIRED, __ATOMIC_RELEASE);
+	/* against the fence of rgate_consumer_arm() */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	wake_locked(core, head, true);
+	core->mem = next;
+	__atomic_store_n(&core->next, NULL, __ATOMIC_RELAXED);
+	rgate_memfd_mem_put(old);
+}
+
+void rgate_memfd_switch(struct rgate_memfd *core, uint64_t head)
+{
+	pthread_mutex_lock(&core->lock);
+	if (core->next)
+		switch_locked(core, head);
+	pthread_mutex_unlock(&core->lock);
+}
+
+int rgate_memfd_resize(struct rgate_memfd *core, uint32_t slots,
+		       uint32_t slot_size)
+{
+	struct rgate_memfd_mem *next, *was;
+	uint64_t one = 1;
+	int err;
+
+	err = rgate_memfd_mem_new(&next, slots, slot_size);
+	if (err)
+		return err;
+	pthread_mutex_lock(&core->lock);
+	label(core, next, core->mem->geo.generation + 1);
+	was = core->next;
+	__atomic_store_n(&core->next, next, __ATOMIC_RELAXED);
+	if (!core->producer)
+		switch_locked(core, rgate_memfd_prod(core->mem)->head);
+	else if (core->kick_fd >= 0 && write(core->kick_fd, &one, sizeof(one)) < 0)
+		rgate_dbg("resize: producer not kicked"); /* full: it is awake */
+	pthread_mutex_unlock(&core->lock);
+	rgate_memfd_mem_put(was);
+	return 0;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <string.h>
+
+#include "geometry.h"
+#include "opts.h"
+#include "ring.h"
+
+void rgate_ring_set_view(struct rgate_ring *ring, void *base,
+			 const struct rgate_geometry *geo)
+{
+	unsigned char *p = base;
+
+	ring->base = p;
+	ring->view.prod = (const struct rgate_prod *)p;
+	ring->view.cons = (struct rgate_cons *)(p + geo->cons_off);
+	ring->view.credits = (uint64_t *)(p + geo->credits_off);
+	ring->view.slots = p + geo->slots_off;
+	ring->view.map_len = (size_t)geo->map_len;
+	ring->view.nslots = geo->slots;
+	ring->view.slot_size = geo->slot_size;
+	ring->view.generation = geo->generation;
+	ring->view.handle = geo->handle;
+}
+
+int rgate_ring_opts_get(struct rgate_ring_opts *o,
+			const struct rgate_ring_opts *opts)
+{
+	int err = rgate_opts_copy(o, sizeof(*o), opts);
+
+	if (err)
+		return err;
+	if (!o->slots)
+		o->slots = RGATE_SLOTS_DEFAULT;
+	if (!o->slot_size)
+		o->slot_size = RGATE_SLOT_SIZE_DEFAULT;
+	if (o->name && strlen(o->name) >= RGATE_NAME_LEN)
+		return -EINVAL;
+	if (o->flags & ~RGATE_RING_FLAGS || o->policy >= RGATE_POLICY_COUNT ||
+	    o->clock >= RGATE_CLOCK_COUNT)
+		return -EINVAL;
+	return rgate_geometry_check(o->slots, o->slot_size);
+}
+
+void rgate_ring_close(struct rgate_ring *ring)
+{
+	if (ring)
+		ring->ops->close(ring);
+}
+
+int rgate_ring_send(struct rgate_ring *ring, int sock)
+{
+	return ring->ops->send(ring, sock);
+}
+
+int rgate_ring_dup(struct rgate_ring **ring, struct rgate_ring *from)
+{
+	return from->ops->dup(ring, from);
+}
+
+int rgate_ring_fd(const struct rgate_ring *ring)
+{
+	return ring->fd;
+}
+
+uint32_t rgate_ring_id(const struct rgate_ring *ring)
+{
+	return ring->ring_id;
+}
+
+void rgate_ring_view(const struct rgate_ring *ring, struct rgate_view *view)
+{
+	*view = ring->view;
+}
+
+unsigned char *rgate_ring_slots_rw(struct rgate_ring *ring)
+{
+	return ring->slots_rw;
+}
+
+int rgate_ring_stats(const struct rgate_ring *ring, struct rgate_stats *stats)
+{
+	const uint64_t *from = (const uint64_t *)&ring->view.prod->stats;
+	uint64_t to[sizeof(*stats) / sizeof(uint64_t)];
+	size_t i;
+
+	for (i = 0; i < sizeof(to) / sizeof(to[0]); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	memcpy(stats, to, sizeof(*stats));
+	return 0;
+}
+
+bool rgate_ring_retired(const struct rgate_ring *ring)
+{
+	return __atomic_load_n(&ring->view.prod->state, __ATOMIC_ACQUIRE) !=
+	       RGATE_STATE_ACTIVE;
+}
+
+int rgate_ring_resize(struct rgate_ring *ring, uint32_t slots, uint32_t slot_size)
+{
+	int err = rgate_geometry_check(slots, slot_size);
+
+	return err ? err : ring->ops->resize(ring, slots, slot_size);
+}
+
+int rgate_ring_remap(struct rgate_ring *ring)
+{
+	return ring->ops->remap(ring);
+}

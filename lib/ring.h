@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* The ring object behind the public API, common to all backends. */
+#ifndef RGATE_LIB_RING_H
+#define RGATE_LIB_RING_H
+
+#include <ringgate/rgate_ring.h>
+
+struct rgate_memfd;
+struct rgate_memfd_mem;
+
+/* What differs between a ring of the module and one in a memfd */
+struct rgate_ring_ops {
+	void (*close)(struct rgate_ring *ring);
+	int (*send)(struct rgate_ring *ring, int sock);
+	int (*dup)(struct rgate_ring **ring, struct rgate_ring *from);
+	int (*resize)(struct rgate_ring *ring, uint32_t slots, uint32_t slot_size);
+	int (*remap)(struct rgate_ring *ring);
+	/* takes the readiness off the fd; true: the producer's end is gone */
+	bool (*drain_fd)(struct rgate_ring *ring);
+};
+
+struct rgate_ring {
+	const struct rgate_ring_ops *ops;
+	struct rgate_view view;		/* private copy, validated */
+	unsigned char *base;		/* of the mapping */
+	unsigned char *slots_rw;	/* NULL: slots are read-only */
+	int fd;				/* polled; owned */
+	uint32_t ring_id;
+	uint32_t flags;			/* RGATE_RING_* */
+	uint32_t policy;
+	uint32_t clock;
+	bool peer_gone;			/* memfd: the producer's process ended */
+
+	char *device;			/* module */
+
+	struct rgate_memfd *core;	/* memfd of this process, else NULL */
+	struct rgate_memfd_mem *mem;	/* memfd of this process: what is mapped */
+	int next_fds[2];		/* memfd of another: new memory, -1: none */
+};
+
+/* Sets view, base and the constant fields from a validated geometry */
+void rgate_ring_set_view(struct rgate_ring *ring, void *base,
+			 const struct rgate_geometry *geo);
+
+/* Options with defaults filled in and checked; @name is left to the caller. */
+int rgate_ring_opts_get(struct rgate_ring_opts *o,
+			const struct rgate_ring_opts *opts);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT_S 120	/* a test program that takes longer hangs */
+
+unsigned int unit_rounds(unsigned int n)
+{
+	unsigned int slower = 1;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	slower = 10;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+	slower = 10;
+#endif
+#endif
+	if (unit_slow())
+		slower = 50;
+	return n / slower ? n / slower : 1;
+}
+
+bool unit_slow(void)
+{
+	return getenv("RGATE_TEST_SLOW") != NULL;
+}
+
+bool unit_tsan(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	return true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+	return true;
+#endif
+#endif
+	return false;
+}
+
+int unit_run(const char *name, const struct CMUnitTest *tests, size_t n)
+{
+	const char *base = strrchr(name, '/');
+
+	alarm(LIMIT_S);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return !!_cmocka_run_group_tests(base ? base + 1 : name, tests, n, NULL, NULL);
+}
+
+uint64_t unit_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t unit_random(uint64_t *state)
+{
+	uint64_t x = *state;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return *state = x;
+}
+
+struct rgate_ring *unit_ring(uint32_t slots, uint32_t slot_size, uint32_t flags,
+			     uint32_t policy)
+{
+	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts,
+		.slots = slots,
+		.slot_size = slot_size,
+		.flags = flags,
+		.policy = policy,
+	);
+	struct rgate_ring *ring = NULL;
+
+	assert_int_equal(rgate_ring_open_memfd(&ring, &o), 0);
+	return ring;
+}
+
+static unsigned char pattern_byte(uint64_t i, size_t at)
+{
+	return (unsigned char)((i * 131 + at * 7) >> (at & 3));
+}
+
+void unit_pattern(void *data, uint64_t i, size_t len)
+{
+	unsigned char *p = data;
+	size_t at;
+
+	for (at = 0; at < len; at++)
+		p[at] = pattern_byte(i, at);
+	if (len >= sizeof(i))
+		memcpy(p, &i, sizeof(i));
+}
+
+size_t unit_pattern_check(const void *data, uint64_t i, size_t len)
+{
+	const unsigned char *p = data;
+	size_t at = 0;
+
+	if (len >= sizeof(i)) {
+		if (memcmp(p, &i, sizeof(i)))
+			return 1;
+		at = sizeof(i);
+	}
+	for (; at < len; at++)
+		if (p[at] != pattern_byte(i, at))
+			return at + 1;
+	return 0;
+}
+
+int unit_put(struct rgate_producer *p, uint64_t i, size_t len)
+{
+	struct rgate_slot *s = rgate_producer_reserve(p);
+
+	if (!s)
+		return -ENOBUFS;
+	unit_pattern(rgate_producer_data(s), i, len);
+	rgate_producer_fill(p, s, (uint32_t)len, (uint32_t)len);
+	rgate_producer_publish(p);
+	return 0;
+}
+
+_Noreturn void unit_die(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "# %s:%d: %s failed\n", file, line, what);
+	_exit(99);
+}
+
+int unit_fork(int (*fn)(int sock, void *arg), void *arg, int *sock)
+{
+	int sv[2], pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
+	fflush(stdout);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		close(sv[0]);
+		alarm(LIMIT_S);
+		_exit(fn(sv[1], arg));
+	}
+	close(sv[1]);
+	*sock = sv[0];
+	return pid;
+}
+
+void unit_reap(int pid, int status)
+{
+	int st;
+
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_true(WIFEXITED(st));
+	assert_int_equal(WEXITSTATUS(st), status);
+}

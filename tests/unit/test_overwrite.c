@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* A producer that laps its consumers: no torn frame is ever taken for a whole one. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+struct racer {
+	struct rgate_ring *ring;
+	struct rgate_consumer_opts o;
+	uint64_t good;
+	uint64_t lost;
+	bool *stop;
+	pthread_t th;
+};
+
+static void *consume(void *arg)
+{
+	static __thread unsigned char buf[32 * 192];
+	struct racer *w = arg;
+	struct rgate_slot hdr;
+	struct rgate_consumer c;
+	uint64_t last = 0, i;
+	long n;
+
+	unit_require(!rgate_consumer_init(&c, w->ring, &w->o));
+	while (!__atomic_load_n(w->stop, __ATOMIC_RELAXED)) {
+		n = rgate_consumer_copy(&c, &hdr, buf, sizeof(buf));
+		if (n < 0) {
+			/* never sleeps on what is not coming */
+			unit_require(rgate_consumer_wait(&c, 5000) != 0);
+			continue;
+		}
+		unit_require(n >= 8 && hdr.wire_len == n && hdr.len <= n);
+		memcpy(&i, buf, sizeof(i));
+		unit_require(!unit_pattern_check(buf, i, (size_t)n));
+		unit_require(!w->good || i > last);
+		last = i;
+		__atomic_add_fetch(&w->good, 1, __ATOMIC_RELAXED);
+	}
+	w->lost = rgate_consumer_lost(&c);
+	return NULL;
+}
+
+static void race(uint32_t take, unsigned int workers, uint32_t slots)
+{
+	struct rgate_ring *ring;
+	static unsigned char frame[32 * 192];
+	uint64_t i, n = unit_rounds(400000), good = 0, lost = 0;
+	struct racer w[4];
+	struct rgate_producer p;
+	bool stop = false;
+	unsigned int k;
+
+	if (unit_tsan())
+		skip();
+	ring = unit_ring(slots, 256, RGATE_RING_CHAIN, RGATE_POLICY_OVERWRITE);
+	for (k = 0; k < workers; k++) {
+		w[k] = (struct racer){
+			.o = RGATE_OPTS(rgate_consumer_opts, .take = take, .index = k,
+					.count = workers),
+			.stop = &stop,
+		};
+		assert_int_equal(rgate_ring_dup(&w[k].ring, ring), 0);
+		assert_int_equal(pthread_create(&w[k].th, NULL, consume, &w[k]), 0);
+	}
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	for (i = 0; i < n || __atomic_load_n(&w[0].good, __ATOMIC_RELAXED) < 10; i++) {
+		size_t len = i % 7 ? 8 + i % 185 : 8 + i % 2000;
+
+		unit_pattern(frame, i, len);
+		assert_int_equal(rgate_producer_write(&p, NULL, frame, len, len), 0);
+		if (!(i % 64)) {
+			rgate_producer_flush(&p);
+			if (!(i % 4096))
+				sched_yield();
+		}
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	rgate_producer_fini(&p);
+	for (k = 0; k < workers; k++) {
+		pthread_join(w[k].th, NULL);
+		good += w[k].good;
+		lost += w[k].lost;
+		rgate_ring_close(w[k].ring);
+	}
+	assert_true(good > 0 && good <= i);
+	/* what was not taken is known to be lost, but for the end */
+	assert_true(lost > 0 || good + slots >= i);
+	rgate_ring_close(ring);
+}
+
+static void alone(void **state)
+{
+	(void)state;
+	race(RGATE_TAKE_ALL, 1, 64);
+}
+
+static void alone_larger(void **state)
+{
+	(void)state;
+	race(RGATE_TAKE_ALL, 1, 512);
+}
+
+static void stride(void **state)
+{
+	(void)state;
+	race(RGATE_TAKE_STRIDE, 2, 256);
+}
+
+static void shared(void **state)
+{
+	(void)state;
+	race(RGATE_TAKE_SHARED, 3, 256);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(alone),
+	cmocka_unit_test(alone_larger),
+	cmocka_unit_test(stride),
+	cmocka_unit_test(shared),
+};
+
+UNIT_MAIN(tests)
