@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# Help, version, man pages and completion: there, and agreeing with each other.
+
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/lib/tap.sh"
+
+commands="load unload status attach detach join leave set stats events top
+	capture bench doctor"
+
+run "$ringgate" --version
+is "--version succeeds" "$rc" 0
+like "--version prints the version" "$out" '^ringgate [0-9]+\.[0-9]+\.[0-9]+$'
+run "$ringgate" --help
+is "--help succeeds" "$rc" 0
+for c in $commands; do
+	like "--help names $c" "$out" "  $c +[a-z]"
+done
+
+for c in $commands; do
+	run "$ringgate" "$c" --help
+	help=$out
+	is "$c --help succeeds" "$rc" 0
+	like "$c --help tells its name" "$help" "Usage: ringgate $c"
+	page=$top/Documentation/man/ringgate-$c.1
+	missing=
+	for o in $(grep -oE -- '--[a-z][a-z-]*' <<<"$help" | sort -u); do
+		case $o in --help|--usage|--version) continue ;; esac
+		grep -qE -- "Fl Fl ${o#--}( |$)" "$page" || missing+=" $o"
+	done
+	is "ringgate-$c.1 has all options" "$missing" ""
+done
+
+for page in "$top"/Documentation/man/ringgate*.1; do
+	if command -v mandoc >/dev/null; then
+		ok "mandoc: ${page##*/}" mandoc -T lint -W warning "$page"
+	else
+		skip "mandoc: ${page##*/}" "mandoc is not installed"
+	fi
+done
+
+# What completion would offer for the words of a command line
+complete_words()
+{
+	COMP_WORDS=("$ringgate" "$@") COMP_CWORD=$#
+	COMPREPLY=()
+	_ringgate
+	echo "${COMPREPLY[*]}"
+}
+. "$top/tools/ringgate/completion/ringgate"
+like "completion: commands" "$(complete_words '')" "^load unload .*doctor"
+is "completion: a command begun" "$(complete_words det)" "detach"
+like "completion: options" "$(complete_words capture --s)" "--slot-size.*--slots"
+is "completion: words of an option" "$(complete_words attach --fanout '')" \
+	"cpu queue hash rollover"
+like "completion: devices" "$(complete_words capture l)" "(^| )lo( |$)"
+finish

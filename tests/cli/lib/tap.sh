@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# shellcheck shell=bash disable=SC2034 # set for those who source it
+#
+# For the tests of the CLI: TAP from bash. Source it, call ok/is/like/skip, end
+# with `finish`.
+
+set -u
+
+cli_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+top=$(cd "$cli_dir/../.." && pwd -P)
+build=${RGATE_BUILD:-$top/build}
+ringgate=$build/tools/ringgate
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-cli.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+tests=0
+failures=0
+
+[ -x "$ringgate" ] || { echo "Bail out! $ringgate is not built"; exit 1; }
+
+# result OK NAME: OK is an exit status
+result()
+{
+	tests=$((tests + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $tests - $2"
+	else
+		failures=$((failures + 1))
+		echo "not ok $tests - $2"
+	fi
+}
+
+# ok NAME COMMAND...: the command succeeds
+ok()
+{
+	local name=$1 out rc
+	shift
+	out=$("$@" 2>&1)
+	rc=$?
+	result $rc "$name"
+	[ $rc -eq 0 ] || sed 's/^/# /' <<<"$out"
+}
+
+# is NAME GOT WANTED
+is()
+{
+	local rc=0
+	[ "$2" = "$3" ] || rc=1
+	result $rc "$1"
+	[ $rc -eq 0 ] || { echo "# got:    $2"; echo "# wanted: $3"; }
+}
+
+# like NAME TEXT REGEX
+like()
+{
+	local rc=0
+	[[ $2 =~ $3 ]] || rc=1
+	result $rc "$1"
+	[ $rc -eq 0 ] || { sed 's/^/# /' <<<"$2"; echo "# does not match: $3"; }
+}
+
+skip()
+{
+	tests=$((tests + 1))
+	echo "ok $tests - $1 # SKIP $2"
+}
+
+skip_all()
+{
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+finish()
+{
+	echo "1..$tests"
+	[ "$failures" -eq 0 ]
+	exit
+}
+
+# run COMMAND...: sets rc, out (standard output) and err
+run()
+{
+	timeout 60 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	rc=$?
+	out=$(<"$tmp/out")
+	err=$(<"$tmp/err")
+}
+
+# json EXPRESSION <TEXT: value of a Python expression over the parsed object j
+json()
+{
+	python3 -c 'import json, sys
+j = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$1"
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for()
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* ringgate: packet rings from the command line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringgate/rgate.h>
+
+#include "cmd.h"
+#include "util.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "load", cmd_load },
+	{ "unload", cmd_unload },
+	{ "status", cmd_status },
+	{ "attach", cmd_attach },
+	{ "detach", cmd_detach },
+	{ "join", cmd_join },
+	{ "leave", cmd_leave },
+	{ "set", cmd_set },
+	{ "stats", cmd_stats },
+	{ "events", cmd_events },
+	{ "top", cmd_top },
+	{ "capture", cmd_capture },
+	{ "bench", cmd_bench },
+	{ "doctor", cmd_doctor },
+};
+
+static const char doc[] =
+	"Packet rings that programs and GPUs read without system calls.\n\n"
+	"Commands:\n"
+	"  load      load the kernel module\n"
+	"  unload    take it out again\n"
+	"  status    module, rings and attachments\n"
+	"  attach    hook rings to a network device\n"
+	"  detach    end an attachment\n"
+	"  join      add a ring to an attachment\n"
+	"  leave     take a ring out of one\n"
+	"  set       change filter, action or sampling of one\n"
+	"  stats     counters\n"
+	"  events    what happens to rings and attachments\n"
+	"  top       rates of all rings, live\n"
+	"  capture   frames to a pcapng file or the terminal\n"
+	"  bench     speed of a ring in memory on this machine\n"
+	"  doctor    what is missing on this machine\n"
+	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"
+	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "
+	"loaded.";
+
+static void print_version(FILE *f, struct argp_state *state)
+{
+	(void)state;
+	fprintf(f, "ringgate %s\n", rgate_version());
+}
+
+struct main_args {
+	const char *command;
+	int index;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct main_args *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		/* The rest belongs to the command. */
+		a->command = arg;
+		a->index = state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+void cmd_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	if (argp_parse(argp, argc, argv, 0, NULL, input))
+		exit(EXIT_USAGE);
+}
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	if (level <= *(const enum rgate_log_level *)ctx)
+		say("%s", msg);
+}
+
+static int run(const struct command *c, int argc, char **argv)
+{
+	char name[32];
+	int ret;
+
+	snprintf(name, sizeof(name), "ringgate %s", c->name);
+	util_set_name(name);
+	argv[0] = name;
+	ret = c->run(argc, argv);
+	if (util_stdout_dead() && ret == EXIT_OK && !util_stop) {
+		say("could not write to standard output");
+		ret = EXIT_FAIL;
+	}
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_opt,
+		.args_doc = "COMMAND [ARGUMENT...]",
+		.doc = doc,
+	};
+	static enum rgate_log_level level = RGATE_LOG_WARN;
+	struct main_args a = { 0 };
+	size_t i;
+
+	argp_program_version_hook = print_version;
+	argp_err_exit_status = EXIT_USAGE;
+	if (getenv("RINGGATE_DEBUG"))
+		level = RGATE_LOG_DEBUG;
+	rgate_log_set(on_log, &level);
+	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a) || !a.command)
+		return EXIT_USAGE;
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, a.command))
+			return run(&commands[i], argc - a.index, argv + a.index);
+	say("there is no command '%s'; see `ringgate --help`", a.command);
+	return EXIT_USAGE;
+}
