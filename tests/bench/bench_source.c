@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * The userspace source beside plain recvmmsg(2): the same stream of datagrams
+ * over loopback, sent by a process on one core and received on the other, either
+ * by recvmmsg into a buffer or by the source into a ring, whose consumer sleeps
+ * when the ring is empty. Every byte received is checked in both. The source and
+ * its consumer share the receiving core, so the ring pays for both.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ringgate/ringgate.h>
+
+#include "mem.h"
+#include "udp.h"
+
+#define ROUNDS_MAX	101
+#define RCVBUF		(8U << 20)
+#define IDLE_MS		50	/* after the last datagram */
+
+struct options {
+	unsigned int rounds;
+	unsigned int ms;
+	FILE *json;
+};
+
+struct result {
+	double pps;
+	double cpu_ns;		/* of the receiving process, a datagram */
+	double lost;		/* share of what was sent */
+};
+
+struct counted {
+	struct mem_sum sum;
+	uint64_t first, last;	/* ns */
+};
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = port,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+}
+
+/* A datagram's number says what must follow; lost ones leave gaps in them */
+static inline void count(struct counted *c, const void *data, uint32_t len)
+{
+	uint64_t i;
+
+	memcpy(&i, data, sizeof(i));
+	mem_check(data, i, len, &c->sum);
+}
+
+static void count_time(struct counted *c)
+{
+	c->last = bench_now_ns();
+	if (!c->first)
+		c->first = c->last;
+}
+
+static struct result finish(const struct counted *c, uint64_t sent,
+			    uint64_t cpu_ns, const char *who)
+{
+	double n = (double)c->sum.good;
+
+	if (c->sum.bad || !c->sum.good || c->sum.good > sent)
+		bench_die(0, "%s: %llu good, %llu bad of %llu datagrams", who,
+			  (unsigned long long)c->sum.good,
+			  (unsigned long long)c->sum.bad,
+			  (unsigned long long)sent);
+	return (struct result){
+		.pps = n * 1e9 / (double)(c->last - c->first + 1),
+		.cpu_ns = (double)cpu_ns / n,
+		.lost = 1.0 - n / (double)sent,
+	};
+}
+
+static int receiver_socket(struct sockaddr_in *at)
+{
+	struct timeval tv = { .tv_usec = IDLE_MS * 1000 };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), sz = RCVBUF;
+	socklen_t len = sizeof(*at);
+
+	*at = loopback(0);
+	if (s < 0 || bind(s, (struct sockaddr *)at, sizeof(*at)) ||
+	    getsockname(s, (struct sockaddr *)at, &len))
+		bench_die(errno, "receiver's socket");
+	if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &sz, sizeof(sz)))
+		setsockopt(s, SOL_SOCKET, SO_RCVBUF, &sz, sizeof(sz));
+	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	return s;
+}
+
+static struct result turn_recvmmsg(uint32_t len, unsigned int ms)
+{
+	static unsigned char buf[UDP_BATCH][2048];
+	struct mmsghdr m[UDP_BATCH];
+	struct iovec io[UDP_BATCH];
+	struct counted c = { .first = 0 };
+	struct udp_sender tx;
+	struct sockaddr_in at;
+	uint64_t cpu, sent;
+	int i, r, s = receiver_socket(&at);
+
+	memset(m, 0, sizeof(m));
+	for (i = 0; i < (int)UDP_BATCH; i++) {
+		io[i].iov_base = buf[i];
+		io[i].iov_len = sizeof(buf[i]);
+		m[i].msg_hdr.msg_iov = &io[i];
+		m[i].msg_hdr.msg_iovlen = 1;
+	}
+	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	udp_sender_start(&tx, &at, len, ms, bench_cpu(0));
+	for (;;) {
+		r = recvmmsg(s, m, UDP_BATCH, MSG_WAITFORONE, NULL);
+		if (r <= 0) {
+			if (c.first || udp_sender_ended(&tx))
+				break;
+			continue;
+		}
+		count_time(&c);
+		for (i = 0; i < r; i++)
+			count(&c, buf[i], m[i].msg_len);
+	}
+	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	sent = udp_sender_wait(&tx);
+	close(s);
+	return finish(&c, sent, cpu, "recvmmsg");
+}
+
+static void drain(struct rgate_consumer *rc, struct counted *c)
+{
+	const struct rgate_slot *v[RGATE_BATCH];
+	unsigned int i, n;
+
+	while ((n = rgate_consumer_peek(rc, v, RGATE_BATCH))) {
+		for (i = 0; i < n; i++) {
+			if (v[i]->flags & RGATE_SLOT_PAD)
+				continue;
+			count(c, (const unsigned char *)rgate_slot_data(v[i]) +
+			      v[i]->payload_off, v[i]->len - v[i]->payload_off);
+		}
+		rgate_consumer_release_n(rc, n);
+	}
+	count_time(c);
+}
+
+static struct result turn_source(uint32_t len, unsigned int ms)
+{
+	struct rgate_source_opts so = RGATE_OPTS(rgate_source_opts,
+						 .batch = UDP_BATCH,
+						 .rcvbuf = RCVBUF,
+						 .cpu_plus1 = bench_cpu(1) + 1);
+	struct sockaddr_in at = loopback(0);
+	socklen_t atlen = sizeof(at);
+	struct counted c = { .first = 0 };
+	struct rgate_consumer rc;
+	struct rgate_source *src;
+	struct rgate_ring *ring;
+	struct udp_sender tx;
+	uint64_t cpu, sent;
+	int err;
+
+	err = rgate_ring_open_memfd(&ring, NULL);
+	if (err)
+		bench_die(err, "rgate_ring_open_memfd");
+	err = rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&at,
+			       sizeof(at), &so);
+	if (err)
+		bench_die(err, "rgate_source_udp");
+	err = rgate_source_addr(src, (struct sockaddr *)&at, &atlen);
+	if (!err)
+		err = rgate_consumer_init(&rc, ring, NULL);
+	if (err)
+		bench_die(err, "consumer");
+	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	udp_sender_start(&tx, &at, len, ms, bench_cpu(0));
+	for (;;) {
+		err = rgate_consumer_wait(&rc, IDLE_MS);
+		if (err == 1)
+			drain(&rc, &c);
+		else if (err == 0 && (c.first || udp_sender_ended(&tx)))
+			break;
+		else if (err < 0 && err != -EINTR)
+			bench_die(err, "rgate_consumer_wait");
+	}
+	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	sent = udp_sender_wait(&tx);
+	err = rgate_source_stop(src);
+	if (err)
+		bench_die(err, "the source ended early");
+	rgate_ring_close(ring);
+	return finish(&c, sent, cpu, "source");
+}
+
+static void measure(uint32_t len, const struct options *o, bool first)
+{
+	double pps[2][ROUNDS_MAX], cpu[2][ROUNDS_MAX], lost[2][ROUNDS_MAX];
+	double ratio[ROUNDS_MAX], cpu_ratio[ROUNDS_MAX];
+	struct result r[2];
+	unsigned int i, k;
+
+	for (i = 0; i < o->rounds; i++) {
+		if (i & 1)
+			r[1] = turn_source(len, o->ms);
+		r[0] = turn_recvmmsg(len, o->ms);
+		if (!(i & 1))
+			r[1] = turn_source(len, o->ms);
+		for (k = 0; k < 2; k++) {
+			pps[k][i] = r[k].pps;
+			cpu[k][i] = r[k].cpu_ns;
+			lost[k][i] = r[k].lost;
+		}
+		ratio[i] = r[1].pps / r[0].pps;
+		cpu_ratio[i] = r[1].cpu_ns / r[0].cpu_ns;
+	}
+	for (k = 0; k < 2; k++) {
+		pps[k][0] = bench_median(pps[k], o->rounds);
+		cpu[k][0] = bench_median(cpu[k], o->rounds);
+		lost[k][0] = bench_median(lost[k], o->rounds);
+	}
+	printf("%6u  %9.0f  %9.0f  %6.3f  %9.0f  %9.0f  %8.2f  %8.2f\n", len,
+	       pps[0][0] / 1e3, pps[1][0] / 1e3, bench_median(ratio, o->rounds),
+	       cpu[0][0], cpu[1][0], lost[0][0] * 100, lost[1][0] * 100);
+	fflush(stdout);
+	if (!o->json)
+		return;
+	fprintf(o->json, "%s{\"bytes\":%u,\"recvmmsg_pps\":%.0f,\"source_pps\":%.0f,"
+		"\"ratio\":%.3f,\"ratio_q1\":%.3f,\"ratio_q3\":%.3f,"
+		"\"recvmmsg_cpu_ns\":%.1f,\"source_cpu_ns\":%.1f,\"cpu_ratio\":%.3f,"
+		"\"recvmmsg_lost\":%.4f,\"source_lost\":%.4f}",
+		first ? "" : ",", len, pps[0][0], pps[1][0],
+		bench_median(ratio, o->rounds),
+		bench_quantile(ratio, o->rounds, 0.25),
+		bench_quantile(ratio, o->rounds, 0.75), cpu[0][0], cpu[1][0],
+		bench_median(cpu_ratio, o->rounds), lost[0][0], lost[1][0]);
+}
+
+static void run(const struct options *o)
+{
+	static const uint32_t lens[] = { 64, 256, 1400 };
+	double load = bench_load();
+	unsigned int i;
+
+	printf("UDP over loopback: %u CPUs, load %.2f, medians of %u rounds of %u ms a turn\n"
+	       "           received k/s           |   CPU ns a datagram  |    lost, %%\n"
+	       " bytes   recvmmsg     source   ratio   recvmmsg     source  recvmmsg    source\n",
+	       bench_cpus(), load, o->rounds, o->ms);
+	if (o->json)
+		fprintf(o->json, "{\"cpus\":%u,\"load\":%.2f,\"rounds\":%u,\"rates\":[",
+			bench_cpus(), load, o->rounds);
+	for (i = 0; i < 3; i++)
+		measure(lens[i], o, i == 0);
+	if (o->json)
+		fprintf(o->json, "]}\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .rounds = 11, .ms = 300 };
+	int c;
+
+	while ((c = getopt(argc, argv, "r:t:o:")) != -1) {
+		switch (c) {
+		case 'r':
+			o.rounds = (unsigned int)atoi(optarg);
+			break;
+		case 't':
+			o.ms = (unsigned int)atoi(optarg);
+			break;
+		case 'o':
+			o.json = fopen(optarg, "w");
+			if (!o.json)
+				bench_die(errno, "%s", optarg);
+			break;
+		default:
+			fprintf(stderr, "usage: bench_source [-r ROUNDS] [-t MS] [-o FILE.json]\n");
+			return 2;
+		}
+	}
+	if (o.rounds < 1 || o.rounds > ROUNDS_MAX || o.ms < 1)
+		bench_die(EINVAL, "-r 1 to %d, -t 1 or more", ROUNDS_MAX);
+	if (bench_cpus() < 2)
+		bench_die(0, "needs two CPUs");
+	bench_pin(bench_cpu(1));
+	mem_pool_init();
+	run(&o);
+	if (o.json && fclose(o.json))
+		bench_die(errno, "writing the JSON file");
+	return 0;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "bench.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void bench_die(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	if (err)
+		fprintf(stderr, ": %s", strerror(err < 0 ? -err : err));
+	fputc('\n', stderr);
+	exit(1);
+}
+
+double bench_ticks_ns(void)
+{
+	static double per_tick;
+	uint64_t n0, n1, t0, t1;
+
+	if (per_tick != 0.0)
+		return per_tick;
+	n0 = bench_now_ns();
+	t0 = bench_ticks();
+	do {
+		n1 = bench_now_ns();
+	} while (n1 - n0 < 20000000);
+	t1 = bench_ticks();
+	per_tick = (double)(n1 - n0) / (double)(t1 - t0);
+	return per_tick;
+}
+
+/* What the process was allowed at first: a later pin narrows it */
+static const cpu_set_t *allowed(void)
+{
+	static cpu_set_t set;
+	static bool known;
+
+	if (!known && sched_getaffinity(0, sizeof(set), &set))
+		bench_die(errno, "sched_getaffinity");
+	known = true;
+	return &set;
+}
+
+unsigned int bench_cpus(void)
+{
+	return (unsigned int)CPU_COUNT(allowed());
+}
+
+int bench_cpu(unsigned int i)
+{
+	const cpu_set_t *set = allowed();
+	int cpu;
+
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, set) && i-- == 0)
+			return cpu;
+	return -1;
+}
+
+void bench_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bench_die(errno, "cannot pin to CPU %d", cpu);
+}
+
+static int cmp_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double bench_quantile(double *v, size_t n, double p)
+{
+	double at;
+	size_t i;
+
+	if (!n)
+		return 0.0;
+	qsort(v, n, sizeof(*v), cmp_double);
+	at = p * (double)(n - 1);
+	i = (size_t)at;
+	if (i + 1 >= n)
+		return v[n - 1];
+	return v[i] + (at - (double)i) * (v[i + 1] - v[i]);
+}
+
+double bench_load(void)
+{
+	double l;
+
+	return getloadavg(&l, 1) == 1 ? l : -1.0;
+}
