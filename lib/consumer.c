@@ -11,10 +11,8 @@
 #include "ring.h"
 
 #define SPIN_CHECK	64	/* looks between two readings of the clock */
-#ifndef RELAX_MAX
 #define RELAX_MIN	8	/* pause instructions after catching up */
-#define RELAX_MAX	32
-#endif
+#define RELAX_MAX	64
 
 static uint64_t head_of(const struct rgate_consumer *c)
 {
@@ -77,11 +75,6 @@ static void enter(struct rgate_consumer *c, uint64_t b)
 	c->end = c->done + RGATE_BATCH;
 	c->cur = (const unsigned char *)rgate_consumer_slot(c, c->done);
 	c->lap = rgate_consumer_lap(c, c->done);
-	/* never ask for a line that the producer is still writing */
-	c->ahead = NULL;
-	if (rgate_consumer_ready(c, c->end - 1) == 1)
-		c->ahead = (const unsigned char *)
-			rgate_consumer_slot(c, c->end - RGATE_CONSUMER_AHEAD_);
 }
 
 /*

@@ -143,8 +143,9 @@ void rgate_parse_frame(struct rgate_slot *hdr, const void *frame, size_t len)
 	if (link < 0 || !have(&f, (size_t)link, 1))
 		return;
 	off = (size_t)link;
-	for (i = 0; i < INNER_TAGS &&
-		    (proto == ETHERTYPE_VLAN || proto == ETHERTYPE_QINQ); i++) {
+	for (i = 0; i < INNER_TAGS; i++) {
+		if (proto != ETHERTYPE_VLAN && proto != ETHERTYPE_QINQ)
+			break;
 		if (!have(&f, off, VLAN_LEN))
 			return;
 		proto = be16(&f, off + 2);

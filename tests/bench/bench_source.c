@@ -2,9 +2,10 @@
 /*
  * The userspace source beside plain recvmmsg(2): the same stream of datagrams
  * over loopback, sent by a process on one core and received on the other, either
- * by recvmmsg into a buffer or by the source into a ring, whose consumer sleeps
- * when the ring is empty. Every byte received is checked in both. The source and
- * its consumer share the receiving core, so the ring pays for both.
+ * by recvmmsg into a buffer or by the source into a ring. Every byte received is
+ * checked in all cases. The source and its consumer share the receiving core, so
+ * the ring pays for both. The consumer is measured in two ways: it looks every
+ * half millisecond, or it sleeps and is woken.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,6 +23,14 @@
 #define ROUNDS_MAX	101
 #define RCVBUF		(8U << 20)
 #define IDLE_MS		50	/* after the last datagram */
+#define LOOK_NS		500000
+
+enum way {
+	WAY_RECVMMSG,
+	WAY_LOOK,
+	WAY_WAKE,
+	WAYS
+};
 
 struct options {
 	unsigned int rounds;
@@ -152,7 +161,24 @@ static void drain(struct rgate_consumer *rc, struct counted *c)
 	count_time(c);
 }
 
-static struct result turn_source(uint32_t len, unsigned int ms)
+/* 1: there is something; 0: nothing came for a while */
+static int await(struct rgate_consumer *rc, enum way way)
+{
+	const struct timespec t = { .tv_nsec = LOOK_NS };
+	const struct rgate_slot *v;
+	unsigned int i;
+
+	if (way == WAY_WAKE)
+		return rgate_consumer_wait(rc, IDLE_MS);
+	for (i = 0; i < IDLE_MS * 1000000U / LOOK_NS; i++) {
+		if (rgate_consumer_peek(rc, &v, 1))
+			return 1;
+		nanosleep(&t, NULL);
+	}
+	return 0;
+}
+
+static struct result turn_source(uint32_t len, unsigned int ms, enum way way)
 {
 	struct rgate_source_opts so = RGATE_OPTS(rgate_source_opts,
 						 .batch = UDP_BATCH,
@@ -183,13 +209,13 @@ static struct result turn_source(uint32_t len, unsigned int ms)
 	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	udp_sender_start(&tx, &at, len, ms, bench_cpu(0));
 	for (;;) {
-		err = rgate_consumer_wait(&rc, IDLE_MS);
+		err = await(&rc, way);
 		if (err == 1)
 			drain(&rc, &c);
 		else if (err == 0 && (c.first || udp_sender_ended(&tx)))
 			break;
 		else if (err < 0 && err != -EINTR)
-			bench_die(err, "rgate_consumer_wait");
+			bench_die(err, "waiting");
 	}
 	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	sent = udp_sender_wait(&tx);
@@ -200,47 +226,66 @@ static struct result turn_source(uint32_t len, unsigned int ms)
 	return finish(&c, sent, cpu, "source");
 }
 
+static struct result turn(enum way way, uint32_t len, unsigned int ms)
+{
+	return way == WAY_RECVMMSG ? turn_recvmmsg(len, ms) :
+				     turn_source(len, ms, way);
+}
+
+struct series {
+	double pps[ROUNDS_MAX], cpu[ROUNDS_MAX], lost[ROUNDS_MAX];
+	double ratio[ROUNDS_MAX];	/* of the rates, to recvmmsg's */
+};
+
+static void print_json(FILE *f, struct series *s, unsigned int n, const char *way)
+{
+	fprintf(f, "\"%s\":{\"pps\":%.0f,\"cpu_ns\":%.0f,\"lost\":%.4f,"
+		"\"ratio\":%.3f,\"ratio_q1\":%.3f,\"ratio_q3\":%.3f}", way,
+		bench_median(s->pps, n), bench_median(s->cpu, n),
+		bench_median(s->lost, n), bench_median(s->ratio, n),
+		bench_quantile(s->ratio, n, 0.25), bench_quantile(s->ratio, n, 0.75));
+}
+
 static void measure(uint32_t len, const struct options *o, bool first)
 {
-	double pps[2][ROUNDS_MAX], cpu[2][ROUNDS_MAX], lost[2][ROUNDS_MAX];
-	double ratio[ROUNDS_MAX], cpu_ratio[ROUNDS_MAX];
-	struct result r[2];
-	unsigned int i, k;
+	static const char *const names[WAYS] = {
+		"recvmmsg", "source", "source_woken",
+	};
+	static struct series s[WAYS];
+	unsigned int i, k, w, n = o->rounds;
+	struct result r[WAYS];
 
-	for (i = 0; i < o->rounds; i++) {
-		if (i & 1)
-			r[1] = turn_source(len, o->ms);
-		r[0] = turn_recvmmsg(len, o->ms);
-		if (!(i & 1))
-			r[1] = turn_source(len, o->ms);
-		for (k = 0; k < 2; k++) {
-			pps[k][i] = r[k].pps;
-			cpu[k][i] = r[k].cpu_ns;
-			lost[k][i] = r[k].lost;
+	for (i = 0; i < n; i++) {
+		/* the order turns from round to round */
+		for (k = 0; k < WAYS; k++) {
+			w = (i + k) % WAYS;
+			r[w] = turn(w, len, o->ms);
 		}
-		ratio[i] = r[1].pps / r[0].pps;
-		cpu_ratio[i] = r[1].cpu_ns / r[0].cpu_ns;
+		for (w = 0; w < WAYS; w++) {
+			s[w].pps[i] = r[w].pps;
+			s[w].cpu[i] = r[w].cpu_ns;
+			s[w].lost[i] = r[w].lost;
+			s[w].ratio[i] = r[w].pps / r[WAY_RECVMMSG].pps;
+		}
 	}
-	for (k = 0; k < 2; k++) {
-		pps[k][0] = bench_median(pps[k], o->rounds);
-		cpu[k][0] = bench_median(cpu[k], o->rounds);
-		lost[k][0] = bench_median(lost[k], o->rounds);
-	}
-	printf("%6u  %9.0f  %9.0f  %6.3f  %9.0f  %9.0f  %8.2f  %8.2f\n", len,
-	       pps[0][0] / 1e3, pps[1][0] / 1e3, bench_median(ratio, o->rounds),
-	       cpu[0][0], cpu[1][0], lost[0][0] * 100, lost[1][0] * 100);
+	printf("%6u", len);
+	for (w = 0; w < WAYS; w++)
+		printf("  %8.0f", bench_median(s[w].pps, n) / 1e3);
+	for (w = 1; w < WAYS; w++)
+		printf("  %6.3f", bench_median(s[w].ratio, n));
+	for (w = 0; w < WAYS; w++)
+		printf("  %8.0f", bench_median(s[w].cpu, n));
+	for (w = 0; w < WAYS; w++)
+		printf("  %6.2f", bench_median(s[w].lost, n) * 100);
+	printf("\n");
 	fflush(stdout);
 	if (!o->json)
 		return;
-	fprintf(o->json, "%s{\"bytes\":%u,\"recvmmsg_pps\":%.0f,\"source_pps\":%.0f,"
-		"\"ratio\":%.3f,\"ratio_q1\":%.3f,\"ratio_q3\":%.3f,"
-		"\"recvmmsg_cpu_ns\":%.1f,\"source_cpu_ns\":%.1f,\"cpu_ratio\":%.3f,"
-		"\"recvmmsg_lost\":%.4f,\"source_lost\":%.4f}",
-		first ? "" : ",", len, pps[0][0], pps[1][0],
-		bench_median(ratio, o->rounds),
-		bench_quantile(ratio, o->rounds, 0.25),
-		bench_quantile(ratio, o->rounds, 0.75), cpu[0][0], cpu[1][0],
-		bench_median(cpu_ratio, o->rounds), lost[0][0], lost[1][0]);
+	fprintf(o->json, "%s{\"bytes\":%u,", first ? "" : ",", len);
+	for (w = 0; w < WAYS; w++) {
+		print_json(o->json, &s[w], n, names[w]);
+		fputc(w + 1 < WAYS ? ',' : '}', o->json);
+	}
 }
 
 static void run(const struct options *o)
@@ -250,8 +295,9 @@ static void run(const struct options *o)
 	unsigned int i;
 
 	printf("UDP over loopback: %u CPUs, load %.2f, medians of %u rounds of %u ms a turn\n"
-	       "           received k/s           |   CPU ns a datagram  |    lost, %%\n"
-	       " bytes   recvmmsg     source   ratio   recvmmsg     source  recvmmsg    source\n",
+	       "ring: its consumer looks every 0.5 ms; woken: it sleeps until woken\n"
+	       "             received, k/s         ratio to recvmmsg    CPU ns a datagram         lost, %%\n"
+	       " bytes  recvmmsg      ring     woken    ring   woken  recvmmsg      ring     woken    recv    ring   woken\n",
 	       bench_cpus(), load, o->rounds, o->ms);
 	if (o->json)
 		fprintf(o->json, "{\"cpus\":%u,\"load\":%.2f,\"rounds\":%u,\"rates\":[",

@@ -46,6 +46,18 @@ static void check(void **state)
 				 t[i].err);
 }
 
+static void compute_one(uint32_t slots, uint32_t size, size_t page)
+{
+	uint64_t bytes = (uint64_t)slots * size;
+	struct rgate_geometry g;
+
+	assert_int_equal(rgate_geometry_compute(slots, size, page, &g), 0);
+	assert_int_equal(rgate_geometry_validate(&g, page), 0);
+	assert_true(g.map_len - g.slots_off >= bytes);
+	g.map_len = g.slots_off + bytes - page;
+	assert_int_equal(rgate_geometry_validate(&g, page), -EPROTO);
+}
+
 static void compute(void **state)
 {
 	static const size_t pages[] = { 4096, 16384, 65536 };
@@ -56,17 +68,8 @@ static void compute(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(pages); i++)
 		for (slots = RGATE_SLOTS_MIN; slots <= RGATE_SLOTS_MAX; slots *= 2)
-			for (size = RGATE_SLOT_SIZE_MIN; size <= RGATE_SLOT_SIZE_MAX;
-			     size *= 2) {
-				assert_int_equal(rgate_geometry_compute(slots, size,
-						 pages[i], &g), 0);
-				assert_int_equal(rgate_geometry_validate(&g, pages[i]), 0);
-				assert_true(g.map_len - g.slots_off >=
-					    (uint64_t)slots * size);
-				g.map_len = g.slots_off + (uint64_t)slots * size - pages[i];
-				assert_int_equal(rgate_geometry_validate(&g, pages[i]),
-						 -EPROTO);
-			}
+			for (size = RGATE_SLOT_SIZE_MIN; size <= RGATE_SLOT_SIZE_MAX; size *= 2)
+				compute_one(slots, size, pages[i]);
 	assert_int_equal(rgate_geometry_compute(64, 256, 4096, &g), 0);
 	assert_int_equal(g.cons_off, 4096);
 	assert_int_equal(g.credits_off, 8192);

@@ -125,6 +125,7 @@ static int child_taker(int sock, void *arg)
 static void produce(struct rgate_ring *ring, struct rgate_producer *p)
 {
 	uint64_t i, at = 97, seed = 9;
+	uint32_t slots;
 
 	for (i = 0; i < frames; i++) {
 		while (unit_put(p, i, 8 + i % 180)) {
@@ -134,8 +135,8 @@ static void produce(struct rgate_ring *ring, struct rgate_producer *p)
 		if (i != at)
 			continue;
 		rgate_producer_flush(p);
-		assert_int_equal(rgate_ring_resize(ring,
-				 64U << unit_random(&seed) % 5, 256), 0);
+		slots = 64U << unit_random(&seed) % 5;
+		assert_int_equal(rgate_ring_resize(ring, slots, 256), 0);
 		rgate_producer_flush(p);
 		assert_int_equal(rgate_ring_remap(ring), 1);
 		/* at least a whole ring later, so that it was read from this one */

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +35,24 @@ static void write_file(const char *path, const char *text)
 		close(fd);
 }
 
+/* Links come up in the background; before, what is sent is lost. */
+static bool is_running(const char *ifname)
+{
+	struct timespec ts = { 0, 1000000 };
+	struct ifreq ifr;
+	int i, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memset(&ifr, 0, sizeof(ifr));
+	strcpy(ifr.ifr_name, ifname);
+	for (i = 0; i < 5000; i++) {
+		if (!ioctl(fd, SIOCGIFFLAGS, &ifr) && ifr.ifr_flags & IFF_RUNNING)
+			break;
+		nanosleep(&ts, NULL);
+	}
+	close(fd);
+	return i < 5000;
+}
+
 /* A namespace with va and vb; false: not possible here */
 static bool own_net(void)
 {
@@ -42,7 +61,8 @@ static bool own_net(void)
 	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
 	return !system("ip link add va type veth peer name vb >/dev/null 2>&1 && "
-		       "ip link set va mtu 9000 up && ip link set vb mtu 9000 up");
+		       "ip link set va mtu 9000 up && ip link set vb mtu 9000 up") &&
+	       is_running("va") && is_running("vb");
 }
 
 static int open_tx(const char *ifname)

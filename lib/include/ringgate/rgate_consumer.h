@@ -61,7 +61,6 @@ struct rgate_consumer {
 	uint64_t end;		/* end of the batch in hand */
 	uint64_t lap;		/* of the batch in hand */
 	uint64_t pos;		/* end of the frame in hand */
-	const unsigned char *ahead; /* fetch ahead while cur is below */
 	const unsigned char *slots;
 	uint64_t mask;		/* slots - 1 */
 	uint32_t lap_shift;	/* log2(slots) */
@@ -138,8 +137,9 @@ RGATE_API void rgate_consumer_disarm(struct rgate_consumer *c);
  * rgate_consumer_wait - sleep until there is something to take
  * @timeout_ms: -1: no limit; 0: only look
  * Returns 1: there is; 0: time is up; -EINTR; -EPIPE: the producer is gone and
- * all is drained; or what mapping a resized ring says. Follows a resize by itself: maps the new memory once the old
- * is drained (slots given out before are then invalid, so release them first).
+ * all is drained; or what mapping a resized ring says. Follows a resize by itself:
+ * maps the new memory once the old is drained (slots given out before are then
+ * invalid, so release them first).
  */
 RGATE_API int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms);
 
@@ -227,12 +227,6 @@ static inline void rgate_consumer_release_n(struct rgate_consumer *c,
 				 c->lap, __ATOMIC_RELEASE);
 }
 
-/* Slots fetched ahead in a batch that was published as a whole when it was begun:
- * hides the way from the producer's cache where the two cores are far apart. */
-#ifndef RGATE_CONSUMER_AHEAD_
-#define RGATE_CONSUMER_AHEAD_ 4
-#endif
-
 /*
  * rgate_consumer_next - the next frame, or NULL if none is there yet
  * Skips filler. For a chained frame (chain_cnt > 1) all its slots are ready:
@@ -255,13 +249,6 @@ rgate_consumer_next(struct rgate_consumer *c)
 			if (rgate_consumer_miss(c))
 				return NULL;
 			continue;
-		}
-		if (c->cur < c->ahead) {
-			const unsigned char *f = c->cur +
-				((size_t)RGATE_CONSUMER_AHEAD_ << c->size_shift);
-
-			__builtin_prefetch(f);
-			__builtin_prefetch(f + RGATE_SLOT_HDR);
 		}
 		if (__builtin_expect(s->flags & RGATE_SLOT_PAD, 0)) {
 			rgate_consumer_release_n(c, 1);

@@ -53,9 +53,9 @@ struct rgate_source_stats {
  * and capture files see packets whatever the source. Datagrams longer than a
  * slot are chained or truncated as the ring's flags say.
  * In the headers made here checksums are right (0, none, for UDP over IPv4; 0 in
- * datagrams over IPv6 that are cut to one slot), TTL and hop limit are 64, and the destination is the
- * address the socket is bound to; one bound to the wildcard address learns the true
- * one, and ifindex, with each message.
+ * datagrams over IPv6 that are cut to one slot), TTL and hop limit are 64, and the
+ * destination is the address the socket is bound to; one bound to the wildcard
+ * address learns the true one, and ifindex, with each message.
  * Where all is full the message is read and counted as dropped, so that newer ones
  * are not stale; RGATE_POLICY_PASS has no meaning here: -EOPNOTSUPP.
  * -EBUSY: a ring has a producer; -EOPNOTSUPP: not a memfd ring of this process;

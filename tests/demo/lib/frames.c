@@ -109,11 +109,10 @@ static void take_segment(struct frames *f, const struct tcphdr *tcp,
 	if (!f->syn || (uint64_t)at + n > STREAM_MAX)
 		return malformed(f);
 	memcpy(f->stream + at, data, n);
-	if (at > f->edge) {
+	if (at > f->edge)
 		f->res->holes += at - f->edge;
-	} else if (at + n > f->edge) {
+	else if (at + n > f->edge)
 		f->edge = at + n;
-	}
 	if (tcp->fin && at + n == f->edge)
 		f->fin = true;
 }
