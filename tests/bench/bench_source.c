@@ -226,10 +226,10 @@ static struct result turn_source(uint32_t len, unsigned int ms, enum way way)
 	return finish(&c, sent, cpu, "source");
 }
 
-static struct result turn(enum way way, uint32_t len, unsigned int ms)
+static struct result turn(enum way kind, uint32_t len, unsigned int ms)
 {
-	return way == WAY_RECVMMSG ? turn_recvmmsg(len, ms) :
-				     turn_source(len, ms, way);
+	return kind == WAY_RECVMMSG ? turn_recvmmsg(len, ms) :
+				      turn_source(len, ms, kind);
 }
 
 struct series {

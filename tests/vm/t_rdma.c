@@ -121,7 +121,8 @@ static int rdma(enum ibv_wr_opcode op, void *local, uint32_t lkey, void *remote,
 
 	if (ibv_post_send(qp, &wr, &bad))
 		return -EIO;
-	if (!VT_UNTIL((n = ibv_poll_cq(cq, 1, &wc)) != 0, 5000) || n < 0)
+	VT_UNTIL((n = ibv_poll_cq(cq, 1, &wc)), 5000);
+	if (n <= 0)
 		return -ETIMEDOUT;
 	return wc.status == IBV_WC_SUCCESS ? 0 : -(int)wc.status;
 }

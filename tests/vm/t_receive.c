@@ -497,7 +497,8 @@ static void frames_outlive(void)
 }
 
 static const struct vt_case cases[] = {
-	{ .name = "UDP of 58 to 1514 bytes: contents and every header field", .fn = udp_every_field },
+	{ .name = "UDP of 58 to 1514 bytes: contents and every header field",
+	  .fn = udp_every_field },
 	{ .name = "the three clocks", .fn = clocks },
 	{ .name = "layers of 26 kinds of frames, broken ones too", .fn = layers },
 	{ .name = "frames of 14 to 64 bytes", .fn = short_frames },

@@ -11,7 +11,7 @@
 #define CASE_SECS	30
 
 static int failures;
-static const char *case_name;
+static const char *this_case = "";
 static uint64_t run_seed;
 static __thread uint64_t rng;
 
@@ -82,7 +82,7 @@ static void say_at(const char *file, int line, const char *fmt, va_list ap)
 	char prefix[160];
 
 	snprintf(prefix, sizeof(prefix), "%s: %s:%d",
-		 case_name ? case_name : "", base ? base + 1 : file, line);
+		 this_case, base ? base + 1 : file, line);
 	say(prefix, fmt, ap);
 }
 
@@ -139,7 +139,8 @@ int vt_wait(pid_t pid, unsigned int ms)
 	int status;
 	pid_t r = 0;
 
-	if (VT_UNTIL((r = waitpid(pid, &status, WNOHANG)) != 0, ms))
+	VT_UNTIL((r = waitpid(pid, &status, WNOHANG)), ms);
+	if (r)
 		return r == pid ? status : -1;
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
@@ -178,7 +179,7 @@ static int run_case(void *arg)
 	const struct vt_case *c = arg;
 
 	setsid();
-	case_name = c->name;
+	this_case = c->name;
 	if (!(c->flags & VT_HOSTNS))
 		vt_netns_fresh();
 	c->fn();

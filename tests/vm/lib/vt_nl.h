@@ -64,6 +64,7 @@ struct vt_att_info {
 	unsigned int n;
 	uint64_t st[RGATE_A_ATT_STATS_MAX + 1];	/* by enum rgate_a_att_stats */
 };
+
 int vt_att_get(struct vt_nl *nl, uint32_t id, struct vt_att_info *info);
 /* One counter of an attachment; the case ends if it fails */
 uint64_t vt_att_stat(struct vt_nl *nl, uint32_t id, int which);
@@ -75,6 +76,7 @@ struct vt_ring_info {
 	uint64_t mem_bytes, head;
 	uint64_t st[RGATE_A_STATS_MAX + 1];	/* by enum rgate_a_stats */
 };
+
 int vt_ring_info(struct vt_nl *nl, uint32_t id, struct vt_ring_info *info);
 /* How many rings, attachments a dump shows in this namespace */
 int vt_nl_count(struct vt_nl *nl, uint8_t cmd);
@@ -83,6 +85,7 @@ struct vt_event {
 	uint32_t type, ring_id, att_id, ifindex;
 	uint64_t full_events, dropped;
 };
+
 int vt_nl_subscribe(struct vt_nl *nl);
 /* 1: one; 0: none within @ms */
 int vt_nl_event(struct vt_nl *nl, struct vt_event *ev, int ms);

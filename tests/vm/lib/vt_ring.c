@@ -225,7 +225,7 @@ size_t vt_ring_join(const struct vt_ring *r, const struct rgate_slot *s,
 
 		if (p->chain_idx != i || p->chain_cnt != r->cnt ||
 		    p->wire_len != s->wire_len ||
-		    !!(p->flags & RGATE_SLOT_CONT) != (i > 0))
+		    !(p->flags & RGATE_SLOT_CONT) != !i)
 			FAIL("chain slot %u of %u: idx %u cnt %u wire %u flags %x",
 			     i, r->cnt, p->chain_idx, p->chain_cnt, p->wire_len,
 			     p->flags);
