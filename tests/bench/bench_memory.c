@@ -7,20 +7,12 @@
 #include "mem.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROUNDS_MAX	101
 #define CONSUMERS_MAX	8
 #define PINGS		20000U
-
-struct options {
-	unsigned int rounds;
-	unsigned int ms;	/* about, a turn */
-	FILE *json;	/* or NULL */
-};
 
 struct turn {
 	const struct mem_ops *ops;
@@ -161,9 +153,9 @@ static uint64_t turn_count(const struct mem_job *job, unsigned int ms)
 	return (n ? n : 1) * unit;
 }
 
-static void measure_rate(struct row *row, const struct options *o)
+static void measure_rate(struct row *row, const struct bench_opts *o)
 {
-	double bare[ROUNDS_MAX], ring[ROUNDS_MAX], ratio[ROUNDS_MAX];
+	double bare[BENCH_ROUNDS_MAX], ring[BENCH_ROUNDS_MAX], ratio[BENCH_ROUNDS_MAX];
 	struct mem_job job = {
 		.len = row->len,
 		.consumers = row->consumers,
@@ -192,10 +184,10 @@ struct latency {
 };
 
 static void measure_latency(struct latency *bare, struct latency *ring,
-			    const struct options *o)
+			    const struct bench_opts *o)
 {
 	const struct mem_ops *ops[2] = { &mem_bare, &mem_ring };
-	double p50[2][ROUNDS_MAX], p99[2][ROUNDS_MAX];
+	double p50[2][BENCH_ROUNDS_MAX], p99[2][BENCH_ROUNDS_MAX];
 	struct mem_job job = { .len = 64, .consumers = 1, .n = PINGS };
 	double *v = calloc(PINGS, sizeof(*v));
 	unsigned int i, k;
@@ -233,7 +225,7 @@ static void print_row(const struct row *r, FILE *json, bool first)
 		r->ratio, r->low, r->high);
 }
 
-static void run_rates(const struct options *o)
+static void run_rates(const struct bench_opts *o)
 {
 	static const uint32_t lens[] = { 64, 256, 1500 };
 	unsigned int i, k;
@@ -255,7 +247,7 @@ static void run_rates(const struct options *o)
 		printf("* both consumers share one core, in bare loop and ring alike\n");
 }
 
-static void run_latency(const struct options *o)
+static void run_latency(const struct bench_opts *o)
 {
 	struct latency bare, ring;
 
@@ -270,54 +262,26 @@ static void run_latency(const struct options *o)
 			bare.p50, bare.p99, ring.p50, ring.p99);
 }
 
-static void run(const struct options *o)
+static void run(const struct bench_opts *o)
 {
 	double load = bench_load();
 
 	printf("memory only: %u CPUs, load %.2f, medians of %u rounds of about %u ms a turn\n",
 	       bench_cpus(), load, o->rounds, o->ms);
-	if (o->json)
-		fprintf(o->json, "{\"cpus\":%u,\"load\":%.2f,\"rounds\":%u,\"rates\":[",
-			bench_cpus(), load, o->rounds);
+	bench_json_begin(o, load);
 	run_rates(o);
 	if (o->json)
 		fprintf(o->json, "],");
 	run_latency(o);
-	if (o->json)
-		fprintf(o->json, "}\n");
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = { .rounds = 11, .ms = 200 };
-	int c;
+	struct bench_opts o = { .rounds = 11, .ms = 200 };
 
-	while ((c = getopt(argc, argv, "r:t:o:")) != -1) {
-		switch (c) {
-		case 'r':
-			o.rounds = (unsigned int)atoi(optarg);
-			break;
-		case 't':
-			o.ms = (unsigned int)atoi(optarg);
-			break;
-		case 'o':
-			o.json = fopen(optarg, "w");
-			if (!o.json)
-				bench_die(errno, "%s", optarg);
-			break;
-		default:
-			fprintf(stderr, "usage: bench_memory [-r ROUNDS] [-t MS] [-o FILE.json]\n");
-			return 2;
-		}
-	}
-	if (o.rounds < 1 || o.rounds > ROUNDS_MAX || o.ms < 1)
-		bench_die(EINVAL, "-r 1 to %d, -t 1 or more", ROUNDS_MAX);
-	if (bench_cpus() < 2)
-		bench_die(0, "needs two CPUs");
-	bench_pin(bench_cpu(0));
+	bench_start(argc, argv, 0, &o);
 	mem_pool_init();
 	run(&o);
-	if (o.json && fclose(o.json))
-		bench_die(errno, "writing the JSON file");
+	bench_finish(&o);
 	return 0;
 }

@@ -9,7 +9,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -20,7 +19,6 @@
 #include "mem.h"
 #include "udp.h"
 
-#define ROUNDS_MAX	101
 #define RCVBUF		(8U << 20)
 #define IDLE_MS		50	/* after the last datagram */
 #define LOOK_NS		500000
@@ -30,12 +28,6 @@ enum way {
 	WAY_LOOK,
 	WAY_WAKE,
 	WAYS
-};
-
-struct options {
-	unsigned int rounds;
-	unsigned int ms;
-	FILE *json;
 };
 
 struct result {
@@ -233,8 +225,8 @@ static struct result turn(enum way kind, uint32_t len, unsigned int ms)
 }
 
 struct series {
-	double pps[ROUNDS_MAX], cpu[ROUNDS_MAX], lost[ROUNDS_MAX];
-	double ratio[ROUNDS_MAX];	/* of the rates, to recvmmsg's */
+	double pps[BENCH_ROUNDS_MAX], cpu[BENCH_ROUNDS_MAX], lost[BENCH_ROUNDS_MAX];
+	double ratio[BENCH_ROUNDS_MAX];	/* of the rates, to recvmmsg's */
 };
 
 static void print_json(FILE *f, struct series *s, unsigned int n, const char *way)
@@ -246,7 +238,7 @@ static void print_json(FILE *f, struct series *s, unsigned int n, const char *wa
 		bench_quantile(s->ratio, n, 0.25), bench_quantile(s->ratio, n, 0.75));
 }
 
-static void measure(uint32_t len, const struct options *o, bool first)
+static void measure(uint32_t len, const struct bench_opts *o, bool first)
 {
 	static const char *const names[WAYS] = {
 		"recvmmsg", "source", "source_woken",
@@ -288,7 +280,7 @@ static void measure(uint32_t len, const struct options *o, bool first)
 	}
 }
 
-static void run(const struct options *o)
+static void run(const struct bench_opts *o)
 {
 	static const uint32_t lens[] = { 64, 256, 1400 };
 	double load = bench_load();
@@ -299,46 +291,20 @@ static void run(const struct options *o)
 	       "             received, k/s         ratio to recvmmsg    CPU ns a datagram         lost, %%\n"
 	       " bytes  recvmmsg      ring     woken    ring   woken  recvmmsg      ring     woken    recv    ring   woken\n",
 	       bench_cpus(), load, o->rounds, o->ms);
-	if (o->json)
-		fprintf(o->json, "{\"cpus\":%u,\"load\":%.2f,\"rounds\":%u,\"rates\":[",
-			bench_cpus(), load, o->rounds);
+	bench_json_begin(o, load);
 	for (i = 0; i < 3; i++)
 		measure(lens[i], o, i == 0);
 	if (o->json)
-		fprintf(o->json, "]}\n");
+		fprintf(o->json, "]");
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = { .rounds = 11, .ms = 300 };
-	int c;
+	struct bench_opts o = { .rounds = 11, .ms = 300 };
 
-	while ((c = getopt(argc, argv, "r:t:o:")) != -1) {
-		switch (c) {
-		case 'r':
-			o.rounds = (unsigned int)atoi(optarg);
-			break;
-		case 't':
-			o.ms = (unsigned int)atoi(optarg);
-			break;
-		case 'o':
-			o.json = fopen(optarg, "w");
-			if (!o.json)
-				bench_die(errno, "%s", optarg);
-			break;
-		default:
-			fprintf(stderr, "usage: bench_source [-r ROUNDS] [-t MS] [-o FILE.json]\n");
-			return 2;
-		}
-	}
-	if (o.rounds < 1 || o.rounds > ROUNDS_MAX || o.ms < 1)
-		bench_die(EINVAL, "-r 1 to %d, -t 1 or more", ROUNDS_MAX);
-	if (bench_cpus() < 2)
-		bench_die(0, "needs two CPUs");
-	bench_pin(bench_cpu(1));
+	bench_start(argc, argv, 1, &o);
 	mem_pool_init();
 	run(&o);
-	if (o.json && fclose(o.json))
-		bench_die(errno, "writing the JSON file");
+	bench_finish(&o);
 	return 0;
 }

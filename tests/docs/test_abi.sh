@@ -7,20 +7,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-n=0 failed=0
-
-ok() { # ok STATUS NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $n - $2"
-		sed 's/^/# /' "$tmp/log" | head -20
-	fi
-}
+. "$(dirname "$0")/lib/tap.sh"
 
 # run CASE [argument...]: what the consumer printed is in $tmp/got
 run() {

@@ -5,20 +5,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 spec=$here/../../Documentation/netlink/specs/ringgate.yaml
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-n=0 failed=0
-
-ok() { # ok STATUS NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $n - $2"
-		sed 's/^/# /' "$tmp/log"
-	fi
-}
+. "$(dirname "$0")/lib/tap.sh"
 
 finds() { # finds SED-SCRIPT NAME
 	sed "$1" "$spec" >"$tmp/wrong.yaml"

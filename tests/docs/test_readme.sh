@@ -5,22 +5,8 @@
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-n=0 failed=0
+. "$(dirname "$0")/lib/tap.sh"
 cd "$top" || exit 1
-: >"$tmp/log"
-
-ok() { # ok STATUS NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $n - $2"
-		sed 's/^/# /' "$tmp/log"
-	fi
-}
 
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$tmp/minimal.c"
 diff "$tmp/minimal.c" Documentation/examples/minimal.c >"$tmp/log"

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,4 +106,54 @@ double bench_load(void)
 	double l;
 
 	return getloadavg(&l, 1) == 1 ? l : -1.0;
+}
+
+static void __attribute__((noreturn)) usage(const char *name)
+{
+	fprintf(stderr, "usage: %s [-r ROUNDS] [-t MS] [-o FILE.json]\n", name);
+	exit(2);
+}
+
+void bench_start(int argc, char **argv, unsigned int cpu, struct bench_opts *o)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "r:t:o:")) != -1) {
+		switch (c) {
+		case 'r':
+			o->rounds = (unsigned int)atoi(optarg);
+			break;
+		case 't':
+			o->ms = (unsigned int)atoi(optarg);
+			break;
+		case 'o':
+			o->json = fopen(optarg, "w");
+			if (!o->json)
+				bench_die(errno, "%s", optarg);
+			break;
+		default:
+			usage(argv[0]);
+		}
+	}
+	if (o->rounds < 1 || o->rounds > BENCH_ROUNDS_MAX || o->ms < 1)
+		bench_die(EINVAL, "-r 1 to %d, -t 1 or more", BENCH_ROUNDS_MAX);
+	if (bench_cpus() < 2)
+		bench_die(0, "needs two CPUs");
+	bench_pin(bench_cpu(cpu));
+}
+
+void bench_json_begin(const struct bench_opts *o, double load)
+{
+	if (o->json)
+		fprintf(o->json, "{\"cpus\":%u,\"load\":%.2f,\"rounds\":%u,\"rates\":[",
+			bench_cpus(), load, o->rounds);
+}
+
+void bench_finish(struct bench_opts *o)
+{
+	if (!o->json)
+		return;
+	fprintf(o->json, "}\n");
+	if (fclose(o->json))
+		bench_die(errno, "writing the JSON file");
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -64,6 +65,23 @@ static inline double bench_median(double *v, size_t n)
 
 /* One-minute load average, -1 if unknown */
 double bench_load(void);
+
+#define BENCH_ROUNDS_MAX	101
+
+/* What the native benchmarks are told: -r ROUNDS -t MS -o FILE.json */
+struct bench_opts {
+	unsigned int rounds;
+	unsigned int ms;	/* about, a turn */
+	FILE *json;		/* or NULL */
+};
+
+/* Reads the command line over the defaults in @o, asks for two CPUs and pins this
+ * thread to the @cpu-th; exits where that cannot be */
+void bench_start(int argc, char **argv, unsigned int cpu, struct bench_opts *o);
+
+/* Begins the JSON object, up to the first entry of its list "rates"; ends it */
+void bench_json_begin(const struct bench_opts *o, double load);
+void bench_finish(struct bench_opts *o);
 
 void __attribute__((noreturn, format(printf, 2, 3)))
 bench_die(int err, const char *fmt, ...);
