@@ -181,6 +181,7 @@ static void frames_under_rdma(void)
 	int tx;
 
 	device();
+	vt_ipv6_off();
 	vt_veth("va", "vb", 0);
 	vt_nl_open(&nl);
 	vt_ring_open(&r, 256, 2048, RGATE_RING_RW_SLOTS, 0);

@@ -63,13 +63,17 @@ static void lo_up(void)
 	close(fd);
 }
 
+void vt_ipv6_off(void)
+{
+	put("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+}
+
 void vt_netns_fresh(void)
 {
 	if (unshare(CLONE_NEWNET))
 		DIE("unshare: %s", strerror(errno));
-	/* no router solicitations and the like between the test's own frames */
 	put("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
-	put("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+	vt_ipv6_off();
 	lo_up();
 }
 

@@ -14,6 +14,11 @@ void vt_must(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Puts this process into a new namespace: lo up, no IPv6 noise */
 void vt_netns_fresh(void);
+
+/* Devices made from now on send no router solicitations and the like between the
+ * test's own frames; a fresh namespace begins so */
+void vt_ipv6_off(void);
+
 /* A new namespace; this process stays where it is. Returns its descriptor */
 int vt_netns_new(void);
 int vt_netns_self(void);
