@@ -76,14 +76,16 @@ $(flags_file):
 # Library
 #
 
-lib_src := $(wildcard lib/*.c)
+# Layers look down only: each sees what its include path has.
+lib_layers := base ring
+lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
 lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
 lib_real := $(O)/lib/libringgate.so.$(VERSION)
 lib_static := $(O)/lib/libringgate.a
 
 lib: $(lib_real) $(lib_static) $(O)/lib/ringgate.pc
 
-$(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden
+$(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 
 $(lib_real): $(lib_obj) lib/libringgate.map
 	@mkdir -p $(@D)
@@ -135,7 +137,7 @@ demo_bin := $(demo_src:%.c=$(O)/%)
 example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 
-$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE -Ilib -Itests/unit -Itests/unit/lib
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Itests/bench/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
