@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0
-"""Are the tables of Documentation/abi.rst what uapi/ringgate/{ring,ioctl}.h say?
+"""Are the tables of abi.rst and wire.rst what the headers in uapi/ringgate say?
 
 Both directions: every struct member and constant of the headers is in the
 document with its offset, size and value, and the document has no other. The
 compiler tells what the headers mean. Speaks TAP.
 
-usage: check_abi.py [abi.rst [directory of ring.h and ioctl.h]]
+usage: check_abi.py [abi.rst | wire.rst [directory of the headers]]
 """
 import csv
 import os
@@ -16,7 +16,11 @@ import sys
 import tempfile
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-HEADERS = ("ring.h", "ioctl.h")
+# Document: its headers, and how many structs and constants these have at least
+DOCUMENTS = {
+    "abi.rst": (("ring.h", "ioctl.h"), 9, 40),
+    "wire.rst": (("desc.h",), 1, 5),
+}
 # Not constants: macros with arguments, guards, assertions, strings.
 NOT_NUMBERS = {"RGATE_ASSERT", "RGATE_AT", "RGATE_DEVICE"}
 
@@ -48,10 +52,10 @@ def document(path):
     return structs, constants
 
 
-def names(directory):
+def names(directory, headers):
     """{struct: [members]} and [constants] that the headers declare"""
     structs, constants = {}, []
-    for header in HEADERS:
+    for header in headers:
         text = open(os.path.join(directory, header), encoding="utf-8").read()
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         for name, body in re.findall(r"^struct (\w+) \{(.*?)^\};", text,
@@ -64,10 +68,10 @@ def names(directory):
     return structs, constants
 
 
-def measure(uapi, structs, constants):
+def measure(uapi, headers, structs, constants):
     """The same with numbers, by compiling a program that prints them"""
     lines = ['#include <stdio.h>', '#include <stddef.h>',
-             '#include <ringgate/ioctl.h>', 'int main(void) {']
+             *['#include <ringgate/%s>' % h for h in headers], 'int main(void) {']
     for s, members in structs.items():
         lines.append('printf("S %s %%zu\\n", sizeof(struct %s));' % (s, s))
         for f in members:
@@ -100,9 +104,10 @@ def main():
         TOP, "Documentation", "abi.rst")
     directory = sys.argv[2] if len(sys.argv) > 2 else os.path.join(
         TOP, "uapi", "ringgate")
+    headers, min_structs, min_consts = DOCUMENTS[os.path.basename(doc)]
     doc_structs, doc_consts = document(doc)
-    structs, consts = measure(os.path.dirname(os.path.abspath(directory)),
-                              *names(directory))
+    structs, consts = measure(os.path.dirname(os.path.abspath(directory)), headers,
+                              *names(directory, headers))
     failed = n = 0
 
     def ok(good, name, why=()):
@@ -113,7 +118,8 @@ def main():
         for line in why:
             print("# " + line)
 
-    ok(len(structs) >= 9 and len(consts) >= 40, "the headers were understood",
+    ok(len(structs) >= min_structs and len(consts) >= min_consts,
+       "the headers were understood",
        ["%d structs, %d constants" % (len(structs), len(consts))])
     for s in sorted(set(structs) | set(doc_structs)):
         a, b = doc_structs.get(s), structs.get(s)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# Documentation/abi.rst: is it well-formed, are its numbers those of the headers,
-# and does a consumer written from it alone read what the library writes?
+# Documentation/abi.rst and wire.rst: are they well-formed, are their numbers those of
+# the headers, and does a consumer written from it alone read what the library writes?
 # shellcheck disable=SC2016	# the backquotes are the documents'
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,11 +21,12 @@ run() {
 # same: all frames, once, in order
 same() { diff "$tmp/expect" "$tmp/got" >>"$tmp/log"; }
 
-# rebuild the numbers with one of them wrong: the check has to see it
+# rebuild the numbers of a document with one of them wrong: the check has to see it
 detects() {
-	sed "$1" "$top/Documentation/abi.rst" >"$tmp/wrong.rst"
-	! cmp -s "$tmp/wrong.rst" "$top/Documentation/abi.rst" &&
-		! python3 "$here/check_abi.py" "$tmp/wrong.rst" >"$tmp/log" 2>&1
+	mkdir -p "$tmp/wrong"
+	sed "$2" "$top/Documentation/$1" >"$tmp/wrong/$1"
+	! cmp -s "$tmp/wrong/$1" "$top/Documentation/$1" &&
+		! python3 "$here/check_abi.py" "$tmp/wrong/$1" "$top/uapi/ringgate" >"$tmp/log" 2>&1
 }
 
 for doc in "$top"/README.md "$top"/Documentation/*.rst; do
@@ -39,12 +40,16 @@ done
 
 python3 "$here/check_abi.py" >"$tmp/log" 2>&1
 ok $? "abi.rst has the numbers of the headers"
-detects 's/^   16, 4, ``len``/   20, 4, ``len``/'
+detects abi.rst 's/^   16, 4, ``len``/   20, 4, ``len``/'
 ok $? "a wrong offset is found"
-detects 's/``RGATE_BATCH``, 32,/``RGATE_BATCH``, 64,/'
+detects abi.rst 's/``RGATE_BATCH``, 32,/``RGATE_BATCH``, 64,/'
 ok $? "a wrong constant is found"
-detects '/^   88, 8, ``full_events``/d'
+detects abi.rst '/^   88, 8, ``full_events``/d'
 ok $? "a missing field is found"
+python3 "$here/check_abi.py" "$top/Documentation/wire.rst" >"$tmp/log" 2>&1
+ok $? "wire.rst has the numbers of the headers"
+detects wire.rst 's/^   24, 4, ``epoch``/   28, 4, ``epoch``/'
+ok $? "a wrong offset is found there too"
 
 "${CC:-gcc}" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror -O2 \
 	-I"$top/uapi" -I"$top/lib/include" -o "$tmp/fill" "$here/fill.c" \

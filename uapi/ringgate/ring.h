@@ -17,6 +17,7 @@
 #define RINGGATE_RING_H
 
 #include <linux/types.h>
+#include <ringgate/assert.h>
 
 #define RGATE_MAGIC		0x54414752U	/* "RGAT", little endian */
 #define RGATE_ABI_VERSION	1
@@ -179,13 +180,6 @@ struct rgate_cons {
 	__aligned_u64 user[7];
 	struct rgate_waiter waiter[RGATE_HANDLES_MAX];
 };
-
-#ifdef __cplusplus
-#define RGATE_ASSERT(c)	static_assert(c, #c)
-#else
-#define RGATE_ASSERT(c)	_Static_assert(c, #c)
-#endif
-#define RGATE_AT(t, f, o)	RGATE_ASSERT(__builtin_offsetof(t, f) == (o))
 
 RGATE_AT(struct rgate_slot, seq, 0);
 RGATE_AT(struct rgate_slot, tstamp, 8);
