@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <ringgate/ringgate.h>	/* libringgate */
 
 #define UID_A	23450
 #define UID_B	23451
@@ -91,6 +92,35 @@ static void without_limit(void)
 	limit(0);
 	become(UID_A);
 	EXPECT_EQ(make(64, NULL), -ENOBUFS);
+}
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)msg;
+	*(int *)ctx += level == RGATE_LOG_WARN;
+}
+
+/* The library makes its default ring smaller until it fits, and says so */
+static void default_ring_shrinks(void)
+{
+	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = RGATE_SLOTS_DEFAULT);
+	struct rgate_ring *ring;
+	struct rgate_view v;
+	int warned = 0;
+
+	rgate_log_set(on_log, &warned);
+	limit(8 << 20);
+	become(UID_A);
+	EXPECT_EQ(rgate_ring_open(&ring, &o), -ENOBUFS);
+	EXPECT_EQ(warned, 0);
+	REQUIRE(!rgate_ring_open(&ring, NULL));
+	rgate_ring_view(ring, &v);
+	EXPECT_EQ(v.nslots, RGATE_SLOTS_DEFAULT / 2);
+	EXPECT_EQ(v.slot_size, RGATE_SLOT_SIZE_DEFAULT);
+	EXPECT_EQ(warned, 1);
+	rgate_ring_close(ring);
+	limit(64 << 10);
+	EXPECT_EQ(rgate_ring_open(&ring, NULL), -ENOBUFS);
 }
 
 static int as_a(void *arg)
@@ -305,6 +335,7 @@ static const struct vt_case cases[] = {
 	{ .name = "RLIMIT_MEMLOCK holds", .fn = enforced },
 	{ .name = "a page short", .fn = one_page_short },
 	{ .name = "limit 0", .fn = without_limit },
+	{ .name = "the library shrinks its default ring", .fn = default_ring_shrinks },
 	{ .name = "counted by user, not by process", .fn = counted_by_user },
 	{ .name = "CAP_IPC_LOCK lifts it", .fn = with_cap_ipc_lock },
 	{ .name = "over a resize, with retired memory mapped", .fn = over_resize },
