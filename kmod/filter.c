@@ -29,6 +29,9 @@ struct bpf_prog *rgate_filter_new(const struct nlattr *attr)
 	fprog.len = nla_len(attr) / sizeof(struct sock_filter);
 	fprog.filter = nla_data(attr);
 	err = bpf_prog_create(&prog, &fprog);
+	/* The JIT had no memory, and there is no interpreter: an errno for us only. */
+	if (err == -ENOTSUPP)
+		err = -ENOMEM;
 	return err ? ERR_PTR(err) : prog;
 }
 
