@@ -197,6 +197,20 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
+unsigned int vt_slow(void)
+{
+	static unsigned int slow;
+	const char *s;
+
+	if (!slow) {
+		s = getenv("RGATE_SLOW");
+		slow = s ? (unsigned int)atoi(s) : 1;
+		if (slow < 1 || slow > 50)
+			slow = 1;
+	}
+	return slow;
+}
+
 int vt_run(const struct vt_case *cases, unsigned int n)
 {
 	unsigned int i, bad = 0;
@@ -214,7 +228,7 @@ int vt_run(const struct vt_case *cases, unsigned int n)
 		printf("# no chain at lo's ingress: %s\n", strerror(-err));
 	for (i = 0; i < n; i++) {
 		struct vt_case c = cases[i];
-		unsigned int secs = c.secs ? c.secs : CASE_SECS;
+		unsigned int secs = (c.secs ? c.secs : CASE_SECS) * vt_slow();
 		uint64_t t0 = vt_now();
 		pid_t pid = vt_fork(run_case, &c);
 		int st = vt_wait(pid, secs * 1000);

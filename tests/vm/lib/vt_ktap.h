@@ -83,7 +83,7 @@ void vt_skip(const char *fmt, ...)
 /* Waits up to @ms milliseconds for @c; true if it came */
 #define VT_UNTIL(c, ms)							\
 	({								\
-		uint64_t end_ = vt_now() + (uint64_t)(ms) * 1000000;	\
+		uint64_t end_ = vt_now() + (uint64_t)(ms) * vt_slow() * 1000000; \
 		bool ok_;						\
 									\
 		while (!(ok_ = !!(c)) && vt_now() < end_)		\
@@ -91,6 +91,8 @@ void vt_skip(const char *fmt, ...)
 		ok_ || (c);						\
 	})
 
+/* How much longer than usual things may take: RGATE_SLOW, for kernels that check */
+unsigned int vt_slow(void);
 uint64_t vt_now(void);			/* CLOCK_MONOTONIC, ns */
 void vt_usleep(unsigned int us);
 uint64_t vt_rand(void);			/* thread-local, seeded once a run */

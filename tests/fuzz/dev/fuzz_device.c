@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Random calls on the module's device, its netlink family and its memory, by several
+ * processes of several users, each with several threads, while frames arrive. What is
+ * looked for shows in the kernel log, as a call that never returns, or as a module that
+ * cannot be unloaded.
+ *
+ *	fuzz_device [-t SECONDS] [-s SEED] [-w PROCESSES] [-j THREADS]
+ *
+ * The seed decides what each thread tries, in which order; how the threads meet is the
+ * scheduler's. Needs root, and a machine that may break: run it in the lab.
+ */
+#include "fuzz.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_PROCS	8
+#define MAX_THREADS	8
+#define HANG_S		60
+
+static struct {
+	unsigned int seconds, procs, threads;
+	uint64_t seed;
+} args = { .seconds = 30, .procs = 4, .threads = 2 };
+
+/* In memory that all processes share */
+static struct counters {
+	uint64_t ops, done;
+} *counters;
+
+static struct fuzz_proc proc;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "fuzz_device: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void *thread(void *arg)
+{
+	struct fuzz *f = arg;
+
+	for (;;) {
+		switch (fuzz_below(f, 8)) {
+		case 0:
+		case 1:
+		case 2:
+			fuzz_file_op(f);
+			break;
+		case 3:
+		case 4:
+			fuzz_memory_op(f);
+			break;
+		case 5:
+		case 6:
+			fuzz_netlink_op(f);
+			break;
+		default:
+			fuzz_traffic_op(f);
+		}
+		__atomic_fetch_add(f->ops, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Memory is bounded for all; every second process is an ordinary user */
+static void become(unsigned int i)
+{
+	struct rlimit lock = { 16 << 20, 16 << 20 }, files = { 128, 128 };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &lock) || setrlimit(RLIMIT_NOFILE, &files))
+		die("setrlimit");
+	prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
+	proc.admin = !(i & 1);
+	if (proc.admin) {
+		struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
+		struct __user_cap_data_struct d[2];
+
+		if (syscall(SYS_capget, &h, d))
+			die("capget");
+		d[0].effective &= ~(1U << CAP_IPC_LOCK);
+		d[0].permitted &= ~(1U << CAP_IPC_LOCK);
+		if (syscall(SYS_capset, &h, d))
+			die("capset");
+		return;
+	}
+	if (setgroups(0, NULL) || setgid(20000 + i) || setuid(20000 + i))
+		die("setuid");
+}
+
+static _Noreturn void process(unsigned int i, int sock)
+{
+	static struct fuzz fuzz[MAX_THREADS];
+	pthread_t id;
+	unsigned int t;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (t = 0; t < FUZZ_FDS; t++)
+		proc.fds[t] = -1;
+	proc.sock = sock;
+	proc.tx = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	become(i);
+	for (t = 0; t < args.threads; t++) {
+		struct counters *c = &counters[i * MAX_THREADS + t];
+
+		fuzz[t] = (struct fuzz){
+			.p = &proc, .ops = &c->ops, .done = &c->done,
+			.rnd = args.seed + 0x9e3779b97f4a7c15ULL * (i * MAX_THREADS + t + 1),
+		};
+		if (pthread_create(&id, NULL, thread, &fuzz[t]))
+			die("pthread_create");
+	}
+	for (;;)
+		pause();
+}
+
+static void sum(struct counters *all, unsigned int *stuck)
+{
+	static uint64_t last[MAX_PROCS * MAX_THREADS];
+	static time_t since[MAX_PROCS * MAX_THREADS];
+	unsigned int i, t;
+
+	memset(all, 0, sizeof(*all));
+	*stuck = 0;
+	for (i = 0; i < args.procs; i++) {
+		for (t = 0; t < args.threads; t++) {
+			unsigned int k = i * MAX_THREADS + t;
+			uint64_t ops = __atomic_load_n(&counters[k].ops, __ATOMIC_RELAXED);
+
+			if (ops != last[k] || !since[k]) {
+				last[k] = ops;
+				since[k] = time(NULL);
+			} else if (time(NULL) - since[k] > HANG_S) {
+				(*stuck)++;
+			}
+			all->ops += ops;
+			all->done += __atomic_load_n(&counters[k].done, __ATOMIC_RELAXED);
+		}
+	}
+}
+
+/* A process that died is one that a signal hit: none may */
+static bool watch(const pid_t *pids, struct counters *all)
+{
+	unsigned int s, i, stuck;
+	int status;
+
+	for (s = 0; s < args.seconds; s++) {
+		sleep(1);
+		sum(all, &stuck);
+		if (s % 30 == 29)
+			printf("# %u s, %" PRIu64 " calls, %" PRIu64 " succeeded\n", s + 1,
+			       all->ops, all->done);
+		if (stuck) {
+			printf("# %u threads have not come back for %u s\n", stuck, HANG_S);
+			return false;
+		}
+		for (i = 0; i < args.procs; i++) {
+			if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
+				printf("# process %u ended: status %#x\n", i, (unsigned int)status);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+static void stop(const pid_t *pids)
+{
+	unsigned int i;
+
+	for (i = 0; i < args.procs; i++)
+		kill(pids[i], SIGKILL);
+	for (i = 0; i < args.procs; i++)
+		waitpid(pids[i], NULL, 0);
+}
+
+static bool unloads(void)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < 50; tries++) {
+		if (!system("rmmod ringgate 2>/dev/null"))
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 't':
+		args.seconds = (unsigned int)strtoul(arg, NULL, 0);
+		return 0;
+	case 's':
+		args.seed = strtoull(arg, NULL, 0);
+		return 0;
+	case 'w':
+		args.procs = (unsigned int)strtoul(arg, NULL, 0);
+		if (!args.procs || args.procs > MAX_PROCS)
+			argp_error(state, "1 to %u processes", MAX_PROCS);
+		return 0;
+	case 'j':
+		args.threads = (unsigned int)strtoul(arg, NULL, 0);
+		if (!args.threads || args.threads > MAX_THREADS)
+			argp_error(state, "1 to %u threads", MAX_THREADS);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option options[] = {
+	{ "time", 't', "SECONDS", 0, "How long (default 30)", 0 },
+	{ "seed", 's', "SEED", 0, "What to try (default: a new one)", 0 },
+	{ "processes", 'w', "N", 0, "Processes (default 4)", 0 },
+	{ "threads", 'j', "N", 0, "Threads of each (default 2)", 0 },
+	{ 0 }
+};
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options, .parser = parse_opt,
+		.doc = "Random calls on /dev/ringgate and the netlink family.",
+	};
+	pid_t pids[MAX_PROCS] = { 0 };
+	struct counters all;
+	unsigned int i;
+	bool good, gone;
+	int sv[2];
+
+	if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
+		return 2;
+	while (!args.seed)
+		if (getrandom(&args.seed, sizeof(args.seed), 0) < 0)
+			die("getrandom");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n1..3\n# timeout: %u\n", args.seconds + 120);
+	printf("# seed 0x%" PRIx64 ", %u processes of %u threads\n", args.seed, args.procs,
+	       args.threads);
+	if (unshare(CLONE_NEWNET) || system("ip link set lo up"))
+		die("network namespace");
+	counters = mmap(NULL, sizeof(*counters) * MAX_PROCS * MAX_THREADS,
+			PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (counters == MAP_FAILED || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sv))
+		die("set-up");
+	for (i = 0; i < args.procs; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0)
+			die("fork");
+		if (!pids[i])
+			process(i, sv[i & 1]);
+	}
+	good = watch(pids, &all);
+	stop(pids);
+	close(sv[0]);
+	close(sv[1]);
+	printf("%sok 1 - %" PRIu64 " random calls returned\n", good ? "" : "not ", all.ops);
+	/* If hardly any succeed, little is tested. */
+	printf("%sok 2 - %" PRIu64 " of them succeeded\n", all.done * 20 > all.ops ? "" : "not ",
+	       all.done);
+	gone = unloads();
+	printf("%sok 3 - the module unloads\n", gone ? "" : "not ");
+	return !(good && gone && all.done * 20 > all.ops);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Random calls on the device file: open, ioctl, poll, passing on, close. */
+#include "fuzz.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ringgate/ioctl.h>
+
+uint64_t fuzz_rand(struct fuzz *f)
+{
+	/* xorshift64* (Vigna, 2016) */
+	f->rnd ^= f->rnd >> 12;
+	f->rnd ^= f->rnd << 25;
+	f->rnd ^= f->rnd >> 27;
+	return f->rnd * 0x2545f4914f6cdd1dULL;
+}
+
+uint32_t fuzz_below(struct fuzz *f, uint32_t n)
+{
+	return (uint32_t)((fuzz_rand(f) >> 32) * n >> 32);
+}
+
+bool fuzz_one_in(struct fuzz *f, uint32_t n)
+{
+	return !fuzz_below(f, n);
+}
+
+uint64_t fuzz_number(struct fuzz *f)
+{
+	switch (fuzz_below(f, 6)) {
+	case 0: return fuzz_below(f, 4);
+	case 1: return 1ULL << fuzz_below(f, 64);
+	case 2: return (1ULL << fuzz_below(f, 64)) - 1;
+	case 3: return ~0ULL - fuzz_below(f, 4096);
+	case 4: return fuzz_below(f, 1 << 20) << 12;
+	default: return fuzz_rand(f);
+	}
+}
+
+void fuzz_mutate(struct fuzz *f, void *buf, size_t len)
+{
+	uint32_t n = fuzz_one_in(f, 2) ? 0 : 1 + fuzz_below(f, 3);
+	uint8_t *b = buf;
+
+	while (n--)
+		b[fuzz_below(f, (uint32_t)len)] = (uint8_t)fuzz_number(f);
+}
+
+static int *any_fd(struct fuzz *f)
+{
+	return &f->p->fds[fuzz_below(f, FUZZ_FDS)];
+}
+
+static void put_fd(struct fuzz *f, int fd)
+{
+	int old;
+
+	if (!fuzz_note(f, fd))
+		return;
+	old = __atomic_exchange_n(any_fd(f), fd, __ATOMIC_ACQ_REL);
+	if (old >= 0)
+		close(old);
+}
+
+/* Mostly small, so that many fit; now and then whatever */
+static void geometry(struct fuzz *f, uint32_t *slots, uint32_t *size)
+{
+	*slots = 64U << fuzz_below(f, 4);
+	*size = 256U << fuzz_below(f, 4);
+	if (fuzz_one_in(f, 8))
+		*slots = (uint32_t)fuzz_number(f);
+	if (fuzz_one_in(f, 8))
+		*size = (uint32_t)fuzz_number(f);
+}
+
+static void create(struct fuzz *f, int fd)
+{
+	struct rgate_create c = {
+		.flags = fuzz_below(f, RGATE_RING_FLAGS + 1),
+		.policy = fuzz_below(f, RGATE_POLICY_COUNT),
+		.clock = fuzz_below(f, RGATE_CLOCK_COUNT),
+		.node = fuzz_one_in(f, 4) ? 0 : -1,
+	};
+
+	geometry(f, &c.slots, &c.slot_size);
+	fuzz_mutate(f, &c, sizeof(c));
+	fuzz_note(f, ioctl(fd, RGATE_IOC_CREATE, &c));
+}
+
+static void attach(struct fuzz *f, int fd)
+{
+	struct rgate_attach a = { .fd = *any_fd(f) };
+
+	fuzz_mutate(f, &a, sizeof(a));
+	fuzz_note(f, ioctl(fd, RGATE_IOC_ATTACH, &a));
+}
+
+static void resize(struct fuzz *f, int fd)
+{
+	struct rgate_resize r = { 0 };
+
+	geometry(f, &r.slots, &r.slot_size);
+	fuzz_mutate(f, &r, sizeof(r));
+	fuzz_note(f, ioctl(fd, RGATE_IOC_RESIZE, &r));
+}
+
+static void query(struct fuzz *f, int fd)
+{
+	struct rgate_query q;
+
+	memset(&q, 0, sizeof(q));
+	fuzz_note(f, ioctl(fd, RGATE_IOC_QUERY,
+			   fuzz_one_in(f, 16) ? (void *)fuzz_number(f) : &q));
+}
+
+/* Any command with any argument; a few of them are the device's own */
+static void junk(struct fuzz *f, int fd)
+{
+	uint8_t buf[512];
+	unsigned long cmd;
+	size_t i;
+
+	for (i = 0; i < sizeof(buf); i += 8)
+		memcpy(buf + i, &(uint64_t){ fuzz_rand(f) }, 8);
+	cmd = _IOC(fuzz_below(f, 4), fuzz_one_in(f, 4) ? fuzz_below(f, 256) : RGATE_IOC_MAGIC,
+		   fuzz_below(f, 8), fuzz_below(f, 300));
+	fuzz_note(f, ioctl(fd, cmd, fuzz_one_in(f, 8) ? (void *)fuzz_number(f) : buf));
+}
+
+static void send_fd(struct fuzz *f, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = { 0 };
+	struct iovec iov = { "x", 1 };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = u.buf, .msg_controllen = sizeof(u.buf),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	fuzz_note(f, sendmsg(f->p->sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+static void recv_fd(struct fuzz *f)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u;
+	char c1;
+	struct iovec iov = { &c1, 1 };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = u.buf, .msg_controllen = sizeof(u.buf),
+	};
+	struct cmsghdr *c;
+	int fd;
+
+	if (recvmsg(f->p->sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return;
+	c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_type != SCM_RIGHTS)
+		return;
+	memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	put_fd(f, fd);
+}
+
+static void wait_for(struct fuzz *f, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = (short)fuzz_below(f, 1 << 10) };
+
+	fuzz_note(f, poll(&p, 1, (int)fuzz_below(f, 3)));
+}
+
+void fuzz_file_op(struct fuzz *f)
+{
+	char buf[64] = { 0 };
+	int fd = *any_fd(f);
+
+	switch (fuzz_below(f, 14)) {
+	case 0:
+	case 1:
+		put_fd(f, open(RGATE_DEVICE, (int)fuzz_below(f, 3) | O_CLOEXEC));
+		break;
+	case 2:
+	case 3:
+		create(f, fd);
+		break;
+	case 4:
+		attach(f, fd);
+		break;
+	case 5:
+		resize(f, fd);
+		break;
+	case 6:
+		query(f, fd);
+		break;
+	case 7:
+		junk(f, fd);
+		break;
+	case 8:
+		wait_for(f, fd);
+		break;
+	case 9:
+		if (fd >= 0)
+			send_fd(f, fd);
+		break;
+	case 10:
+		recv_fd(f);
+		break;
+	case 11:
+		put_fd(f, fcntl(fd, F_DUPFD_CLOEXEC, 3));
+		break;
+	case 12:
+		fuzz_note(f, fuzz_one_in(f, 2) ? read(fd, buf, sizeof(buf)) :
+			  pwrite(fd, buf, sizeof(buf), (off_t)fuzz_number(f)));
+		break;
+	default:
+		fd = __atomic_exchange_n(any_fd(f), -1, __ATOMIC_ACQ_REL);
+		if (fd >= 0)
+			fuzz_note(f, close(fd));
+	}
+}
