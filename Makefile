@@ -40,14 +40,18 @@ pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PCAP_CFLAGS := $(or $(call pc,--cflags libpcap),$(shell pcap-config --cflags 2>/dev/null))
 PCAP_LIBS := $(or $(call pc,--libs libpcap),$(shell pcap-config --libs 2>/dev/null))
 
-LIB_CFLAGS := $(call pc,--cflags libmnl) $(PCAP_CFLAGS)
-LIB_LIBS := $(call pc,--libs libmnl) $(PCAP_LIBS) -lpthread
+LIB_CFLAGS := $(call pc,--cflags libmnl libibverbs) $(PCAP_CFLAGS)
+RING_LIBS := $(call pc,--libs libmnl) $(PCAP_LIBS) -lpthread
+LIB_LIBS := $(RING_LIBS) $(call pc,--libs libibverbs)
 TOOL_CFLAGS := $(call pc,--cflags libkmod)
 TOOL_LIBS := $(call pc,--libs libkmod)
 CMOCKA_LIBS = $(call pc,--libs cmocka)
 URING_LIBS = $(call pc,--libs liburing)
 CRYPTO_LIBS = $(call pc,--libs libcrypto)
-VERBS_LIBS = $(call pc,--libs libibverbs)
+# Other pools, for bench_pool only, where they are installed (scripts/deps bench).
+DPDK_CFLAGS = $(patsubst -I%,-isystem %,$(call pc,--cflags libdpdk))
+DPDK_LIBS = $(if $(DPDK_CFLAGS),-lrte_mempool -lrte_ring -lrte_eal)
+UCS_LIBS = $(call pc,--libs ucx-ucs)
 
 ALL_CFLAGS := -std=gnu11 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 ALL_CFLAGS += -Iuapi -Ilib/include $(LIB_CFLAGS) $(TOOL_CFLAGS)
@@ -67,7 +71,7 @@ ifneq ($(strip $(flags)),$(strip $(file <$(flags_file))))
 endif
 
 $(flags_file):
-	$(Q)for lib in libmnl libkmod; do \
+	$(Q)for lib in libmnl libkmod libibverbs; do \
 		$(PKG_CONFIG) --exists $$lib || { echo "$$lib is missing: run scripts/deps"; exit 1; }; \
 	done
 	$(shell mkdir -p $(@D))$(file >$@,$(flags))
@@ -77,7 +81,7 @@ $(flags_file):
 #
 
 # Layers look down only: each sees what its include path has.
-lib_layers := base ring
+lib_layers := base ring mem
 lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
 lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
 lib_real := $(O)/lib/libringgate.so.$(VERSION)
@@ -126,6 +130,8 @@ objects_of = $(patsubst %.c,$(O)/obj/%.o,$(call sources_of,$(1)))
 unit_src := $(wildcard tests/unit/test_*.c)
 vm_src := $(wildcard tests/vm/*.c)
 bench_src := $(wildcard tests/bench/*.c)
+debug_src := $(wildcard tests/debug/*.c)
+fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
 demo_src := $(wildcard tests/demo/*.c)
 example_src := $(wildcard Documentation/examples/*.c)
 tool_src := $(wildcard tools/ringgate/*.c)
@@ -133,16 +139,24 @@ tool_src := $(wildcard tools/ringgate/*.c)
 unit_bin := $(unit_src:%.c=$(O)/%)
 vm_bin := $(vm_src:%.c=$(O)/%)
 bench_bin := $(bench_src:%.c=$(O)/%)
+debug_bin := $(debug_src:%.c=$(O)/%)
+fuzz_device := $(O)/tests/debug/fuzz_device
+bench_pool := $(O)/tests/bench/bench_pool
+bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
 demo_bin := $(demo_src:%.c=$(O)/%)
 example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
-$(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
-$(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Itests/bench/lib
+$(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
+$(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
+$(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
+$(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib
+$(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
+$(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgate/%.o: EXTRA = -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program
 	@mkdir -p $(@D)
@@ -154,7 +168,13 @@ $(unit_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
-$(bench_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+$(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
+	$(program)
+$(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
+	$(program)
+$(filter-out $(bench_pool),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+	$(program)
+$(bench_pool): $(O)/%: $(O)/obj/%.o $(bench_pool_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(demo_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/demo) $(lib_static)
 	$(program)
@@ -163,10 +183,12 @@ $(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_stati
 $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
 
-$(unit_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
-$(vm_bin): EXTRA_LIBS = $(LIB_LIBS) $(VERBS_LIBS)
+# Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
+$(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CMOCKA_LIBS)
+$(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
+$(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(demo_bin): EXTRA_LIBS = $(LIB_LIBS) $(CRYPTO_LIBS)
 $(tool_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -176,7 +198,8 @@ unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
 bench-programs: $(bench_bin)
 demo-programs: $(demo_bin)
-tests: unit-tests vm-tests bench-programs demo-programs
+debug-tests: $(debug_bin) $(fuzz_device)
+tests: unit-tests vm-tests debug-tests bench-programs demo-programs
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
 
@@ -197,7 +220,8 @@ kmod_files := $(filter-out %.mod.c,$(wildcard kmod/*.c kmod/*.h)) kmod/Kbuild $(
 kmod: $$(O)/kmod-$$(KVER)/ringgate.ko
 lab-kmod: $$(O)/kmod-$$(lab_kver)/ringgate.ko
 
-$(O)/kmod-%/ringgate.ko: $(kmod_files)
+# Builds in $(@D) for the kernel $*
+define build_kmod
 	$(call say,KMOD,$@)
 	$(Q)mkdir -p $(@D)/kmod $(@D)/uapi/ringgate
 	$(Q)cd $(@D) && for file in kmod/*.[ch] uapi/ringgate/*.h; do \
@@ -205,11 +229,21 @@ $(O)/kmod-%/ringgate.ko: $(kmod_files)
 		[ -e "$(CURDIR)/$$file" ] || rm -f "$$file"; \
 	done
 	$(Q)for file in $(kmod_files); do cp -pu "$$file" "$(@D)/$$file"; done
-	$(Q)$(MAKE) -C $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) \
+	$(Q)$(MAKE) -C $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) $(KMOD_FLAGS) \
 		$(if $(filter 1,$(WERROR)),RGATE_WERROR=y) modules $(if $(filter 1,$(V)),,>$(@D)/log 2>&1 || \
 		{ cat $(@D)/log; exit 1; })
 	$(Q)ln -sf kmod/ringgate.ko $@
 	$(Q)touch -h $@
+endef
+
+$(O)/kmod-%/ringgate.ko: $(kmod_files)
+	$(build_kmod)
+
+# With the unit tests in it, for a kernel that has KUnit
+lab-kunit: $$(O)/kunit-$$(lab_kver)/ringgate.ko
+$(O)/kunit-%/ringgate.ko: KMOD_FLAGS = RGATE_KUNIT=y
+$(O)/kunit-%/ringgate.ko: $(kmod_files)
+	$(build_kmod)
 
 #
 # Checks
@@ -230,6 +264,13 @@ check-cli: tools
 
 check-vm: vm-tests lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
+
+# Everything that runs in a VM, on a kernel that looks for mistakes
+check-debug:
+	$(Q)scripts/deps build vm test debug
+	$(Q)scripts/debug-kernel
+	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug all vm-tests debug-tests lab-kmod lab-kunit
+	$(Q)O=$(O) LAB_KERNEL=debug TESTS='$(TESTS)' scripts/check vm debug
 
 check-lab:
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/check lab
@@ -316,8 +357,8 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests vm-tests bench-programs demo-programs tests \
-	kmod lab-kmod check check-all check-unit check-cli check-vm check-lab deps kver \
+.PHONY: all lib tools examples unit-tests vm-tests debug-tests bench-programs demo-programs tests \
+	kmod lab-kmod lab-kunit check check-all check-unit check-cli check-vm check-debug check-lab deps kver \
 	demo bench lint install install-kmod uninstall dkms dkms-source dkms-remove clean distclean help
 
 all: lib tools examples kmod
