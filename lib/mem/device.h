@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* An open RDMA device, as the rest of this layer sees it. */
+#ifndef RGATE_MEM_DEVICE_H
+#define RGATE_MEM_DEVICE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <ringgate/rgate_device.h>
+
+/*
+ * @refs, @next: under the registry's lock. @mrs, @limit: atomic, relaxed: a count and
+ * no order. The rest does not change.
+ */
+struct rgate_device {
+	struct rgate_device *next;
+	unsigned int refs;
+	pid_t pid;		/* whose context it is */
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	uint32_t mrs;
+	uint32_t limit;
+	bool gone;		/* atomic: removed or failed */
+	struct rgate_device_info info;
+};
+
+/* -EPERM where this process is not the one that opened it */
+int rgate_device_own(const struct rgate_device *dev);
+
+/* A region more or less; -ENOSPC: the limit is reached, which was logged */
+int rgate_device_take_mr(struct rgate_device *dev);
+void rgate_device_give_mr(struct rgate_device *dev);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What a port can do: read from the device, compared, written as JSON. */
+#ifndef RGATE_MEM_DEVICE_INFO_H
+#define RGATE_MEM_DEVICE_INFO_H
+
+#include <infiniband/verbs.h>
+
+#include <ringgate/rgate_device.h>
+
+/* How many ports @ctx has, or -errno */
+int rgate_info_ports(struct ibv_context *ctx);
+/*
+ * Fills @info for one port. @addr: IP address whose GID is wanted, or NULL;
+ * @gid_index: from the user, or -1. -ENODEV: the port has no GID of @addr.
+ */
+int rgate_info_read(struct rgate_device_info *info, struct ibv_context *ctx, uint8_t port,
+		    const char *addr, int gid_index);
+/* > 0: @a is the better choice of the two */
+int rgate_info_compare(const struct rgate_device_info *a, const struct rgate_device_info *b);
+
+#endif
