@@ -9,5 +9,8 @@
 #include <ringgate/rgate_producer.h>
 #include <ringgate/rgate_source.h>
 #include <ringgate/rgate_ctl.h>
+#include <ringgate/rgate_device.h>
+#include <ringgate/rgate_mem.h>
+#include <ringgate/rgate_pool.h>
 
 #endif

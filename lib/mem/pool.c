@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Making and ending pools. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache.h"
+#include "log.h"
+#include "opts.h"
+#include "pool.h"
+#include "pool_debug.h"
+
+#define MIN_REGION	((size_t)2 << 20)
+#define DEFAULT_REGION	((size_t)128 << 20)
+#define MAX_REGION	((size_t)1 << 45)	/* grains are counted in 32 bits */
+#define DEFAULT_BUFFERS	64
+#define MAX_BUFFERS	65536
+#define CACHE_PART	8			/* of a region, kept by a thread */
+#define NAMED		16			/* holders in the log of a destroy refused */
+
+static int check_opts(const struct rgate_pool_opts *o, const struct rgate_device *dev)
+{
+	const uint32_t known = RGATE_POOL_DEBUG | RGATE_POOL_NO_HUGE | RGATE_POOL_HUGE_ONLY |
+			       RGATE_POOL_NO_PREFAULT | RGATE_POOL_NO_CACHE;
+
+	if (o->flags & ~known || o->access & ~RGATE_ACCESS_ALL || o->reserved ||
+	    o->access & RGATE_ACCESS_READONLY || o->cache_buffers > MAX_BUFFERS)
+		return -EINVAL;
+	if (o->flags & RGATE_POOL_NO_HUGE && o->flags & RGATE_POOL_HUGE_ONLY)
+		return -EINVAL;
+	if (o->flags & RGATE_POOL_NO_PREFAULT && dev)
+		return -EINVAL;
+	if (o->region_size > MAX_REGION || (o->region_size && o->region_size < MIN_REGION))
+		return -EINVAL;
+	return o->max_size && o->max_size < o->region_size ? -EINVAL : 0;
+}
+
+/* Sizes as they will be: regions are whole huge pages, a quota whole regions. */
+static int settle_sizes(struct rgate_pool *pool, const struct rgate_pool_opts *o)
+{
+	size_t regions;
+
+	pool->region_size = o->region_size ? o->region_size : DEFAULT_REGION;
+	pool->region_size = (pool->region_size + MIN_REGION - 1) & ~(MIN_REGION - 1);
+	regions = o->max_size ? o->max_size / pool->region_size : 1;
+	if (!regions)
+		regions = 1;
+	if (regions > UINT32_MAX - 1)
+		return -EINVAL;
+	pool->max_regions = (unsigned int)regions;
+	pool->max_size = regions * pool->region_size;
+	pool->cache_buffers = o->cache_buffers ? o->cache_buffers : DEFAULT_BUFFERS;
+	pool->cache_bytes = o->cache_bytes ? o->cache_bytes : pool->region_size / CACHE_PART;
+	return 0;
+}
+
+static void settle_flags(struct rgate_pool *pool, const struct rgate_pool_opts *o)
+{
+	const char *env = getenv("RGATE_POOL_DEBUG");
+
+	pool->flags = o->flags;
+	if (env && *env && strcmp(env, "0"))
+		pool->flags |= RGATE_POOL_DEBUG;
+	/* Red zones do the work of marks, and would be hit by them. */
+	pool->annotate = !(pool->flags & RGATE_POOL_DEBUG) && rgate_annotated();
+	if (!(pool->flags & (RGATE_POOL_DEBUG | RGATE_POOL_NO_CACHE)) && !pool->annotate)
+		pool->cached = RGATE_CLASSES;
+	pool->access = o->access;
+	snprintf(pool->name, sizeof(pool->name), "%.31s", o->name ? o->name : "pool");
+	pool->backing = (struct rgate_backing_opts){
+		.name = pool->name,
+		.len = pool->region_size,
+		.flags = o->flags,
+		.node_plus1 = o->node_plus1,
+		.threads = o->threads,
+		.progress = o->progress,
+		.progress_ctx = o->progress_ctx,
+	};
+}
+
+static void init_locks(struct rgate_pool *pool)
+{
+	pthread_condattr_t attr;
+	unsigned int i;
+
+	pthread_mutex_init(&pool->grow, NULL);
+	pthread_mutex_init(&pool->reclaim, NULL);
+	pthread_mutex_init(&pool->runs_lock, NULL);
+	pthread_mutex_init(&pool->wait, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&pool->freed, &attr);
+	pthread_condattr_destroy(&attr);
+	for (i = 0; i <= RGATE_CLASSES; i++)
+		pthread_mutex_init(&pool->cls[i].lock, NULL);
+}
+
+static void free_pool(struct rgate_pool *pool)
+{
+	unsigned int i;
+
+	for (i = 0; i < pool->regions; i++)
+		if (pool->annotate)
+			rgate_mark_region(pool->region[i]->backing.addr, pool->region_size, true);
+	rgate_slab_fini(pool);
+	rgate_region_free_all(pool);
+	free(pool->region);
+	for (i = 0; i <= RGATE_CLASSES; i++)
+		pthread_mutex_destroy(&pool->cls[i].lock);
+	pthread_cond_destroy(&pool->freed);
+	pthread_mutex_destroy(&pool->wait);
+	pthread_mutex_destroy(&pool->runs_lock);
+	pthread_mutex_destroy(&pool->reclaim);
+	pthread_mutex_destroy(&pool->grow);
+	free(pool);
+}
+
+int rgate_pool_create(struct rgate_pool **out, struct rgate_device *dev,
+		      const struct rgate_pool_opts *user)
+{
+	struct rgate_pool_opts opts;
+	struct rgate_pool *pool;
+	int err;
+
+	err = rgate_opts_copy(&opts, sizeof(opts), user);
+	if (!err)
+		err = check_opts(&opts, dev);
+	if (err)
+		return err;
+	rgate_cache_init();
+	if (posix_memalign((void **)&pool, 64, sizeof(*pool)))
+		return -ENOMEM;
+	memset(pool, 0, sizeof(*pool));
+	init_locks(pool);
+	pool->dev = dev;
+	pool->pid = getpid();
+	err = settle_sizes(pool, &opts);
+	if (err)
+		goto free;
+	settle_flags(pool, &opts);
+	pool->region = calloc(pool->max_regions, sizeof(struct rgate_region *));
+	err = pool->region ? rgate_region_add(pool) : -ENOMEM;
+	if (err)
+		goto free;
+	*out = pool;
+	return 0;
+
+free:
+	free_pool(pool);
+	return err;
+}
+
+struct naming {
+	const struct rgate_pool *pool;
+	unsigned int n;
+};
+
+static int name_holder(void *ctx, const struct rgate_pool_holder *h)
+{
+	struct naming *na = ctx;
+
+	if (na->n++ < NAMED)
+		rgate_err("%s: still held: %zu bytes at %p%s%s%s", na->pool->name, h->buf->length,
+			  h->buf->addr, h->thread ? ", debug: " : "",
+			  h->tag ? h->tag : "", "");
+	return 0;
+}
+
+/* What a child has of its parent's pool: the bookkeeping, and nothing of the regions */
+static void free_in_child(struct rgate_pool *pool)
+{
+	unsigned int i;
+
+	for (i = 0; i < pool->regions; i++) {
+		close(pool->region[i]->backing.fd);
+		rgate_runs_fini(&pool->region[i]->runs);
+		free(pool->region[i]->owner);
+		free(pool->region[i]);
+	}
+	pool->regions = 0;
+	pool->annotate = false;
+	init_locks(pool);
+	free_pool(pool);
+}
+
+int rgate_pool_destroy(struct rgate_pool *pool)
+{
+	struct naming na = { .pool = pool };
+	int err;
+
+	if (!pool)
+		return 0;
+	if (rgate_pool_gone(pool)) {
+		free_in_child(pool);
+		return 0;
+	}
+	err = rgate_pool_held(pool, name_holder, &na);
+	if (err)
+		return err;
+	if (na.n) {
+		rgate_err("%s: %u buffers are held: not destroyed", pool->name, na.n);
+		return -EBUSY;
+	}
+	rgate_cache_orphan(pool);
+	free_pool(pool);
+	return 0;
+}
