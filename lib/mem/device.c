@@ -248,6 +248,14 @@ static void prepare_fork(void)
 			   "RDMAV_FORK_SAFE=1, or use Linux 5.12 or later");
 }
 
+static bool in_sysfs(const struct rgate_device *dev)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", dev->info.name);
+	return access(path, F_OK) == 0;
+}
+
 static int make(struct rgate_device **out, const struct search *s)
 {
 	struct rgate_device *dev = calloc(1, sizeof(*dev));
@@ -260,6 +268,7 @@ static int make(struct rgate_device **out, const struct search *s)
 	dev->ctx = s->ctx;
 	dev->info = s->info;
 	dev->limit = limit_of_environment();
+	dev->in_sysfs = in_sysfs(dev);
 	dev->pd = ibv_alloc_pd(s->ctx);
 	if (!dev->pd) {
 		err = errno ? -errno : -ENOMEM;
@@ -400,17 +409,6 @@ struct ibv_pd *rgate_device_pd(const struct rgate_device *dev)
 	return dev->pd;
 }
 
-/*
- * Some drivers tell that a device was removed, soft-RoCE does not: its name vanishes
- * from sysfs, while the kernel keeps the rest until the last context is closed.
- */
-static bool removed(const struct rgate_device *dev)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", dev->info.name);
-	return access("/sys/class/infiniband", F_OK) == 0 && access(path, F_OK) != 0;
-}
 
 int rgate_device_check(struct rgate_device *dev)
 {
@@ -426,7 +424,11 @@ int rgate_device_check(struct rgate_device *dev)
 			rgate_info("%s: event %d", dev->info.name, (int)event.event_type);
 		ibv_ack_async_event(&event);
 	}
-	if (errno == EIO || removed(dev))
+	/*
+	 * Soft-RoCE does not tell that it was removed: its name vanishes from sysfs, while
+	 * the kernel keeps the rest until the last context is closed.
+	 */
+	if (errno == EIO || (dev->in_sysfs && !in_sysfs(dev)))
 		__atomic_store_n(&dev->gone, true, __ATOMIC_RELAXED);
 	return __atomic_load_n(&dev->gone, __ATOMIC_RELAXED) ? -EIO : 0;
 }

@@ -22,6 +22,7 @@ struct rgate_device {
 	uint32_t mrs;
 	uint32_t limit;
 	bool gone;		/* atomic: removed or failed */
+	bool in_sysfs;		/* had a name there when it was opened */
 	struct rgate_device_info info;
 };
 

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* rgate_device_*: finding, opening, describing; and what stands in the way. */
+#include "unit.h"
+#include "mock_verbs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char said[2048];
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)ctx;
+	if (level <= RGATE_LOG_WARN)
+		strncat(said, msg, sizeof(said) - strlen(said) - 1);
+}
+
+static int setup(void **state)
+{
+	said[0] = '\0';
+	rgate_log_set(on_log, NULL);
+	return mock_setup(state);
+}
+
+static int open_by(struct rgate_device **dev, const char *name, const char *addr)
+{
+	const struct rgate_device_opts o = RGATE_OPTS(rgate_device_opts, .name = name,
+						      .addr = addr);
+
+	*dev = NULL;
+	return rgate_device_open(dev, &o);
+}
+
+/* A second and a third device: an idle port, and a faster one */
+static void more_devices(void)
+{
+	mock.dev[1] = (struct mock_device){
+		.name = "mock1", .down = true, .speed = 128,
+		.gid = { { "192.0.2.2", IBV_GID_TYPE_ROCE_V2 } },
+	};
+	mock.dev[2] = (struct mock_device){
+		.name = "mock2", .speed = 64,
+		.gid = { { "192.0.2.3", IBV_GID_TYPE_ROCE_V2 },
+			 { "2001:db8::3", IBV_GID_TYPE_ROCE_V2 } },
+	};
+}
+
+static void the_best(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock0");
+	assert_int_equal(rgate_device_close(dev), 0);
+	more_devices();
+	/* the faster of those that are up */
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock2");
+	assert_int_equal(rgate_device_close(dev), 0);
+	/* atomics come before speed */
+	mock.dev[2].no_atomics = true;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock0");
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static void by_name_and_address(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	more_devices();
+	assert_int_equal(open_by(&dev, "mock0", NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->addr, "192.0.2.1");
+	assert_int_equal(rgate_device_info(dev)->gid_index, 3);
+	assert_int_equal(rgate_device_info(dev)->gid_type, RGATE_GID_ROCE_V2);
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_int_equal(open_by(&dev, NULL, "192.0.2.3"), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock2");
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_int_equal(open_by(&dev, NULL, "2001:db8::3"), 0);
+	assert_int_equal(rgate_device_info(dev)->gid_index, 1);
+	assert_int_equal(rgate_device_close(dev), 0);
+	/* name and address have to be of one device */
+	assert_int_equal(open_by(&dev, "mock0", "192.0.2.3"), -ENODEV);
+	setenv("RGATE_RDMA_DEVICE", "mock0", 1);
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock0");
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static void nothing_there(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	assert_int_equal(open_by(&dev, "mlx9", NULL), -ENODEV);
+	assert_non_null(strstr(said, "mlx9"));
+	assert_int_equal(open_by(&dev, NULL, "192.0.2.77"), -ENODEV);
+	assert_non_null(strstr(said, "192.0.2.77"));
+	assert_int_equal(open_by(&dev, NULL, "not-an-address"), -EINVAL);
+	mock.dev[0].name = NULL;
+	assert_int_equal(rgate_device_open(&dev, NULL), -ENODEV);
+	assert_non_null(strstr(said, "rdma link add"));
+	mock.list_errno = ENOSYS;
+	assert_int_equal(rgate_device_open(&dev, NULL), -ENOSYS);
+	assert_non_null(strstr(said, "modprobe"));
+}
+
+static void not_usable(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	mock.dev[0].open_errno = EACCES;
+	assert_int_equal(rgate_device_open(&dev, NULL), -EACCES);
+	assert_non_null(strstr(said, "/dev/infiniband"));
+	mock.dev[0].open_errno = 0;
+	mock.dev[0].down = true;
+	assert_int_equal(rgate_device_open(&dev, NULL), -ENETDOWN);
+	mock.dev[0].down = false;
+	memset(mock.dev[0].gid, 0, sizeof(mock.dev[0].gid));
+	assert_int_equal(rgate_device_open(&dev, NULL), -ENETUNREACH);
+	/* one that may not be opened does not hide one that may */
+	mock.dev[0].open_errno = EACCES;
+	more_devices();
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock2");
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static void bad_options(void **state)
+{
+	struct {
+		struct rgate_device_opts o;
+		int later;
+	} big = { .o = { .sz = sizeof(big) } };
+	struct rgate_device *dev;
+
+	(void)state;
+	big.o.port = 2;
+	assert_int_equal(rgate_device_open(&dev, &big.o), -ENODEV);
+	big.o.port = 0;
+	big.o.gid_index_plus1 = 100;
+	assert_int_equal(rgate_device_open(&dev, &big.o), -ENODEV);
+	big.o.gid_index_plus1 = 0;
+	big.later = 1;
+	assert_int_equal(rgate_device_open(&dev, &big.o), -E2BIG);
+	assert_int_equal(rgate_device_open(NULL, NULL), -EINVAL);
+}
+
+static void one_context(void **state)
+{
+	struct rgate_device *a, *b;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&a, NULL), 0);
+	assert_int_equal(open_by(&b, "mock0", NULL), 0);
+	assert_ptr_equal(a, b);
+	assert_int_equal(mock.contexts, 1);
+	assert_int_equal(mock.pds, 1);
+	assert_int_equal(rgate_device_close(a), 0);
+	assert_int_equal(mock.contexts, 1);
+	assert_int_equal(rgate_device_close(b), 0);
+	assert_int_equal(mock.contexts, 0);
+	assert_int_equal(rgate_device_close(NULL), 0);
+}
+
+static void failing_calls(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	mock.fail_pd = 1;
+	mock.fail_errno = ENOSPC;
+	assert_int_equal(rgate_device_open(&dev, NULL), -ENOSPC);
+	assert_int_equal(mock.contexts, 0);
+	/* without completion queue: only the inline size is not found out */
+	mock.fail_cq = 1;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_info(dev)->max_inline, 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_info(dev)->max_inline, 128);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static int count_ports(void *ctx, const struct rgate_device_info *info)
+{
+	assert_int_equal(info->sz, sizeof(*info));
+	return ++*(int *)ctx == 3 ? 42 : 0;
+}
+
+static void walk(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(rgate_device_each(count_ports, &n), 0);
+	assert_int_equal(n, 1);
+	more_devices();
+	n = 0;
+	assert_int_equal(rgate_device_each(count_ports, &n), 42);
+	assert_int_equal(n, 3);
+	mock.dev[0].open_errno = mock.dev[1].open_errno = mock.dev[2].open_errno = EACCES;
+	assert_int_equal(rgate_device_each(count_ports, &n), -EACCES);
+	mock.dev[0].name = NULL;
+	assert_int_equal(rgate_device_each(count_ports, &n), 0);
+	assert_int_equal(rgate_device_each(NULL, NULL), -EINVAL);
+}
+
+static void described(void **state)
+{
+	struct rgate_device_info info;
+	struct rgate_device *dev;
+	char text[4096], part[64];
+	int len, i;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	info = *rgate_device_info(dev);
+	assert_int_equal(info.mtu, 1024);
+	assert_int_equal(info.max_mtu, 4096);
+	assert_int_equal(info.speed, 100000000000ULL);
+	assert_int_equal(info.atomic, RGATE_ATOMIC_HCA);
+	assert_true(info.active && info.ethernet);
+	snprintf(info.name, sizeof(info.name), "a\"b\\c\n");
+	len = rgate_device_json(&info, text, sizeof(text));
+	assert_int_equal(len, strlen(text));
+	assert_non_null(strstr(text, "\"name\": \"a\\\"b\\\\c\\u000a\""));
+	assert_non_null(strstr(text, "\"address\": \"192.0.2.1\""));
+	assert_non_null(strstr(text, "\"max_mr\": 1000"));
+	assert_int_equal(text[0], '{');
+	assert_int_equal(text[len - 1], '}');
+	/* as snprintf: what fits, and how long it would be */
+	for (i = 0; i < (int)sizeof(part); i++) {
+		memset(part, 'x', sizeof(part));
+		assert_int_equal(rgate_device_json(&info, part, (size_t)i), len);
+		if (i)
+			assert_int_equal(memcmp(part, text, (size_t)i - 1) || part[i - 1], 0);
+		assert_int_equal(part[i], 'x');
+	}
+	assert_int_equal(rgate_device_json(NULL, text, 1), -EINVAL);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static void limit(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	setenv("RGATE_MAX_MR", "7", 1);
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_mr_limit(dev), 7);
+	rgate_device_set_mr_limit(dev, 5000);
+	assert_int_equal(rgate_device_mr_limit(dev), 1000);
+	rgate_device_set_mr_limit(dev, 0);
+	assert_int_equal(rgate_device_mr_limit(dev), 1000);
+	assert_int_equal(rgate_device_close(dev), 0);
+	setenv("RGATE_MAX_MR", "7x", 1);
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_non_null(strstr(said, "RGATE_MAX_MR"));
+	assert_int_equal(rgate_device_mr_limit(dev), 1000);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static void removed(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_check(dev), 0);
+	mock.gone = true;
+	assert_int_equal(rgate_device_check(dev), -EIO);
+	mock.gone = false;
+	/* it does not come back */
+	assert_int_equal(rgate_device_check(dev), -EIO);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static int in_child(int sock, void *arg)
+{
+	struct rgate_device *dev = arg, *own;
+
+	(void)sock;
+	unit_require(rgate_device_close(dev) == -EPERM);
+	unit_require(rgate_device_check(dev) == -EPERM);
+	unit_require(!rgate_device_open(&own, NULL));
+	unit_require(own != dev);
+	unit_require(!rgate_device_close(own));
+	return 0;
+}
+
+static void after_fork(void **state)
+{
+	struct rgate_device *dev;
+	int sock, pid;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	pid = unit_fork(in_child, dev, &sock);
+	unit_reap(pid, 0);
+	close(sock);
+	assert_int_equal(rgate_device_check(dev), 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+static void *open_and_close(void *arg)
+{
+	unsigned int i, n = unit_rounds(2000);
+	struct rgate_device *dev;
+
+	(void)arg;
+	for (i = 0; i < n; i++) {
+		if (rgate_device_open(&dev, NULL))
+			return (void *)1;
+		if (rgate_device_close(dev))
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static void threads(void **state)
+{
+	pthread_t t[4];
+	void *bad;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, open_and_close, NULL), 0);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(pthread_join(t[i], &bad), 0);
+		assert_null(bad);
+	}
+	assert_int_equal(mock.contexts, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(the_best, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(by_name_and_address, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(nothing_there, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(not_usable, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(bad_options, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(one_context, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(failing_calls, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(walk, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(described, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(limit, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(removed, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(after_fork, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(threads, setup, mock_teardown),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Reliable connected queue pairs: operations, refusals, accounting of the queues. */
+#include "unit.h"
+#include "mock_verbs.h"
+#include "rc.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct rgate_device *dev;
+static struct rgate_mem *mem;
+static struct rgate_rc *a, *b;
+static char memory[65536] __attribute__((aligned(4096)));
+
+static void connect_pair(uint32_t depth)
+{
+	const struct rgate_rc_opts o = RGATE_OPTS(rgate_rc_opts, .send_wr = depth,
+						  .recv_wr = depth, .inline_data = 64,
+						  .access = RGATE_ACCESS_REMOTE);
+	struct rgate_rc_addr aa, ba;
+
+	assert_int_equal(rgate_rc_create(&a, dev, &o), 0);
+	assert_int_equal(rgate_rc_create(&b, dev, &o), 0);
+	rgate_rc_addr(a, &aa);
+	rgate_rc_addr(b, &ba);
+	assert_int_equal(rgate_rc_connect(a, &ba), 0);
+	assert_int_equal(rgate_rc_connect(b, &aa), 0);
+}
+
+static void disconnect(void)
+{
+	rgate_rc_destroy(a);
+	rgate_rc_destroy(b);
+}
+
+static int setup(void **state)
+{
+	const struct rgate_mem_opts o = RGATE_OPTS(rgate_mem_opts, .access = RGATE_ACCESS_REMOTE);
+
+	mock_setup(state);
+	rgate_log_set(NULL, NULL);
+	memset(memory, 0, sizeof(memory));
+	return rgate_device_open(&dev, NULL) ||
+	       rgate_mem_register(&mem, dev, memory, sizeof(memory), &o);
+}
+
+static int teardown(void **state)
+{
+	return rgate_mem_deregister(mem) || rgate_device_close(dev) || mock_teardown(state) ? -1 :
+	       0;
+}
+
+static struct rgate_rc_work work(enum rgate_rc_op op, size_t local, size_t remote, uint32_t len)
+{
+	return (struct rgate_rc_work){
+		.op = op, .addr = memory + local, .length = len, .lkey = rgate_mem_lkey(mem),
+		.remote = (uintptr_t)memory + remote, .rkey = rgate_mem_rkey(mem),
+	};
+}
+
+static void one_sided(void **state)
+{
+	struct rgate_rc_work w;
+	uint64_t v;
+
+	(void)state;
+	connect_pair(0);
+	strcpy(memory, "across");
+	w = work(RGATE_RC_WRITE, 0, 4096, 7);
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	assert_string_equal(memory + 4096, "across");
+	w = work(RGATE_RC_READ, 8192, 4096, 7);
+	assert_int_equal(rgate_rc_do(b, &w, 100), 0);
+	assert_string_equal(memory + 8192, "across");
+	memset(memory + 128, 0, 8);
+	w = work(RGATE_RC_FETCH_ADD, 64, 128, 8);
+	w.operand = 5;
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	memcpy(&v, memory + 64, 8);
+	assert_int_equal(v, 5);
+	w = work(RGATE_RC_COMPARE_SWAP, 64, 128, 8);
+	w.operand = 10;
+	w.swap = 77;
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	memcpy(&v, memory + 128, 8);
+	assert_int_equal(v, 77);
+	/* one that does not match changes nothing */
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	memcpy(&v, memory + 128, 8);
+	assert_int_equal(v, 77);
+	disconnect();
+}
+
+static void messages(void **state)
+{
+	struct rgate_rc_work w;
+	struct ibv_wc wc;
+
+	(void)state;
+	connect_pair(0);
+	strcpy(memory, "hello");
+	assert_int_equal(rgate_rc_recv(b, 3, memory + 1024, 64, rgate_mem_lkey(mem)), 0);
+	assert_int_equal(rgate_rc_recv(b, 4, NULL, 0, 0), 0);
+	w = work(RGATE_RC_SEND, 0, 0, 6);
+	w.inlined = true;
+	w.lkey = 0;
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	assert_int_equal(rgate_rc_poll(b, &wc, 100), 1);
+	assert_int_equal(wc.wr_id, 3);
+	assert_int_equal(wc.byte_len, 6);
+	assert_string_equal(memory + 1024, "hello");
+	w = work(RGATE_RC_WRITE_IMM, 0, 2048, 6);
+	w.imm = 0x01020304;
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	assert_int_equal(rgate_rc_poll(b, &wc, 100), 1);
+	assert_int_equal(wc.wr_id, 4);
+	assert_int_equal(be32toh(wc.imm_data), 0x01020304);
+	assert_string_equal(memory + 2048, "hello");
+	assert_int_equal(rgate_rc_poll(b, &wc, 0), 0);
+	/* nobody receives */
+	w = work(RGATE_RC_SEND, 0, 0, 6);
+	assert_int_equal(rgate_rc_do(a, &w, 100), -ETIMEDOUT);
+	disconnect();
+}
+
+static void one_refusal(size_t local, size_t remote, uint32_t len, uint32_t rkey_off, int want)
+{
+	struct rgate_rc_work w = work(RGATE_RC_WRITE, local, remote, len);
+	struct ibv_wc wc;
+
+	connect_pair(0);
+	w.rkey += rkey_off;
+	assert_int_equal(rgate_rc_do(a, &w, 100), want);
+	/* the connection is done with */
+	assert_int_equal(rgate_rc_post(a, &w, 1), -ENOTCONN);
+	assert_int_equal(rgate_rc_recv(a, 0, NULL, 0, 0), -ENOTCONN);
+	assert_int_equal(rgate_rc_poll(a, &wc, 0), 0);
+	disconnect();
+}
+
+static void refused(void **state)
+{
+	struct rgate_rc_work w;
+
+	(void)state;
+	one_refusal(0, sizeof(memory) - 63, 64, 0, -EREMOTEIO);
+	one_refusal(0, (size_t)-1, 64, 0, -EREMOTEIO);
+	one_refusal(0, 64, 64, 1, -EREMOTEIO);
+	one_refusal(sizeof(memory) - 63, 0, 64, 0, -EPERM);
+	/* wrong before it reaches the device */
+	connect_pair(0);
+	w = work(RGATE_RC_FETCH_ADD, 0, 128, 4);
+	assert_int_equal(rgate_rc_post(a, &w, 1), -EINVAL);
+	w = work(RGATE_RC_FETCH_ADD, 0, 129, 8);
+	assert_int_equal(rgate_rc_post(a, &w, 1), -EINVAL);
+	w = work(RGATE_RC_WRITE, 0, 128, 1000);
+	w.inlined = true;
+	assert_int_equal(rgate_rc_post(a, &w, 1), -EINVAL);
+	w = work((enum rgate_rc_op)99, 0, 128, 8);
+	assert_int_equal(rgate_rc_post(a, &w, 1), -EINVAL);
+	w = work(RGATE_RC_WRITE, 0, 128, 8);
+	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	disconnect();
+}
+
+/* Quiet operations are known to be done by the next one that tells */
+static void queue_accounting(void **state)
+{
+	struct rgate_rc_work w[8];
+	struct ibv_wc wc;
+	unsigned int i, round, told = 0;
+
+	(void)state;
+	connect_pair(8);
+	for (round = 0; round < 1000; round++) {
+		for (i = 0; i < 8; i++) {
+			w[i] = work(RGATE_RC_WRITE, 0, 128 + 64 * i, 8);
+			w[i].quiet = i != 3 && i != 7;
+			w[i].id = i;
+		}
+		assert_int_equal(rgate_rc_post(a, w, 8), 0);
+		assert_int_equal(rgate_rc_post(a, w, 1), -ENOBUFS);
+		assert_int_equal(rgate_rc_poll(a, &wc, 100), 1);
+		assert_int_equal(wc.wr_id, 3);
+		/* four places are free, and no fifth */
+		assert_int_equal(rgate_rc_post(a, w, 5), -ENOBUFS);
+		assert_int_equal(rgate_rc_post(a, w, 4), 0);
+		while (rgate_rc_poll(a, &wc, 0) == 1)
+			told++;
+	}
+	assert_int_equal(told, 2000);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(rgate_rc_recv(b, i, NULL, 0, 0), 0);
+	assert_int_equal(rgate_rc_recv(b, i, NULL, 0, 0), -ENOBUFS);
+	disconnect();
+}
+
+/* More than is handed to the device at once */
+static void long_chain(void **state)
+{
+	struct rgate_rc_work w[50];
+	struct ibv_wc wc;
+	unsigned int i;
+
+	(void)state;
+	connect_pair(64);
+	for (i = 0; i < 50; i++) {
+		memory[i] = (char)(i + 1);
+		w[i] = work(RGATE_RC_WRITE, i, 4096 + i, 1);
+		w[i].quiet = i < 49;
+	}
+	assert_int_equal(rgate_rc_post(a, w, 50), 0);
+	assert_int_equal(rgate_rc_poll(a, &wc, 100), 1);
+	assert_memory_equal(memory, memory + 4096, 50);
+	disconnect();
+}
+
+static void no_answer(void **state)
+{
+	struct rgate_rc_work w = work(RGATE_RC_WRITE, 0, 128, 8);
+	uint64_t t0 = unit_now_ns();
+
+	(void)state;
+	connect_pair(0);
+	mock.silent = true;
+	assert_int_equal(rgate_rc_do(a, &w, 50), -ETIMEDOUT);
+	assert_true(unit_now_ns() - t0 >= 50000000);
+	/* a late completion would be taken for another's */
+	assert_int_equal(rgate_rc_do(a, &w, 50), -ENOTCONN);
+	disconnect();
+}
+
+static void creation_fails(void **state)
+{
+	struct rgate_rc_opts o = RGATE_OPTS(rgate_rc_opts);
+	struct rgate_rc_addr addr, bad;
+	struct rgate_rc *rc;
+
+	(void)state;
+	mock.fail_cq = 1;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -ENOMEM);
+	mock.fail_qp = 1;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -ENOMEM);
+	mock.fail_modify = 1;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -ENOMEM);
+	o.send_wr = 100000;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -EINVAL);
+	assert_int_equal(mock.qps + mock.cqs, 0);
+	o.send_wr = 0;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), 0);
+	rgate_rc_addr(rc, &addr);
+	bad = addr;
+	bad.mtu = 9;
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	bad = addr;
+	bad.reserved[3] = 1;
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	bad = addr;
+	bad.qpn = 0xffffffff;
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	mock.fail_modify = 1;
+	mock.fail_errno = EINVAL;
+	assert_int_equal(rgate_rc_connect(rc, &addr), -ENETUNREACH);
+	mock.fail_modify = 2;
+	mock.fail_errno = ETIMEDOUT;
+	assert_int_equal(rgate_rc_connect(rc, &addr), -ETIMEDOUT);
+	/* with itself */
+	assert_int_equal(rgate_rc_connect(rc, &addr), 0);
+	rgate_rc_destroy(rc);
+	rgate_rc_destroy(NULL);
+}
+
+static void device_gone(void **state)
+{
+	struct rgate_rc_work w = work(RGATE_RC_WRITE, 0, 128, 8);
+
+	(void)state;
+	connect_pair(0);
+	mock.gone = true;
+	assert_int_equal(rgate_rc_do(a, &w, 100), -EIO);
+	mock.gone = false;
+	disconnect();
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(one_sided, setup, teardown),
+	cmocka_unit_test_setup_teardown(messages, setup, teardown),
+	cmocka_unit_test_setup_teardown(refused, setup, teardown),
+	cmocka_unit_test_setup_teardown(queue_accounting, setup, teardown),
+	cmocka_unit_test_setup_teardown(long_chain, setup, teardown),
+	cmocka_unit_test_setup_teardown(no_answer, setup, teardown),
+	cmocka_unit_test_setup_teardown(creation_fails, setup, teardown),
+	cmocka_unit_test_setup_teardown(device_gone, setup, teardown),
+};
+
+UNIT_MAIN(tests)
