@@ -48,28 +48,41 @@ static int bind_to(const struct rgate_backing *b, uint32_t node)
 	return 0;
 }
 
-/* Address space for the region, aligned to huge pages whatever the pages are */
-static int map(struct rgate_backing *b)
+static int map_huge(struct rgate_backing *b)
 {
-	size_t room = b->len + HUGE_SIZE, head;
+	void *addr = mmap(NULL, b->len, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+
+	if (addr == MAP_FAILED)
+		return -errno;
+	b->addr = addr;
+	return 0;
+}
+
+/*
+ * Aligned to huge pages though the pages are ordinary: over a part of a larger mapping.
+ * Should that fail, the kernel may have unmapped what was there, and another thread have
+ * mapped something; so it is left alone then.
+ */
+static int map_aligned(struct rgate_backing *b)
+{
+	const size_t room = b->len + HUGE_SIZE;
 	char *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t head;
 	void *addr;
+	int err = 0;
 
 	if (at == MAP_FAILED)
 		return -errno;
 	head = -(uintptr_t)at & (HUGE_SIZE - 1);
 	addr = mmap(at + head, b->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, b->fd, 0);
-	if (addr == MAP_FAILED) {
-		int err = -errno;
-
-		munmap(at, room);
-		return err;
-	}
+	if (addr == MAP_FAILED)
+		err = -errno;
+	else
+		b->addr = addr;
 	if (head)
 		munmap(at, head);
 	munmap(at + head + b->len, HUGE_SIZE - head);
-	b->addr = addr;
-	return 0;
+	return err;
 }
 
 static int fill(struct rgate_backing *b, const struct rgate_backing_opts *opts)
@@ -137,7 +150,7 @@ static int try(struct rgate_backing *b, const struct rgate_backing_opts *opts,
 		err = -errno;
 		goto close;
 	}
-	err = map(b);
+	err = huge == RGATE_HUGE_TLB ? map_huge(b) : map_aligned(b);
 	if (err)
 		goto close;
 	err = fill(b, opts);

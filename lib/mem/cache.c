@@ -154,9 +154,9 @@ struct rgate_cache *rgate_cache_get(struct rgate_pool *pool)
 	for (c = mine; c; c = c->of_thread)
 		if (c->pool == pool)
 			goto found;
-	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (posix_memalign((void **)&c, 64, sizeof(*c)))
 		return NULL;
+	memset(c, 0, sizeof(*c));
 	/* Any value but NULL: the destructor is to be called. */
 	if (pthread_setspecific(key, c)) {
 		free(c);
@@ -201,9 +201,10 @@ bool rgate_cache_open_bin(struct rgate_cache *c, unsigned int cls)
 		cap = c->pool->cache_buffers;
 	if (!cap)
 		return false;
-	bin->buf = malloc(cap * sizeof(struct rgate_buf *));
-	if (!bin->buf)
+	if (posix_memalign((void **)&bin->buf, 64, cap * sizeof(struct rgate_buf *))) {
+		bin->buf = NULL;
 		return false;
+	}
 	c->room -= cap * size;
 	bin->cap = (uint32_t)cap;
 	return true;

@@ -40,7 +40,7 @@ struct rgate_cache {
 	struct rgate_cache *next;	/* the pool's; under its reclaim lock */
 	struct rgate_cache *prev;
 	struct rgate_bin bin[RGATE_CLASSES];
-};
+} __attribute__((aligned(64)));
 
 /* The cache this thread used last; most threads use one pool. */
 extern __thread struct rgate_cache *rgate_cache_last

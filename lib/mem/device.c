@@ -309,6 +309,7 @@ int rgate_device_open(struct rgate_device **out, const struct rgate_device_opts 
 	struct rgate_device_opts opts;
 	struct rgate_device *dev;
 	struct search s = { 0 };
+	const char *env;
 	int err;
 
 	if (!out)
@@ -317,8 +318,9 @@ int rgate_device_open(struct rgate_device **out, const struct rgate_device_opts 
 	if (err)
 		return err;
 	s.name = opts.name;
-	if (!s.name && !opts.addr && getenv(ENV_DEVICE) && *getenv(ENV_DEVICE))
-		s.name = getenv(ENV_DEVICE);
+	env = getenv(ENV_DEVICE);
+	if (!s.name && !opts.addr && env && *env)
+		s.name = env;
 	s.addr = opts.addr;
 	s.port = opts.port;
 	s.gid_index = (int)opts.gid_index_plus1 - 1;

@@ -81,6 +81,7 @@ static void settle_flags(struct rgate_pool *pool, const struct rgate_pool_opts *
 
 static void init_locks(struct rgate_pool *pool)
 {
+	pthread_mutexattr_t spins;
 	pthread_condattr_t attr;
 	unsigned int i;
 
@@ -92,8 +93,12 @@ static void init_locks(struct rgate_pool *pool)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&pool->freed, &attr);
 	pthread_condattr_destroy(&attr);
+	/* Held for a few pointers mostly: to sleep would take longer. */
+	pthread_mutexattr_init(&spins);
+	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
 	for (i = 0; i <= RGATE_CLASSES; i++)
-		pthread_mutex_init(&pool->cls[i].lock, NULL);
+		pthread_mutex_init(&pool->cls[i].lock, &spins);
+	pthread_mutexattr_destroy(&spins);
 }
 
 static void free_pool(struct rgate_pool *pool)

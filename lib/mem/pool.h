@@ -23,7 +23,6 @@
 #include "sizeclass.h"
 
 #define RGATE_RUN_CLASS		RGATE_CLASSES	/* of buffers too large for a class */
-#define RGATE_BUF_HELD		((uintptr_t)1)	/* in rgate_buf.reserved, beside the slab */
 
 struct rgate_cache;
 struct rgate_buf_info;
@@ -66,8 +65,11 @@ struct rgate_class {
 	pthread_mutex_t lock;
 	struct rgate_slab *partial;	/* some buffers free, or all of one kept in reserve */
 	struct rgate_slab *spare;	/* structures without a run */
+	struct rgate_buf **depot;	/* free buffers between threads, not in their slabs */
+	uint32_t depot_n;
+	uint32_t depot_cap;
 	uint32_t empty;			/* slabs in @partial with all buffers free */
-	uint64_t free;			/* buffers free in slabs */
+	uint64_t free;			/* buffers free in slabs and depot */
 	uint64_t slab_bytes;
 	uint64_t slab_bufs;
 	uint64_t allocs;
@@ -118,9 +120,21 @@ static inline void rgate_count(uint64_t *c)
 	__atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
 }
 
+/* Never changes as long as the slab's structure is there */
 static inline struct rgate_slab *rgate_buf_slab(const struct rgate_buf *buf)
 {
-	return (struct rgate_slab *)(buf->reserved & ~RGATE_BUF_HELD);
+	return (struct rgate_slab *)buf->reserved;
+}
+
+/* The length of a buffer that somebody holds, 0: nobody does */
+static inline size_t rgate_buf_held(const struct rgate_buf *buf)
+{
+	return __atomic_load_n(&buf->length, __ATOMIC_RELAXED);
+}
+
+static inline void rgate_buf_hold(struct rgate_buf *buf, size_t length)
+{
+	__atomic_store_n(&buf->length, length, __ATOMIC_RELAXED);
 }
 
 /* pool.c */
@@ -138,7 +152,7 @@ unsigned int rgate_slab_take(struct rgate_pool *pool, unsigned int cls,
 struct rgate_buf *rgate_slab_take_run(struct rgate_pool *pool, size_t size, size_t align);
 /* Back into their slabs; a slab that is empty goes back to its region. */
 void rgate_slab_give(struct rgate_pool *pool, struct rgate_buf **bufs, unsigned int n);
-/* Empty slabs that classes keep, back to their regions; was there any? */
+/* What depots keep, back to slabs, and empty slabs back to their regions; was there any? */
 bool rgate_slab_trim(struct rgate_pool *pool);
 /* Frees all structures, whatever is held */
 void rgate_slab_fini(struct rgate_pool *pool);

@@ -28,11 +28,6 @@ struct want {
 	bool zero;
 };
 
-static inline void set_held(struct rgate_buf *buf)
-{
-	__atomic_store_n(&buf->reserved, buf->reserved | RGATE_BUF_HELD, __ATOMIC_RELAXED);
-}
-
 /* The last step for a buffer that did not come from the fast path */
 static void hand_out(struct rgate_pool *pool, struct rgate_buf *buf, const struct want *w)
 {
@@ -42,13 +37,12 @@ static void hand_out(struct rgate_pool *pool, struct rgate_buf *buf, const struc
 		rgate_debug_alloc(pool, buf, w->size, w->align, w->tag, w->site);
 	} else {
 		buf->addr = s->base + (size_t)(buf - s->buf) * s->size;
-		buf->length = w->size;
 		if (pool->annotate)
 			rgate_mark_held(buf, w->size);
 	}
 	if (w->zero)
 		memset(buf->addr, 0, w->size);
-	set_held(buf);
+	rgate_buf_hold(buf, w->size);
 }
 
 static int find_want(const struct rgate_pool *pool, struct want *w)
@@ -276,8 +270,7 @@ int rgate_pool_alloc(struct rgate_pool *pool, size_t size, const struct rgate_bu
 	buf = bin->buf[--bin->n];
 	rgate_cache_note(&bin->allocs, 1);
 	rgate_cache_leave(c);
-	buf->length = size;
-	set_held(buf);
+	rgate_buf_hold(buf, size);
 	*out = buf;
 	return 0;
 
@@ -323,6 +316,8 @@ static unsigned int batch_cached(struct rgate_pool *pool, const struct want *w,
 				 const struct rgate_buf **bufs, unsigned int n)
 {
 	struct rgate_cache *c = enter(pool, w->cls);
+	const size_t size = w->size;
+	struct rgate_buf **from;
 	struct rgate_bin *bin;
 	unsigned int i;
 
@@ -332,11 +327,11 @@ static unsigned int batch_cached(struct rgate_pool *pool, const struct want *w,
 	if (n > bin->n)
 		n = bin->n;
 	bin->n -= n;
+	from = bin->buf + bin->n;
 	for (i = 0; i < n; i++) {
-		struct rgate_buf *buf = bin->buf[bin->n + i];
+		struct rgate_buf *buf = from[i];
 
-		buf->length = w->size;
-		set_held(buf);
+		rgate_buf_hold(buf, size);
 		bufs[i] = buf;
 	}
 	rgate_cache_note(&bin->allocs, n);
@@ -358,7 +353,8 @@ int rgate_pool_alloc_batch(struct rgate_pool *pool, size_t size,
 	struct want w;
 
 	err = check_opts(&opts, user);
-	if (!err)
+	/* A child has no cache (and a system call costs as much as thirty buffers). */
+	if (!err && (!rgate_cache_last || rgate_cache_last->pool != pool))
 		err = rgate_pool_gone(pool);
 	if (err)
 		return err;
@@ -424,7 +420,6 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 {
 	struct rgate_slab *s;
 	struct rgate_cache *c;
-	uintptr_t was;
 	int err = rgate_pool_gone(pool);
 
 	if (err)
@@ -434,8 +429,7 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 	s = rgate_buf_slab(buf);
 	if (!s || s->pool != pool)
 		return foreign(pool, buf);
-	was = __atomic_fetch_and(&buf->reserved, ~RGATE_BUF_HELD, __ATOMIC_ACQ_REL);
-	if (!(was & RGATE_BUF_HELD))
+	if (!__atomic_exchange_n(&buf->length, 0, __ATOMIC_ACQ_REL))
 		return twice(pool, buf);
 	if (pool->annotate)
 		rgate_mark_free(buf, s->size);
@@ -471,22 +465,20 @@ int rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *cbuf)
 	struct rgate_cache *c = rgate_cache_last;
 	const struct rgate_slab *s;
 	struct rgate_bin *bin;
-	uintptr_t reserved;
 
 	if (unlikely(!buf))
 		return 0;
 	if (unlikely(!c || c->pool != pool || !pool->cached))
 		return free_slow(pool, buf);
-	reserved = __atomic_load_n(&buf->reserved, __ATOMIC_RELAXED);
-	s = (const struct rgate_slab *)(reserved & ~RGATE_BUF_HELD);
-	if (unlikely(!(reserved & RGATE_BUF_HELD) || !s || s->pool != pool ||
-		     s->cls >= pool->cached || !rgate_cache_enter(c)))
+	s = rgate_buf_slab(buf);
+	if (unlikely(!rgate_buf_held(buf) || !s || s->pool != pool || s->cls >= pool->cached ||
+		     !rgate_cache_enter(c)))
 		goto slow;
 	bin = &c->bin[s->cls];
 	/* Waiters: behind the fence of entering, see wait_for(). */
 	if (unlikely(bin->n == bin->cap || __atomic_load_n(&pool->waiters, __ATOMIC_RELAXED)))
 		goto slow;
-	__atomic_store_n(&buf->reserved, reserved & ~RGATE_BUF_HELD, __ATOMIC_RELAXED);
+	rgate_buf_hold(buf, 0);
 	bin->buf[bin->n++] = buf;
 	rgate_cache_note(&bin->frees, 1);
 	rgate_cache_leave(c);
@@ -506,36 +498,37 @@ static unsigned int free_cached(struct rgate_pool *pool, const struct rgate_buf 
 {
 	struct rgate_cache *c = rgate_cache_last;
 	const struct rgate_slab *s;
+	struct rgate_buf **to;
 	struct rgate_bin *bin;
-	unsigned int i;
+	unsigned int i, cls;
 
 	if (!c || c->pool != pool || !bufs[0])
 		return 0;
 	s = rgate_buf_slab(bufs[0]);
-	if (!s || s->cls >= pool->cached)
+	if (!s || s->pool != pool || s->cls >= pool->cached)
 		return 0;
+	cls = s->cls;
 	if (!rgate_cache_enter(c)) {
 		rgate_cache_leave(c);
 		return 0;
 	}
-	bin = &c->bin[s->cls];
+	bin = &c->bin[cls];
 	if (n > bin->cap - bin->n)
 		n = bin->cap - bin->n;
 	if (__atomic_load_n(&pool->waiters, __ATOMIC_RELAXED))
 		n = 0;
+	to = bin->buf + bin->n;
 	for (i = 0; i < n && bufs[i]; i++) {
 		struct rgate_buf *buf = (struct rgate_buf *)bufs[i];
-		const uintptr_t reserved = __atomic_load_n(&buf->reserved, __ATOMIC_RELAXED);
+		const struct rgate_slab *its = rgate_buf_slab(buf);
 
-		if (reserved != ((uintptr_t)s | RGATE_BUF_HELD)) {
-			const struct rgate_slab *other = rgate_buf_slab(buf);
-
-			if (!(reserved & RGATE_BUF_HELD) || !other || other->pool != pool ||
-			    other->cls != s->cls)
-				break;
-		}
-		__atomic_store_n(&buf->reserved, reserved & ~RGATE_BUF_HELD, __ATOMIC_RELAXED);
-		bin->buf[bin->n + i] = buf;
+		if (its != s && (!its || its->pool != pool || its->cls != cls))
+			break;
+		s = its;
+		if (!rgate_buf_held(buf))
+			break;
+		rgate_buf_hold(buf, 0);
+		to[i] = buf;
 	}
 	bin->n += i;
 	rgate_cache_note(&bin->frees, i);

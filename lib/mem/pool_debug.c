@@ -76,7 +76,7 @@ static const char *differs(const char *at, size_t len, unsigned char c)
 static bool zones_whole(const struct rgate_slab *s, uint32_t i)
 {
 	const char *raw = raw_of(s, i), *addr = s->buf[i].addr;
-	const char *end = addr + s->buf[i].length;
+	const char *end = addr + s->info[i].size;
 
 	return !differs(raw, (size_t)(addr - raw), ZONE) &&
 	       !differs(end, (size_t)(raw + s->size - end), ZONE);
@@ -88,7 +88,7 @@ static void tell(const struct rgate_pool *pool, const struct rgate_slab *s, uint
 	const struct rgate_buf_info *info = &s->info[i];
 
 	rgate_err("%s: %s: %zu bytes at %p, held by thread %d, from %p%s%s", pool->name, what,
-		  s->buf[i].length, s->buf[i].addr, info->thread, info->site,
+		  info->size, s->buf[i].addr, info->thread, info->site,
 		  info->tag ? ", " : "", info->tag ? info->tag : "");
 }
 
@@ -117,10 +117,9 @@ void rgate_debug_alloc(struct rgate_pool *pool, struct rgate_buf *buf, size_t si
 	(void)poison_whole(pool, s, i);
 	*info = (struct rgate_buf_info){
 		.tag = tag, .site = site, .thread = (int)syscall(SYS_gettid),
-		.front = (uint32_t)front_of(align),
+		.size = size, .front = (uint32_t)front_of(align),
 	};
 	buf->addr = raw + info->front;
-	buf->length = size;
 	memset(raw, ZONE, info->front);
 	memset(raw + info->front + size, ZONE, s->size - info->front - size);
 }
@@ -166,7 +165,7 @@ int rgate_debug_check(struct rgate_pool *pool)
 		for (i = 0; s->bytes && i < s->n; i++) {
 			if (s->info[i].set_aside)
 				continue;
-			if (!(s->buf[i].reserved & RGATE_BUF_HELD)) {
+			if (!rgate_buf_held(&s->buf[i])) {
 				bad += !poison_whole(pool, s, i);
 			} else if (s->info[i].front && !zones_whole(s, i)) {
 				rgate_count(&pool->overruns);

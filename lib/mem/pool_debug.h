@@ -13,6 +13,7 @@ struct rgate_buf_info {
 	const char *tag;
 	const void *site;
 	int thread;
+	size_t size;		/* as asked for */
 	uint32_t front;		/* bytes of red zone before the buffer */
 	bool poisoned;		/* was released, and lies there untouched */
 	bool set_aside;		/* its red zone was overwritten */

@@ -46,8 +46,7 @@ int rgate_pool_lookup(const struct rgate_pool *pool, const void *addr,
 	if (off >= s->n)
 		return -ENOENT;
 	buf = &s->buf[off];
-	if (!(__atomic_load_n(&buf->reserved, __ATOMIC_RELAXED) & RGATE_BUF_HELD) ||
-	    (uintptr_t)addr - (uintptr_t)buf->addr >= buf->length)
+	if ((uintptr_t)addr - (uintptr_t)buf->addr >= rgate_buf_held(buf))
 		return -ENOENT;
 	*out = buf;
 	return 0;
@@ -216,7 +215,7 @@ static int held_of(struct rgate_slab *s, int (*fn)(void *, const struct rgate_po
 	for (i = 0; i < s->n && !r; i++) {
 		struct rgate_pool_holder h = { .buf = &s->buf[i] };
 
-		if (!(__atomic_load_n(&h.buf->reserved, __ATOMIC_RELAXED) & RGATE_BUF_HELD))
+		if (!rgate_buf_held(h.buf))
 			continue;
 		if (s->info) {
 			h.tag = s->info[i].tag;

@@ -7,6 +7,8 @@
 
 /* Slabs with all buffers free that a class keeps, so as not to make them over and over */
 #define KEEP_EMPTY	1
+/* Buffers at most that a class keeps in its depot */
+#define DEPOT_MAX	256U
 
 static void link_partial(struct rgate_class *c, struct rgate_slab *s)
 {
@@ -104,7 +106,6 @@ static void fill_bufs(struct rgate_slab *s)
 	for (i = 0; i < s->n; i++) {
 		s->buf[i] = (struct rgate_buf){
 			.addr = s->base + i * s->size,
-			.length = s->size,
 			.lkey = s->region->lkey,
 			.rkey = s->region->rkey,
 			.reserved = (uintptr_t)s,
@@ -185,15 +186,47 @@ static unsigned int take_from(struct rgate_class *c, struct rgate_slab *s,
 	return got;
 }
 
+/*
+ * The depot: where buffers that one thread releases and another allocates pass from cache
+ * to cache, without slabs being made and ended for them. With the class's lock held.
+ */
+static unsigned int depot_take(struct rgate_class *c, struct rgate_buf **bufs, unsigned int n)
+{
+	if (n > c->depot_n)
+		n = c->depot_n;
+	c->depot_n -= n;
+	c->free -= n;
+	if (n)
+		memcpy(bufs, c->depot + c->depot_n, n * sizeof(*bufs));
+	return n;
+}
+
+static bool depot_give(struct rgate_pool *pool, struct rgate_class *c, struct rgate_buf *buf)
+{
+	if (!c->depot && pool->cached && c != &pool->cls[RGATE_RUN_CLASS]) {
+		size_t cap = pool->cache_bytes / rgate_buf_slab(buf)->size;
+
+		cap = cap < DEPOT_MAX ? cap : DEPOT_MAX;
+		c->depot = cap ? malloc(cap * sizeof(struct rgate_buf *)) : NULL;
+		c->depot_cap = c->depot ? (uint32_t)cap : 0;
+	}
+	if (c->depot_n == c->depot_cap)
+		return false;
+	c->depot[c->depot_n++] = buf;
+	c->free++;
+	return true;
+}
+
 unsigned int rgate_slab_take(struct rgate_pool *pool, unsigned int cls,
 			     struct rgate_buf **bufs, unsigned int n)
 {
 	const size_t size = rgate_class_size(cls);
 	struct rgate_class *c = &pool->cls[cls];
 	struct rgate_slab *s;
-	unsigned int got = 0;
+	unsigned int got;
 
 	pthread_mutex_lock(&c->lock);
+	got = depot_take(c, bufs, n);
 	while (got < n) {
 		s = c->partial;
 		if (!s) {
@@ -264,14 +297,28 @@ void rgate_slab_give(struct rgate_pool *pool, struct rgate_buf **bufs, unsigned 
 			pthread_mutex_lock(&c->lock);
 		}
 		bytes += s->size;
-		give_one(pool, c, s, bufs[i]);
+		if (!depot_give(pool, c, bufs[i]))
+			give_one(pool, c, s, bufs[i]);
 	}
 	if (c)
 		pthread_mutex_unlock(&c->lock);
 	__atomic_sub_fetch(&pool->used_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Empty slabs that classes keep, given back when the pool runs dry */
+static bool depot_empty(struct rgate_pool *pool, struct rgate_class *c)
+{
+	const bool any = c->depot_n;
+
+	while (c->depot_n) {
+		struct rgate_buf *buf = c->depot[--c->depot_n];
+
+		c->free--;
+		give_one(pool, c, rgate_buf_slab(buf), buf);
+	}
+	return any;
+}
+
+/* What classes keep, given back when the pool runs dry */
 bool rgate_slab_trim(struct rgate_pool *pool)
 {
 	bool any = false;
@@ -282,6 +329,7 @@ bool rgate_slab_trim(struct rgate_pool *pool)
 		struct rgate_slab *s, *next;
 
 		pthread_mutex_lock(&c->lock);
+		any |= depot_empty(pool, c);
 		for (s = c->partial; s && c->empty; s = next) {
 			next = s->next;
 			if (s->nfree < s->n)
@@ -298,7 +346,10 @@ bool rgate_slab_trim(struct rgate_pool *pool)
 void rgate_slab_fini(struct rgate_pool *pool)
 {
 	struct rgate_slab *s;
+	unsigned int i;
 
+	for (i = 0; i < RGATE_CLASSES; i++)
+		free(pool->cls[i].depot);
 	while ((s = pool->slabs)) {
 		pool->slabs = s->all;
 		free(s->info);
