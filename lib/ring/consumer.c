@@ -102,19 +102,40 @@ static uint64_t surviving_batch(const struct rgate_consumer *c, uint64_t pos)
 	if (head < seen)
 		head = seen;
 	/* one batch of margin where that is little, then up to the next border */
-	if (slots >= 8 * RGATE_BATCH)
+	if (slots / RGATE_BATCH >= 8)
 		head += RGATE_BATCH;
 	return (head - slots + RGATE_BATCH - 1) >> RGATE_BATCH_SHIFT;
 }
 
-/* Takes the shared counter from @b on, past what was overwritten. */
+/*
+ * Not published and never to be: in a ring that overwrites the slot may be busy
+ * for a later lap, for as long as the producer likes. Being below head tells, and
+ * being so still once head was loaded.
+ */
+static bool gone(const struct rgate_consumer *c, uint64_t pos)
+{
+	const __u64 *seq = &rgate_consumer_slot(c, pos)->seq;
+
+	return c->overwrite &&
+	       __atomic_load_n(seq, __ATOMIC_RELAXED) == RGATE_SEQ_BUSY &&
+	       head_of(c) > pos && !rgate_consumer_ready(c, pos);
+}
+
+/*
+ * Takes the shared counter from @b on, past what was overwritten. A producer that
+ * does not overwrite came by @b only because it was returned, before this one
+ * began: then that batch alone is skipped, and nothing was lost.
+ */
 static uint64_t skip_shared(struct rgate_consumer *c, __u64 b)
 {
-	uint64_t to = surviving_batch(c, b << RGATE_BATCH_SHIFT);
+	uint64_t to = b + 1;
 
+	if (c->overwrite)
+		to = surviving_batch(c, b << RGATE_BATCH_SHIFT);
 	if (__atomic_compare_exchange_n(&c->cons->claim, &b, to, false,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		c->lost += (to - b) << RGATE_BATCH_SHIFT;
+		if (c->overwrite)
+			c->lost += (to - b) << RGATE_BATCH_SHIFT;
 		return to;
 	}
 	return b;
@@ -131,11 +152,11 @@ static int advance_shared(struct rgate_consumer *c)
 	for (;;) {
 		int r = rgate_consumer_ready(c, b << RGATE_BATCH_SHIFT);
 
-		if (r == 0) {
+		if (r == 0 && !gone(c, b << RGATE_BATCH_SHIFT)) {
 			stand_before(c, b);
 			return 1;
 		}
-		if (r < 0) {
+		if (r <= 0) {
 			b = skip_shared(c, b);
 			continue;
 		}
@@ -201,7 +222,7 @@ bool rgate_consumer_miss(struct rgate_consumer *c)
 {
 	uint32_t i;
 
-	if (rgate_consumer_ready(c, c->done) < 0) {
+	if (rgate_consumer_ready(c, c->done) < 0 || gone(c, c->done)) {
 		rgate_consumer_resync(c);
 		return false;
 	}
@@ -293,16 +314,11 @@ static bool ready_now(struct rgate_consumer *c)
 		return false;
 	if (rgate_consumer_ready(c, c->done))
 		return true;
-	/*
-	 * Marked busy for a later lap: not coming any more, and being below head
-	 * its wait word would not let anyone sleep.
-	 */
-	if (c->overwrite && head_of(c) > c->done &&
-	    !rgate_consumer_ready(c, c->done)) {
-		rgate_consumer_resync(c);
-		return true;
-	}
-	return false;
+	/* being below head, its wait word would not let anyone sleep */
+	if (!gone(c, c->done))
+		return false;
+	rgate_consumer_resync(c);
+	return true;
 }
 
 /*
@@ -415,7 +431,8 @@ int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms)
 		if (n < 0)
 			n = -errno;
 		rgate_consumer_disarm(c);
-		if (n > 0)
+		/* it may be readable for nothing, again and again */
+		if (n > 0 && (timeout_ms < 0 || ms_left(end)))
 			continue;
 		r = follow(c);
 		if (r)

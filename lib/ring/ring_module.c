@@ -45,6 +45,8 @@ static int map_areas(int fd, const struct rgate_geometry *geo, uint32_t flags,
 	size_t end = flags & RGATE_RING_RW_SLOTS ? geo->map_len : geo->slots_off;
 	unsigned char *base, *rw;
 	const struct rgate_prod *prod;
+	struct rgate_geometry seen;
+	int err;
 
 	base = mmap(NULL, geo->map_len, PROT_READ, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
@@ -52,23 +54,23 @@ static int map_areas(int fd, const struct rgate_geometry *geo, uint32_t flags,
 	rw = mmap(base + geo->cons_off, end - geo->cons_off, PROT_READ | PROT_WRITE,
 		  MAP_SHARED | MAP_FIXED, fd, (off_t)geo->cons_off);
 	if (rw == MAP_FAILED) {
-		int err = -errno;
-
-		munmap(base, geo->map_len);
-		return err;
+		err = -errno;
+		goto unmap;
 	}
 	prod = (const struct rgate_prod *)base;
+	err = -ESTALE;
 	if (prod->generation != geo->generation || prod->slots != geo->slots ||
-	    prod->slot_size != geo->slot_size || prod->map_len != geo->map_len) {
-		munmap(base, geo->map_len);
-		return -ESTALE;
-	}
-	if (prod->magic != RGATE_MAGIC || prod->version != RGATE_ABI_VERSION) {
-		munmap(base, geo->map_len);
-		return -EPROTONOSUPPORT;
-	}
+	    prod->slot_size != geo->slot_size || prod->map_len != geo->map_len)
+		goto unmap;
+	/* what a later module may do is not known here */
+	err = rgate_geometry_from_prod(prod, rgate_page_size(), &seen);
+	if (err)
+		goto unmap;
 	*out = base;
 	return 0;
+unmap:
+	munmap(base, geo->map_len);
+	return err;
 }
 
 static int query(int fd, struct rgate_query *q)

@@ -115,11 +115,91 @@ static void shared(void **state)
 	race(RGATE_TAKE_SHARED, 3, 256);
 }
 
+/*
+ * A slot that is busy for the next lap is not "not yet": the frames behind it are
+ * there, and would wait for the producer's next one.
+ */
+static void busy(uint32_t take)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_OVERWRITE);
+	struct rgate_consumer_opts o = RGATE_OPTS(rgate_consumer_opts, .take = take,
+						  .count = 1);
+	unsigned char buf[192];
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	uint64_t i;
+
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, &o), 0);
+	for (i = 0; i < 64; i++)
+		assert_int_equal(unit_put(&p, i, 64), 0);
+	rgate_producer_flush(&p);
+	assert_non_null(rgate_producer_reserve(&p));	/* marks it busy */
+	for (i = 32; i < 64; i++) {
+		assert_int_equal(rgate_consumer_wait(&c, 0), 1);
+		assert_int_equal(rgate_consumer_copy(&c, NULL, buf, sizeof(buf)), 64);
+		assert_int_equal(unit_pattern_check(buf, i, 64), 0);
+	}
+	assert_int_equal(rgate_consumer_lost(&c), 32);
+	assert_int_equal(rgate_consumer_wait(&c, 0), 0);
+	assert_int_equal(unit_put(&p, 64, 64), 0);
+	assert_int_equal(rgate_consumer_copy(&c, NULL, buf, sizeof(buf)), 64);
+	assert_int_equal(unit_pattern_check(buf, 64, 64), 0);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
+static void busy_all(void **state)
+{
+	(void)state;
+	busy(RGATE_TAKE_ALL);
+}
+
+static void busy_shared(void **state)
+{
+	(void)state;
+	busy(RGATE_TAKE_SHARED);
+}
+
+static void busy_stride(void **state)
+{
+	(void)state;
+	busy(RGATE_TAKE_STRIDE);
+}
+
+/* The same for one that never calls rgate_consumer_wait() */
+static void busy_polled(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_OVERWRITE);
+	const struct rgate_slot *s;
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, NULL), 0);
+	for (i = 0; i < 64; i++)
+		assert_int_equal(unit_put(&p, i, 64), 0);
+	rgate_producer_flush(&p);
+	assert_non_null(rgate_producer_reserve(&p));
+	s = rgate_consumer_next(&c);
+	assert_non_null(s);
+	assert_int_equal(unit_pattern_check(rgate_slot_data(s), 32, 64), 0);
+	assert_int_equal(rgate_consumer_lost(&c), 32);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(alone),
 	cmocka_unit_test(alone_larger),
 	cmocka_unit_test(stride),
 	cmocka_unit_test(shared),
+	cmocka_unit_test(busy_all),
+	cmocka_unit_test(busy_shared),
+	cmocka_unit_test(busy_stride),
+	cmocka_unit_test(busy_polled),
 };
 
 UNIT_MAIN(tests)

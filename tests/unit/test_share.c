@@ -297,6 +297,49 @@ static void holes(void **state)
 	rgate_ring_close(ring);
 }
 
+/*
+ * The producer gets a lap further between the start of one that takes over and
+ * its first look: the oldest batch, which was returned, is gone; no other is.
+ */
+static void overtaken(void **state)
+{
+	struct rgate_ring *ring = unit_ring(256, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_consumer_opts o = RGATE_OPTS(rgate_consumer_opts,
+						  .take = RGATE_TAKE_SHARED);
+	struct rgate_consumer c;
+	struct rgate_producer p;
+	const struct rgate_slot *s;
+	uint64_t i, in = 0;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, &o), 0);
+	while (in < 32)
+		assert_int_equal(unit_put(&p, in++, 64), 0);
+	for (i = 0; i < 32; i++) {
+		assert_non_null(rgate_consumer_next(&c));
+		rgate_consumer_release(&c);
+	}
+	/* no flush: head does not tell of these 32 yet */
+	rgate_consumer_reset_claim(ring);
+	assert_int_equal(rgate_consumer_init(&c, ring, &o), 0);
+	while (in < 256 + 1)
+		assert_int_equal(unit_put(&p, in++, 64), 0);
+	for (i = 32; i < in; i++) {
+		s = rgate_consumer_next(&c);
+		assert_non_null(s);
+		assert_int_equal(unit_pattern_check(rgate_slot_data(s), i, 64), 0);
+		rgate_consumer_release(&c);
+	}
+	assert_null(rgate_consumer_next(&c));
+	assert_int_equal(rgate_consumer_lost(&c), 0);
+	/* and all was returned: the ring goes round */
+	for (i = 0; i < 256; i++)
+		assert_int_equal(unit_put(&p, in++, 64), i < 255 ? 0 : -ENOBUFS);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
 static void handles(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP), *far;
@@ -343,6 +386,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(killed_all),
 	cmocka_unit_test(killed_shared),
 	cmocka_unit_test(holes),
+	cmocka_unit_test(overtaken),
 	cmocka_unit_test(handles),
 };
 

@@ -131,6 +131,13 @@ int unit_put(struct rgate_producer *p, uint64_t i, size_t len)
 	return 0;
 }
 
+/* scripts/coverage: gcov writes at exit(), which children do without. */
+#ifdef UNIT_COVERAGE
+void __gcov_dump(void);
+#else
+#define __gcov_dump() ((void)0)
+#endif
+
 _Noreturn void unit_die(const char *file, int line, const char *what)
 {
 	fprintf(stderr, "# %s:%d: %s failed\n", file, line, what);
@@ -139,7 +146,7 @@ _Noreturn void unit_die(const char *file, int line, const char *what)
 
 int unit_fork(int (*fn)(int sock, void *arg), void *arg, int *sock)
 {
-	int sv[2], pid;
+	int sv[2], pid, status;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
 	fflush(stdout);
@@ -148,7 +155,9 @@ int unit_fork(int (*fn)(int sock, void *arg), void *arg, int *sock)
 	if (!pid) {
 		close(sv[0]);
 		alarm(LIMIT_S);
-		_exit(fn(sv[1], arg));
+		status = fn(sv[1], arg);
+		__gcov_dump();
+		_exit(status);
 	}
 	close(sv[1]);
 	*sock = sv[0];
