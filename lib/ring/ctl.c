@@ -33,6 +33,8 @@ struct answer {
 	int (*fn)(const struct nlmsghdr *nlh, void *arg);
 	void *arg;
 	int ret;	/* of fn; others are not handed to it any more */
+	bool one;	/* there has to be something for fn */
+	bool any;	/* and there was */
 	bool done;
 };
 
@@ -92,8 +94,10 @@ static int on_message(const struct nlmsghdr *nlh, struct answer *a)
 			rgate_err("kernel: %s", text);
 		return err;
 	}
-	if (a->fn && !a->ret)
+	if (a->fn && !a->ret) {
 		a->ret = a->fn(nlh, a->arg);
+		a->any = true;
+	}
 	return 0;
 }
 
@@ -133,6 +137,8 @@ static int transact(struct rgate_ctl *ctl, struct nlmsghdr *nlh, struct answer *
 		else if (n > 0)
 			err = on_buffer(ctl, (int)n, a);
 	}
+	if (!err && a->one && !a->any)
+		return -EPROTO;
 	return err ? err : a->ret;
 }
 
@@ -239,7 +245,7 @@ int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
 		     const uint32_t *ring_ids, unsigned int n,
 		     const struct rgate_attach_opts *opts, uint32_t *att_id)
 {
-	struct answer a = { .fn = on_att_id };
+	struct answer a = { .fn = on_att_id, .one = true };
 	struct rgate_attach_opts o;
 	struct sock_fprog prog;
 	struct nlmsghdr *nlh;
@@ -317,7 +323,8 @@ int rgate_ctl_set(struct rgate_ctl *ctl, uint32_t att_id, uint32_t what,
 	err = rgate_opts_copy(&o, sizeof(o), opts);
 	if (err)
 		return err;
-	if (!what || what & ~(RGATE_SET_ACTION | RGATE_SET_SAMPLE | RGATE_SET_FILTER))
+	if (!what || what & ~(RGATE_SET_ACTION | RGATE_SET_SAMPLE | RGATE_SET_FILTER) ||
+	    (what & RGATE_SET_FILTER && o.filter && o.prog))
 		return -EINVAL;
 	if (what & RGATE_SET_FILTER) {
 		/* text is compiled for the device it will see */
@@ -356,7 +363,7 @@ static int on_one_att(const struct nlmsghdr *nlh, void *arg)
 int rgate_ctl_ring(struct rgate_ctl *ctl, uint32_t ring_id,
 		   struct rgate_ring_info *info)
 {
-	struct answer a = { .fn = on_one_ring, .arg = info };
+	struct answer a = { .fn = on_one_ring, .arg = info, .one = true };
 	struct nlmsghdr *nlh = begin(ctl, ctl->family, RGATE_CMD_RING_GET, NLM_F_ACK);
 
 	mnl_attr_put_u32(nlh, RGATE_A_RING_ID, ring_id);
@@ -366,7 +373,7 @@ int rgate_ctl_ring(struct rgate_ctl *ctl, uint32_t ring_id,
 int rgate_ctl_att(struct rgate_ctl *ctl, uint32_t att_id,
 		  struct rgate_att_info *info)
 {
-	struct answer a = { .fn = on_one_att, .arg = info };
+	struct answer a = { .fn = on_one_att, .arg = info, .one = true };
 	struct nlmsghdr *nlh = begin(ctl, ctl->family, RGATE_CMD_ATT_GET, NLM_F_ACK);
 
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, att_id);
@@ -477,6 +484,7 @@ int rgate_ring_attach(struct rgate_ring *ring, const char *ifname,
 	err = rgate_ctl_open(&ctl);
 	if (err)
 		return err;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): errno is not 0 */
 	err = rgate_ctl_attach(ctl, ifname, &id, 1, opts, att_id);
 	rgate_ctl_close(ctl);
 	return err;
@@ -492,6 +500,7 @@ int rgate_ring_detach(struct rgate_ring *ring, uint32_t att_id)
 	err = rgate_ctl_open(&ctl);
 	if (err)
 		return err;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): errno is not 0 */
 	err = rgate_ctl_detach(ctl, att_id);
 	rgate_ctl_close(ctl);
 	return err;

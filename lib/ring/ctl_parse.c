@@ -72,6 +72,7 @@ static int store(const struct nlattr *attr, const struct field *f, void *to)
 
 static int walk(const void *start, size_t len, const struct table *t, void *to);
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables are nested */
 static int take(const struct nlattr *attr, const struct table *t, void *to)
 {
 	unsigned int type = attr->nla_type & NLA_TYPE_MASK;
@@ -88,6 +89,7 @@ static int take(const struct nlattr *attr, const struct table *t, void *to)
 	return store(attr, f, to);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): see take() */
 static int walk(const void *start, size_t len, const struct table *t, void *to)
 {
 	const char *p = start, *end = p + len;
@@ -124,7 +126,7 @@ static int read_genl(const struct nlmsghdr *nlh, uint8_t cmd, const struct table
 		    nlh->nlmsg_len - MNL_NLMSG_HDRLEN - GENL_HDRLEN, t, to);
 }
 
-#define FIELD(k, type, f) { .kind = k, .off = offsetof(type, f) }
+#define FIELD(k, type, f) { .kind = (k), .off = offsetof(type, f) }
 #define STRING(type, f) { .kind = KIND_STR, .off = offsetof(type, f), \
 			  .room = sizeof(((type *)0)->f) }
 

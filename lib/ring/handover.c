@@ -29,12 +29,11 @@ int rgate_handover_send(int sock, uint8_t kind, uint32_t handle, const int *fds,
 	ssize_t n;
 
 	if (nfds) {
-		struct cmsghdr *c;
+		struct cmsghdr *c = &ctl.align;	/* the first and only one */
 
 		memset(&ctl, 0, sizeof(ctl));
 		mh.msg_control = ctl.buf;
 		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		c = CMSG_FIRSTHDR(&mh);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);

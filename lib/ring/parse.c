@@ -39,7 +39,7 @@ static void layer4(struct rgate_slot *hdr, const struct frame *f, uint8_t proto,
 	case IPPROTO_TCP:
 		if (!have(f, off, 20))
 			return;
-		n = (f->p[off + 12] >> 4) * 4U;
+		n = (size_t)(f->p[off + 12] >> 4) * 4;
 		if (n < 20)
 			return;
 		break;
@@ -62,7 +62,7 @@ static void ipv4(struct rgate_slot *hdr, const struct frame *f, size_t off)
 
 	if (!have(f, off, 20) || f->p[off] >> 4 != 4)
 		return;
-	n = (f->p[off] & 15) * 4U;
+	n = (size_t)(f->p[off] & 15) * 4;
 	if (n < 20 || !have(f, off, n))
 		return;
 	if (!(be16(f, off + 6) & 0x1fff))
@@ -76,9 +76,9 @@ static size_t ext_len(const struct frame *f, uint8_t proto, size_t off)
 	case IPPROTO_HOPOPTS:
 	case IPPROTO_ROUTING:
 	case IPPROTO_DSTOPTS:
-		return (f->p[off + 1] + 1U) * 8;
+		return ((size_t)f->p[off + 1] + 1) * 8;
 	case IPPROTO_AH:
-		return (f->p[off + 1] + 2U) * 4;
+		return ((size_t)f->p[off + 1] + 2) * 4;
 	case IPPROTO_FRAGMENT:
 		return 8;
 	default:

@@ -352,6 +352,7 @@ void rgate_producer_describe(struct rgate_slot *s, const struct rgate_slot *hdr)
 	s->pkt_type = hdr->pkt_type;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): once for every resize that came between */
 int rgate_producer_write(struct rgate_producer *p, const struct rgate_slot *hdr,
 			 const void *data, size_t len, size_t wire_len)
 {
