@@ -110,7 +110,7 @@ static void cell_devices(struct table *t, const struct snapshot *s,
 			n += snprintf(text + n, sizeof(text) - n, "%s%s",
 				      n ? "," : "", s->atts[i].ifname);
 	if (n >= sizeof(text))
-		strcpy(text + sizeof(text) - 4, "...");
+		memcpy(text + sizeof(text) - 4, "...", 4);
 	table_cell(t, "%s", n ? text : "-");
 }
 

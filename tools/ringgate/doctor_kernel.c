@@ -62,7 +62,7 @@ static int config_of(const struct utsname *u, const char *name)
 	snprintf(want, sizeof(want), "%s=", name);
 	while (fgets(line, sizeof(line), f))
 		if (!strncmp(line, want, strlen(want)))
-			found = line[strlen(want)];
+			found = (unsigned char)line[strlen(want)];
 	fclose(f);
 	return found;
 }

@@ -26,8 +26,8 @@ char *fmt_bytes(char buf[FMT_LEN], uint64_t v)
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB",
 					     "EiB" };
-	double d = v;
-	int i = -1;
+	double d = (double)v / 1024;
+	int i = 0;
 
 	if (v < 1024) {
 		snprintf(buf, FMT_LEN, "%u B", (unsigned int)v);

@@ -213,7 +213,7 @@ static void option_filter(struct pcapng *p, const char *filter)
 int pcapng_interface(struct pcapng *p, const struct pcapng_interface *i)
 {
 	const unsigned char resolution = 9;	/* 10^-9 s */
-	int err = reserve(p, 4 * OPT_LEN_MAX);
+	int err = reserve(p, (size_t)4 * OPT_LEN_MAX);
 
 	if (err)
 		return err;
