@@ -82,8 +82,10 @@ static void end_cache(struct rgate_cache *c)
 		pthread_mutex_lock(&pool->reclaim);
 		empty_cache(c, pool);
 		for (i = 0; i < RGATE_CLASSES; i++) {
-			__atomic_fetch_add(&pool->cls[i].allocs, c->bin[i].allocs, __ATOMIC_RELAXED);
-			__atomic_fetch_add(&pool->cls[i].frees, c->bin[i].frees, __ATOMIC_RELAXED);
+			const struct rgate_bin *bin = &c->bin[i];
+
+			__atomic_fetch_add(&pool->cls[i].allocs, bin->allocs, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&pool->cls[i].frees, bin->frees, __ATOMIC_RELAXED);
 		}
 		unlink_cache(pool, c);
 		pthread_mutex_unlock(&pool->reclaim);

@@ -370,13 +370,12 @@ int rgate_device_close(struct rgate_device *dev)
 	if (err)
 		return err;
 	pthread_mutex_lock(&registry.lock);
-	if (dev->refs == 1 && __atomic_load_n(&dev->mrs, __ATOMIC_RELAXED)) {
+	if (dev->refs == 1 && __atomic_load_n(&dev->mrs, __ATOMIC_RELAXED))
 		err = -EBUSY;
-	} else if (!--dev->refs) {
+	else if (!--dev->refs)
 		take_out(dev);
-	} else {
+	else
 		dev = NULL;
-	}
 	pthread_mutex_unlock(&registry.lock);
 	if (err) {
 		rgate_err("%s is still in use: %u memory regions", dev->info.name, dev->mrs);
@@ -410,7 +409,6 @@ struct ibv_pd *rgate_device_pd(const struct rgate_device *dev)
 {
 	return dev->pd;
 }
-
 
 int rgate_device_check(struct rgate_device *dev)
 {

@@ -168,12 +168,17 @@ int rgate_info_read(struct rgate_device_info *info, struct ibv_context *ctx, uin
 				gid_index);
 }
 
+static bool has_gid(const struct rgate_device_info *info)
+{
+	return info->gid_type != RGATE_GID_NONE;
+}
+
 int rgate_info_compare(const struct rgate_device_info *a, const struct rgate_device_info *b)
 {
 	if (a->active != b->active)
 		return a->active ? 1 : -1;
-	if ((a->gid_type == RGATE_GID_NONE) != (b->gid_type == RGATE_GID_NONE))
-		return a->gid_type != RGATE_GID_NONE ? 1 : -1;
+	if (has_gid(a) != has_gid(b))
+		return has_gid(a) ? 1 : -1;
 	if (!a->atomic != !b->atomic)
 		return a->atomic ? 1 : -1;
 	if (a->speed != b->speed)

@@ -350,7 +350,7 @@ int rgate_pool_alloc_batch(struct rgate_pool *pool, size_t size,
 	unsigned int got = 0;
 	uint64_t end = 0, now;
 	int err, left = 0;
-	struct want w;
+	struct want w, one;
 
 	err = check_opts(&opts, user);
 	/* A child has no cache (and a system call costs as much as thirty buffers). */
@@ -372,10 +372,9 @@ int rgate_pool_alloc_batch(struct rgate_pool *pool, size_t size,
 			now = rgate_clock_now(CLOCK_MONOTONIC);
 			left = now < end ? (int)((end - now) / 1000000) + 1 : 0;
 		}
-		err = alloc_slow(pool, &(struct want){ .size = w.size, .align = w.align,
-						       .tag = w.tag, .site = w.site,
-						       .zero = w.zero },
-				 left, &bufs[got]);
+		one = (struct want){ .size = w.size, .align = w.align, .tag = w.tag,
+				     .site = w.site, .zero = w.zero };
+		err = alloc_slow(pool, &one, left, &bufs[got]);
 		got += !err;
 	}
 	if (err) {

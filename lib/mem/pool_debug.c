@@ -9,8 +9,8 @@
 #include "pool_debug.h"
 
 #if defined(__has_include)
-#if __has_include(<valgrind/memcheck.h>)
-#include <valgrind/memcheck.h>
+#if __has_include("valgrind/memcheck.h")
+#include "valgrind/memcheck.h"
 #define HAVE_VALGRIND
 #endif
 #endif

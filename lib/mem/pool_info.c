@@ -128,6 +128,13 @@ static void read_class(struct rgate_pool *pool, unsigned int i, struct rgate_poo
 	out->cached = taken > out->used ? taken - out->used : 0;
 }
 
+static void fragmentation(struct rgate_pool_stats *st)
+{
+	if (st->free_bytes)
+		st->fragmentation_ppm = 1000000 -
+			(uint64_t)((double)st->largest_free / (double)st->free_bytes * 1e6);
+}
+
 static void read_runs(struct rgate_pool *pool, struct rgate_pool_stats *st)
 {
 	uint64_t largest = 0, n;
@@ -143,9 +150,10 @@ static void read_runs(struct rgate_pool *pool, struct rgate_pool_stats *st)
 	}
 	pthread_mutex_unlock(&pool->runs_lock);
 	st->largest_free = largest << RGATE_GRAIN_SHIFT;
-	if (st->free_bytes)
-		st->fragmentation_ppm = 1000000 -
-			(uint64_t)((double)st->largest_free / (double)st->free_bytes * 1e6);
+	fragmentation(st);
+	/* What red zones take of a buffer */
+	if (pool->flags & RGATE_POOL_DEBUG && st->largest_free)
+		st->largest_free -= rgate_debug_size(0, RGATE_POOL_LINE);
 }
 
 static uint64_t counter(const uint64_t *c)

@@ -289,16 +289,17 @@ void rgate_slab_give(struct rgate_pool *pool, struct rgate_buf **bufs, unsigned 
 
 	for (i = 0; i < n; i++) {
 		struct rgate_slab *s = rgate_buf_slab(bufs[i]);
+		struct rgate_class *its = &pool->cls[s->cls];
 
-		if (&pool->cls[s->cls] != c) {
+		if (its != c) {
 			if (c)
 				pthread_mutex_unlock(&c->lock);
-			c = &pool->cls[s->cls];
+			c = its;
 			pthread_mutex_lock(&c->lock);
 		}
 		bytes += s->size;
-		if (!depot_give(pool, c, bufs[i]))
-			give_one(pool, c, s, bufs[i]);
+		if (!depot_give(pool, its, bufs[i]))
+			give_one(pool, its, s, bufs[i]);
 	}
 	if (c)
 		pthread_mutex_unlock(&c->lock);

@@ -30,7 +30,7 @@ static void setup(void)
 {
 	char path[64];
 
-	vt_sh("mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug");
+	vt_sh("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug");
 	put(DEBUGFS "failslab/ignore-gfp-wait", "N");
 	put(DEBUGFS "failslab/verbose", "0");
 	put(DEBUGFS "fail_page_alloc/ignore-gfp-wait", "N");
@@ -61,8 +61,9 @@ static bool failed(void)
 }
 
 /*
- * @op: returns 0 or -errno; @undo: of a success, @tidy: after a failure. Some of the kernel's allocations have
- * a fallback, so a failure need not be seen; but an error must be one of memory.
+ * @op: returns 0 or -errno; @undo: of a success, @tidy: after a failure. Some of the
+ * kernel's allocations have a fallback, so a failure need not be seen; but an error must be
+ * one of memory.
  */
 static unsigned int each(const char *what, int (*op)(void), void (*undo)(void),
 			 void (*tidy)(void))

@@ -405,7 +405,9 @@ static int see_class(void *ctx, const struct rgate_pool_class *c)
 static void counted(void **state)
 {
 	struct rgate_pool_class c = { .size = 4096 };
-	struct rgate_pool_stats st, small = { .sz = offsetof(struct rgate_pool_stats, used_buffers) };
+	struct rgate_pool_stats st, small = {
+		.sz = offsetof(struct rgate_pool_stats, used_buffers),
+	};
 	unsigned int i;
 
 	(void)state;

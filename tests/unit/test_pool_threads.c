@@ -85,7 +85,8 @@ static void *hammer(void *arg)
 			CHECK(!rgate_pool_free(pool, b[i]));
 			b[i] = NULL;
 		} else {
-			size_t size = 1 + unit_random(&rnd) % (unit_random(&rnd) % 32 ? 2000 : 150000);
+			size_t most = unit_random(&rnd) % 32 ? 2000 : 150000;
+			size_t size = 1 + unit_random(&rnd) % most;
 			int err = rgate_pool_alloc(pool, size, &b[i]);
 
 			CHECK(!err || err == -ENOBUFS);
@@ -359,6 +360,7 @@ static const struct rgate_buf *parents;
 
 static int in_child(int sock, void *arg)
 {
+	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB);
 	struct rgate_pool_stats st = { .sz = sizeof(st) };
 	const struct rgate_buf *b;
 	struct rgate_desc d;
@@ -378,8 +380,7 @@ static int in_child(int sock, void *arg)
 	unit_require(mincore(addr, 1, &vec) == -1 && errno == ENOMEM);
 	unit_require(rgate_pool_destroy(pool) == 0);
 	/* a pool of its own */
-	unit_require(!rgate_pool_create(&pool, NULL, &RGATE_OPTS(rgate_pool_opts,
-								  .region_size = 2 * MIB)));
+	unit_require(!rgate_pool_create(&pool, NULL, &o));
 	unit_require(!rgate_pool_alloc(pool, 100, &b));
 	memset(b->addr, 0, 100);
 	unit_require(!rgate_pool_free(pool, b));
