@@ -21,8 +21,9 @@ bad "Usage" # no command
 bad "no command 'fly'" fly
 bad "unrecognized option" --fly
 for c in load unload status attach detach join leave set stats events top \
-	 capture bench doctor; do
-	bad "unrecognized option" "$c" --no-such-option
+	 capture probe pool "pool plan" "pool verify" bench doctor; do
+	# shellcheck disable=SC2086 # words
+	bad "unrecognized option" $c --no-such-option
 done
 bad "NAME=VALUE" load fail
 bad "exclude" load --module x --installed
@@ -69,6 +70,48 @@ bad "do not fit" bench --size 4000
 bad "size" bench --size 1
 bad "cpus" bench --cpus 1
 bad "cpus" bench --cpus 0,1,2
+bad "exclude" probe --list --mr-limit
+bad "goes with --mr-limit" probe --size 4K
+bad "goes with --mr-limit" probe --distinct
+bad "goes with the table" probe --list --memory memfd
+bad "no --device" probe --list --device x
+bad "max" probe --mr-limit --max 0
+bad "size" probe --mr-limit --size 0
+bad "seconds" probe --mr-limit --seconds never
+bad "'x' is one" probe x
+bad "plan or verify" pool
+bad "no 'fly'" pool fly
+bad "how many peers" pool plan
+bad "peers" pool plan --peers 0
+bad "peers" pool plan --peers -2
+bad "peers" pool plan --peers 4294967296
+bad "peers" pool plan --peers two
+bad "sizes" pool plan --peers 2 --sizes 0
+bad "buffers" pool plan --peers 2 --buffers 4K
+bad "directions" pool plan --peers 2 --directions 3
+bad "limit" pool plan --peers 2 --limit 0
+bad "exclude" pool plan --peers 2 --limit 100 --device x
+bad "more than can be counted" pool plan --peers 4294967295 --sizes 4294967295
+bad "more than can be counted" pool plan --peers 4294967295 --sizes 2 \
+	--buffer-size 1G --buffer-size 512M
+bad "2 are given, and there are 8 sizes" pool plan --peers 2 --sizes 8 \
+	--buffer-size 4K --buffer-size 8K
+bad "every --buffer-size" pool plan --peers 2 --region 128M
+bad "smaller than a buffer" pool plan --peers 2 --buffer-size 4M --region 2M
+bad "buffer size" pool plan --peers 2 --buffer-size 0
+bad "region" pool plan --peers 2 --buffer-size 4K --region 1M
+bad "'x' is one" pool plan x
+bad "size" pool verify --size 1M
+bad "size" pool verify --size 2T
+bad "buffer" pool verify --buffer 0
+bad "larger than the region" pool verify --size 2M --buffer 4M
+bad "give larger ones" pool verify --size 2G --buffer 64
+bad "without a device" pool verify --local --device x
+bad "without a device" pool verify --local --peer-device x
+bad "seed" pool verify --seed random
+bad "rounds" pool verify --rounds -1
+bad "timeout" pool verify --timeout 0
+bad "'x' is one" pool verify x
 
 # Right arguments, but no module: status 3 from every command that needs it
 if [ -e /sys/module/ringgate ]; then

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib/tap.sh"
 
 commands="load unload status attach detach join leave set stats events top
-	capture bench doctor"
+	capture probe pool bench doctor"
 
 run "$ringgate" --version
 is "--version succeeds" "$rc" 0
@@ -31,6 +31,21 @@ for c in $commands; do
 	is "ringgate-$c.1 has all options" "$missing" ""
 done
 
+# The parts of a command that has some
+for c in "pool plan" "pool verify"; do
+	# shellcheck disable=SC2086 # words
+	run "$ringgate" $c --help
+	is "$c --help succeeds" "$rc" 0
+	like "$c --help tells its name" "$out" "Usage: ringgate $c"
+	missing=
+	for o in $(grep -oE -- '--[a-z][a-z-]*' <<<"$out" | sort -u); do
+		case $o in --help|--usage|--version) continue ;; esac
+		grep -qE -- "Fl Fl ${o#--}( |$)" \
+			"$top/Documentation/man/ringgate-${c% *}.1" || missing+=" $o"
+	done
+	is "ringgate-${c% *}.1 has all options of $c" "$missing" ""
+done
+
 for page in "$top"/Documentation/man/ringgate*.1; do
 	if command -v mandoc >/dev/null; then
 		ok "mandoc: ${page##*/}" mandoc -T lint -W warning "$page"
@@ -53,5 +68,12 @@ is "completion: a command begun" "$(complete_words det)" "detach"
 like "completion: options" "$(complete_words capture --s)" "--slot-size.*--slots"
 is "completion: words of an option" "$(complete_words attach --fanout '')" \
 	"cpu queue hash rollover"
+is "completion: parts of a command" "$(complete_words pool '')" "plan verify"
+like "completion: options of a part" "$(complete_words pool verify --s)" \
+	"--seed.*--size|--size.*--seed"
+like "completion: ... and of the other" "$(complete_words pool plan --b)" \
+	"--buffer-size.*--buffers|--buffers.*--buffer-size"
+is "completion: a number is not completed" "$(complete_words pool plan --peers '')" ""
+like "completion: options of probe" "$(complete_words probe --m)" "--mr-limit"
 like "completion: devices" "$(complete_words capture l)" "(^| )lo( |$)"
 finish

@@ -43,6 +43,18 @@ else
 	skip "doctor: a small RLIMIT_MEMLOCK is told" "not root"
 fi
 
+run "$ringgate" probe --list --json
+is "probe --list: a list, or why there is none" \
+	"$(json 'type(j["devices"]) is list and (j["devices"] or j.get("error")) is not None' <<<"$out")" True
+run "$ringgate" pool plan --peers 3 --buffers 5 --limit 100 --json
+is "pool plan: figures agree" \
+	"$(json '(j["regions"] == j["sizes"] * j["buffers"] * j["peers"] * j["directions"], j["headroom"] == j["limit"] - j["regions"], [(r["regions"] - j["limit"] <= 0) == r["fits"] for r in j["table"]] == [True] * 7)' <<<"$out")" \
+	"(True, True, True)"
+run "$ringgate" pool verify --local --size 4M --buffer 64K --json
+is "pool verify: succeeds" "$rc" 0
+is "pool verify: results" \
+	"$(json 'all(c["result"] in ("ok", "failed", "skipped") and (c["failed"] > 0) == (c["result"] == "failed") for c in j["checks"])' <<<"$out")" True
+
 run "$ringgate" bench --json --time 0.1 --size 64 --size 512
 is "bench: succeeds" "$rc" 0
 is "bench: sizes" "$(json '[r["size"] for r in j["rates"]]' <<<"$out")" "[64, 512]"

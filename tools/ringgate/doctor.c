@@ -39,5 +39,6 @@ size_t doctor_run(struct check checks[CHECKS_MAX])
 	doctor_module(&c);
 	doctor_rights(&c);
 	doctor_hardware(&c);
+	doctor_rdma(&c);
 	return c.n;
 }

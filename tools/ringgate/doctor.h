@@ -40,5 +40,6 @@ void doctor_kernel(struct checks *c);
 void doctor_module(struct checks *c);
 void doctor_rights(struct checks *c);
 void doctor_hardware(struct checks *c);
+void doctor_rdma(struct checks *c);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* NUMA, RDMA, GPU and libpcap: good to have. */
+/* NUMA, GPU and libpcap: good to have. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -50,20 +50,6 @@ static void check_numa(struct checks *c)
 			  "device (/sys/class/net/DEVICE/device/numa_node)", n);
 	else
 		check_set(k, CHECK_OK, "one node");
-}
-
-static void check_rdma(struct checks *c)
-{
-	struct check *k = check_add(c, "RDMA", NEED_NOTHING);
-	char names[128];
-
-	if (entries("/sys/class/infiniband", "", false, names, sizeof(names))) {
-		check_set(k, CHECK_OK, "%s", names);
-		return;
-	}
-	check_set(k, CHECK_WARN, "no device: needed for several machines only");
-	check_fix(k, "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev "
-		  "DEVICE (in software, for tests)");
 }
 
 static bool in_path(const char *program)
@@ -134,6 +120,5 @@ void doctor_hardware(struct checks *c)
 {
 	check_pcap(c);
 	check_numa(c);
-	check_rdma(c);
 	check_cuda(c);
 }

@@ -156,6 +156,12 @@ void json_str(struct json *j, const char *key, const char *v)
 		fputs("null", j->f);
 }
 
+void json_raw(struct json *j, const char *key, const char *text)
+{
+	begin(j, key);
+	fputs(text, j->f);
+}
+
 void json_end(struct json *j)
 {
 	fputc('\n', j->f);

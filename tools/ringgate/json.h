@@ -31,6 +31,8 @@ void json_double(struct json *j, const char *key, double v);
 void json_bool(struct json *j, const char *key, bool v);
 /* NULL is written as null; bytes that are not UTF-8 are written as U+FFFD */
 void json_str(struct json *j, const char *key, const char *v);
+/* @text: a value that is JSON already */
+void json_raw(struct json *j, const char *key, const char *text);
 /* After the outermost value: newline, and out with it */
 void json_end(struct json *j);
 

@@ -25,6 +25,8 @@ static const struct command {
 	{ "events", cmd_events },
 	{ "top", cmd_top },
 	{ "capture", cmd_capture },
+	{ "probe", cmd_probe },
+	{ "pool", cmd_pool },
 	{ "bench", cmd_bench },
 	{ "doctor", cmd_doctor },
 };
@@ -44,6 +46,8 @@ static const char doc[] =
 	"  events    what happens to rings and attachments\n"
 	"  top       rates of all rings, live\n"
 	"  capture   frames to a pcapng file or the terminal\n"
+	"  probe     what memory RDMA devices and GPUs can reach here\n"
+	"  pool      how many memory regions are needed; proof that sub-buffers work\n"
 	"  bench     speed of a ring in memory on this machine\n"
 	"  doctor    what is missing on this machine\n"
 	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"

@@ -74,6 +74,8 @@ static uint64_t number(struct argp_state *state, const char *what,
 		shift = 10;
 	else if (suffix && *end == 'M')
 		shift = 20;
+	else if (suffix && *end == 'G')
+		shift = 30;
 	if (shift)
 		end++;
 	if (*end || v > UINT64_MAX >> shift)

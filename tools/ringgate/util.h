@@ -33,7 +33,7 @@ bool is_no_module(int err);
 uint64_t arg_number(struct argp_state *state, const char *what,
 		    const char *text, uint64_t min, uint64_t max);
 
-/* As arg_number(), with K, M (1024-fold) behind it allowed */
+/* As arg_number(), with K, M, G (1024-fold) behind it allowed */
 uint64_t arg_size(struct argp_state *state, const char *what, const char *text,
 		  uint64_t min, uint64_t max);
 

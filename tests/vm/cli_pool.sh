@@ -1,0 +1,220 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 400
+# ringgate pool with RDMA devices (Soft-RoCE on both ends of a veth). In the initial
+# network namespace, where such devices work on every kernel.
+
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+a=rgpool0 b=rgpool1	# devices
+na=rgq0 nb=rgq1		# their network devices
+ip_a=10.79.0.1 ip_b=10.79.0.2
+pref=7730
+
+# Contexts have to be closed by then, else the kernel lets a removal wait.
+cleanup()
+{
+	local dev p
+	for dev in $a $b; do
+		[ ! -e /sys/class/infiniband/$dev ] || timeout 30 rdma link del $dev
+	done
+	[ ! -e /sys/class/net/$na ] || ip link del $na
+	if ip rule | grep -q "^$((pref + 9)):"; then
+		ip rule add pref 0 lookup local
+		for p in $pref $((pref + 1)) $((pref + 2)) $((pref + 3)) $((pref + 9)); do
+			while ip rule del pref "$p" 2>/dev/null; do :; done
+		done
+	fi
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+
+# Both addresses are this machine's own: rules send what goes from one to the other
+# over the wire, and take what arrives there as local.
+route()
+{
+	local dev=$1 addr=$2 table=$3
+	sysctl -qw net.ipv4.conf.all.rp_filter=0 "net.ipv4.conf.$dev.rp_filter=0" \
+		"net.ipv4.conf.$dev.accept_local=1" "net.ipv4.conf.$dev.arp_ignore=1" \
+		"net.ipv4.conf.$dev.arp_announce=2"
+	ip -batch - <<-END
+		route replace 10.79.0.0/24 dev $dev src $addr table $table
+		rule add pref $pref iif $dev lookup local
+		rule add pref $((pref + 1)) from $addr to $addr lookup local
+		rule add pref $((pref + 2)) from $addr lookup $table
+		rule add pref $((pref + 3)) oif $dev lookup $table
+	END
+}
+
+addressed()
+{
+	grep -q "ffff:0a4f:000$2" /sys/class/infiniband/"$1"/ports/1/gids/*
+}
+
+modprobe -q rdma_rxe || [ -e /sys/module/rdma_rxe ] || skip_all "no rdma_rxe here"
+ip -batch - <<-END
+	link add $na mtu 4200 type veth peer name $nb mtu 4200
+	addr add $ip_a/24 dev $na
+	addr add $ip_b/24 dev $nb
+	link set $na up
+	link set $nb up
+	rule add pref $((pref + 9)) lookup local
+	rule del pref 0
+END
+route $na $ip_a $pref
+route $nb $ip_b $((pref + 1))
+rdma link add $a type rxe netdev $na && rdma link add $b type rxe netdev $nb ||
+	{ echo "Bail out! no RDMA device"; exit 1; }
+wait_for 20 addressed $a 1
+wait_for 20 addressed $b 2
+
+# used: what is allocated on both devices, of all processes
+used()
+{
+	rdma resource show $a | sed 's/ cm_id.* mr/ mr/'
+	rdma resource show $b | sed 's/ cm_id.* mr/ mr/'
+}
+
+before=$(used)
+back()
+{
+	[ "$(used)" = "$before" ]
+}
+
+# plan, against what the device says and what RGATE_MAX_MR leaves of it
+max=$("$ringgate" probe --list --json | json '[d["max_mr"] for d in j["devices"]
+	if d["name"] == "'$a'"][0]')
+run "$ringgate" pool plan --peers 3 --buffers 5 --device $a --json
+is "plan: the device's limit" "$(json '(j["limit"], j["limit_source"], j["fits"],
+	j["device"])' <<<"$out")" "($max, '$a', True, '$a')"
+export RGATE_MAX_MR=100
+run "$ringgate" pool plan --peers 2 --sizes 8 --buffers 4 --device $a --json
+is "plan: 2 peers x 4 buffers x 8 sizes of 100" "$rc $(json '(j["regions"], j["limit"],
+	j["limit_source"], j["headroom"], j["fits"], j["max_peers"], j["pool"]["regions"])' \
+	<<<"$out")" "0 (64, 100, 'RGATE_MAX_MR', 36, True, 3, 1)"
+run "$ringgate" pool plan --peers 3 --sizes 8 --buffers 5 --json
+is "plan: 3 peers x 5 buffers x 8 sizes of 100" "$rc $(json '(j["regions"], j["limit"],
+	j["headroom"], j["fits"], j["max_peers"], j["pool"]["regions"])' <<<"$out")" \
+	"0 (120, 100, -20, False, 2, 1)"
+run "$ringgate" pool plan --peers 3 --device no-such-device
+is "plan: a device that is not there: status 1" "$rc" 1
+
+# verify: every check that there is, by name
+all="carved completely,buffers apart,patterns intact,released in random order,all is back,\
+carved again,send,contents and red zones,send with immediate,write,write with immediate,read,\
+fetch-add,compare-swap,compare-swap; other value,other buffers intact,\
+refused: byte before the region,refused: across the begin,refused: byte past the end,\
+refused: across the end,refused: wrong key,refused: no remote write,refused: no remote read,\
+refused: no remote atomic,refused: after deregistration,\
+not refused: next buffer of the region,pool destroyed"
+
+# checks DESCRIPTION NAME...: what the run before has done
+checks()
+{
+	local what=$1 names=$2
+	is "$what: status 0" "$rc" 0
+	is "$what: passed" "$(json 'j["passed"], j["local"], j["isolation"]' <<<"$out")" \
+		"(True, False, 'protocol')"
+	is "$what: no check failed or was left out" "$(json \
+		'[(c["name"], c["text"]) for c in j["checks"] if c["result"] != "ok" or
+		not c["count"]]' <<<"$out")" "[]"
+	is "$what: each check" "$(json \
+		'",".join(sorted(c["name"].replace(",", ";") for c in j["checks"]))' \
+		<<<"$out")" "$(tr , '\n' <<<"$names" | LC_ALL=C sort | paste -sd ,)"
+	[ "$rc" = 0 ] || sed 's/^/# /' <<<"$err"
+}
+
+verify()
+{
+	timeout 200 "$ringgate" pool verify "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	rc=$?
+	out=$(<"$tmp/out")
+	err=$(<"$tmp/err")
+}
+
+verify --size 64M --buffer 512K --device $a --peer-device $b --rounds 2 --json
+checks "two devices" "$all"
+is "two devices: 128 buffers of 512 KiB in 64 MiB" "$(json '(j["buffers"], j["device"],
+	j["peer_device"])' <<<"$out")" "(128, '$a', '$b')"
+is "two devices: 8 lengths at 4 places" "$(json '{c["name"]: c["count"] for c in
+	j["checks"]}["write with immediate"]' <<<"$out")" 32
+ok "two devices: nothing is left" wait_for 10 back
+seed=$(json 'j["seed"]' <<<"$out")
+
+verify --size 16M --buffer 64K --device $a --rounds 1 --json
+checks "one device" "$all,refused: key of another process"
+verify --size 8M --buffer 192 --device $a --rounds 1 --seed "$seed"
+is "buffers of 192 bytes: status 0" "$rc" 0
+like "the seed that was asked for" "$out" "seed $(printf '%#x' "$seed")"
+like "says what a pool does not protect from" "$out" "by protocol, not by hardware"
+RGATE_MAX_MR=2 verify --size 4M --device $b --rounds 0
+is "a device with two regions is enough: status 0" "$rc" 0
+RGATE_MAX_MR=1 verify --size 4M --device $b --rounds 0
+is "with one region the second one is refused: status 1" "$rc" 1
+like "... and why" "$err" "ENOSPC"
+
+run "$ringgate" pool verify --size 512G --buffer 1G --device $a
+is "more than there is memory: status 1" "$rc" 1
+like "more than there is memory: says so" "$err" "512\.0 GiB|1\.0 TiB.* are needed"
+run "$ringgate" pool verify --size 4M --device $a --peer-device no-such-device
+is "no such device of the peer: status 1" "$rc" 1
+like "no such device of the peer: says whose" "$err" "peer"
+
+# A run that would last for hours, until its second process is there and at work
+begin()
+{
+	"$ringgate" pool verify --size 4M --buffer 64K --device $a --peer-device $b \
+		--rounds 1000000 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null &
+	pid=$!
+	wait_for 20 connected
+	peer=$(pgrep -P $pid)
+}
+
+connected()
+{
+	[ "$(rdma resource show qp link $a/1 | grep -c 'state RTS')" -ge 1 ]
+}
+
+# ends SECONDS: exit status of what was begun; it ends in time
+ends()
+{
+	wait_for "$1" [ ! -e /proc/$pid/exe ] || kill -9 "$pid"
+	wait "$pid"
+	rc=$?
+	err=$(<"$tmp/err")
+}
+
+begin
+kill -9 "$peer"
+ends 40
+is "the peer is killed: status 1" "$rc" 1
+like "the peer is killed: says so" "$err" "peer process died: signal 9 \(KILL\)"
+ok "the peer is killed: nothing is left" wait_for 10 back
+
+begin --timeout 2
+kill -STOP "$peer"
+ends 40
+is "the peer does not answer: status 1" "$rc" 1
+like "the peer does not answer: says so" "$err" "does not answer|nothing came in time"
+ok "the peer does not answer: it was ended" wait_for 10 [ ! -e /proc/"$peer"/exe ]
+ok "the peer does not answer: nothing is left" wait_for 10 back
+
+begin
+kill -9 "$pid"
+ends 10 2>/dev/null
+ok "the initiator is killed: the peer ends" wait_for 10 [ ! -e /proc/"$peer"/exe ]
+ok "the initiator is killed: nothing is left" wait_for 10 back
+
+begin
+kill -INT "$pid"
+ends 30
+is "Ctrl-C: status 1" "$rc" 1
+like "Ctrl-C: says so" "$err" "interrupted"
+ok "Ctrl-C: nothing is left" wait_for 10 back
+
+# Larger, as in earnest
+verify --size 256M --device $a --peer-device $b --rounds 1 --json
+checks "256 MiB" "$all"
+is "256 MiB: 512 buffers of 512 KiB" "$(json 'j["buffers"]' <<<"$out")" 512
+finish
