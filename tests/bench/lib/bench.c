@@ -137,8 +137,10 @@ void bench_start(int argc, char **argv, unsigned int cpu, struct bench_opts *o)
 	}
 	if (o->rounds < 1 || o->rounds > BENCH_ROUNDS_MAX || o->ms < 1)
 		bench_die(EINVAL, "-r 1 to %d, -t 1 or more", BENCH_ROUNDS_MAX);
-	if (bench_cpus() < 2)
-		bench_die(0, "needs two CPUs");
+	if (!o->cpus)
+		o->cpus = 2;
+	if (bench_cpus() < o->cpus)
+		bench_die(0, "needs %u CPUs", o->cpus);
 	bench_pin(bench_cpu(cpu));
 }
 

@@ -72,10 +72,11 @@ double bench_load(void);
 struct bench_opts {
 	unsigned int rounds;
 	unsigned int ms;	/* about, a turn */
+	unsigned int cpus;	/* needed; 0: two */
 	FILE *json;		/* or NULL */
 };
 
-/* Reads the command line over the defaults in @o, asks for two CPUs and pins this
+/* Reads the command line over the defaults in @o, asks for the CPUs and pins this
  * thread to the @cpu-th; exits where that cannot be */
 void bench_start(int argc, char **argv, unsigned int cpu, struct bench_opts *o);
 
