@@ -375,7 +375,7 @@ int rgate_att_init(void)
 {
 	int err;
 
-	rgate_att_wq = alloc_workqueue("ringgate", 0, 0);
+	rgate_att_wq = alloc_workqueue("ringgate", WQ_UNBOUND, 0);
 	if (!rgate_att_wq)
 		return -ENOMEM;
 	err = register_netdevice_notifier(&rgate_att_notifier);
