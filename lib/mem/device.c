@@ -42,7 +42,8 @@ static struct ibv_context *open_context(struct ibv_device *dev, int *err)
 	errno = 0;
 	ctx = ibv_open_device(dev);
 	*err = ctx ? 0 : errno ? -errno : -ENODEV;
-	if (*err == -EPERM)
+	/* Without udev libibverbs goes on to look elsewhere, and forgets the first errno. */
+	if (!ctx && (*err == -EPERM || rgate_info_may_not_open(dev)))
 		*err = -EACCES;
 	return ctx;
 }
@@ -248,14 +249,6 @@ static void prepare_fork(void)
 			   "RDMAV_FORK_SAFE=1, or use Linux 5.12 or later");
 }
 
-static bool in_sysfs(const struct rgate_device *dev)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", dev->info.name);
-	return access(path, F_OK) == 0;
-}
-
 static int make(struct rgate_device **out, const struct search *s)
 {
 	struct rgate_device *dev = calloc(1, sizeof(*dev));
@@ -268,7 +261,7 @@ static int make(struct rgate_device **out, const struct search *s)
 	dev->ctx = s->ctx;
 	dev->info = s->info;
 	dev->limit = limit_of_environment();
-	dev->in_sysfs = in_sysfs(dev);
+	dev->in_sysfs = rgate_info_in_sysfs(s->ctx->device);
 	dev->pd = ibv_alloc_pd(s->ctx);
 	if (!dev->pd) {
 		err = errno ? -errno : -ENOMEM;
@@ -425,10 +418,10 @@ int rgate_device_check(struct rgate_device *dev)
 		ibv_ack_async_event(&event);
 	}
 	/*
-	 * Soft-RoCE does not tell that it was removed: its name vanishes from sysfs, while
-	 * the kernel keeps the rest until the last context is closed.
+	 * Soft-RoCE does not tell that it was removed: what user space opens vanishes from
+	 * sysfs, while the kernel keeps the rest until the last context is closed.
 	 */
-	if (errno == EIO || (dev->in_sysfs && !in_sysfs(dev)))
+	if (errno == EIO || (dev->in_sysfs && !rgate_info_in_sysfs(dev->ctx->device)))
 		__atomic_store_n(&dev->gone, true, __ATOMIC_RELAXED);
 	return __atomic_load_n(&dev->gone, __ATOMIC_RELAXED) ? -EIO : 0;
 }

@@ -45,14 +45,15 @@ static unsigned int lanes(unsigned int width)
 	}
 }
 
-/* First line of a file of the device in sysfs */
-static int sysfs_line(const char *dev, const char *file, char *buf, size_t len)
+/* First line of a file in sysfs below @class */
+static int sysfs_line(const char *class, const char *dev, const char *file, char *buf,
+		      size_t len)
 {
 	char path[PATH_MAX];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", dev, file);
+	snprintf(path, sizeof(path), "/sys/class/%s/%s/%s", class, dev, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -63,6 +64,23 @@ static int sysfs_line(const char *dev, const char *file, char *buf, size_t len)
 	buf[n] = '\0';
 	buf[strcspn(buf, "\n")] = '\0';
 	return 0;
+}
+
+bool rgate_info_in_sysfs(struct ibv_device *dev)
+{
+	char name[IBV_SYSFS_NAME_MAX];
+
+	/* The number of one that is gone may already be another's. */
+	return !sysfs_line("infiniband_verbs", dev->dev_name, "ibdev", name, sizeof(name)) &&
+	       !strcmp(name, dev->name);
+}
+
+bool rgate_info_may_not_open(struct ibv_device *dev)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
+	return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) && errno == EACCES;
 }
 
 /*
@@ -81,7 +99,7 @@ static void read_driver(struct rgate_device_info *info)
 		link[n] = '\0';
 		base = strrchr(link, '/');
 		snprintf(info->driver, sizeof(info->driver), "%.31s", base ? base + 1 : link);
-	} else if (!sysfs_line(info->name, "parent", parent, sizeof(parent))) {
+	} else if (!sysfs_line("infiniband", info->name, "parent", parent, sizeof(parent))) {
 		/* An attribute that only soft-RoCE has */
 		snprintf(info->driver, sizeof(info->driver), "rdma_rxe");
 	}
@@ -92,7 +110,7 @@ static void read_numa_node(struct rgate_device_info *info)
 	char text[32];
 
 	info->numa_node = -1;
-	if (!sysfs_line(info->name, "device/numa_node", text, sizeof(text)))
+	if (!sysfs_line("infiniband", info->name, "device/numa_node", text, sizeof(text)))
 		info->numa_node = (int16_t)atoi(text);
 }
 

@@ -3,6 +3,7 @@
 #ifndef RGATE_MEM_DEVICE_INFO_H
 #define RGATE_MEM_DEVICE_INFO_H
 
+#include <stdbool.h>
 #include <infiniband/verbs.h>
 
 #include <ringgate/rgate_device.h>
@@ -15,6 +16,10 @@ int rgate_info_ports(struct ibv_context *ctx);
  */
 int rgate_info_read(struct rgate_device_info *info, struct ibv_context *ctx, uint8_t port,
 		    const char *addr, int gid_index);
+/* Whether sysfs has the uverbs device of @dev, under the same name */
+bool rgate_info_in_sysfs(struct ibv_device *dev);
+/* Whether the file that @dev is opened by is there, but not for this user */
+bool rgate_info_may_not_open(struct ibv_device *dev);
 /* > 0: @a is the better choice of the two */
 int rgate_info_compare(const struct rgate_device_info *a, const struct rgate_device_info *b);
 

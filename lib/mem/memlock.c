@@ -49,7 +49,8 @@ bool rgate_memlock_short(const void *addr, size_t len)
 	need = ((uintptr_t)addr % page + len + page - 1) / page * page;
 	if (pinned + need <= lim.rlim_cur)
 		return false;
-	rgate_err("%" PRIu64 " KiB more would be locked than the %" PRIu64 " KiB this user may: "
+	rgate_err("%" PRIu64 " KiB more would be locked than the %" PRIu64 " KiB this user may "
+		  "(RLIMIT_MEMLOCK): "
 		  "`ulimit -l %" PRIu64 "` before the program starts (as root, or by "
 		  "/etc/security/limits.conf), LimitMEMLOCK=infinity in its systemd unit, or "
 		  "`prlimit --pid %d --memlock=unlimited`",
