@@ -1,133 +1,26 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Ring memory as a memory region of an RDMA device (Soft-RoCE over veth). */
 #include "lib/vt.h"
+#include "lib/vt_rdma.h"
 
-#include <arpa/inet.h>
-#include <infiniband/verbs.h>
+static struct vt_verbs v;
 
-static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_qp *qp;
-
-/* A device on lo's brother: a veth with an address, in the initial namespace */
 static void device(void)
 {
-	struct ibv_device **list;
-	unsigned int tries;
-	int n = 0, i;
-
-	vt_sh("modprobe -q rdma_rxe");
-	vt_sh("ip link del rgva 2>/dev/null");
-	vt_must("ip link add rgva type veth peer name rgvb && "
-		"ip addr add 10.77.0.1/24 dev rgva && "
-		"ip link set rgva up && ip link set rgvb up");
-	if (vt_sh("rdma link add rgrxe type rxe netdev rgva"))
-		vt_skip("no rdma_rxe here");
-	for (tries = 0; tries < 50 && !ctx; tries++) {
-		list = ibv_get_device_list(&n);
-		for (i = 0; list && i < n && !ctx; i++)
-			if (!strcmp(ibv_get_device_name(list[i]), "rgrxe"))
-				ctx = ibv_open_device(list[i]);
-		if (list)
-			ibv_free_device_list(list);
-		if (!ctx)
-			vt_usleep(100000);
-	}
-	if (!ctx)
-		vt_skip("the RDMA device cannot be opened (%d devices)", n);
-	pd = ibv_alloc_pd(ctx);
-	cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
-	REQUIRE(pd && cq);
+	vt_rxe_up(1);
+	vt_verbs_open(&v);
 }
 
 static void cleanup(void)
 {
-	if (qp)
-		ibv_destroy_qp(qp);
-	ibv_destroy_cq(cq);
-	ibv_dealloc_pd(pd);
-	ibv_close_device(ctx);
-	vt_must("rdma link del rgrxe");
-	vt_must("ip link del rgva");
-}
-
-static int gid_index(union ibv_gid *gid)
-{
-	int i;
-
-	/* the IPv4-mapped one is RoCE v2's */
-	for (i = 0; i < 16; i++) {
-		if (ibv_query_gid(ctx, 1, i, gid))
-			break;
-		if (gid->raw[10] == 0xff && gid->raw[11] == 0xff && gid->raw[12] == 10)
-			return i;
-	}
-	return -1;
-}
-
-/* A queue pair connected to itself */
-static void loop(void)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 8, .max_recv_wr = 8,
-			 .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-	};
-	union ibv_gid gid;
-	int idx = -1;
-
-	EXPECT(VT_UNTIL((idx = gid_index(&gid)) >= 0, 3000));
-	REQUIRE(idx >= 0);
-	qp = ibv_create_qp(pd, &init);
-	REQUIRE(qp);
-	REQUIRE(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			       IBV_QP_ACCESS_FLAGS));
-	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num, .max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = gid, .sgid_index = (uint8_t)idx,
-				      .hop_limit = 4 } },
-	};
-	REQUIRE(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7,
-		.rnr_retry = 7, .max_rd_atomic = 1,
-	};
-	REQUIRE(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT |
-			       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			       IBV_QP_MAX_QP_RD_ATOMIC));
+	vt_verbs_close(&v);
 }
 
 static int rdma(enum ibv_wr_opcode op, void *local, uint32_t lkey, void *remote,
 		uint32_t rkey, uint32_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)local, len, lkey };
-	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = op,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)remote, .rkey = rkey },
-	};
-	struct ibv_wc wc = { 0 };
-	int n = 0;
-
-	if (ibv_post_send(qp, &wr, &bad))
-		return -EIO;
-	VT_UNTIL((n = ibv_poll_cq(cq, 1, &wc)), 5000);
-	if (n <= 0)
-		return -ETIMEDOUT;
-	return wc.status == IBV_WC_SUCCESS ? 0 : -(int)wc.status;
+	return vt_verbs_do(&v, op, local, lkey, remote, rkey, len);
 }
-
-#define MR_FLAGS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static void write_lands_in_the_ring(void)
 {
@@ -139,16 +32,16 @@ static void write_lands_in_the_ring(void)
 	int i;
 
 	device();
-	loop();
+	vt_verbs_loop(&v);
 	vt_ring_open(&r, 256, 2048, RGATE_RING_RW_SLOTS, 0);
 	vt_ring_attach(&other, r.fd);
 	/* consumer area and slots are one writable mapping */
 	len = r.geo.map_len - r.geo.cons_off;
 	rw = r.map + r.geo.cons_off;
-	mr = ibv_reg_mr(pd, rw, len, MR_FLAGS);
+	mr = ibv_reg_mr(v.pd, rw, len, VT_MR_FLAGS);
 	if (!mr)
 		DIE("ibv_reg_mr of consumer area and slots: %s", strerror(errno));
-	smr = ibv_reg_mr(pd, src, sizeof(src), MR_FLAGS);
+	smr = ibv_reg_mr(v.pd, src, sizeof(src), VT_MR_FLAGS);
 	REQUIRE(smr);
 	for (i = 0; i < 8; i++) {
 		uint8_t *at = r.slots + i * 60000;
@@ -181,12 +74,11 @@ static void frames_under_rdma(void)
 	int tx;
 
 	device();
-	vt_ipv6_off();
 	vt_veth("va", "vb", 0);
 	vt_nl_open(&nl);
 	vt_ring_open(&r, 256, 2048, RGATE_RING_RW_SLOTS, 0);
-	mr = ibv_reg_mr(pd, r.map + r.geo.cons_off, r.geo.map_len - r.geo.cons_off,
-			MR_FLAGS);
+	mr = ibv_reg_mr(v.pd, r.map + r.geo.cons_off, r.geo.map_len - r.geo.cons_off,
+			VT_MR_FLAGS);
 	REQUIRE(mr);
 	vt_att_simple(&nl, "vb", r.id);
 	tx = vt_tx_open("va");
@@ -206,11 +98,11 @@ static void readonly_stays_so(void)
 
 	device();
 	vt_ring_open(&r, 256, 2048, 0, 0);
-	mr = ibv_reg_mr(pd, r.map, r.geo.cons_off, MR_FLAGS);
+	mr = ibv_reg_mr(v.pd, r.map, r.geo.cons_off, VT_MR_FLAGS);
 	EXPECT(!mr);
-	mr = ibv_reg_mr(pd, r.slots, r.geo.map_len - r.geo.slots_off, MR_FLAGS);
+	mr = ibv_reg_mr(v.pd, r.slots, r.geo.map_len - r.geo.slots_off, VT_MR_FLAGS);
 	EXPECT(!mr);
-	mr = ibv_reg_mr(pd, r.map, r.geo.map_len, MR_FLAGS);
+	mr = ibv_reg_mr(v.pd, r.map, r.geo.map_len, VT_MR_FLAGS);
 	EXPECT(!mr);
 	vt_ring_close(&r);
 	cleanup();
@@ -227,11 +119,11 @@ static void pins_outlive_all(void)
 	int err;
 
 	device();
-	loop();
-	smr = ibv_reg_mr(pd, src, sizeof(src), MR_FLAGS);
+	vt_verbs_loop(&v);
+	smr = ibv_reg_mr(v.pd, src, sizeof(src), VT_MR_FLAGS);
 	vt_ring_open(&r, 256, 2048, RGATE_RING_RW_SLOTS, 0);
-	mr = ibv_reg_mr(pd, r.map + r.geo.cons_off, r.geo.map_len - r.geo.cons_off,
-			MR_FLAGS);
+	mr = ibv_reg_mr(v.pd, r.map + r.geo.cons_off, r.geo.map_len - r.geo.cons_off,
+			VT_MR_FLAGS);
 	REQUIRE(mr && smr);
 	addr = r.slots;
 	rkey = mr->rkey;
@@ -285,4 +177,4 @@ static const struct vt_case cases[] = {
 	  .flags = VT_HOSTNS },
 };
 
-VT_MAIN(cases)
+VT_RXE_MAIN(cases)
