@@ -229,7 +229,7 @@ define build_kmod
 		[ -e "$(CURDIR)/$$file" ] || rm -f "$$file"; \
 	done
 	$(Q)for file in $(kmod_files); do cp -pu "$$file" "$(@D)/$$file"; done
-	$(Q)$(MAKE) -C $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) $(KMOD_FLAGS) \
+	+$(Q)scripts/kbuild $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) $(KMOD_FLAGS) \
 		$(if $(filter 1,$(WERROR)),RGATE_WERROR=y) modules $(if $(filter 1,$(V)),,>$(@D)/log 2>&1 || \
 		{ cat $(@D)/log; exit 1; })
 	$(Q)ln -sf kmod/ringgate.ko $@
@@ -265,6 +265,12 @@ check-cli: tools
 check-vm: vm-tests lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
 
+# The same on each kernel that scripts/kernel knows, or on KERNELS
+check-kernels:
+	$(Q)scripts/deps build vm test kernels
+	$(Q)$(MAKE) --no-print-directory vm-tests tools
+	$(Q)O=$(O) TESTS='$(TESTS)' scripts/check-kernels $(KERNELS)
+
 # Everything that runs in a VM, on a kernel that looks for mistakes
 check-debug:
 	$(Q)scripts/deps build vm test debug
@@ -286,6 +292,12 @@ demo: all demo-programs lab-kmod
 
 bench: all bench-programs lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/bench all
+
+check-model:
+	$(Q)O=$(O) scripts/check-model
+
+coverage:
+	$(Q)O=$(O) scripts/coverage
 
 lint:
 	$(Q)O=$(O) KVER=$(KVER) scripts/lint
@@ -358,7 +370,8 @@ help:
 	@scripts/make-help
 
 .PHONY: all lib tools examples unit-tests vm-tests debug-tests bench-programs demo-programs tests \
-	kmod lab-kmod lab-kunit check check-all check-unit check-cli check-vm check-debug check-lab deps kver \
-	demo bench lint install install-kmod uninstall dkms dkms-source dkms-remove clean distclean help
+	kmod lab-kmod lab-kunit check check-all check-unit check-cli check-vm check-kernels check-debug \
+	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall \
+	dkms dkms-source dkms-remove clean distclean help
 
 all: lib tools examples kmod
