@@ -210,7 +210,7 @@ static bool depot_give(struct rgate_pool *pool, struct rgate_class *c, struct rg
 		c->depot = cap ? malloc(cap * sizeof(struct rgate_buf *)) : NULL;
 		c->depot_cap = c->depot ? (uint32_t)cap : 0;
 	}
-	if (c->depot_n == c->depot_cap)
+	if (!c->depot || c->depot_n == c->depot_cap)
 		return false;
 	c->depot[c->depot_n++] = buf;
 	c->free++;
@@ -283,26 +283,24 @@ static void give_one(struct rgate_pool *pool, struct rgate_class *c, struct rgat
 
 void rgate_slab_give(struct rgate_pool *pool, struct rgate_buf **bufs, unsigned int n)
 {
-	struct rgate_class *c = NULL;
 	uint64_t bytes = 0;
-	unsigned int i;
+	unsigned int i = 0;
 
-	for (i = 0; i < n; i++) {
+	/* One lock for as many as are of one class. */
+	while (i < n) {
 		struct rgate_slab *s = rgate_buf_slab(bufs[i]);
-		struct rgate_class *its = &pool->cls[s->cls];
+		const unsigned int cls = s->cls;
+		struct rgate_class *c = &pool->cls[cls];
 
-		if (its != c) {
-			if (c)
-				pthread_mutex_unlock(&c->lock);
-			c = its;
-			pthread_mutex_lock(&c->lock);
-		}
-		bytes += s->size;
-		if (!depot_give(pool, its, bufs[i]))
-			give_one(pool, its, s, bufs[i]);
-	}
-	if (c)
+		pthread_mutex_lock(&c->lock);
+		do {
+			bytes += s->size;
+			if (!depot_give(pool, c, bufs[i]))
+				give_one(pool, c, s, bufs[i]);
+			s = ++i < n ? rgate_buf_slab(bufs[i]) : NULL;
+		} while (s && s->cls == cls);
 		pthread_mutex_unlock(&c->lock);
+	}
 	__atomic_sub_fetch(&pool->used_bytes, bytes, __ATOMIC_RELAXED);
 }
 
