@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,13 +16,13 @@
 #define DEFAULT_DEPTH	64
 #define DEFAULT_MS	1000
 #define SPIN		2000	/* looks before it sleeps between them */
-#define RETRIES		6	/* soft-RoCE takes 7 for "for ever" */
 #define CHAIN		16	/* operations handed to the device at once */
-#define MIN_RNR		12	/* 0.64 ms: IBTA, table 45 */
+#define ACK_EVERY	64	/* events */
 #define PSN_MASK	0xffffff
 
 struct rgate_rc {
 	struct rgate_device *dev;
+	struct ibv_comp_channel *channel;	/* NULL: no events wanted */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	uint32_t psn;
@@ -34,6 +35,8 @@ struct rgate_rc {
 	uint32_t recv_wr;
 	uint32_t recvs;		/* posted and not completed */
 	uint32_t max_inline;
+	uint32_t sge;
+	uint32_t unacked;	/* events taken from the channel */
 	uint32_t timeout_ms;
 	uint32_t access;
 	uint8_t rd_atomic;
@@ -42,12 +45,11 @@ struct rgate_rc {
 
 static int create_queues(struct rgate_rc *rc, const struct rgate_rc_opts *opts)
 {
-	const uint32_t sge = opts->sge ? opts->sge : 1;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {
 			.max_send_wr = rc->send_wr, .max_recv_wr = rc->recv_wr,
-			.max_send_sge = sge, .max_recv_sge = sge,
+			.max_send_sge = rc->sge, .max_recv_sge = 1,
 			.max_inline_data = opts->inline_data,
 		},
 	};
@@ -55,7 +57,15 @@ static int create_queues(struct rgate_rc *rc, const struct rgate_rc_opts *opts)
 	if (attr.cap.max_inline_data > rc->dev->info.max_inline)
 		attr.cap.max_inline_data = rc->dev->info.max_inline;
 	errno = 0;
-	rc->cq = ibv_create_cq(rc->dev->ctx, (int)(rc->send_wr + rc->recv_wr), NULL, NULL, 0);
+	if (opts->events) {
+		rc->channel = ibv_create_comp_channel(rc->dev->ctx);
+		if (!rc->channel)
+			return errno ? -errno : -ENOMEM;
+		if (fcntl(rc->channel->fd, F_SETFL, O_NONBLOCK))
+			return -errno;
+	}
+	rc->cq = ibv_create_cq(rc->dev->ctx, (int)(rc->send_wr + rc->recv_wr), NULL,
+			       rc->channel, 0);
 	if (!rc->cq)
 		return errno ? -errno : -ENOMEM;
 	attr.send_cq = rc->cq;
@@ -67,19 +77,27 @@ static int create_queues(struct rgate_rc *rc, const struct rgate_rc_opts *opts)
 	return 0;
 }
 
+unsigned int rgate_rc_qp_access(uint32_t access)
+{
+	unsigned int flags = 0;
+
+	if (access & RGATE_ACCESS_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access & RGATE_ACCESS_REMOTE_WRITE)
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	if (access & RGATE_ACCESS_REMOTE_ATOMIC)
+		flags |= IBV_ACCESS_REMOTE_ATOMIC;
+	return flags;
+}
+
 static int to_init(struct rgate_rc *rc)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = rc->dev->info.port,
+		.qp_access_flags = rgate_rc_qp_access(rc->access),
 	};
 
-	if (rc->access & RGATE_ACCESS_REMOTE_READ)
-		a.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
-	if (rc->access & RGATE_ACCESS_REMOTE_WRITE)
-		a.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
-	if (rc->access & RGATE_ACCESS_REMOTE_ATOMIC)
-		a.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
 	return -ibv_modify_qp(rc->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			      IBV_QP_ACCESS_FLAGS);
 }
@@ -116,8 +134,9 @@ int rgate_rc_create(struct rgate_rc **out, struct rgate_device *dev,
 	rc->recv_wr = opts.recv_wr ? opts.recv_wr : DEFAULT_DEPTH;
 	rc->timeout_ms = opts.timeout_ms ? opts.timeout_ms : DEFAULT_MS;
 	rc->access = opts.access;
+	rc->sge = opts.sge ? opts.sge : 1;
 	rc->rd_atomic = (uint8_t)(dev->info.max_rd_atomic > 16 ? 16 : dev->info.max_rd_atomic);
-	err = check_depth(rc);
+	err = rc->sge > RGATE_RC_SGE ? -EINVAL : check_depth(rc);
 	if (err)
 		goto destroy;
 	err = -ENOMEM;
@@ -146,8 +165,12 @@ void rgate_rc_destroy(struct rgate_rc *rc)
 		return;
 	if (rc->qp)
 		ibv_destroy_qp(rc->qp);
-	if (rc->cq)
+	if (rc->cq) {
+		ibv_ack_cq_events(rc->cq, rc->unacked);
 		ibv_destroy_cq(rc->cq);
+	}
+	if (rc->channel)
+		ibv_destroy_comp_channel(rc->channel);
 	free(rc->at);
 	free(rc);
 }
@@ -173,10 +196,10 @@ void rgate_rc_addr(const struct rgate_rc *rc, struct rgate_rc_addr *addr)
 	memcpy(addr->gid, rc->dev->info.gid, sizeof(addr->gid));
 }
 
-/* An answer is waited for 4.096 us x 2^n, RETRIES times more: IBTA, 9.7.6.1.3 */
-static uint8_t ack_timeout(uint32_t ms)
+/* An answer is waited for 4.096 us x 2^n, RGATE_RC_RETRIES times more: IBTA, 9.7.6.1.3 */
+uint8_t rgate_rc_ack_timeout(uint32_t ms)
 {
-	uint64_t ns = (uint64_t)ms * 1000000 / (RETRIES + 1);
+	uint64_t ns = (uint64_t)ms * 1000000 / (RGATE_RC_RETRIES + 1);
 	uint8_t n = 1;
 
 	while (n < 31 && 4096ULL << n < ns)
@@ -198,7 +221,7 @@ static int to_rtr(struct rgate_rc *rc, const struct rgate_rc_addr *peer)
 		.dest_qp_num = le32toh(peer->qpn),
 		.rq_psn = le32toh(peer->psn),
 		.max_dest_rd_atomic = rc->rd_atomic,
-		.min_rnr_timer = MIN_RNR,
+		.min_rnr_timer = RGATE_RC_MIN_RNR,
 		.ah_attr = {
 			.is_global = info->ethernet,
 			.dlid = le16toh(peer->lid),
@@ -218,9 +241,9 @@ static int to_rts(struct rgate_rc *rc, const struct rgate_rc_addr *peer)
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = rc->psn,
-		.timeout = ack_timeout(rc->timeout_ms),
-		.retry_cnt = RETRIES,
-		.rnr_retry = RETRIES,
+		.timeout = rgate_rc_ack_timeout(rc->timeout_ms),
+		.retry_cnt = RGATE_RC_RETRIES,
+		.rnr_retry = RGATE_RC_RETRIES,
 		.max_rd_atomic = min_u8(peer->rd_atomic, rc->rd_atomic),
 	};
 
@@ -258,8 +281,9 @@ static void fill(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct rgate
 	*sge = (struct ibv_sge){ (uintptr_t)w->addr, w->length, w->lkey };
 	*wr = (struct ibv_send_wr){
 		.wr_id = w->id,
-		.sg_list = sge,
-		.num_sge = w->length ? 1 : 0,
+		/* Verbs do not write it, though they have no const for it. */
+		.sg_list = w->sge ? (struct ibv_sge *)w->sge : sge,
+		.num_sge = w->sge ? (int)w->nsge : w->length ? 1 : 0,
 		.opcode = opcodes[w->op],
 		.send_flags = (w->fence ? IBV_SEND_FENCE : 0) |
 			      (w->quiet ? 0 : IBV_SEND_SIGNALED) |
@@ -315,15 +339,29 @@ static int post_chain(struct rgate_rc *rc, const struct rgate_rc_work *work, uns
 	return err == ENOMEM ? -ENOBUFS : -err;
 }
 
+static uint64_t bytes_of(const struct rgate_rc_work *w)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	if (!w->sge)
+		return w->length;
+	for (i = 0; i < w->nsge; i++)
+		sum += w->sge[i].length;
+	return sum;
+}
+
 static bool valid(const struct rgate_rc *rc, const struct rgate_rc_work *w)
 {
 	const bool atomic = w->op == RGATE_RC_FETCH_ADD || w->op == RGATE_RC_COMPARE_SWAP;
 
 	if ((unsigned int)w->op > RGATE_RC_COMPARE_SWAP)
 		return false;
-	if (atomic && (w->length != 8 || w->remote % 8))
+	if (w->sge && w->nsge > rc->sge)
 		return false;
-	return !w->inlined || (w->length <= rc->max_inline && !atomic && w->op != RGATE_RC_READ);
+	if (atomic && (bytes_of(w) != 8 || w->remote % 8))
+		return false;
+	return !w->inlined || (bytes_of(w) <= rc->max_inline && !atomic && w->op != RGATE_RC_READ);
 }
 
 int rgate_rc_post(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n)
@@ -402,6 +440,40 @@ int rgate_rc_poll(struct rgate_rc *rc, struct ibv_wc *wc, int timeout_ms)
 			return 0;
 		nanosleep(&nap, NULL);
 	}
+}
+
+int rgate_rc_poll_n(struct rgate_rc *rc, struct ibv_wc *wc, int n)
+{
+	int got = ibv_poll_cq(rc->cq, n, wc), i;
+
+	for (i = 0; i < got; i++)
+		completed(rc, &wc[i]);
+	return got < 0 ? -EIO : got;
+}
+
+int rgate_rc_fd(const struct rgate_rc *rc)
+{
+	return rc->channel ? rc->channel->fd : -EINVAL;
+}
+
+int rgate_rc_arm(struct rgate_rc *rc)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (!rc->channel)
+		return -EINVAL;
+	while (!ibv_get_cq_event(rc->channel, &cq, &ctx))
+		if (++rc->unacked == ACK_EVERY) {	/* it takes a lock */
+			ibv_ack_cq_events(rc->cq, rc->unacked);
+			rc->unacked = 0;
+		}
+	return ibv_req_notify_cq(rc->cq, 0) ? -EIO : 0;
+}
+
+uint32_t rgate_rc_inline(const struct rgate_rc *rc)
+{
+	return rc->max_inline;
 }
 
 int rgate_rc_do(struct rgate_rc *rc, const struct rgate_rc_work *work, int timeout_ms)

@@ -22,7 +22,12 @@ struct rgate_rc_opts {
 	uint32_t inline_data;	/* bytes wanted, less where the device can less */
 	uint32_t access;	/* enum rgate_access: what the peer may do; 0: nothing */
 	uint32_t timeout_ms;	/* no answer for so long: the connection fails; 0: 1000 */
+	bool events;		/* rgate_rc_fd() is wanted */
 };
+
+#define RGATE_RC_SGE	8	/* of an operation at most */
+#define RGATE_RC_RETRIES 6	/* of what was not answered; soft-RoCE takes 7 for ever */
+#define RGATE_RC_MIN_RNR 12	/* 0.64 ms: IBTA, table 45 */
 
 /* What one end tells the other, little-endian */
 struct rgate_rc_addr {
@@ -54,6 +59,8 @@ struct rgate_rc_work {
 	void *addr;		/* local */
 	uint32_t length;
 	uint32_t lkey;
+	const struct ibv_sge *sge; /* instead of these three, @nsge pieces; NULL: those */
+	uint32_t nsge;
 	uint64_t remote;
 	uint32_t rkey;
 	uint32_t imm;		/* host order */
@@ -78,6 +85,21 @@ int rgate_rc_recv(struct rgate_rc *rc, uint64_t id, void *addr, uint32_t length,
  * 0: none within @timeout_ms (0: look once); -EIO: device gone.
  */
 int rgate_rc_poll(struct rgate_rc *rc, struct ibv_wc *wc, int timeout_ms);
+
+/* Up to @n completions at once: how many, or -EIO: device gone */
+int rgate_rc_poll_n(struct rgate_rc *rc, struct ibv_wc *wc, int n);
+
+/*
+ * With opts.events: readable once something completed after rgate_rc_arm(), which
+ * forgets earlier signs: poll once more after it.
+ */
+int rgate_rc_fd(const struct rgate_rc *rc);
+int rgate_rc_arm(struct rgate_rc *rc);
+/* Bytes that can be inlined; what is waited for an answer, as a queue pair has it */
+uint32_t rgate_rc_inline(const struct rgate_rc *rc);
+uint8_t rgate_rc_ack_timeout(uint32_t ms);
+/* enum rgate_access as the verbs have it for queue pairs */
+unsigned int rgate_rc_qp_access(uint32_t access);
 
 /* One operation from beginning to end: 0 or -errno of its status (-EREMOTEIO: refused
  * by the peer's device, -ETIMEDOUT: no answer, -EPERM: refused by the own device,

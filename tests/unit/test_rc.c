@@ -5,6 +5,7 @@
 #include "rc.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 static struct rgate_device *dev;
@@ -271,6 +272,88 @@ static void creation_fails(void **state)
 	rgate_rc_destroy(NULL);
 }
 
+/* One operation over several pieces, which are written or filled one after another */
+static void pieces(void **state)
+{
+	const struct rgate_rc_opts o = RGATE_OPTS(rgate_rc_opts, .sge = 3, .inline_data = 64,
+						  .access = RGATE_ACCESS_REMOTE);
+	const uint32_t key = rgate_mem_lkey(mem);
+	struct ibv_sge sge[4] = {
+		{ (uintptr_t)memory, 3, key }, { (uintptr_t)memory + 100, 2, key },
+		{ (uintptr_t)memory + 200, 4, key }, { (uintptr_t)memory, 1, key },
+	};
+	struct rgate_rc_work w = work(RGATE_RC_WRITE, 0, 4096, 0);
+	struct rgate_rc_addr addr;
+	struct rgate_rc *rc;
+
+	(void)state;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), 0);
+	rgate_rc_addr(rc, &addr);
+	assert_int_equal(rgate_rc_connect(rc, &addr), 0);
+	memcpy(memory, "abc", 3);
+	memcpy(memory + 100, "de", 2);
+	memcpy(memory + 200, "fgh", 4);
+	w.sge = sge;
+	w.nsge = 3;
+	assert_int_equal(rgate_rc_do(rc, &w, 100), 0);
+	assert_string_equal(memory + 4096, "abcdefgh");
+	w.inlined = true;
+	w.remote += 100;
+	assert_int_equal(rgate_rc_do(rc, &w, 100), 0);
+	assert_string_equal(memory + 4196, "abcdefgh");
+	w.inlined = false;
+	memcpy(memory + 4096, "123456789", 9);
+	w.remote -= 100;
+	w.op = RGATE_RC_READ;
+	assert_int_equal(rgate_rc_do(rc, &w, 100), 0);
+	assert_memory_equal(memory, "123", 3);
+	assert_memory_equal(memory + 100, "45", 2);
+	assert_memory_equal(memory + 200, "6789", 4);
+	w.op = RGATE_RC_WRITE;
+	w.nsge = 4;
+	assert_int_equal(rgate_rc_do(rc, &w, 100), -EINVAL);
+	w.nsge = 3;
+	w.inlined = true;
+	sge[0].length = 60;
+	assert_int_equal(rgate_rc_do(rc, &w, 100), -EINVAL);
+	rgate_rc_destroy(rc);
+	assert_int_equal(rgate_rc_create(&rc, dev, &RGATE_OPTS(rgate_rc_opts,
+					 .sge = RGATE_RC_SGE + 1)), -EINVAL);
+}
+
+static void events(void **state)
+{
+	struct rgate_rc_work w[3] = { work(RGATE_RC_WRITE, 0, 4096, 8) };
+	const struct rgate_rc_opts o = RGATE_OPTS(rgate_rc_opts, .events = true, .send_wr = 200,
+						  .access = RGATE_ACCESS_REMOTE);
+	struct pollfd p = { .events = POLLIN };
+	struct rgate_rc_addr addr;
+	struct ibv_wc wc[8];
+	struct rgate_rc *rc;
+	int i;
+
+	(void)state;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), 0);
+	rgate_rc_addr(rc, &addr);
+	assert_int_equal(rgate_rc_connect(rc, &addr), 0);
+	p.fd = rgate_rc_fd(rc);
+	w[1] = w[2] = w[0];
+	for (i = 0; i < 150; i++) {
+		assert_int_equal(rgate_rc_arm(rc), 0);
+		assert_int_equal(poll(&p, 1, 0), 0);
+		assert_int_equal(rgate_rc_post(rc, w, 3), 0);
+		assert_int_equal(poll(&p, 1, 0), 1);
+		assert_int_equal(rgate_rc_poll_n(rc, wc, 2), 2);
+		assert_int_equal(rgate_rc_poll_n(rc, wc, 8), 1);
+		assert_int_equal(rgate_rc_poll_n(rc, wc, 8), 0);
+	}
+	rgate_rc_destroy(rc);
+	assert_int_equal(rgate_rc_create(&rc, dev, NULL), 0);
+	assert_int_equal(rgate_rc_fd(rc), -EINVAL);
+	assert_int_equal(rgate_rc_arm(rc), -EINVAL);
+	rgate_rc_destroy(rc);
+}
+
 static void device_gone(void **state)
 {
 	struct rgate_rc_work w = work(RGATE_RC_WRITE, 0, 128, 8);
@@ -290,6 +373,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(queue_accounting, setup, teardown),
 	cmocka_unit_test_setup_teardown(long_chain, setup, teardown),
 	cmocka_unit_test_setup_teardown(no_answer, setup, teardown),
+	cmocka_unit_test_setup_teardown(pieces, setup, teardown),
+	cmocka_unit_test_setup_teardown(events, setup, teardown),
 	cmocka_unit_test_setup_teardown(creation_fails, setup, teardown),
 	cmocka_unit_test_setup_teardown(device_gone, setup, teardown),
 };

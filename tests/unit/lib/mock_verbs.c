@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define QUEUE	1024
@@ -22,6 +23,7 @@ struct mock_cq {
 	struct ibv_cq cq;
 	struct ibv_wc wc[QUEUE];
 	unsigned int in, out;
+	bool armed;
 };
 
 struct mock_qp {
@@ -93,6 +95,7 @@ const char *ibv_get_device_name(struct ibv_device *device)
 static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 static int poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc);
+static int req_notify_cq(struct ibv_cq *cq, int solicited);
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
@@ -114,6 +117,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->ops.post_send = post_send;
 	ctx->ops.post_recv = post_recv;
 	ctx->ops.poll_cq = poll_cq;
+	ctx->ops.req_notify_cq = req_notify_cq;
 	__atomic_add_fetch(&mock.contexts, 1, __ATOMIC_RELAXED);
 	return ctx;
 }
@@ -288,7 +292,6 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
 {
 	struct mock_cq *cq;
 
-	(void)channel;
 	(void)vector;
 	if (fails(&mock.fail_cq))
 		return NULL;
@@ -296,6 +299,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
 	cq->cq.context = ctx;
 	cq->cq.cq_context = user;
 	cq->cq.cqe = cqe;
+	cq->cq.channel = channel;
 	__atomic_add_fetch(&mock.cqs, 1, __ATOMIC_RELAXED);
 	return &cq->cq;
 }
@@ -304,6 +308,47 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	free(cq);
 	__atomic_sub_fetch(&mock.cqs, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+	struct ibv_comp_channel *ch = calloc(1, sizeof(*ch));
+
+	ch->context = ctx;
+	ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	return ch;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ch)
+{
+	close(ch->fd);
+	free(ch);
+	return 0;
+}
+
+/* There is one queue for each channel. */
+int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq, void **user)
+{
+	uint64_t v;
+
+	*cq = NULL;
+	*user = NULL;
+	return read(ch->fd, &v, sizeof(v)) == sizeof(v) ? 0 : -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
+{
+	(void)cq;
+	(void)n;
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited)
+{
+	(void)solicited;
+	pthread_mutex_lock(&lock);
+	((struct mock_cq *)cq)->armed = true;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -371,6 +416,9 @@ static void complete(struct mock_qp *qp, struct ibv_cq *ibcq, uint64_t id,
 		.wr_id = id, .status = status, .opcode = opcode, .imm_data = imm,
 		.byte_len = len, .qp_num = qp->qp.qp_num,
 	};
+	if (cq->armed)
+		eventfd_write(cq->cq.channel->fd, 1);
+	cq->armed = false;
 }
 
 /* Memory behind a key, or NULL */
@@ -449,24 +497,43 @@ static enum ibv_wc_status rdma(const struct ibv_send_wr *wr, struct mock_qp *pee
 	return IBV_WC_SUCCESS;
 }
 
-static enum ibv_wc_status execute(struct mock_qp *qp, const struct ibv_send_wr *wr)
+/* All pieces one after another in memory of its own, or NULL: one cannot be reached */
+static void *gather(const struct ibv_send_wr *wr, bool writes, uint32_t *len)
 {
-	const bool writes = wr->opcode == IBV_WR_RDMA_READ ||
-			    wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
-			    wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-	const uint32_t len = wr->num_sge ? wr->sg_list[0].length : 0;
-	struct mock_qp *peer = peer_of(qp);
-	void *local = NULL;
+	char *all;
+	int i;
 
-	if (!peer)
-		return IBV_WC_RETRY_EXC_ERR;
-	if (len && wr->send_flags & IBV_SEND_INLINE)
-		local = (void *)wr->sg_list[0].addr;
-	else if (len)
-		local = reach(wr->sg_list[0].lkey, wr->sg_list[0].addr, len,
-			      writes ? IBV_ACCESS_LOCAL_WRITE : 0);
-	if (len && !local)
-		return IBV_WC_LOC_PROT_ERR;
+	for (i = 0, *len = 0; i < wr->num_sge; i++)
+		*len += wr->sg_list[i].length;
+	all = malloc(*len + 1);
+	for (i = 0, *len = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+		const void *from = (void *)sge->addr;
+
+		if (!(wr->send_flags & IBV_SEND_INLINE))
+			from = reach(sge->lkey, sge->addr, sge->length,
+				     writes ? IBV_ACCESS_LOCAL_WRITE : 0);
+		if (!from) {
+			free(all);
+			return NULL;
+		}
+		memcpy(all + *len, from, sge->length);
+		*len += sge->length;
+	}
+	return all;
+}
+
+static void scatter(const struct ibv_send_wr *wr, const char *all)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge; all += wr->sg_list[i++].length)
+		memcpy((void *)wr->sg_list[i].addr, all, wr->sg_list[i].length);
+}
+
+static enum ibv_wc_status act(const struct ibv_send_wr *wr, struct mock_qp *peer, void *local,
+			      uint32_t len)
+{
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		return deliver(peer, local, len, true, 0, IBV_WC_RECV);
@@ -478,6 +545,28 @@ static enum ibv_wc_status execute(struct mock_qp *qp, const struct ibv_send_wr *
 	default:
 		return rdma(wr, peer, local, len);
 	}
+}
+
+static enum ibv_wc_status execute(struct mock_qp *qp, const struct ibv_send_wr *wr)
+{
+	const bool writes = wr->opcode == IBV_WR_RDMA_READ ||
+			    wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+			    wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	struct mock_qp *peer = peer_of(qp);
+	enum ibv_wc_status status;
+	uint32_t len;
+	void *local;
+
+	if (!peer)
+		return IBV_WC_RETRY_EXC_ERR;
+	local = gather(wr, writes, &len);
+	if (!local)
+		return IBV_WC_LOC_PROT_ERR;
+	status = act(wr, peer, local, len);
+	if (writes && status == IBV_WC_SUCCESS)
+		scatter(wr, local);
+	free(local);
+	return status;
 }
 
 static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
