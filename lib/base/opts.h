@@ -12,4 +12,10 @@
  */
 int rgate_opts_copy(void *dst, size_t len, const void *src);
 
+/*
+ * The other way: as much of @src as the caller's @dst has room for, by its sz, which
+ * stays; what is beyond @len becomes zero. -EINVAL: sz too small.
+ */
+int rgate_info_copy(void *dst, const void *src, size_t len);
+
 #endif

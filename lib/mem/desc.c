@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <ringgate/rgate_mem.h>
+#include "desc.h"
 
 int rgate_desc_parse(struct rgate_remote *remote, const void *buf, size_t len)
 {
@@ -29,4 +29,18 @@ int rgate_desc_parse(struct rgate_remote *remote, const void *buf, size_t len)
 		.epoch = le32toh(d.epoch),
 	};
 	return 0;
+}
+
+void rgate_desc_fill(struct rgate_desc *desc, uint32_t rkey, uint64_t addr, uint64_t length,
+		     uint32_t access, uint32_t epoch)
+{
+	*desc = (struct rgate_desc){
+		.magic = htole16(RGATE_DESC_MAGIC),
+		.version = RGATE_DESC_VERSION,
+		.access = (uint8_t)access,
+		.rkey = htole32(rkey),
+		.addr = htole64(addr),
+		.length = htole64(length),
+		.epoch = htole32(epoch),
+	};
 }

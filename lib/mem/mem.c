@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include <ringgate/rgate_mem.h>
 
+#include "desc.h"
 #include "device.h"
 #include "log.h"
 #include "memlock.h"
@@ -282,14 +282,6 @@ int rgate_mem_desc(const struct rgate_mem *mem, size_t offset, size_t len,
 		return -ERANGE;
 	if (!(mem->access & RGATE_ACCESS_REMOTE))
 		return -EACCES;
-	*desc = (struct rgate_desc){
-		.magic = htole16(RGATE_DESC_MAGIC),
-		.version = RGATE_DESC_VERSION,
-		.access = (uint8_t)mem->access,
-		.rkey = htole32(mem->mr->rkey),
-		.addr = htole64(mem->iova + offset),
-		.length = htole64(len),
-		.epoch = htole32(mem->epoch),
-	};
+	rgate_desc_fill(desc, mem->mr->rkey, mem->iova + offset, len, mem->access, mem->epoch);
 	return 0;
 }

@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What a pool consists of, who holds what, and how it fares. */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "cache.h"
+#include "desc.h"
+#include "opts.h"
 #include "pool.h"
 #include "pool_debug.h"
-
-/* As much of @from as the caller's structure has room for; both begin with their size. */
-static int copy_out(void *to, const void *from, size_t len)
-{
-	size_t sz;
-
-	memcpy(&sz, to, sizeof(sz));
-	if (sz < sizeof(size_t))
-		return -EINVAL;
-	if (sz > len)
-		memset((char *)to + len, 0, sz - len);
-	memcpy((char *)to + sizeof(sz), (const char *)from + sizeof(sz),
-	       (sz < len ? sz : len) - sizeof(sz));
-	return 0;
-}
 
 int rgate_pool_lookup(const struct rgate_pool *pool, const void *addr,
 		      const struct rgate_buf **out)
@@ -73,14 +59,7 @@ int rgate_buf_desc(const struct rgate_pool *pool, const struct rgate_buf *buf, s
 	at = (size_t)((char *)buf->addr - (char *)r->backing.addr) + offset;
 	if (r->mem)
 		return rgate_mem_desc(r->mem, at, len, desc);
-	*desc = (struct rgate_desc){
-		.magic = htole16(RGATE_DESC_MAGIC),
-		.version = RGATE_DESC_VERSION,
-		.access = (uint8_t)pool->access,
-		.rkey = htole32(r->rkey),
-		.addr = htole64(at),
-		.length = htole64(len),
-	};
+	rgate_desc_fill(desc, r->rkey, at, len, pool->access, 0);
 	return 0;
 }
 
@@ -105,7 +84,7 @@ int rgate_pool_region(const struct rgate_pool *pool, unsigned int i,
 		.fd = r->backing.fd,
 		.node = r->backing.node,
 	};
-	return copy_out(out, &info, sizeof(info));
+	return rgate_info_copy(out, &info, sizeof(info));
 }
 
 /* The numbers of one class, as of now */
@@ -193,7 +172,7 @@ int rgate_pool_stats(const struct rgate_pool *cpool, struct rgate_pool_stats *ou
 	st.double_frees = counter(&pool->double_frees);
 	st.foreign_frees = counter(&pool->foreign_frees);
 	st.overruns = counter(&pool->overruns);
-	return copy_out(out, &st, sizeof(st));
+	return rgate_info_copy(out, &st, sizeof(st));
 }
 
 int rgate_pool_classes(const struct rgate_pool *cpool,
