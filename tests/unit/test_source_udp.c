@@ -477,11 +477,12 @@ static void *flood_main(void *arg)
 
 static void stop_loaded(void **state)
 {
-	struct timespec ts = { 0, 100000000 };
-	struct rgate_source_stats ss;
+	const struct timespec ts = { 0, 10000000 };
+	struct rgate_source_stats ss = { 0 };
 	struct rgate_stats st;
 	struct setup t;
 	struct flood f = { .t = &t };
+	int tries, mapped = 0;
 	uint64_t began;
 	pthread_t th;
 
@@ -489,13 +490,18 @@ static void stop_loaded(void **state)
 	setup_one(&t, 64, 256, 0, RGATE_POLICY_DROP);
 	open_setup(&t, AF_INET, "127.0.0.1", NULL);
 	assert_int_equal(pthread_create(&th, NULL, flood_main, &f), 0);
-	nanosleep(&ts, NULL);
-	rgate_source_stats(t.src, &ss);
+	for (tries = 0; tries < 1000 && !(ss.received > 64 && ss.ring_drops); tries++) {
+		nanosleep(&ts, NULL);
+		rgate_source_stats(t.src, &ss);
+	}
 	assert_true(ss.received > 64 && ss.ring_drops > 0);
 	/* a resize takes effect under load, though all is full */
 	assert_int_equal(rgate_ring_resize(t.ring[0], 128, 256), 0);
-	nanosleep(&ts, NULL);
-	assert_int_equal(rgate_ring_remap(t.ring[0]), 1);
+	for (tries = 0; tries < 1000 && !mapped; tries++) {
+		nanosleep(&ts, NULL);
+		mapped = rgate_ring_remap(t.ring[0]);
+	}
+	assert_int_equal(mapped, 1);
 	began = unit_now_ns();
 	assert_int_equal(rgate_source_stop(t.src), 0);
 	t.src = NULL;
