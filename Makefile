@@ -42,7 +42,7 @@ PCAP_LIBS := $(or $(call pc,--libs libpcap),$(shell pcap-config --libs 2>/dev/nu
 
 LIB_CFLAGS := $(call pc,--cflags libmnl libibverbs) $(PCAP_CFLAGS)
 RING_LIBS := $(call pc,--libs libmnl) $(PCAP_LIBS) -lpthread
-LIB_LIBS := $(RING_LIBS) $(call pc,--libs libibverbs)
+LIB_LIBS := $(RING_LIBS) $(call pc,--libs libibverbs librdmacm libcrypto)
 TOOL_CFLAGS := $(call pc,--cflags libkmod)
 TOOL_LIBS := $(call pc,--libs libkmod)
 CMOCKA_LIBS = $(call pc,--libs cmocka)
@@ -71,7 +71,7 @@ ifneq ($(strip $(flags)),$(strip $(file <$(flags_file))))
 endif
 
 $(flags_file):
-	$(Q)for lib in libmnl libkmod libibverbs; do \
+	$(Q)for lib in libmnl libkmod libibverbs librdmacm libcrypto; do \
 		$(PKG_CONFIG) --exists $$lib || { echo "$$lib is missing: run scripts/deps"; exit 1; }; \
 	done
 	$(shell mkdir -p $(@D))$(file >$@,$(flags))
@@ -81,7 +81,7 @@ $(flags_file):
 #
 
 # Layers look down only: each sees what its include path has.
-lib_layers := base ring mem
+lib_layers := base ring mem $(if $(FABRIC),fabric)
 lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
 lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
 lib_real := $(O)/lib/libringgate.so.$(VERSION)
@@ -90,6 +90,7 @@ lib_static := $(O)/lib/libringgate.a
 lib: $(lib_real) $(lib_static) $(O)/lib/ringgate.pc
 
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
+$(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
 
 $(lib_real): $(lib_obj) lib/libringgate.map
 	@mkdir -p $(@D)
@@ -131,7 +132,9 @@ unit_src := $(wildcard tests/unit/test_*.c)
 vm_src := $(wildcard tests/vm/*.c)
 bench_src := $(wildcard tests/bench/*.c)
 debug_src := $(wildcard tests/debug/*.c)
+fabric_src := $(if $(FABRIC),$(wildcard tests/fabric/test_*.c))
 fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
+fuzz_src := $(wildcard tests/fuzz/user/*.c)
 demo_src := $(wildcard tests/demo/*.c)
 example_src := $(wildcard Documentation/examples/*.c)
 tool_src := $(wildcard tools/ringgate/*.c)
@@ -140,7 +143,9 @@ unit_bin := $(unit_src:%.c=$(O)/%)
 vm_bin := $(vm_src:%.c=$(O)/%)
 bench_bin := $(bench_src:%.c=$(O)/%)
 debug_bin := $(debug_src:%.c=$(O)/%)
+fabric_bin := $(fabric_src:%.c=$(O)/%)
 fuzz_device := $(O)/tests/debug/fuzz_device
+fuzz_bin := $(fuzz_src:%.c=$(O)/%)
 bench_pool := $(O)/tests/bench/bench_pool
 bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
 demo_bin := $(demo_src:%.c=$(O)/%)
@@ -149,8 +154,11 @@ tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
+$(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
+$(O)/obj/tests/fuzz/user/%.o: EXTRA += $(lib_layers:%=-Ilib/%) -Itools/ringgate -Itests/fuzz/user/lib
+$(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib
 $(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
 $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
@@ -170,6 +178,9 @@ $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
 $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
+$(fabric_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fabric) $(O)/obj/tests/unit/lib/unit.o \
+		$(lib_static)
+	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
 $(filter-out $(bench_pool),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
@@ -184,12 +195,13 @@ $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
 
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
-$(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CMOCKA_LIBS)
+$(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
+$(fabric_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
-$(demo_bin): EXTRA_LIBS = $(LIB_LIBS) $(CRYPTO_LIBS)
+$(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
 tools: $(tool_bin)
@@ -199,7 +211,58 @@ vm-tests: $(vm_bin)
 bench-programs: $(bench_bin)
 demo-programs: $(demo_bin)
 debug-tests: $(debug_bin) $(fuzz_device)
-tests: unit-tests vm-tests debug-tests bench-programs demo-programs
+fabric-tests: $(fabric_bin)
+tests: unit-tests fabric-tests vm-tests debug-tests bench-programs demo-programs
+
+#
+# Fuzzers of user space: by clang, with the library and the CLI instrumented too
+#
+
+FUZZ_CC ?= clang
+
+fuzz-programs:
+	+$(Q)$(MAKE) --no-print-directory O=$(O)/fuzz CC=$(FUZZ_CC) CFLAGS='-O1 -g' \
+		SANITIZE=fuzzer-no-link,address,undefined V=$(V) WERROR=$(WERROR) fuzzers
+
+fuzzers: $(fuzz_bin)
+
+wrap = $(1:%=-Wl,--wrap=%)
+
+# The CLI, with main() under another name
+fuzz_tool_obj := $(O)/obj/fuzz-main.o $(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src)))
+fuzz_lib := $(O)/fuzz-tools.a $(lib_static)
+fuzz_cli := $(O)/tests/fuzz/user/fuzz_cli
+$(filter-out $(fuzz_cli),$(fuzz_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib)
+	$(program)
+$(fuzz_cli): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib:%.a=%-tame.a)
+	$(program)
+# What changes something, or waits, is fuzz_X() of fuzz_cli.c instead of X(). Not by
+# --wrap, which would do the same to libFuzzer.
+fuzz_tame := exit argp_parse argp_error argp_failure argp_state_help open fopen getaddrinfo fork \
+	socket socketpair memfd_create mkostemp unlink shmget setrlimit prctl kill dlopen kmod_new \
+	mnl_socket_open2 ibv_get_device_list pthread_create pthread_setaffinity_np isatty sigaction \
+	signal raise nanosleep ppoll poll
+%-tame.a: %.a Makefile
+	$(call say,OBJCOPY,$@)
+	$(Q)objcopy $(foreach f,$(fuzz_tame),--redefine-sym $(f)=fuzz_$(f)) $< $@
+$(O)/obj/fuzz-main.o: EXTRA = -Itools/ringgate -Dmain=ringgate_main -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/fuzz-main.o: tools/ringgate/main.c $(flags_file)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(compile)
+$(O)/fuzz-tools.a: $(fuzz_tool_obj)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+$(fuzz_bin): EXTRA_LIBS = -fsanitize=fuzzer $(LIB_LIBS) $(TOOL_LIBS)
+$(O)/tests/fuzz/user/fuzz_netlink: EXTRA_LIBS += $(call wrap,poll mnl_socket_open2 mnl_socket_close \
+	mnl_socket_bind mnl_socket_get_portid mnl_socket_get_fd mnl_socket_setsockopt \
+	mnl_socket_sendto mnl_socket_recvfrom)
+$(fuzz_cli): EXTRA_LIBS += $(call wrap,rgate_ring_open_memfd bench_rate bench_latency)
+$(O)/tests/fuzz/user/fuzz_filter: EXTRA_LIBS += $(call wrap,pcap_create)
+$(O)/tests/fuzz/user/fuzz_ring: EXTRA_LIBS += $(call wrap,mmap munmap)
+
+include lib/gpu/gpu.mk
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
 
@@ -253,7 +316,7 @@ $(O)/kunit-%/ringgate.ko: $(kmod_files)
 check: deps
 	$(Q)$(MAKE) --no-print-directory check-all
 
-check-all: all tests lab-kmod
+check-all: all tests lab-kmod gpu-tests gpu-bench
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check
 
 check-unit: unit-tests tools
@@ -292,6 +355,15 @@ demo: all demo-programs lab-kmod
 
 bench: all bench-programs lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/bench all
+
+# Each for FUZZ_SECONDS; FUZZ='ring filter' for some
+fuzz:
+	$(Q)scripts/deps build fuzz
+	$(Q)$(MAKE) --no-print-directory fuzz-programs
+	$(Q)O=$(O) FUZZ='$(FUZZ)' FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz
+
+check-fuzz: fuzz-programs
+	$(Q)O=$(O) scripts/check fuzz
 
 check-model:
 	$(Q)O=$(O) scripts/check-model
@@ -369,9 +441,9 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests vm-tests debug-tests bench-programs demo-programs tests \
-	kmod lab-kmod lab-kunit check check-all check-unit check-cli check-vm check-kernels check-debug \
+.PHONY: all lib tools examples unit-tests fabric-tests vm-tests debug-tests bench-programs demo-programs tests \
+	fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all check-unit check-cli check-fuzz check-vm check-kernels check-debug \
 	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall \
 	dkms dkms-source dkms-remove clean distclean help
 
-all: lib tools examples kmod
+all: lib tools examples kmod gpu

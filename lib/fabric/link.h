@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * One connection of a peer, from the first hello to its end: what is outstanding, the
+ * credits, messages that came. A peer makes a new one each time.
+ *
+ * Each end has a line of memory that the other writes into: a heartbeat, and how many
+ * receives it has posted anew (so the credits cost no message). Until it is installed
+ * as its peer's link it belongs to the node's thread; afterwards it is under the peer's
+ * lock.
+ */
+#ifndef RGATE_FABRIC_LINK_H
+#define RGATE_FABRIC_LINK_H
+
+#include "handshake.h"
+#include "hist.h"
+#include "provider.h"
+
+struct rgate_peer;
+
+enum rgate_link_state {
+	RGATE_LINK_HELLO,	/* client: waits for a welcome; server: sent one */
+	RGATE_LINK_PROOF,	/* server: waits for the proof; client: for ready */
+	RGATE_LINK_READY,	/* both have proved the key: to be installed */
+	RGATE_LINK_UP,
+	RGATE_LINK_DEAD,
+};
+
+/* Counts of operations of one kind, in the peer */
+struct rgate_op_count {
+	uint64_t posted;
+	uint64_t bytes;
+	uint64_t failed;
+	uint64_t stalled;
+	struct rgate_hist hist;
+};
+
+struct rgate_link_opts {
+	const struct rgate_prov_ops *prov;
+	struct rgate_pool *pool;
+	struct rgate_op_count *counts;	/* RGATE_OP_KINDS of them */
+	uint32_t msg_size;
+	uint32_t msg_depth;
+	uint32_t send_depth;
+};
+
+struct rgate_record {		/* of an operation outstanding */
+	uint64_t begun_ns;	/* 0: not measured */
+	uint8_t kind;
+	bool internal;		/* of this library: in no count */
+};
+
+struct rgate_inbox {
+	uint32_t slot;
+	uint32_t len;
+	uint32_t imm;
+	bool has_imm;
+};
+
+#define RGATE_LINK_HS	120	/* bytes of a message of the handshake at most */
+
+struct rgate_line {		/* in registered memory */
+	/* written by the peer */
+	uint64_t beat;
+	uint64_t credit;	/* receives posted anew since the beginning */
+	uint64_t reserved[6];
+	/* written here, sent from here */
+	uint64_t my_beat;
+	uint64_t my_credit;
+	uint64_t header;	/* of a message of the user */
+	uint64_t junk;		/* what a flush reads */
+	uint64_t reserved2[4];
+	uint64_t hs_header;
+	uint8_t hs[RGATE_LINK_HS];
+};
+
+struct rgate_link {
+	struct rgate_link_opts o;
+	struct rgate_conn *conn;
+	struct rgate_link *next;	/* of those in a handshake */
+	struct rgate_peer *peer;	/* NULL: server, not yet known to be open */
+	enum rgate_link_state state;
+	bool client;
+	bool down;			/* the provider said so, to be dealt with */
+	int down_err;
+	uint32_t epoch;
+	uint64_t deadline_ns;		/* of the handshake */
+	struct rgate_hs_hello hello;
+	struct rgate_hs_welcome welcome;
+	uint64_t incarnation;		/* of the peer */
+
+	const struct rgate_buf *mem;	/* line, message of the handshake, receives */
+	struct rgate_line *line;
+	struct rgate_remote peer_line;
+
+	struct rgate_record *records;	/* a ring of send_depth */
+	uint64_t posted;
+	uint64_t done;
+	uint64_t signalled;		/* last one with a signal */
+
+	bool spoke;			/* the message of the handshake was sent */
+	uint32_t peer_size;		/* of messages that the peer takes */
+	uint32_t peer_depth;
+	uint64_t sent;			/* that took a credit */
+	uint8_t *slots;			/* receives */
+	struct rgate_inbox *inbox;	/* a ring of msg_depth */
+	uint32_t in, out;
+	uint64_t arrived;
+	uint64_t reposted;
+	uint64_t told;			/* of these, told to the peer */
+
+	uint64_t beat_ns;		/* when the last one was sent */
+	uint64_t beat_seen;
+	uint64_t heard_ns;
+
+	int err;			/* why it is dead */
+	int op_err;			/* of the first operation lost */
+	uint64_t failed_seq;		/* which is this one, of the user; 0: none */
+	uint32_t failed_kind;
+	uint32_t outcome;
+};
+
+/* A link without a connection yet. -ENOBUFS: the pool is exhausted */
+int rgate_link_create(struct rgate_link **link, const struct rgate_link_opts *opts);
+/* Ends the connection too */
+void rgate_link_destroy(struct rgate_link *link);
+/* The connection ends, messages that came stay */
+void rgate_link_disconnect(struct rgate_link *link);
+
+/* Queues and receives, once there is a connection; what the peer may write */
+int rgate_link_prepare(struct rgate_link *link);
+int rgate_link_my_line(const struct rgate_link *link, struct rgate_desc *desc);
+/* @size, @depth: of messages that the peer takes; -EPROTO */
+int rgate_link_set_peer(struct rgate_link *link, uint32_t size, uint32_t depth,
+			uint64_t incarnation);
+
+/*
+ * Begins operations. @internal: may use what is kept back for beats and credits, and is
+ * not counted. @seq: out, number of the last one; NULL: nobody waits for it. Errors as
+ * rgate_peer_post().
+ */
+int rgate_link_post(struct rgate_link *link, const struct rgate_op *ops, unsigned int n,
+		    bool internal, uint64_t *seq);
+
+/* Takes completions: how many, or the error that the link died of */
+int rgate_link_progress(struct rgate_link *link);
+/* The link is no more; what is outstanding ends in an error. Only the first time counts. */
+void rgate_link_fail(struct rgate_link *link, int err);
+
+/* Credits left for messages */
+uint32_t rgate_link_credits(const struct rgate_link *link);
+/* Gives a receive back; tells the peer now and then, or at once if @now */
+int rgate_link_repost(struct rgate_link *link, uint32_t slot);
+int rgate_link_tell_credit(struct rgate_link *link, bool now);
+/* Sends a heartbeat if it is time; -ETIMEDOUT: the peer was silent for too long */
+int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
+		    uint64_t timeout_ns);
+
+/*
+ * Messages begin with a header of 8 bytes, little-endian: type, and zeros. During the
+ * handshake one is sent and awaited; later ones of the user only.
+ */
+#define RGATE_MSG_HEADER	8
+enum rgate_msg_type {
+	RGATE_MSG_PROOF = 1,	/* MAC, and descriptor of the client's line */
+	RGATE_MSG_READY = 2,	/* descriptor of the server's line */
+	RGATE_MSG_USER = 3,
+};
+
+/* -EALREADY: one was sent */
+int rgate_link_send_handshake(struct rgate_link *link, enum rgate_msg_type type,
+			      const void *data, size_t len);
+/* The next message that came, without header, or NULL; rgate_link_drop_message() after */
+const void *rgate_link_message(struct rgate_link *link, uint32_t *type,
+			       const struct rgate_inbox **at);
+void rgate_link_drop_message(struct rgate_link *link);
+
+#endif

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "desc.h"
+#include "log.h"
+#include "node.h"
+#include "opts.h"
+
+#define DEFAULT_MSG_SIZE	1024
+#define DEFAULT_MSG_DEPTH	64
+#define DEFAULT_SEND_DEPTH	128
+
+struct rgate_share {
+	struct rgate_node *node;
+	struct rgate_prov_share at;
+	size_t len;
+	uint32_t access;
+};
+
+static int in_range(uint32_t *to, uint32_t value, uint32_t fallback, uint32_t least,
+		    uint32_t most, const char *what)
+{
+	*to = value ? value : fallback;
+	if (*to >= least && *to <= most)
+		return 0;
+	rgate_err("%s is %u, and must be %u to %u", what, *to, least, most);
+	return -EINVAL;
+}
+
+static int set_sizes(struct rgate_node *node, const struct rgate_node_opts *o)
+{
+	uint32_t timeout_ms;
+	int err;
+
+	err = in_range(&node->msg_size, o->msg_size, DEFAULT_MSG_SIZE, 64, 65536, "msg_size");
+	if (!err)
+		err = in_range(&node->msg_depth, o->msg_depth, DEFAULT_MSG_DEPTH, 4, 4096,
+			       "msg_depth");
+	if (!err)
+		err = in_range(&node->send_depth, o->send_depth, DEFAULT_SEND_DEPTH, 16, 16384,
+			       "send_depth");
+	if (!err)
+		err = in_range(&timeout_ms, o->timeout_ms,
+			       rgate_cluster_timeout_ms(node->cluster), 100, 60000, "timeout_ms");
+	if (!err)
+		node->timeout_ns = (uint64_t)timeout_ms * 1000000;
+	return err;
+}
+
+static int set_key(struct rgate_node *node, const struct rgate_node_opts *o)
+{
+	int n;
+
+	if (!o->key) {
+		n = rgate_hs_load_key(rgate_cluster_key_path(node->cluster), node->key,
+				      sizeof(node->key));
+		if (n < 0)
+			return n;
+		node->key_len = (size_t)n;
+		return 0;
+	}
+	if (o->key_len < RGATE_KEY_MIN || o->key_len > RGATE_KEY_MAX) {
+		rgate_err("a cluster key has %d to %d bytes, not %zu", RGATE_KEY_MIN,
+			  RGATE_KEY_MAX, o->key_len);
+		return -EINVAL;
+	}
+	memcpy(node->key, o->key, o->key_len);
+	node->key_len = o->key_len;
+	return 0;
+}
+
+int rgate_node_find(const struct rgate_cluster *cluster, uint32_t id,
+		    struct rgate_cluster_node *node)
+{
+	unsigned int i;
+
+	node->sz = sizeof(*node);
+	for (i = 0; i < rgate_cluster_nodes(cluster); i++)
+		if (!rgate_cluster_node(cluster, i, node) && node->id == id)
+			return 0;
+	rgate_err("the cluster has no node %u", id);
+	return -ENOENT;
+}
+
+static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *o)
+{
+	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "node",
+						 .access = RGATE_ACCESS_REMOTE);
+	const struct rgate_ep_opts ep = {
+		.self = &node->self, .device = o->device,
+		.listen = !(o->flags & RGATE_NODE_NO_LISTEN),
+		.send_depth = node->send_depth, .recv_depth = node->msg_depth,
+		.timeout_ms = (uint32_t)(node->timeout_ns / 1000000),
+	};
+	int err;
+
+	node->prov = rgate_cluster_provider(node->cluster) == RGATE_PROVIDER_LOCAL ?
+		     &rgate_prov_local : &rgate_prov_verbs;
+	err = node->prov->open(&node->ep, &ep);
+	if (err)
+		return err;
+	node->dev = node->prov->device ? node->prov->device(node->ep) : NULL;
+	err = rgate_pool_create(&node->pool, node->dev, o->pool ? o->pool : &pool);
+	if (err)
+		goto close_ep;
+	err = node->prov->use_pool(node->ep, node->pool);
+	if (err)
+		goto destroy_pool;
+	return 0;
+
+destroy_pool:
+	rgate_pool_destroy(node->pool);
+close_ep:
+	node->prov->close(node->ep);
+	return err;
+}
+
+static int watch(int epoll_fd, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static int start_thread(struct rgate_node *node)
+{
+	sigset_t all, old;
+	int err;
+
+	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (node->epoll_fd < 0)
+		return -errno;
+	node->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (node->wake_fd < 0) {
+		err = -errno;
+		goto close_epoll;
+	}
+	err = watch(node->epoll_fd, node->wake_fd);
+	if (!err)
+		err = watch(node->epoll_fd, node->prov->fd(node->ep));
+	if (err)
+		goto close_wake;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = -pthread_create(&node->thread, NULL, rgate_node_main, node);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		goto close_wake;
+	return 0;
+
+close_wake:
+	close(node->wake_fd);
+close_epoll:
+	close(node->epoll_fd);
+	return err;
+}
+
+int rgate_node_create(struct rgate_node **out, const struct rgate_cluster *cluster, uint32_t id,
+		      const struct rgate_node_opts *user)
+{
+	struct rgate_node_opts opts;
+	struct rgate_node *node;
+	int err;
+
+	if (!out || !cluster)
+		return -EINVAL;
+	err = rgate_opts_copy(&opts, sizeof(opts), user);
+	if (!err && opts.flags & ~(uint32_t)RGATE_NODE_NO_LISTEN)
+		err = -EINVAL;
+	if (err)
+		return err;
+	node = calloc(1, sizeof(*node));
+	if (!node)
+		return -ENOMEM;
+	node->cluster = cluster;
+	pthread_mutex_init(&node->lock, NULL);
+	err = rgate_node_find(cluster, id, &node->self);
+	if (!err)
+		err = set_sizes(node, &opts);
+	if (!err)
+		err = set_key(node, &opts);
+	if (err)
+		goto free_node;
+	if (getrandom(&node->incarnation, sizeof(node->incarnation), 0) !=
+	    sizeof(node->incarnation)) {
+		err = -EIO;
+		goto free_node;
+	}
+	err = open_endpoint(node, &opts);
+	if (err)
+		goto free_node;
+	err = start_thread(node);
+	if (err)
+		goto close_endpoint;
+	*out = node;
+	return 0;
+
+close_endpoint:
+	rgate_pool_destroy(node->pool);
+	node->prov->close(node->ep);
+free_node:
+	OPENSSL_cleanse(node->key, sizeof(node->key));
+	pthread_mutex_destroy(&node->lock);
+	free(node);
+	return err;
+}
+
+void rgate_node_wake(struct rgate_node *node)
+{
+	eventfd_write(node->wake_fd, 1);
+}
+
+static bool is_used(struct rgate_node *node)
+{
+	struct rgate_pool_stats stats = { .sz = sizeof(stats) };
+	bool peers;
+
+	pthread_mutex_lock(&node->lock);
+	peers = node->peers;
+	pthread_mutex_unlock(&node->lock);
+	rgate_pool_stats(node->pool, &stats);
+	if (!peers && !__atomic_load_n(&node->shares, __ATOMIC_ACQUIRE) && !stats.used_buffers)
+		return false;
+	rgate_err("node %u is in use: %s, %u shares, %llu buffers", node->self.id,
+		  peers ? "peers are open" : "no peers",
+		  __atomic_load_n(&node->shares, __ATOMIC_RELAXED),
+		  (unsigned long long)stats.used_buffers);
+	return true;
+}
+
+int rgate_node_destroy(struct rgate_node *node)
+{
+	if (!node)
+		return 0;
+	if (is_used(node))
+		return -EBUSY;
+	/* Handshakes that somebody else began hold buffers for a moment: they end here. */
+	__atomic_store_n(&node->stop, true, __ATOMIC_RELEASE);
+	rgate_node_wake(node);
+	pthread_join(node->thread, NULL);
+	close(node->wake_fd);
+	close(node->epoll_fd);
+	rgate_pool_destroy(node->pool);
+	node->prov->close(node->ep);
+	OPENSSL_cleanse(node->key, sizeof(node->key));
+	pthread_mutex_destroy(&node->lock);
+	free(node);
+	return 0;
+}
+
+struct rgate_link_opts rgate_node_link_opts(const struct rgate_node *node,
+					    struct rgate_peer *peer)
+{
+	return (struct rgate_link_opts){
+		.prov = node->prov, .pool = node->pool, .counts = peer->counts,
+		.msg_size = node->msg_size, .msg_depth = node->msg_depth,
+		.send_depth = node->send_depth,
+	};
+}
+
+uint32_t rgate_node_id(const struct rgate_node *node)
+{
+	return node->self.id;
+}
+
+const struct rgate_cluster *rgate_node_cluster(const struct rgate_node *node)
+{
+	return node->cluster;
+}
+
+struct rgate_pool *rgate_node_pool(const struct rgate_node *node)
+{
+	return node->pool;
+}
+
+struct rgate_device *rgate_node_device(const struct rgate_node *node)
+{
+	return node->dev;
+}
+
+uint64_t rgate_node_incarnation(const struct rgate_node *node)
+{
+	return node->incarnation;
+}
+
+int rgate_node_stats(const struct rgate_node *node, struct rgate_node_stats *stats)
+{
+	struct rgate_node_stats s = {
+		.sz = sizeof(s),
+		.accepted = __atomic_load_n(&node->stats.accepted, __ATOMIC_RELAXED),
+		.bad_key = __atomic_load_n(&node->stats.bad_key, __ATOMIC_RELAXED),
+		.garbage = __atomic_load_n(&node->stats.garbage, __ATOMIC_RELAXED),
+		.timeouts = __atomic_load_n(&node->stats.timeouts, __ATOMIC_RELAXED),
+	};
+
+	return rgate_info_copy(stats, &s, sizeof(s));
+}
+
+int rgate_share_create(struct rgate_share **out, struct rgate_node *node, void *addr, size_t len,
+		       int fd, uint64_t fd_off, uint32_t access)
+{
+	struct rgate_share *share;
+	int err;
+
+	if (!addr || !len || access & ~(uint32_t)RGATE_ACCESS_ALL)
+		return -EINVAL;
+	share = calloc(1, sizeof(*share));
+	if (!share)
+		return -ENOMEM;
+	share->node = node;
+	share->len = len;
+	share->access = access;
+	/* The endpoint belongs to the node's thread. */
+	pthread_mutex_lock(&node->lock);
+	err = node->prov->share(node->ep, addr, len, fd, fd_off, access, &share->at);
+	pthread_mutex_unlock(&node->lock);
+	if (err) {
+		free(share);
+		return err;
+	}
+	__atomic_add_fetch(&node->shares, 1, __ATOMIC_RELAXED);
+	*out = share;
+	return 0;
+}
+
+int rgate_share_destroy(struct rgate_share *share)
+{
+	struct rgate_node *node;
+	int err;
+
+	if (!share)
+		return 0;
+	node = share->node;
+	pthread_mutex_lock(&node->lock);
+	err = node->prov->unshare(node->ep, &share->at);
+	pthread_mutex_unlock(&node->lock);
+	if (err == -EBUSY)
+		return err;
+	__atomic_sub_fetch(&node->shares, 1, __ATOMIC_RELEASE);
+	free(share);
+	return err;
+}
+
+uint32_t rgate_share_lkey(const struct rgate_share *share)
+{
+	return share->at.lkey;
+}
+
+int rgate_share_desc(const struct rgate_share *share, size_t offset, size_t len,
+		     struct rgate_desc *desc)
+{
+	if (!(share->access & RGATE_ACCESS_REMOTE))
+		return -EACCES;
+	if (!len || offset > share->len || len > share->len - offset)
+		return -ERANGE;
+	rgate_desc_fill(desc, share->at.rkey, share->at.addr + offset, len, share->access, 0);
+	return 0;
+}

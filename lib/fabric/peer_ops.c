@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Operations on a peer's memory, and messages. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "clock.h"
+#include "node.h"
+
+#define SPIN_NS		30000	/* looks so long before it sleeps */
+#define NAP_MS		10	/* another thread may have taken the sign that woke it */
+
+static uint64_t end_of(int timeout_ms)
+{
+	return rgate_clock_now(CLOCK_MONOTONIC) +
+	       (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+}
+
+/* With the lock; the node's thread takes it away and makes a new one. */
+static void noticed(struct rgate_peer *peer)
+{
+	if (peer->link && peer->link->state == RGATE_LINK_DEAD)
+		rgate_node_wake(peer->node);
+}
+
+static struct rgate_link *up(struct rgate_peer *peer)
+{
+	struct rgate_link *link = peer->link;
+
+	return link && link->state == RGATE_LINK_UP ? link : NULL;
+}
+
+static int post_locked(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+		       uint64_t *ticket)
+{
+	struct rgate_link *link = up(peer);
+	uint64_t seq;
+	int err;
+
+	if (!link)
+		return -ENOTCONN;
+	err = rgate_link_post(link, ops, n, false, ticket ? &seq : NULL);
+	if (err == -EAGAIN) {
+		/* Completions that wait to be taken make room. */
+		if (rgate_link_progress(link) > 0)
+			err = rgate_link_post(link, ops, n, false, ticket ? &seq : NULL);
+	}
+	if (err)
+		noticed(peer);
+	else if (ticket)
+		*ticket = rgate_ticket(link, seq);
+	return err;
+}
+
+int rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+		    uint64_t *ticket)
+{
+	int err;
+
+	if (!ops)
+		return -EINVAL;
+	pthread_mutex_lock(&peer->lock);
+	err = post_locked(peer, ops, n, ticket);
+	pthread_mutex_unlock(&peer->lock);
+	return err;
+}
+
+static int of_past(const struct rgate_past *past, uint64_t seq)
+{
+	if (seq <= past->done)
+		return 1;
+	return seq == past->failed && past->err ? past->err : -ECANCELED;
+}
+
+/* 1, 0 or the error of @ticket, with the lock */
+static int look(struct rgate_peer *peer, uint64_t ticket)
+{
+	const uint32_t epoch = (uint32_t)(ticket >> RGATE_EPOCH_SHIFT);
+	const uint64_t seq = ticket & RGATE_SEQ_MASK;
+	struct rgate_link *link = peer->link;
+	const struct rgate_past *past;
+	struct rgate_past now;
+	unsigned int i;
+
+	if (link && (link->epoch & 0xffff) == epoch) {
+		if (seq <= link->done)
+			return 1;
+		if (link->state == RGATE_LINK_UP)
+			(void)rgate_link_progress(link);
+		if (seq <= link->done)
+			return 1;
+		if (seq > link->posted)
+			return -EINVAL;
+		if (link->state != RGATE_LINK_DEAD)
+			return 0;
+		noticed(peer);
+		now = (struct rgate_past){
+			.err = link->op_err, .failed = link->failed_seq, .done = link->done,
+		};
+		return of_past(&now, seq);
+	}
+	for (i = 0; i < RGATE_PAST; i++) {
+		past = &peer->past[i];
+		if (past->epoch && (past->epoch & 0xffff) == epoch)
+			return of_past(past, seq);
+	}
+	/* So long ago that nobody knows; never taken for done */
+	return -ESTALE;
+}
+
+int rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
+{
+	int ret;
+
+	pthread_mutex_lock(&peer->lock);
+	ret = look(peer, ticket);
+	pthread_mutex_unlock(&peer->lock);
+	return ret;
+}
+
+static void arm_locked(struct rgate_peer *peer)
+{
+	struct rgate_link *link = up(peer);
+	eventfd_t v;
+
+	(void)eventfd_read(peer->event_fd, &v);
+	if (!link)
+		return;
+	(void)link->o.prov->arm(link->conn);
+	/* What came before it was armed is not told by the connection's fd. */
+	if (rgate_link_progress(link) || link->in != link->out)
+		eventfd_write(peer->event_fd, 1);
+	noticed(peer);
+}
+
+int rgate_peer_fd(const struct rgate_peer *peer)
+{
+	return peer->epoll_fd;
+}
+
+int rgate_peer_arm(struct rgate_peer *peer)
+{
+	pthread_mutex_lock(&peer->lock);
+	arm_locked(peer);
+	pthread_mutex_unlock(&peer->lock);
+	return 0;
+}
+
+/* Without the lock. False: the time is over */
+static bool wait_more(struct rgate_peer *peer, uint64_t begun, uint64_t end)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	struct pollfd p = { .fd = peer->epoll_fd, .events = POLLIN };
+	int ms;
+
+	if (now >= end)
+		return false;
+	if (now - begun < SPIN_NS) {
+		rgate_cpu_relax();
+		return true;
+	}
+	pthread_mutex_lock(&peer->lock);
+	arm_locked(peer);
+	pthread_mutex_unlock(&peer->lock);
+	ms = (int)((end - now) / 1000000) + 1;
+	(void)poll(&p, 1, ms < NAP_MS ? ms : NAP_MS);
+	return true;
+}
+
+int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
+{
+	const uint64_t end = end_of(timeout_ms), begun = rgate_clock_now(CLOCK_MONOTONIC);
+	int ret;
+
+	for (;;) {
+		ret = rgate_peer_done(peer, ticket);
+		if (ret)
+			return ret > 0 ? 0 : ret;
+		if (!wait_more(peer, begun, end))
+			return -ETIMEDOUT;
+	}
+}
+
+/* Posts one operation as soon as there is room for it */
+static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, uint64_t end,
+			uint64_t *ticket)
+{
+	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
+	int err;
+
+	for (;;) {
+		err = rgate_peer_post(peer, op, 1, ticket);
+		if (err != -EAGAIN)
+			return err;
+		if (!wait_more(peer, begun, end))
+			return -ETIMEDOUT;
+	}
+}
+
+/*
+ * The caller's memory is his again when this returns: so a late operation ends the
+ * connection, and after an error the connection is taken down here, as only then the
+ * device lets go of it.
+ */
+static int finish_for_good(struct rgate_peer *peer, uint64_t ticket, uint64_t end)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	struct rgate_link *link;
+	int err;
+
+	err = rgate_peer_finish(peer, ticket, now < end ? (int)((end - now) / 1000000) + 1 : 0);
+	if (!err)
+		return 0;
+	/* The node's lock, too: connections are its thread's. */
+	pthread_mutex_lock(&peer->node->lock);
+	pthread_mutex_lock(&peer->lock);
+	link = peer->link;
+	if (link && ticket >> RGATE_EPOCH_SHIFT == (link->epoch & 0xffff)) {
+		if (look(peer, ticket) == 1)
+			err = 0;	/* at the last moment */
+		else
+			rgate_link_fail(link, err);
+		if (link->state == RGATE_LINK_DEAD) {
+			rgate_peer_reap(peer);
+			rgate_node_wake(peer->node);
+		}
+	}
+	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_unlock(&peer->node->lock);
+	return err;
+}
+
+static int one(struct rgate_peer *peer, const struct rgate_op *op, int timeout_ms)
+{
+	const uint64_t end = end_of(timeout_ms);
+	uint64_t ticket;
+	int err;
+
+	err = post_in_time(peer, op, end, &ticket);
+	return err ? err : finish_for_good(peer, ticket, end);
+}
+
+static int inside(const struct rgate_remote *at, uint64_t offset, uint64_t len, uint32_t access)
+{
+	if (offset > at->length || len > at->length - offset)
+		return -ERANGE;
+	return (at->access & access) == access ? 0 : -EACCES;
+}
+
+static int transfer(struct rgate_peer *peer, enum rgate_op_kind kind,
+		    const struct rgate_remote *at, uint64_t offset, const struct rgate_sge *sge,
+		    uint32_t imm, int timeout_ms)
+{
+	const struct rgate_op op = {
+		.kind = (uint8_t)kind, .nsge = sge && sge->length ? 1 : 0, .sge = sge, .imm = imm,
+		.remote = at->addr + offset, .rkey = at->rkey,
+	};
+	int err;
+
+	err = inside(at, offset, sge ? sge->length : 0,
+		     kind == RGATE_OP_READ ? RGATE_ACCESS_REMOTE_READ : RGATE_ACCESS_REMOTE_WRITE);
+	return err ? err : one(peer, &op, timeout_ms);
+}
+
+int rgate_peer_write(struct rgate_peer *peer, const struct rgate_remote *at, uint64_t offset,
+		     const struct rgate_sge *from, int timeout_ms)
+{
+	return transfer(peer, RGATE_OP_WRITE, at, offset, from, 0, timeout_ms);
+}
+
+int rgate_peer_write_imm(struct rgate_peer *peer, const struct rgate_remote *at, uint64_t offset,
+			 const struct rgate_sge *from, uint32_t imm, int timeout_ms)
+{
+	return transfer(peer, RGATE_OP_WRITE_IMM, at, offset, from, imm, timeout_ms);
+}
+
+int rgate_peer_read(struct rgate_peer *peer, const struct rgate_remote *at, uint64_t offset,
+		    const struct rgate_sge *to, int timeout_ms)
+{
+	return transfer(peer, RGATE_OP_READ, at, offset, to, 0, timeout_ms);
+}
+
+int rgate_peer_flush(struct rgate_peer *peer, int timeout_ms)
+{
+	const struct rgate_op op = { .kind = RGATE_OP_FLUSH };
+
+	return one(peer, &op, timeout_ms);
+}
+
+static int atomic(struct rgate_peer *peer, struct rgate_op *op, const struct rgate_remote *at,
+		  uint64_t offset, uint64_t *old, int timeout_ms)
+{
+	struct rgate_pool *pool = peer->node->pool;
+	const struct rgate_buf *word;
+	struct rgate_sge sge;
+	int err;
+
+	err = inside(at, offset, 8, RGATE_ACCESS_REMOTE_ATOMIC);
+	if (err)
+		return err;
+	err = rgate_pool_alloc(pool, 8, &word);
+	if (err)
+		return err;
+	sge = (struct rgate_sge){ word->addr, 8, word->lkey };
+	op->nsge = 1;
+	op->sge = &sge;
+	op->remote = at->addr + offset;
+	op->rkey = at->rkey;
+	err = one(peer, op, timeout_ms);
+	if (!err && old)
+		memcpy(old, word->addr, sizeof(*old));
+	rgate_pool_free(pool, word);
+	return err;
+}
+
+int rgate_peer_fetch_add(struct rgate_peer *peer, const struct rgate_remote *at, uint64_t offset,
+			 uint64_t add, uint64_t *old, int timeout_ms)
+{
+	struct rgate_op op = { .kind = RGATE_OP_FETCH_ADD, .operand = add };
+
+	return atomic(peer, &op, at, offset, old, timeout_ms);
+}
+
+int rgate_peer_compare_swap(struct rgate_peer *peer, const struct rgate_remote *at,
+			    uint64_t offset, uint64_t expect, uint64_t swap, uint64_t *old,
+			    int timeout_ms)
+{
+	struct rgate_op op = {
+		.kind = RGATE_OP_COMPARE_SWAP, .operand = expect, .swap = swap,
+	};
+
+	return atomic(peer, &op, at, offset, old, timeout_ms);
+}
+
+int rgate_peer_send(struct rgate_peer *peer, const void *data, size_t len, int timeout_ms)
+{
+	struct rgate_pool *pool = peer->node->pool;
+	struct rgate_op op = { .kind = RGATE_OP_SEND };
+	const struct rgate_buf *copy = NULL;
+	struct rgate_sge sge;
+	int err;
+
+	if (len > UINT16_MAX + 1)
+		return -EMSGSIZE;
+	if (len) {
+		err = rgate_pool_alloc(pool, len, &copy);
+		if (err)
+			return err;
+		memcpy(copy->addr, data, len);
+		sge = (struct rgate_sge){ copy->addr, (uint32_t)len, copy->lkey };
+		op.nsge = 1;
+		op.sge = &sge;
+	}
+	err = one(peer, &op, timeout_ms);
+	rgate_pool_free(pool, copy);
+	return err;
+}
+
+/* 1: one was taken; 0: there is none; -EMSGSIZE; -EPROTO: not a user's message */
+static int take(struct rgate_link *link, struct rgate_msg *msg, void *buf, size_t cap)
+{
+	const struct rgate_inbox *at;
+	const void *data;
+	uint32_t type;
+
+	data = rgate_link_message(link, &type, &at);
+	if (!data)
+		return 0;
+	*msg = (struct rgate_msg){ .imm = at->imm, .has_imm = at->has_imm, .len = at->len };
+	if (!at->has_imm && type != RGATE_MSG_USER) {
+		rgate_link_drop_message(link);
+		rgate_link_fail(link, -EPROTO);
+		return -EPROTO;
+	}
+	if (at->len > cap)
+		return -EMSGSIZE;
+	if (at->len)
+		memcpy(buf, data, at->len);
+	rgate_link_drop_message(link);
+	return 1;
+}
+
+static int recv_locked(struct rgate_peer *peer, struct rgate_msg *msg, void *buf, size_t cap)
+{
+	struct rgate_link *link = peer->link;
+	int ret;
+
+	/* What an ended connection left comes first. */
+	if (peer->husk) {
+		ret = take(peer->husk, msg, buf, cap);
+		if (ret == -EMSGSIZE)
+			return ret;
+		if (peer->husk->in == peer->husk->out) {
+			rgate_link_destroy(peer->husk);
+			peer->husk = NULL;
+		}
+		if (ret > 0)
+			return ret;
+	}
+	if (!link)
+		return -ENOTCONN;
+	if (link->in == link->out && link->state == RGATE_LINK_UP)
+		(void)rgate_link_progress(link);
+	ret = take(link, msg, buf, cap);
+	noticed(peer);
+	return ret || link->state == RGATE_LINK_UP ? ret : -ENOTCONN;
+}
+
+int rgate_peer_recv(struct rgate_peer *peer, struct rgate_msg *msg, void *buf, size_t cap,
+		    int timeout_ms)
+{
+	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
+	const uint64_t end = end_of(timeout_ms);
+	int ret;
+
+	if (!msg || (cap && !buf))
+		return -EINVAL;
+	for (;;) {
+		pthread_mutex_lock(&peer->lock);
+		ret = recv_locked(peer, msg, buf, cap);
+		pthread_mutex_unlock(&peer->lock);
+		if (ret)
+			return ret > 0 ? 0 : ret;
+		if (!wait_more(peer, begun, end))
+			return -EAGAIN;
+	}
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Which nodes there are: a small text file that a person writes, the same on every
+ * node. Documentation/cluster.rst describes it.
+ *
+ *	provider verbs				# or: local
+ *	key      /etc/ringgate/cluster.key	# 32 to 4096 bytes, mode 0600 or 0400
+ *	timeout  3000				# ms without a sign of life
+ *	node 0 gateway 192.0.2.1:7471 rack1	# id role address[:port] [name]
+ *	node 1 compute 192.0.2.2
+ *
+ * A struct rgate_cluster never changes once it is made; any thread may read it.
+ */
+#ifndef RINGGATE_RGATE_CLUSTER_H
+#define RINGGATE_RGATE_CLUSTER_H
+
+#include <ringgate/rgate.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RGATE_NODES_MAX		8
+#define RGATE_CLUSTER_PORT	7471
+#define RGATE_KEY_MIN		32	/* bytes */
+#define RGATE_KEY_MAX		4096
+
+struct rgate_cluster;
+
+enum rgate_role {
+	RGATE_ROLE_GATEWAY = 1,		/* does the network for the others; exactly one */
+	RGATE_ROLE_COMPUTE = 2,
+};
+
+enum rgate_provider {
+	RGATE_PROVIDER_VERBS = 1,	/* RDMA */
+	RGATE_PROVIDER_LOCAL = 2,	/* processes of one machine */
+};
+
+struct rgate_cluster_node {
+	size_t sz;
+	uint32_t id;			/* 0 to RGATE_NODES_MAX - 1 */
+	uint32_t role;			/* enum rgate_role */
+	char name[32];			/* "node0" unless the file says */
+	char addr[108];			/* IPv4 or IPv6; local: path of a UNIX socket */
+	uint16_t port;			/* local: 0 */
+};
+
+/*
+ * rgate_cluster_load - reads the file
+ * @path: NULL: environment RGATE_CLUSTER, else /etc/ringgate/cluster.conf
+ * -EINVAL: malformed: the log says FILE:LINE and what is wrong; -ENOENT, -EACCES, ...:
+ * cannot be read; -EFBIG: larger than 64 KiB. The key file is not read here.
+ */
+RGATE_API int rgate_cluster_load(struct rgate_cluster **cluster, const char *path);
+
+/*
+ * rgate_cluster_parse - the same from memory
+ * @name: for messages; relative paths in the text are taken as they stand
+ */
+RGATE_API int rgate_cluster_parse(struct rgate_cluster **cluster, const char *name,
+				  const char *text, size_t len);
+
+RGATE_API void rgate_cluster_free(struct rgate_cluster *cluster);
+
+RGATE_API unsigned int rgate_cluster_nodes(const struct rgate_cluster *cluster);
+/* rgate_cluster_node - the @i-th, in order of ids; @node->sz is set by the caller.
+ * -ENOENT: there are fewer */
+RGATE_API int rgate_cluster_node(const struct rgate_cluster *cluster, unsigned int i,
+				 struct rgate_cluster_node *node);
+/* rgate_cluster_find - by name, by number or by address; -ENOENT */
+RGATE_API int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
+				 struct rgate_cluster_node *node);
+RGATE_API uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster);
+RGATE_API const char *rgate_cluster_key_path(const struct rgate_cluster *cluster);
+RGATE_API uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * A process in a cluster: its device, its memory that others reach, and the thread
+ * that makes connections, keeps them alive and makes them anew.
+ *
+ * All functions are thread-safe, rgate_node_destroy() excepted. Not to be used in a
+ * child of fork(2).
+ */
+#ifndef RINGGATE_RGATE_NODE_H
+#define RINGGATE_RGATE_NODE_H
+
+#include <ringgate/rgate_cluster.h>
+#include <ringgate/rgate_pool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rgate_node;
+struct rgate_share;
+
+struct rgate_node_opts {
+	size_t sz;
+	const char *device;	/* RDMA device; NULL: the one with the node's address */
+	const struct rgate_pool_opts *pool; /* NULL: its defaults, with all remote access */
+	const void *key;	/* shared secret; NULL: read from the cluster's key file */
+	size_t key_len;		/* RGATE_KEY_MIN to RGATE_KEY_MAX bytes */
+	uint32_t timeout_ms;	/* a peer silent for so long is dead; 0: the cluster's */
+	uint32_t msg_size;	/* bytes of a message at most; 0: 1024, 64 to 65536 */
+	uint32_t msg_depth;	/* messages a peer may have under way; 0: 64, 4 to 4096 */
+	uint32_t send_depth;	/* operations outstanding to a peer; 0: 128, 16 to 16384 */
+	uint32_t flags;		/* RGATE_NODE_* */
+};
+
+enum rgate_node_flags {
+	RGATE_NODE_NO_LISTEN = 1U << 0,	/* takes no connections (a tool, not a daemon) */
+};
+
+/*
+ * rgate_node_create - become node @id of @cluster
+ * @cluster: must stay as long as the node
+ * @opts: NULL for the defaults
+ * Opens device and pool, listens, and starts one thread, which blocks all signals.
+ * -ENOENT: the cluster has no such node; -EADDRINUSE: somebody is that node already;
+ * -EACCES: the key file is readable by others; and as rgate_device_open(),
+ * rgate_pool_create().
+ */
+RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
+				uint32_t id, const struct rgate_node_opts *opts);
+
+/* rgate_node_destroy - closes what is open; NULL is allowed. -EBUSY: peers are open,
+ * memory is shared, or buffers of the pool are held: nothing was done. */
+RGATE_API int rgate_node_destroy(struct rgate_node *node);
+
+RGATE_API uint32_t rgate_node_id(const struct rgate_node *node);
+RGATE_API const struct rgate_cluster *rgate_node_cluster(const struct rgate_node *node);
+/* Buffers that peers may be given descriptors of; owned by the node */
+RGATE_API struct rgate_pool *rgate_node_pool(const struct rgate_node *node);
+/* NULL: the provider needs none; owned by the node */
+RGATE_API struct rgate_device *rgate_node_device(const struct rgate_node *node);
+/* Different each time a node is made: what the last one of that id shared is gone */
+RGATE_API uint64_t rgate_node_incarnation(const struct rgate_node *node);
+
+struct rgate_node_stats {
+	size_t sz;
+	uint64_t accepted;	/* connections from peers that proved the key */
+	uint64_t bad_key;	/* connections refused: no or a wrong proof */
+	uint64_t garbage;	/* connections refused: malformed, wrong version or id */
+	uint64_t timeouts;	/* connections that did not get ready in time */
+};
+
+/* @stats->sz is set by the caller */
+RGATE_API int rgate_node_stats(const struct rgate_node *node, struct rgate_node_stats *stats);
+
+/*
+ * rgate_share_create - memory outside of the pool that peers may reach
+ * @addr, @len: mapped in this process as long as it is shared
+ * @fd: what is mapped there, from offset @fd_off on: a memfd. -1 where there is none
+ *	(-EOPNOTSUPP with RGATE_PROVIDER_LOCAL, which maps it into the peers)
+ * @access: enum rgate_access
+ */
+RGATE_API int rgate_share_create(struct rgate_share **share, struct rgate_node *node,
+				 void *addr, size_t len, int fd, uint64_t fd_off,
+				 uint32_t access);
+RGATE_API int rgate_share_destroy(struct rgate_share *share);
+RGATE_API uint32_t rgate_share_lkey(const struct rgate_share *share);
+/* As rgate_mem_desc() */
+RGATE_API int rgate_share_desc(const struct rgate_share *share, size_t offset, size_t len,
+			       struct rgate_desc *desc);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

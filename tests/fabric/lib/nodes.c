@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "nodes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONG_MS	20000
+
+static const char *address(const char *list, unsigned int i, char *buf, size_t len)
+{
+	unsigned int n = 1;
+	const char *p;
+
+	for (p = list; *p; p++)
+		n += *p == ',';
+	for (p = list, i %= n; i; i--)
+		p = strchr(p, ',') + 1;
+	snprintf(buf, len, "%.*s", (int)strcspn(p, ","), p);
+	return buf;
+}
+
+void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
+{
+	const char *provider = getenv("RGATE_FABRIC_PROVIDER");
+	const char *addrs = getenv("RGATE_FABRIC_ADDRS");
+	char text[2048], one[64];
+	unsigned int i;
+	size_t at;
+
+	memset(c, 0, sizeof(*c));
+	c->n = n;
+	c->local = !provider || strcmp(provider, "verbs");
+	strcpy(c->dir, "/tmp/ringgate-test-XXXXXX");
+	unit_require(mkdtemp(c->dir));
+	at = (size_t)snprintf(text, sizeof(text), "provider %s\nkey /nowhere\n",
+			      c->local ? "local" : "verbs");
+	for (i = 0; i < n; i++) {
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "node %u %s ", i,
+				       i ? "compute" : "gateway");
+		if (c->local)
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s/%u\n", c->dir,
+					       i);
+		else
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s:%u\n",
+					       address(addrs, i, one, sizeof(one)), 7471 + i);
+	}
+	unit_require(!rgate_cluster_parse(&c->conf, "test", text, at));
+	memset(c->key, 'k', sizeof(c->key));
+	c->opts = RGATE_OPTS(rgate_node_opts, .key = c->key, .key_len = sizeof(c->key),
+			     .timeout_ms = timeout_ms ? timeout_ms : LONG_MS);
+}
+
+void cluster_free(struct cluster *c)
+{
+	char path[96];
+	unsigned int i;
+
+	for (i = 0; i < c->n; i++) {
+		snprintf(path, sizeof(path), "%s/%u", c->dir, i);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/%u.lock", c->dir, i);
+		unlink(path);
+	}
+	rmdir(c->dir);
+	rgate_cluster_free(c->conf);
+}
+
+struct rgate_node *cluster_node(struct cluster *c, unsigned int id)
+{
+	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 8 << 20,
+						 .access = RGATE_ACCESS_REMOTE,
+						 .flags = RGATE_POOL_NO_HUGE);
+	struct rgate_node *node;
+
+	c->opts.pool = &pool;
+	unit_require(!rgate_node_create(&node, c->conf, id, &c->opts));
+	c->opts.pool = NULL;
+	return node;
+}
+
+static void describe(struct rgate_node *node, const struct rgate_buf *buf,
+		     struct rgate_remote *at)
+{
+	struct rgate_desc d;
+
+	unit_require(!rgate_buf_desc(rgate_node_pool(node), buf, 0, 0, &d));
+	unit_require(!rgate_desc_parse(at, &d, sizeof(d)));
+}
+
+void duo_up(struct duo *d, uint32_t timeout_ms)
+{
+	const struct rgate_alloc_opts zero = RGATE_OPTS(rgate_alloc_opts,
+							.flags = RGATE_ALLOC_ZERO);
+	unsigned int i;
+
+	cluster_make(&d->c, 2, timeout_ms);
+	for (i = 0; i < 2; i++) {
+		d->node[i] = cluster_node(&d->c, i);
+		unit_require(!rgate_pool_alloc_opts(rgate_node_pool(d->node[i]), DUO_BYTES,
+						    &zero, &d->buf[i]));
+		describe(d->node[i], d->buf[i], &d->at[i]);
+		unit_require(!rgate_peer_open(&d->peer[i], d->node[i], !i));
+	}
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rgate_peer_wait_up(d->peer[i], MS), 0);
+}
+
+void duo_down(struct duo *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		rgate_peer_close(d->peer[i]);
+		assert_int_equal(rgate_pool_free(rgate_node_pool(d->node[i]), d->buf[i]), 0);
+	}
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rgate_node_destroy(d->node[i]), 0);
+	cluster_free(&d->c);
+}
+
+struct rgate_sge duo_sge(const struct duo *d, unsigned int i, size_t off, size_t len)
+{
+	return (struct rgate_sge){ (char *)d->buf[i]->addr + off, (uint32_t)len,
+				   d->buf[i]->lkey };
+}
+
+void nodes_nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+}
+
+uint32_t peer_state(struct rgate_peer *peer)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+
+	assert_int_equal(rgate_peer_info(peer, &info), 0);
+	return info.state;
+}
+
+unsigned int open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	unit_require(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+int nodes_memfd(size_t len, void **at)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	unit_require(fd >= 0 && !ftruncate(fd, (off_t)len));
+	unit_require(!fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
+	*at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	unit_require(*at != MAP_FAILED);
+	return fd;
+}

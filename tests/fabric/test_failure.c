@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Connections that fail, and are made anew: errors that say what is known, no hang. */
+#include "nodes.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SHORT_MS	1500	/* silent for so long: dead; emulation needs some */
+
+static struct rgate_failure failure_of(struct rgate_peer *peer)
+{
+	struct rgate_failure f = { .sz = sizeof(f) };
+
+	assert_int_equal(rgate_peer_failure(peer, &f), 0);
+	return f;
+}
+
+static struct rgate_peer_info info_of(struct rgate_peer *peer)
+{
+	struct rgate_peer_info i = { .sz = sizeof(i) };
+
+	assert_int_equal(rgate_peer_info(peer, &i), 0);
+	return i;
+}
+
+/* What the peer's device refuses costs the connection, which comes again */
+static void refused(void **state)
+{
+	struct rgate_op op[4];
+	struct rgate_failure f;
+	struct rgate_sge s;
+	uint64_t before, bad, after, old;
+	struct duo d;
+	int err;
+
+	(void)state;
+	duo_up(&d, 0);
+	assert_int_equal(failure_of(d.peer[0]).epoch, 0);
+	s = duo_sge(&d, 0, 0, 64);
+	memset(d.buf[0]->addr, 0x55, 64);
+	op[0] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &s,
+				   .remote = d.at[1].addr, .rkey = d.at[1].rkey };
+	assert_int_equal(rgate_peer_post(d.peer[0], op, 1, &before), 0);
+	op[1] = op[0];
+	op[1].rkey ^= 0x5a5a00;
+	assert_int_equal(rgate_peer_post(d.peer[0], &op[1], 1, &bad), 0);
+	/* It may already be known that the connection failed. */
+	err = rgate_peer_post(d.peer[0], op, 1, &after);
+	assert_true(!err || err == -ENOTCONN);
+	assert_int_equal(rgate_peer_finish(d.peer[0], before, MS), 0);
+	assert_int_equal(rgate_peer_finish(d.peer[0], bad, MS), -EREMOTEIO);
+	if (!err)
+		assert_int_equal(rgate_peer_finish(d.peer[0], after, MS), -ECANCELED);
+	f = failure_of(d.peer[0]);
+	assert_int_equal(f.epoch, 1);
+	assert_int_equal(f.error, -EREMOTEIO);
+	assert_int_equal(f.kind, RGATE_OP_WRITE);
+	assert_int_equal(f.outcome, RGATE_OUTCOME_NOT_DONE);
+	assert_int_equal(f.ticket, bad);
+	assert_int_equal(f.lost, err ? 1 : 2);
+	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
+	wait_for(info_of(d.peer[0]).epoch == 2);
+	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
+	assert_int_equal(rgate_peer_wait_up(d.peer[1], MS), 0);
+	/* old tickets keep their outcome, memory its content */
+	assert_int_equal(rgate_peer_done(d.peer[0], before), 1);
+	assert_int_equal(rgate_peer_done(d.peer[0], bad), -EREMOTEIO);
+	assert_int_equal(rgate_peer_done(d.peer[0], bad + 1), -ECANCELED);
+	assert_int_equal(rgate_peer_done(d.peer[0], bad + (5ULL << 48)), -ESTALE);
+	wait_for(!rgate_peer_fetch_add(d.peer[0], &d.at[1], 64, 3, &old, MS));
+	assert_int_equal(old, 0);
+	assert_int_equal(*((uint8_t *)d.buf[1]->addr + 63), 0x55);
+	duo_down(&d);
+}
+
+
+/* Node 1: lends its memory, and lets others work */
+static int other_end(int sock, void *arg)
+{
+	struct cluster *c = arg;
+	struct rgate_node *node = cluster_node(c, 1);
+	const struct rgate_alloc_opts zero = RGATE_OPTS(rgate_alloc_opts,
+							.flags = RGATE_ALLOC_ZERO);
+	const struct rgate_buf *buf;
+	struct rgate_peer *peer;
+	struct rgate_desc d;
+	char go;
+
+	unit_require(!rgate_pool_alloc_opts(rgate_node_pool(node), DUO_BYTES, &zero, &buf));
+	unit_require(!rgate_buf_desc(rgate_node_pool(node), buf, 0, 0, &d));
+	unit_require(!rgate_peer_open(&peer, node, 0));
+	unit_require(!rgate_peer_wait_up(peer, MS));
+	unit_require(write(sock, &d, sizeof(d)) == sizeof(d));
+	if (read(sock, &go, 1) == 1 && go == 's')
+		unit_require(!rgate_peer_send(peer, "last words", 11, MS));
+	if (read(sock, &go, 1) == 1)
+		pause();
+	rgate_peer_close(peer);
+	unit_require(!rgate_pool_free(rgate_node_pool(node), buf));
+	unit_require(!rgate_node_destroy(node));
+	return 0;
+}
+
+static pid_t start(struct cluster *c, struct rgate_peer *peer, int *sock,
+		   struct rgate_remote *at)
+{
+	struct rgate_desc d;
+	pid_t pid = unit_fork(other_end, c, sock);
+
+	assert_int_equal(read(*sock, &d, sizeof(d)), sizeof(d));
+	assert_int_equal(rgate_desc_parse(at, &d, sizeof(d)), 0);
+	assert_int_equal(rgate_peer_wait_up(peer, MS), 0);
+	return pid;
+}
+
+struct solo {			/* node 0 here, node 1 in a child */
+	struct cluster c;
+	struct rgate_node *node;
+	struct rgate_peer *peer;
+	const struct rgate_buf *buf;
+};
+
+static void solo_up(struct solo *s)
+{
+	cluster_make(&s->c, 2, SHORT_MS);
+	s->node = cluster_node(&s->c, 0);
+	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s->node), 4096, &s->buf), 0);
+	assert_int_equal(rgate_peer_open(&s->peer, s->node, 1), 0);
+}
+
+static void solo_down(struct solo *s)
+{
+	rgate_peer_close(s->peer);
+	assert_int_equal(rgate_pool_free(rgate_node_pool(s->node), s->buf), 0);
+	assert_int_equal(rgate_node_destroy(s->node), 0);
+	cluster_free(&s->c);
+}
+
+static void killed(void **state)
+{
+	struct rgate_remote at;
+	uint64_t incarnation = 0, began;
+	struct rgate_sge sge;
+	struct rgate_msg msg;
+	char words[16];
+	struct solo s;
+	int i, err, sock;
+	pid_t pid;
+
+	(void)state;
+	solo_up(&s);
+	sge = (struct rgate_sge){ s.buf->addr, 4096, s.buf->lkey };
+	for (i = 0; i < 3; i++) {
+		pid = start(&s.c, s.peer, &sock, &at);
+		assert_true(info_of(s.peer).incarnation != incarnation);
+		incarnation = info_of(s.peer).incarnation;
+		assert_int_equal(rgate_peer_write(s.peer, &at, 0, &sge, MS), 0);
+		assert_int_equal(write(sock, "s.", 2), 2);
+		wait_for(rgate_peer_recv(s.peer, &msg, NULL, 0, 0) == -EMSGSIZE);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		/* until it is known, and then until there is no connection */
+		began = unit_now_ns();
+		do
+			err = rgate_peer_write(s.peer, &at, 0, &sge, 5 * SHORT_MS);
+		while (!err && unit_now_ns() - began < MS * 1000000ULL);
+		assert_true(err);
+		assert_true(unit_now_ns() - began < MS * 1000000ULL);
+		wait_for(peer_state(s.peer) != RGATE_PEER_UP);
+		/* what it said before it died is not lost */
+		assert_int_equal(rgate_peer_recv(s.peer, &msg, words, sizeof(words), 0), 0);
+		assert_string_equal(words, "last words");
+		assert_int_equal(rgate_peer_recv(s.peer, &msg, words, sizeof(words), 0),
+				 -ENOTCONN);
+		assert_int_equal(rgate_peer_write(s.peer, &at, 0, &sge, 10), -ENOTCONN);
+		close(sock);
+	}
+	solo_down(&s);
+}
+
+/* It is there, but shows no sign of life */
+static void stopped(void **state)
+{
+	struct rgate_remote at;
+	struct solo s;
+	uint64_t began;
+	pid_t pid;
+	int sock;
+
+	(void)state;
+	solo_up(&s);
+	pid = start(&s.c, s.peer, &sock, &at);
+	usleep(2 * SHORT_MS * 1000);
+	assert_int_equal(info_of(s.peer).epoch, 1);
+	assert_int_equal(peer_state(s.peer), RGATE_PEER_UP);
+	kill(pid, SIGSTOP);
+	began = unit_now_ns();
+	wait_for(peer_state(s.peer) != RGATE_PEER_UP);
+	assert_true(unit_now_ns() - began > SHORT_MS * 500000ULL);
+	assert_int_equal(info_of(s.peer).error, -ETIMEDOUT);
+	kill(pid, SIGCONT);
+	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
+	assert_int_equal(info_of(s.peer).epoch, 2);
+	assert_int_equal(write(sock, "..", 1), 1);
+	close(sock);
+	unit_reap(pid, 0);
+	solo_down(&s);
+}
+
+static void wrong_key(void **state)
+{
+	struct rgate_node_stats st = { .sz = sizeof(st) };
+	struct rgate_node *node[2];
+	struct rgate_peer *peer[2];
+	struct cluster c;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	node[0] = cluster_node(&c, 0);
+	c.key[3] ^= 1;
+	node[1] = cluster_node(&c, 1);
+	assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
+	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(peer[1], 1000), -EACCES);
+	assert_int_equal(rgate_peer_wait_up(peer[0], 10), -ETIMEDOUT);
+	assert_int_equal(rgate_node_stats(node[1], &st), 0);
+	assert_true(st.bad_key > 0 && !st.accepted);
+	assert_int_equal(rgate_node_stats(node[0], &st), 0);
+	assert_int_equal(st.accepted, 0);
+	rgate_peer_close(peer[0]);
+	rgate_peer_close(peer[1]);
+	assert_int_equal(rgate_node_destroy(node[1]), 0);
+	/* and with the right one */
+	c.key[3] ^= 1;
+	node[1] = cluster_node(&c, 1);
+	assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
+	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(peer[1], MS), 0);
+	assert_int_equal(rgate_peer_wait_up(peer[0], MS), 0);
+	rgate_peer_close(peer[0]);
+	rgate_peer_close(peer[1]);
+	assert_int_equal(rgate_node_destroy(node[0]), 0);
+	assert_int_equal(rgate_node_destroy(node[1]), 0);
+	cluster_free(&c);
+}
+
+static void not_there(void **state)
+{
+	struct rgate_node_opts o;
+	struct rgate_node *node, *other;
+	struct rgate_peer *peer, *again;
+	struct cluster c;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	o = c.opts;
+	assert_int_equal(rgate_node_create(&node, c.conf, 5, &o), -ENOENT);
+	o.key_len = 31;
+	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
+	o = c.opts;
+	o.msg_depth = 3;
+	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
+	o = c.opts;
+	o.key = NULL;
+	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -ENOENT);
+	node = cluster_node(&c, 1);
+	assert_int_equal(rgate_node_create(&other, c.conf, 1, &c.opts), -EADDRINUSE);
+	assert_int_equal(rgate_peer_open(&peer, node, 7), -ENOENT);
+	assert_int_equal(rgate_peer_open(&peer, node, 0), 0);
+	assert_int_equal(rgate_peer_open(&again, node, 0), -EBUSY);
+	assert_int_equal(rgate_node_destroy(node), -EBUSY);
+	assert_int_equal(rgate_peer_wait_up(peer, 300), -ETIMEDOUT);
+	assert_true(info_of(peer).error);
+	/* there, but not for us */
+	other = cluster_node(&c, 0);
+	assert_int_equal(rgate_peer_wait_up(peer, 300), -ETIMEDOUT);
+	assert_int_equal(rgate_peer_open(&again, other, 1), 0);
+	assert_int_equal(rgate_peer_wait_up(peer, MS), 0);
+	rgate_peer_close(again);
+	wait_for(peer_state(peer) != RGATE_PEER_UP);
+	rgate_peer_close(peer);
+	rgate_peer_close(NULL);
+	assert_int_equal(rgate_node_destroy(other), 0);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(rgate_node_destroy(NULL), 0);
+	cluster_free(&c);
+}
+
+/* No descriptor, no buffer, nothing is left over */
+static void again_and_again(void **state)
+{
+	struct rgate_pool_stats ps = { .sz = sizeof(ps) };
+	const unsigned int rounds = unit_rounds(100);
+	unsigned int i, files = 0;
+	struct rgate_node *node[2];
+	struct rgate_peer *peer[2];
+	struct cluster c;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	node[0] = cluster_node(&c, 0);
+	node[1] = cluster_node(&c, 1);
+	for (i = 0; i < rounds; i++) {
+		assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
+		assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
+		assert_int_equal(rgate_peer_wait_up(peer[1], MS), 0);
+		assert_int_equal(rgate_peer_wait_up(peer[0], MS), 0);
+		rgate_peer_close(peer[i % 2]);
+		rgate_peer_close(peer[!(i % 2)]);
+		if (i == 2)
+			files = open_files();
+	}
+	wait_for(open_files() <= files);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(rgate_pool_stats(rgate_node_pool(node[i]), &ps), 0);
+		assert_int_equal(ps.used_buffers, 0);
+		assert_int_equal(rgate_node_destroy(node[i]), 0);
+	}
+	cluster_free(&c);
+}
+
+/* Every node with every other, all in this process */
+static void eight(void **state)
+{
+	struct rgate_peer *peer[8][8];
+	struct rgate_node *node[8];
+	struct rgate_msg msg;
+	struct cluster c;
+	unsigned int i, k;
+	char in[8];
+
+	(void)state;
+	cluster_make(&c, 8, 0);
+	for (i = 0; i < 8; i++)
+		node[i] = cluster_node(&c, i);
+	for (i = 0; i < 8; i++)
+		for (k = 0; k < 8; k++)
+			assert_int_equal(rgate_peer_open(&peer[i][k], node[i], k), 0);
+	for (i = 0; i < 8; i++) {
+		for (k = 0; k < 8; k++) {
+			char out[2] = { (char)('0' + i), (char)('0' + k) };
+
+			assert_int_equal(rgate_peer_wait_up(peer[i][k], MS), 0);
+			assert_int_equal(rgate_peer_send(peer[i][k], out, 2, MS), 0);
+		}
+	}
+	for (i = 0; i < 8; i++) {
+		for (k = 0; k < 8; k++) {
+			assert_int_equal(rgate_peer_recv(peer[i][k], &msg, in, 8, MS), 0);
+			assert_true(msg.len == 2 && in[0] == (char)('0' + k) &&
+				    in[1] == (char)('0' + i));
+		}
+	}
+	for (i = 0; i < 8; i++)
+		for (k = 0; k < 8; k++)
+			rgate_peer_close(peer[i][k]);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(rgate_node_destroy(node[i]), 0);
+	cluster_free(&c);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(refused),
+	cmocka_unit_test(killed),
+	cmocka_unit_test(stopped),
+	cmocka_unit_test(wrong_key),
+	cmocka_unit_test(not_there),
+	cmocka_unit_test(again_and_again),
+	cmocka_unit_test(eight),
+};
+
+UNIT_MAIN(tests)
