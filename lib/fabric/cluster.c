@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_cluster.h>
+
+#include "log.h"
+#include "opts.h"
+
+#define DEFAULT_PATH	"/etc/ringgate/cluster.conf"
+#define DEFAULT_TIMEOUT	3000U	/* ms */
+#define FILE_MAX	65536
+#define LINE_LENGTH	512
+#define WORDS_MAX	6
+
+struct rgate_cluster {
+	unsigned int n;
+	struct rgate_cluster_node node[RGATE_NODES_MAX];	/* in order of ids */
+	uint32_t provider;
+	uint32_t timeout_ms;
+	char *key;
+};
+
+struct parser {
+	struct rgate_cluster *c;
+	const char *name;
+	unsigned int line;
+	unsigned int n;
+	char *words[WORDS_MAX + 1];
+	bool seen_timeout;
+};
+
+static int bad(const struct parser *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int bad(const struct parser *p, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (p->line)
+		rgate_err("%s:%u: %s", p->name, p->line, text);
+	else
+		rgate_err("%s: %s", p->name, text);
+	return -EINVAL;
+}
+
+static int number(const char *word, uint32_t least, uint32_t most, uint32_t *value)
+{
+	uint64_t v = 0;
+	const char *c;
+
+	for (c = word; *c; c++) {
+		if (*c < '0' || *c > '9' || c - word > 9)
+			return -EINVAL;
+		v = v * 10 + (uint64_t)(*c - '0');
+	}
+	if (c == word || v < least || v > most)
+		return -EINVAL;
+	*value = (uint32_t)v;
+	return 0;
+}
+
+static int on_provider(struct parser *p)
+{
+	if (p->c->provider)
+		return bad(p, "the provider is given twice");
+	if (p->n == 2 && !strcmp(p->words[1], "verbs"))
+		p->c->provider = RGATE_PROVIDER_VERBS;
+	else if (p->n == 2 && !strcmp(p->words[1], "local"))
+		p->c->provider = RGATE_PROVIDER_LOCAL;
+	else
+		return bad(p, "write `provider verbs` (RDMA) or `provider local` (one machine)");
+	return 0;
+}
+
+static int on_key(struct parser *p)
+{
+	if (p->c->key)
+		return bad(p, "the key is given twice");
+	if (p->n != 2)
+		return bad(p, "write `key FILE`");
+	p->c->key = strdup(p->words[1]);
+	return p->c->key ? 0 : -ENOMEM;
+}
+
+static int on_timeout(struct parser *p)
+{
+	if (p->seen_timeout)
+		return bad(p, "the timeout is given twice");
+	p->seen_timeout = true;
+	if (p->n != 2 || number(p->words[1], 100, 60000, &p->c->timeout_ms))
+		return bad(p, "write `timeout MS`, 100 to 60000");
+	return 0;
+}
+
+/* ADDRESS, ADDRESS:PORT, or [IPv6]:PORT */
+static int set_address(struct parser *p, struct rgate_cluster_node *node, const char *word)
+{
+	const char *addr = word, *port = NULL;
+	char buf[sizeof(node->addr)];
+	uint8_t bin[16];
+	uint32_t v;
+	size_t len = strlen(word);
+
+	if (*word == '[') {
+		addr = word + 1;
+		port = strchr(word, ']');
+		len = port ? (size_t)(port - addr) : sizeof(buf);
+		if (port && *++port && *port != ':')
+			len = sizeof(buf);
+	} else if (strchr(word, ':') && strchr(word, ':') == strrchr(word, ':')) {
+		port = strchr(word, ':');
+		len = (size_t)(port - word);
+	}
+	if (len >= sizeof(buf))
+		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
+			   word);
+	memcpy(buf, addr, len);
+	buf[len] = '\0';
+	if (inet_pton(AF_INET, buf, bin) != 1 && inet_pton(AF_INET6, buf, bin) != 1)
+		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
+			   word);
+	v = RGATE_CLUSTER_PORT;
+	if (port && *port && number(port + 1, 1, 65535, &v))
+		return bad(p, "'%.60s' is no port: 1 to 65535", port + 1);
+	node->port = (uint16_t)v;
+	memcpy(node->addr, buf, len + 1);
+	return 0;
+}
+
+static int set_path(struct parser *p, struct rgate_cluster_node *node, const char *word)
+{
+	if (*word != '/' || strlen(word) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return bad(p, "'%.60s' is no path of a socket: with `provider local` an address is an absolute path of up to 107 characters",
+			   word);
+	snprintf(node->addr, sizeof(node->addr), "%s", word);
+	return 0;
+}
+
+static int set_name(struct parser *p, struct rgate_cluster_node *node, const char *word)
+{
+	uint32_t v;
+
+	if (strlen(word) >= sizeof(node->name) || !number(word, 0, UINT32_MAX, &v))
+		return bad(p, "'%.60s' is no name: up to %zu characters, not only digits", word,
+			   sizeof(node->name) - 1);
+	snprintf(node->name, sizeof(node->name), "%s", word);
+	return 0;
+}
+
+static int insert(struct parser *p, const struct rgate_cluster_node *node)
+{
+	struct rgate_cluster *c = p->c;
+	unsigned int i;
+
+	for (i = 0; i < c->n; i++) {
+		const struct rgate_cluster_node *o = &c->node[i];
+
+		if (o->id == node->id)
+			return bad(p, "node %u is given twice", node->id);
+		if (!strcmp(o->name, node->name))
+			return bad(p, "two nodes are named '%s'", node->name);
+		if (!strcmp(o->addr, node->addr) && o->port == node->port)
+			return bad(p, "nodes %u and %u have the same address", o->id, node->id);
+		if (o->role == RGATE_ROLE_GATEWAY && node->role == RGATE_ROLE_GATEWAY)
+			return bad(p, "nodes %u and %u are both gateways: there is one", o->id,
+				   node->id);
+	}
+	for (i = c->n++; i && c->node[i - 1].id > node->id; i--)
+		c->node[i] = c->node[i - 1];
+	c->node[i] = *node;
+	return 0;
+}
+
+static int on_node(struct parser *p)
+{
+	struct rgate_cluster_node node = { .sz = sizeof(node) };
+	int err;
+
+	if (!p->c->provider)
+		return bad(p, "`provider` comes before the nodes: their addresses depend on it");
+	if (p->n < 4 || p->n > 5)
+		return bad(p, "write `node ID gateway|compute ADDRESS [NAME]`");
+	if (number(p->words[1], 0, RGATE_NODES_MAX - 1, &node.id))
+		return bad(p, "'%.60s' is no id: 0 to %d", p->words[1], RGATE_NODES_MAX - 1);
+	if (!strcmp(p->words[2], "gateway"))
+		node.role = RGATE_ROLE_GATEWAY;
+	else if (!strcmp(p->words[2], "compute"))
+		node.role = RGATE_ROLE_COMPUTE;
+	else
+		return bad(p, "'%.60s' is no role: gateway or compute", p->words[2]);
+	err = p->c->provider == RGATE_PROVIDER_LOCAL ? set_path(p, &node, p->words[3]) :
+	      set_address(p, &node, p->words[3]);
+	if (err)
+		return err;
+	snprintf(node.name, sizeof(node.name), "node%u", node.id);
+	err = p->n == 5 ? set_name(p, &node, p->words[4]) : 0;
+	return err ? err : insert(p, &node);
+}
+
+static int on_line(struct parser *p, char *line)
+{
+	static const struct {
+		const char *word;
+		int (*fn)(struct parser *p);
+	} known[] = {
+		{ "provider", on_provider }, { "key", on_key }, { "timeout", on_timeout },
+		{ "node", on_node },
+	};
+	char *save = NULL, *word;
+	unsigned int i;
+
+	line[strcspn(line, "#")] = '\0';
+	p->n = 0;
+	for (word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
+		if (p->n == WORDS_MAX)
+			return bad(p, "too many words");
+		p->words[p->n++] = word;
+	}
+	if (!p->n)
+		return 0;
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(p->words[0], known[i].word))
+			return known[i].fn(p);
+	return bad(p, "unknown word '%.60s': provider, key, timeout or node", p->words[0]);
+}
+
+static int check_whole(struct parser *p)
+{
+	unsigned int i, gateways = 0;
+
+	p->line = 0;
+	if (!p->c->provider)
+		return bad(p, "no `provider verbs` or `provider local`");
+	for (i = 0; i < p->c->n; i++)
+		gateways += p->c->node[i].role == RGATE_ROLE_GATEWAY;
+	if (p->c->n < 2)
+		return bad(p, "%u node%s: a cluster has 2 to %d", p->c->n, p->c->n == 1 ? "" : "s",
+			   RGATE_NODES_MAX);
+	if (!gateways)
+		return bad(p, "no node is the gateway");
+	return 0;
+}
+
+static int parse(struct parser *p, const char *text, size_t len)
+{
+	const char *end = text + len, *nl;
+	char line[LINE_LENGTH];
+	size_t n;
+	int err;
+
+	for (; text < end; text = nl + 1) {
+		nl = memchr(text, '\n', (size_t)(end - text));
+		nl = nl ? nl : end;
+		n = (size_t)(nl - text);
+		p->line++;
+		if (n >= sizeof(line))
+			return bad(p, "the line is longer than %d characters", LINE_LENGTH - 1);
+		if (memchr(text, '\0', n))
+			return bad(p, "the line has a NUL: is this a text file?");
+		memcpy(line, text, n);
+		line[n] = '\0';
+		err = on_line(p, line);
+		if (err)
+			return err;
+	}
+	return check_whole(p);
+}
+
+int rgate_cluster_parse(struct rgate_cluster **out, const char *name, const char *text, size_t len)
+{
+	struct parser p = { .name = name ? name : "cluster" };
+	int err;
+
+	if (!out || (len && !text))
+		return -EINVAL;
+	p.c = calloc(1, sizeof(*p.c));
+	if (!p.c)
+		return -ENOMEM;
+	p.c->timeout_ms = DEFAULT_TIMEOUT;
+	err = parse(&p, text, len);
+	if (err)
+		rgate_cluster_free(p.c);
+	else
+		*out = p.c;
+	return err;
+}
+
+static int read_file(const char *path, char **text, size_t *len)
+{
+	char *buf = malloc(FILE_MAX + 1);
+	ssize_t n = 1;
+	int fd, err = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		goto free_buf;
+	}
+	for (*len = 0; n > 0 && *len <= FILE_MAX; *len += (size_t)n) {
+		n = read(fd, buf + *len, FILE_MAX + 1 - *len);
+		if (n < 0) {
+			err = -errno;
+			goto close_fd;
+		}
+	}
+	if (*len > FILE_MAX) {
+		err = -EFBIG;
+		goto close_fd;
+	}
+	close(fd);
+	*text = buf;
+	return 0;
+
+close_fd:
+	close(fd);
+free_buf:
+	free(buf);
+	return err;
+}
+
+int rgate_cluster_load(struct rgate_cluster **out, const char *path)
+{
+	const char *env = getenv("RGATE_CLUSTER");
+	char *text = NULL;
+	size_t len = 0;
+	int err;
+
+	if (!path)
+		path = env && *env ? env : DEFAULT_PATH;
+	err = read_file(path, &text, &len);
+	if (err) {
+		rgate_err("cannot read the cluster file %s: %s", path, strerror(-err));
+		return err;
+	}
+	err = rgate_cluster_parse(out, path, text, len);
+	free(text);
+	return err;
+}
+
+void rgate_cluster_free(struct rgate_cluster *cluster)
+{
+	if (!cluster)
+		return;
+	free(cluster->key);
+	free(cluster);
+}
+
+unsigned int rgate_cluster_nodes(const struct rgate_cluster *cluster)
+{
+	return cluster->n;
+}
+
+int rgate_cluster_node(const struct rgate_cluster *cluster, unsigned int i,
+		       struct rgate_cluster_node *node)
+{
+	if (i >= cluster->n)
+		return -ENOENT;
+	return rgate_info_copy(node, &cluster->node[i], sizeof(*node));
+}
+
+int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
+		       struct rgate_cluster_node *node)
+{
+	uint32_t id = RGATE_NODES_MAX;
+	unsigned int i;
+
+	if (!what)
+		return -EINVAL;
+	(void)number(what, 0, RGATE_NODES_MAX - 1, &id);
+	for (i = 0; i < cluster->n; i++) {
+		const struct rgate_cluster_node *n = &cluster->node[i];
+
+		if (n->id == id || !strcmp(n->name, what) || !strcmp(n->addr, what))
+			return rgate_info_copy(node, n, sizeof(*n));
+	}
+	return -ENOENT;
+}
+
+uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster)
+{
+	return cluster->provider;
+}
+
+const char *rgate_cluster_key_path(const struct rgate_cluster *cluster)
+{
+	return cluster->key;
+}
+
+uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster)
+{
+	return cluster->timeout_ms;
+}

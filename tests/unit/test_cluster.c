@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The cluster file: what it says, and what is said of its mistakes. */
+#include "unit.h"
+
+#include <ringgate/rgate_cluster.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char said[512];
+
+static void hear(void *ctx, enum rgate_log_level level, const char *text)
+{
+	(void)ctx;
+	if (level == RGATE_LOG_ERROR)
+		snprintf(said, sizeof(said), "%s", text);
+}
+
+static int parse(struct rgate_cluster **c, const char *text)
+{
+	said[0] = '\0';
+	rgate_log_set(hear, NULL);
+	return rgate_cluster_parse(c, "F", text, strlen(text));
+}
+
+static void whole(void **state)
+{
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct rgate_cluster *c;
+
+	(void)state;
+	assert_int_equal(parse(&c,
+		"# ours\n"
+		"provider verbs\t# RDMA\r\n"
+		"\n"
+		"  key /etc/k\n"
+		"timeout 500\n"
+		"node 2 compute 192.0.2.3:9 big\n"
+		"node 0 gateway 192.0.2.1\n"
+		"node 5 compute [2001:db8::5]:80\n"
+		"node 4 compute 2001:db8::4"), 0);
+	assert_int_equal(rgate_cluster_nodes(c), 4);
+	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_VERBS);
+	assert_int_equal(rgate_cluster_timeout_ms(c), 500);
+	assert_string_equal(rgate_cluster_key_path(c), "/etc/k");
+	assert_int_equal(rgate_cluster_node(c, 0, &n), 0);
+	assert_true(n.id == 0 && n.role == RGATE_ROLE_GATEWAY && n.port == RGATE_CLUSTER_PORT);
+	assert_string_equal(n.addr, "192.0.2.1");
+	assert_string_equal(n.name, "node0");
+	assert_int_equal(rgate_cluster_node(c, 1, &n), 0);
+	assert_true(n.id == 2 && n.role == RGATE_ROLE_COMPUTE && n.port == 9);
+	assert_int_equal(rgate_cluster_node(c, 3, &n), 0);
+	assert_true(n.id == 5 && n.port == 80);
+	assert_string_equal(n.addr, "2001:db8::5");
+	assert_int_equal(rgate_cluster_node(c, 4, &n), -ENOENT);
+	assert_int_equal(rgate_cluster_find(c, "big", &n), 0);
+	assert_int_equal(n.id, 2);
+	assert_int_equal(rgate_cluster_find(c, "4", &n), 0);
+	assert_string_equal(n.addr, "2001:db8::4");
+	assert_int_equal(rgate_cluster_find(c, "192.0.2.1", &n), 0);
+	assert_int_equal(n.id, 0);
+	assert_int_equal(rgate_cluster_find(c, "1", &n), -ENOENT);
+	assert_int_equal(rgate_cluster_find(c, "x", &n), -ENOENT);
+	rgate_cluster_free(c);
+	assert_int_equal(parse(&c, "provider local\nnode 0 gateway /run/a\nnode 1 compute /run/b\n"),
+			 0);
+	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_LOCAL);
+	assert_int_equal(rgate_cluster_timeout_ms(c), 3000);
+	assert_null(rgate_cluster_key_path(c));
+	rgate_cluster_free(c);
+	rgate_cluster_free(NULL);
+}
+
+#define P "provider verbs\n"
+#define G "node 0 gateway 192.0.2.1\n"
+
+static void mistakes(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *says;
+	} bad[] = {
+		{ "", "F: no `provider" },
+		{ P, "F: 0 nodes: a cluster has 2 to 8" },
+		{ P G, "F: 1 node: a cluster has 2 to 8" },
+		{ P "node 1 compute 192.0.2.1\nnode 2 compute 192.0.2.2", "F: no node is the gateway" },
+		{ P G "node 1 gateway 192.0.2.2", "F:3: nodes 0 and 1 are both gateways" },
+		{ P G "node 0 compute 192.0.2.2", "F:3: node 0 is given twice" },
+		{ P G "node 1 compute 192.0.2.1", "F:3: nodes 0 and 1 have the same address" },
+		{ P G "node 1 compute 192.0.2.2 node0", "F:3: two nodes are named 'node0'" },
+		{ P G "node 8 compute 192.0.2.2", "F:3: '8' is no id: 0 to 7" },
+		{ P G "node -1 compute 192.0.2.2", "F:3: '-1' is no id" },
+		{ P G "node 1x compute 192.0.2.2", "F:3: '1x' is no id" },
+		{ P G "node 99999999999 compute 192.0.2.2", "is no id" },
+		{ P G "node 1 worker 192.0.2.2", "F:3: 'worker' is no role" },
+		{ P G "node 1 compute", "F:3: write `node ID" },
+		{ P G "node 1 compute 192.0.2.2 a b", "F:3: write `node ID" },
+		{ P G "node 1 compute 192.0.2.2 a b c d", "F:3: too many words" },
+		{ P G "node 1 compute 192.0.2", "is no address" },
+		{ P G "node 1 compute host:1", "is no address" },
+		{ P G "node 1 compute [2001:db8::1", "is no address" },
+		{ P G "node 1 compute [2001:db8::1]x", "is no address" },
+		{ P G "node 1 compute 192.0.2.2:0", "'0' is no port" },
+		{ P G "node 1 compute 192.0.2.2:65536", "'65536' is no port" },
+		{ P G "node 1 compute 192.0.2.2:", "'' is no port" },
+		{ P G "node 1 compute 192.0.2.2 77", "'77' is no name" },
+		{ P G "node 1 compute 192.0.2.2 a123456789012345678901234567890b", "is no name" },
+		{ G, "F:1: `provider` comes before" },
+		{ P P, "F:2: the provider is given twice" },
+		{ "provider smoke", "F:1: write `provider verbs`" },
+		{ "provider", "F:1: write `provider verbs`" },
+		{ P "key a\nkey b", "F:3: the key is given twice" },
+		{ P "key", "F:2: write `key FILE`" },
+		{ P "timeout 99", "F:2: write `timeout MS`" },
+		{ P "timeout 60001", "F:2: write `timeout MS`" },
+		{ P "timeout 200\ntimeout 200", "F:3: the timeout is given twice" },
+		{ P "nodes 4", "F:2: unknown word 'nodes'" },
+		{ "provider local\nnode 0 gateway 192.0.2.1", "F:2: '192.0.2.1' is no path" },
+	};
+	struct rgate_cluster *c;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(parse(&c, bad[i].text), -EINVAL);
+		if (!strstr(said, bad[i].says))
+			fail_msg("'%s' is not in '%s'", bad[i].says, said);
+	}
+	assert_int_equal(rgate_cluster_parse(&c, NULL, "a\0b", 3), -EINVAL);
+	assert_non_null(strstr(said, "cluster:1: the line has a NUL"));
+}
+
+static void long_lines(void **state)
+{
+	char text[2000], path[200];
+	struct rgate_cluster *c;
+
+	(void)state;
+	memset(text, '#', sizeof(text));
+	assert_int_equal(rgate_cluster_parse(&c, "F", text, sizeof(text)), -EINVAL);
+	assert_non_null(strstr(said, "F:1: the line is longer than 511"));
+	memset(path, 'a', sizeof(path));
+	path[0] = '/';
+	path[108] = '\0';
+	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\n", path);
+	assert_int_equal(parse(&c, text), -EINVAL);
+	path[107] = '\0';
+	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\nnode 1 compute /b\n", path);
+	assert_int_equal(parse(&c, text), 0);
+	rgate_cluster_free(c);
+}
+
+static void files(void **state)
+{
+	static const char good[] = P G "node 1 compute 192.0.2.2\n";
+	char path[] = "/tmp/ringgate-cluster-XXXXXX";
+	int i, fd = mkstemp(path);
+	struct rgate_cluster *c;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, good, sizeof(good) - 1), sizeof(good) - 1);
+	assert_int_equal(rgate_cluster_load(&c, path), 0);
+	rgate_cluster_free(c);
+	setenv("RGATE_CLUSTER", path, 1);
+	assert_int_equal(rgate_cluster_load(&c, NULL), 0);
+	rgate_cluster_free(c);
+	unsetenv("RGATE_CLUSTER");
+	for (i = 0; i < 70; i++)
+		assert_int_equal(write(fd, memset(said, '\n', 512), 512) * 2, 1024);
+	assert_int_equal(rgate_cluster_load(&c, path), 0);
+	rgate_cluster_free(c);
+	for (i = 0; i < 70; i++)
+		assert_int_equal(write(fd, memset(said, '\n', 512), 512) * 2, 1024);
+	assert_int_equal(rgate_cluster_load(&c, path), -EFBIG);
+	close(fd);
+	unlink(path);
+	assert_int_equal(rgate_cluster_load(&c, path), -ENOENT);
+	assert_non_null(strstr(said, path));
+	assert_int_equal(rgate_cluster_load(&c, "/"), -EISDIR);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(whole),
+	cmocka_unit_test(mistakes),
+	cmocka_unit_test(long_lines),
+	cmocka_unit_test(files),
+};
+
+UNIT_MAIN(tests)
