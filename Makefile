@@ -81,7 +81,7 @@ $(flags_file):
 #
 
 # Layers look down only: each sees what its include path has.
-lib_layers := base ring mem $(if $(FABRIC),fabric)
+lib_layers := base ring mem fabric
 lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
 lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
 lib_real := $(O)/lib/libringgate.so.$(VERSION)
@@ -132,7 +132,7 @@ unit_src := $(wildcard tests/unit/test_*.c)
 vm_src := $(wildcard tests/vm/*.c)
 bench_src := $(wildcard tests/bench/*.c)
 debug_src := $(wildcard tests/debug/*.c)
-fabric_src := $(if $(FABRIC),$(wildcard tests/fabric/test_*.c))
+fabric_src := $(wildcard tests/fabric/test_*.c)
 fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
 fuzz_src := $(wildcard tests/fuzz/user/*.c)
 demo_src := $(wildcard tests/demo/*.c)

@@ -201,7 +201,8 @@ static const struct rgate_op *translate(const struct rgate_link *link, const str
 	if (op->kind == RGATE_OP_SEND && !internal) {
 		sge[0] = (struct rgate_sge){ &link->line->header, RGATE_MSG_HEADER,
 					     link->mem->lkey };
-		memcpy(sge + 1, op->sge, op->nsge * sizeof(*sge));
+		if (op->nsge)
+			memcpy(sge + 1, op->sge, op->nsge * sizeof(*sge));
 		*mine = *op;
 		mine->sge = sge;
 		mine->nsge++;
@@ -258,6 +259,12 @@ int rgate_link_post(struct rgate_link *link, const struct rgate_op *ops, unsigne
 	err = link->o.prov->post(link->conn, work, n);
 	if (err == -EAGAIN)
 		return err;
+	if (err == -ENOTCONN) {
+		/* Not begun; what is done tells why there is no connection. */
+		(void)rgate_link_progress(link);
+		rgate_link_fail(link, -ECONNRESET);
+		return err;
+	}
 	for (i = 0; i < n; i++)
 		record(link, &ops[i], internal, i + 1 == n ? now : 0);
 	link->signalled = signalled;

@@ -142,11 +142,13 @@ static int try(struct rgate_backing *b, const struct rgate_backing_opts *opts,
 		.page_size = huge == RGATE_HUGE_TLB ? HUGE_SIZE : (size_t)sysconf(_SC_PAGESIZE),
 	};
 	snprintf(name, sizeof(name), "ringgate-%.40s", opts->name);
-	b->fd = memfd_create(name, MFD_CLOEXEC | (huge == RGATE_HUGE_TLB ?
-						  MFD_HUGETLB | MFD_HUGE_2MB : 0));
+	b->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING |
+			     (huge == RGATE_HUGE_TLB ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
 	if (b->fd < 0)
 		return -errno;
-	if (ftruncate(b->fd, (off_t)b->len)) {
+	/* Who maps it elsewhere can rely on its size. */
+	if (ftruncate(b->fd, (off_t)b->len) ||
+	    fcntl(b->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		err = -errno;
 		goto close;
 	}

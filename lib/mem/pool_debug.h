@@ -41,5 +41,7 @@ void rgate_mark_held(const struct rgate_buf *buf, size_t size);
 void rgate_mark_free(const struct rgate_buf *buf, size_t size);
 /* All of a region, when it is made and before it ends */
 void rgate_mark_region(const void *addr, size_t len, bool accessible);
+/* Memory mapped from elsewhere, where a region may have been: a child has its parent's marks */
+void rgate_mark_mapped(const void *addr, size_t len);
 
 #endif

@@ -7,67 +7,19 @@
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
 
-a=rgpool0 b=rgpool1	# devices
-na=rgq0 nb=rgq1		# their network devices
-ip_a=10.79.0.1 ip_b=10.79.0.2
-pref=7730
+# shellcheck disable=SC2034 # for rxe_pair.sh
+a=rgpool0 b=rgpool1 na=rgq0 nb=rgq1 net=10.79.0 pref=7730
+# shellcheck source=tests/vm/lib/rxe_pair.sh
+. "$(dirname "$0")/lib/rxe_pair.sh"
 
-# Contexts have to be closed by then, else the kernel lets a removal wait.
 cleanup()
 {
-	local dev p
-	for dev in $a $b; do
-		[ ! -e /sys/class/infiniband/$dev ] || timeout 30 rdma link del $dev
-	done
-	[ ! -e /sys/class/net/$na ] || ip link del $na
-	if ip rule | grep -q "^$((pref + 9)):"; then
-		ip rule add pref 0 lookup local
-		for p in $pref $((pref + 1)) $((pref + 2)) $((pref + 3)) $((pref + 9)); do
-			while ip rule del pref "$p" 2>/dev/null; do :; done
-		done
-	fi
+	rxe_pair_down
 	rm -rf "$tmp"
 }
 trap cleanup EXIT
 
-# Both addresses are this machine's own: rules send what goes from one to the other
-# over the wire, and take what arrives there as local.
-route()
-{
-	local dev=$1 addr=$2 table=$3
-	sysctl -qw net.ipv4.conf.all.rp_filter=0 "net.ipv4.conf.$dev.rp_filter=0" \
-		"net.ipv4.conf.$dev.accept_local=1" "net.ipv4.conf.$dev.arp_ignore=1" \
-		"net.ipv4.conf.$dev.arp_announce=2"
-	ip -batch - <<-END
-		route replace 10.79.0.0/24 dev $dev src $addr table $table
-		rule add pref $pref iif $dev lookup local
-		rule add pref $((pref + 1)) from $addr to $addr lookup local
-		rule add pref $((pref + 2)) from $addr lookup $table
-		rule add pref $((pref + 3)) oif $dev lookup $table
-	END
-}
-
-addressed()
-{
-	grep -q "ffff:0a4f:000$2" /sys/class/infiniband/"$1"/ports/1/gids/*
-}
-
-modprobe -q rdma_rxe || [ -e /sys/module/rdma_rxe ] || skip_all "no rdma_rxe here"
-ip -batch - <<-END
-	link add $na mtu 4200 type veth peer name $nb mtu 4200
-	addr add $ip_a/24 dev $na
-	addr add $ip_b/24 dev $nb
-	link set $na up
-	link set $nb up
-	rule add pref $((pref + 9)) lookup local
-	rule del pref 0
-END
-route $na $ip_a $pref
-route $nb $ip_b $((pref + 1))
-rdma link add $a type rxe netdev $na && rdma link add $b type rxe netdev $nb ||
-	{ echo "Bail out! no RDMA device"; exit 1; }
-wait_for 20 addressed $a 1
-wait_for 20 addressed $b 2
+rxe_pair_up
 
 # used: what is allocated on both devices, of all processes
 used()
@@ -167,7 +119,7 @@ begin()
 	"$ringgate" pool verify --size 4M --buffer 64K --device $a --peer-device $b \
 		--rounds 1000000 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null &
 	pid=$!
-	wait_for 20 connected
+	wait_for 60 connected
 	peer=$(pgrep -P $pid)
 }
 

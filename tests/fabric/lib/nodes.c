@@ -25,6 +25,13 @@ static const char *address(const char *list, unsigned int i, char *buf, size_t l
 	return buf;
 }
 
+static void to_stderr(void *ctx, enum rgate_log_level level, const char *text)
+{
+	(void)ctx;
+	(void)level;
+	fprintf(stderr, "# %s\n", text);
+}
+
 void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 {
 	const char *provider = getenv("RGATE_FABRIC_PROVIDER");
@@ -34,6 +41,8 @@ void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 	size_t at;
 
 	memset(c, 0, sizeof(*c));
+	if (getenv("RGATE_TEST_LOG"))
+		rgate_log_set(to_stderr, NULL);
 	c->n = n;
 	c->local = !provider || strcmp(provider, "verbs");
 	strcpy(c->dir, "/tmp/ringgate-test-XXXXXX");

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "local.h"
+#include "log.h"
+
+#define BACKLOG		32
+#define BUFFER_BYTES	(4 << 20)	/* asked for; root gets it */
+
+int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
+	       const int *fds, unsigned int nfds)
+{
+	struct iovec all[RGATE_SGE_MAX + 2] = { { (void *)p, sizeof(*p) } };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control = { .buf = { 0 } };
+	struct msghdr msg = { .msg_iov = all, .msg_iovlen = n + 1 };
+	struct cmsghdr *c;
+
+	if (n)
+		memcpy(all + 1, iov, n * sizeof(*iov));
+	if (nfds) {
+		msg.msg_control = control.buf;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	if (sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -errno;
+}
+
+static int fill_address(struct sockaddr_un *sa, const char *path)
+{
+	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (*path != '/' || strlen(path) >= sizeof(sa->sun_path))
+		return -EINVAL;
+	strcpy(sa->sun_path, path);
+	return 0;
+}
+
+/* The path is ours as long as we hold a lock on the file beside it. */
+static int take_path(struct rgate_ep *ep)
+{
+	char path[sizeof(ep->self.addr) + 8];
+	int err;
+
+	snprintf(path, sizeof(path), "%s.lock", ep->self.addr);
+	ep->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (ep->lock_fd < 0) {
+		err = -errno;
+		rgate_err("cannot create %s: %s", path, strerror(-err));
+		return err;
+	}
+	if (!flock(ep->lock_fd, LOCK_EX | LOCK_NB)) {
+		/* What a process that died left behind */
+		(void)unlink(ep->self.addr);
+		return 0;
+	}
+	err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+	if (err == -EADDRINUSE)
+		rgate_err("another process is node %u: it holds %s", ep->self.id, path);
+	close(ep->lock_fd);
+	ep->lock_fd = -1;
+	return err;
+}
+
+static int watch(int epoll_fd, int fd, uint32_t events, void *what)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = what };
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static int begin_listening(struct rgate_ep *ep)
+{
+	struct sockaddr_un sa;
+	int err;
+
+	err = fill_address(&sa, ep->self.addr);
+	if (!err)
+		err = take_path(ep);
+	if (err)
+		return err;
+	ep->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (ep->listen_fd < 0)
+		return -errno;
+	if (bind(ep->listen_fd, (struct sockaddr *)&sa, sizeof(sa)) ||
+	    chmod(sa.sun_path, 0600) || listen(ep->listen_fd, BACKLOG)) {
+		err = -errno;
+		rgate_err("cannot listen on %s: %s", sa.sun_path, strerror(-err));
+		return err;
+	}
+	return watch(ep->epoll_fd, ep->listen_fd, EPOLLIN, NULL);
+}
+
+static void local_close(struct rgate_ep *ep)
+{
+	if (ep->listen_fd >= 0) {
+		close(ep->listen_fd);
+		(void)unlink(ep->self.addr);
+	}
+	/* Not unlinked: another process may be waiting for this very file. */
+	if (ep->lock_fd >= 0)
+		close(ep->lock_fd);
+	local_server_stop(ep);
+	close(ep->epoll_fd);
+	pthread_mutex_destroy(&ep->lock);
+	free(ep);
+}
+
+static int local_open(struct rgate_ep **out, const struct rgate_ep_opts *opts)
+{
+	struct rgate_ep *ep = calloc(1, sizeof(*ep));
+	int err;
+
+	if (!ep)
+		return -ENOMEM;
+	ep->self = *opts->self;
+	ep->opts = *opts;
+	ep->opts.self = &ep->self;
+	ep->listen_fd = ep->lock_fd = -1;
+	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ep->epoll_fd < 0) {
+		err = -errno;
+		goto free_ep;
+	}
+	err = local_server_start(ep);
+	if (err)
+		goto close_epoll;
+	pthread_mutex_init(&ep->lock, NULL);
+	err = opts->listen ? begin_listening(ep) : 0;
+	if (err)
+		local_close(ep);
+	else
+		*out = ep;
+	return err;
+
+close_epoll:
+	close(ep->epoll_fd);
+free_ep:
+	free(ep);
+	return err;
+}
+
+static int local_use_pool(struct rgate_ep *ep, const struct rgate_pool *pool)
+{
+	ep->pool = pool;
+	return 0;
+}
+
+static int local_fd(struct rgate_ep *ep)
+{
+	return ep->epoll_fd;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void local_destroy(struct rgate_conn *conn)
+{
+	if (!conn)
+		return;
+	if (conn->in_sock != conn->sock)
+		close_fd(&conn->in_sock);
+	close_fd(&conn->sock);
+	local_serve_end(conn);
+	close_fd(&conn->ask_sock);
+	close_fd(&conn->wait_fd);
+	close_fd(&conn->done_fd);
+	local_unmap_all(conn);
+	free(conn->recv);
+	free(conn->done);
+	free(conn);
+}
+
+/* Takes over both sockets, also where it fails */
+static int conn_new(struct rgate_conn **out, struct rgate_ep *ep, int sock, int in_sock)
+{
+	const int size = BUFFER_BYTES;
+	struct rgate_conn *conn = calloc(1, sizeof(*conn));
+	int err = -ENOMEM;
+
+	if (!conn) {
+		close(sock);
+		if (in_sock != sock)
+			close(in_sock);
+		return err;
+	}
+	*conn = (struct rgate_conn){
+		.ep = ep, .sock = sock, .in_sock = in_sock, .ask_sock = -1,
+		.done_depth = ep->opts.send_depth,
+	};
+	if (setsockopt(sock, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	conn->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	conn->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	conn->recv = calloc(ep->opts.recv_depth, sizeof(*conn->recv));
+	conn->done = calloc(conn->done_depth, sizeof(*conn->done));
+	if (!conn->recv || !conn->done || conn->wait_fd < 0 || conn->done_fd < 0)
+		goto destroy;
+	err = watch(conn->wait_fd, conn->done_fd, EPOLLIN, NULL);
+	if (!err)
+		err = watch(conn->wait_fd, in_sock, EPOLLIN, NULL);
+	if (err)
+		goto destroy;
+	*out = conn;
+	return 0;
+
+destroy:
+	local_destroy(conn);
+	return err;
+}
+
+/* Root and our own user; nobody else may even try the key. */
+static bool known_user(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+	       (cred.uid == geteuid() || !cred.uid);
+}
+
+static int local_connect(struct rgate_ep *ep, const struct rgate_cluster_node *to,
+			 const void *hello, size_t len, void *owner, struct rgate_conn **out)
+{
+	const struct local_packet p = { .type = LOCAL_HELLO };
+	struct iovec iov = { (void *)hello, len };
+	struct rgate_conn *conn;
+	struct sockaddr_un sa;
+	int sock, err;
+
+	err = len > RGATE_PROV_HELLO ? -EINVAL : fill_address(&sa, to->addr);
+	if (err)
+		return err;
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (sock < 0)
+		return -errno;
+	if (connect(sock, (struct sockaddr *)&sa, sizeof(sa))) {
+		err = errno == ENOENT || errno == EAGAIN ? -ECONNREFUSED : -errno;
+		close(sock);
+		return err;
+	}
+	err = conn_new(&conn, ep, sock, sock);
+	if (err)
+		return err;
+	conn->owner = owner;
+	err = known_user(sock) ? local_send(sock, &p, &iov, 1, NULL, 0) : -EPERM;
+	if (!err)
+		err = watch(ep->epoll_fd, sock, EPOLLIN | EPOLLRDHUP, conn);
+	if (err)
+		local_destroy(conn);
+	else
+		*out = conn;
+	return err;
+}
+
+static int local_loopback(struct rgate_ep *ep, void *owner, struct rgate_conn **out)
+{
+	struct rgate_conn *conn;
+	int socks[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, socks))
+		return -errno;
+	err = conn_new(&conn, ep, socks[0], socks[1]);
+	if (err)
+		return err;
+	conn->owner = owner;
+	conn->up = true;
+	*out = conn;
+	return 0;
+}
+
+static int local_accept(struct rgate_conn *conn, const void *welcome, size_t len, void *owner)
+{
+	const struct local_packet p = { .type = LOCAL_WELCOME };
+	struct iovec iov = { (void *)welcome, len };
+
+	conn->owner = owner;
+	return len > RGATE_PROV_WELCOME ? -EINVAL : local_send(conn->sock, &p, &iov, 1, NULL, 0);
+}
+
+static void local_reject(struct rgate_conn *conn, int err)
+{
+	const struct local_packet p = { .type = LOCAL_REJECT, .arg = err };
+
+	(void)local_send(conn->sock, &p, NULL, 0, NULL, 0);
+	local_destroy(conn);
+}
+
+/* From now on the socket's packets are for poll(); its end is still of interest. */
+static int now_up(struct rgate_conn *conn)
+{
+	struct epoll_event ev = { .events = EPOLLRDHUP, .data.ptr = conn };
+
+	conn->up = true;
+	return epoll_ctl(conn->ep->epoll_fd, EPOLL_CTL_MOD, conn->sock, &ev) ? -errno : 0;
+}
+
+static int local_establish(struct rgate_conn *conn)
+{
+	const int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	const struct local_packet p = { .type = LOCAL_UP };
+	int ours[2], theirs[2], fds[2], err;
+
+	if (socketpair(AF_UNIX, type, 0, ours))
+		return -errno;
+	if (socketpair(AF_UNIX, type, 0, theirs)) {
+		err = -errno;
+		close(ours[0]);
+		close(ours[1]);
+		return err;
+	}
+	/* The peer serves what we ask, and asks what we serve. */
+	conn->ask_sock = ours[0];
+	fds[0] = ours[1];
+	fds[1] = theirs[1];
+	err = local_serve_begin(conn, theirs[0]);
+	if (!err)
+		err = local_send(conn->sock, &p, NULL, 0, fds, 2);
+	close(fds[0]);
+	close(fds[1]);
+	return err ? err : now_up(conn);
+}
+
+static int local_prepare(struct rgate_conn *conn)
+{
+	(void)conn;
+	return 0;
+}
+
+static int local_allow(struct rgate_conn *conn, uint32_t access)
+{
+	conn->allow = access;
+	if (conn->serve)
+		__atomic_store_n(&conn->serve->allow, access, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void *local_owner(const struct rgate_conn *conn)
+{
+	return conn->owner;
+}
+
+static int local_conn_fd(const struct rgate_conn *conn)
+{
+	return conn->wait_fd;
+}
+
+static uint32_t local_inline_size(const struct rgate_conn *conn)
+{
+	(void)conn;
+	return UINT32_MAX;
+}
+
+static int down(struct rgate_conn *conn, struct rgate_prov_event *ev, int err)
+{
+	(void)epoll_ctl(conn->ep->epoll_fd, EPOLL_CTL_DEL, conn->sock, NULL);
+	if (conn->told)
+		return 0;
+	conn->told = true;
+	ev->kind = RGATE_PROV_DOWN;
+	ev->conn = conn;
+	ev->err = err;
+	return 1;
+}
+
+static bool is_socket(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISSOCK(st.st_mode) && !fcntl(fd, F_SETFL, O_NONBLOCK);
+}
+
+/* Descriptors that came along: 2, or none and @fds as they were; others are closed */
+static unsigned int take_fds(struct msghdr *msg, int fds[2])
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	unsigned int n = 0;
+	int got[2];
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	if (!n || n > 2)
+		return 0;
+	memcpy(got, CMSG_DATA(c), n * sizeof(int));
+	if (n == 2 && is_socket(got[0]) && is_socket(got[1])) {
+		fds[0] = got[0];
+		fds[1] = got[1];
+		return 2;
+	}
+	while (n)
+		close(got[--n]);
+	return 0;
+}
+
+static int other_is_up(struct rgate_conn *conn, const int fds[2])
+{
+	int err;
+
+	conn->ask_sock = fds[1];
+	err = local_serve_begin(conn, fds[0]);
+	return err ? err : now_up(conn);
+}
+
+/* A packet of the handshake: 1 with an event, 0 without */
+static int handshake(struct rgate_conn *conn, struct rgate_prov_event *ev)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct local_packet p = { 0 };
+	struct iovec iov[2] = { { &p, sizeof(p) }, { ev->data, sizeof(ev->data) } };
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 2,
+		.msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+	};
+	unsigned int nfds;
+	int fds[2];
+	ssize_t n;
+
+	n = recvmsg(conn->sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return down(conn, ev, conn->owner ? -ECONNRESET : -EPROTO);
+	nfds = take_fds(&msg, fds);
+	ev->len = n > (ssize_t)sizeof(p) ? (size_t)n - sizeof(p) : 0;
+	ev->conn = conn;
+	if (nfds && p.type == LOCAL_UP && n == sizeof(p) && conn->owner && conn->ask_sock < 0) {
+		if (other_is_up(conn, fds))
+			return down(conn, ev, -EPROTO);
+		ev->kind = RGATE_PROV_UP;
+		return 1;
+	}
+	if (nfds) {
+		close(fds[0]);
+		close(fds[1]);
+	}
+	if (n < (ssize_t)sizeof(p) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || nfds)
+		return down(conn, ev, -EPROTO);
+	if (p.type == LOCAL_HELLO && !conn->owner && !conn->told) {
+		ev->kind = RGATE_PROV_REQUEST;
+		return 1;
+	}
+	if (p.type == LOCAL_WELCOME && conn->owner) {
+		ev->kind = RGATE_PROV_REPLY;
+		return 1;
+	}
+	if (p.type == LOCAL_REJECT)
+		return down(conn, ev, p.arg == -EACCES ? -EACCES : -ECONNREFUSED);
+	return down(conn, ev, -EPROTO);
+}
+
+static void welcome_somebody(struct rgate_ep *ep)
+{
+	int sock = accept4(ep->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct rgate_conn *conn;
+
+	if (sock < 0)
+		return;
+	if (!known_user(sock)) {
+		close(sock);
+		return;
+	}
+	if (conn_new(&conn, ep, sock, sock))
+		return;
+	if (watch(ep->epoll_fd, sock, EPOLLIN | EPOLLRDHUP, conn))
+		local_destroy(conn);
+}
+
+static int local_event(struct rgate_ep *ep, struct rgate_prov_event *ev)
+{
+	struct rgate_conn *conn;
+	struct epoll_event e;
+	int ret;
+
+	for (;;) {
+		/* One at a time: the next one may be of a connection that is gone then. */
+		if (epoll_wait(ep->epoll_fd, &e, 1, 0) <= 0)
+			return 0;
+		*ev = (struct rgate_prov_event){ 0 };
+		conn = e.data.ptr;
+		if (!conn) {
+			welcome_somebody(ep);
+			continue;
+		}
+		ret = conn->up ? down(conn, ev, -ECONNRESET) : handshake(conn, ev);
+		if (!ret)
+			continue;
+		/* Nobody else knows one that never said hello. */
+		if (ev->kind == RGATE_PROV_DOWN && !conn->owner) {
+			local_destroy(conn);
+			continue;
+		}
+		return 1;
+	}
+}
+
+const struct rgate_prov_ops rgate_prov_local = {
+	.name = "local",
+	.open = local_open,
+	.close = local_close,
+	.use_pool = local_use_pool,
+	.share = local_share_add,
+	.unshare = local_share_del,
+	.fd = local_fd,
+	.event = local_event,
+	.connect = local_connect,
+	.loopback = local_loopback,
+	.accept = local_accept,
+	.reject = local_reject,
+	.establish = local_establish,
+	.prepare = local_prepare,
+	.allow = local_allow,
+	.owner = local_owner,
+	.destroy = local_destroy,
+	.post = local_post,
+	.recv = local_recv,
+	.poll = local_poll,
+	.conn_fd = local_conn_fd,
+	.arm = local_arm,
+	.inline_size = local_inline_size,
+};

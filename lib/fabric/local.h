@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * The local provider: processes of one machine. Connections, messages and notices are
+ * packets over UNIX sockets (local.c); memory is mapped from the peer's memfds, and
+ * operations are done by the CPU that posts them (local_ops.c, local_map.c).
+ */
+#ifndef RGATE_FABRIC_LOCAL_H
+#define RGATE_FABRIC_LOCAL_H
+
+#include <pthread.h>
+#include <sys/uio.h>
+
+#include "provider.h"
+
+#define SHARE_BASE	0x10000U	/* rkeys below are regions of the pool, from 1 */
+#define PEER_MAPS	64U		/* regions of a peer that are mapped at most */
+
+enum local_packet_type {
+	LOCAL_HELLO = 1,
+	LOCAL_WELCOME,
+	LOCAL_REJECT,
+	LOCAL_UP,		/* with two sockets, see struct rgate_conn */
+	LOCAL_MESSAGE,
+	LOCAL_NOTICE,
+};
+
+struct local_packet {		/* then bytes; both ends are of this machine */
+	uint32_t type;
+	int32_t arg;		/* LOCAL_REJECT: error; LOCAL_NOTICE: imm */
+};
+
+struct local_question {
+	uint32_t rkey;
+	uint32_t reserved;
+};
+
+struct local_answer {		/* with the memfd unless err */
+	int32_t err;
+	uint32_t access;
+	uint64_t offset;	/* of the memory in the memfd */
+	uint64_t len;
+};
+
+struct local_share {
+	struct local_share *next;
+	unsigned char *addr;
+	size_t len;
+	int fd;
+	uint64_t fd_off;
+	uint32_t access;
+	uint32_t rkey;
+};
+
+struct rgate_ep {
+	struct rgate_cluster_node self;
+	struct rgate_ep_opts opts;
+	const struct rgate_pool *pool;
+	pthread_mutex_t lock;	/* of the shares */
+	struct local_share *shares;
+	uint32_t next_rkey;
+	int listen_fd;		/* -1: takes no connections */
+	int lock_fd;		/* who holds this lock owns the socket's path */
+	int epoll_fd;
+	pthread_t server;
+	int serve_epoll;
+	int stop_fd;		/* eventfd: no more will come */
+	unsigned int serving;	/* atomic: of struct local_serve */
+};
+
+struct local_map {		/* memory of the peer, as it is mapped here */
+	uint32_t rkey;
+	uint32_t access;
+	unsigned char *addr;
+	size_t len;
+	bool owned;		/* to be unmapped */
+};
+
+struct local_recv {
+	uint64_t id;
+	void *addr;
+	uint32_t len;
+};
+
+/* Where a peer asks for memory. Of the connection and of the thread, until both let go */
+struct local_serve {
+	struct rgate_ep *ep;
+	int sock;
+	unsigned int refs;	/* atomic */
+	uint32_t allow;		/* atomic: enum rgate_access, 0: nothing yet */
+};
+
+struct rgate_conn {
+	struct rgate_ep *ep;
+	void *owner;
+	int sock;		/* packets out, and in unless in_sock differs */
+	int in_sock;
+	struct local_serve *serve; /* the peer asks here for memory; NULL until it is up */
+	int ask_sock;		/* we ask here */
+	int wait_fd;		/* epoll over in_sock and done_fd */
+	int done_fd;		/* eventfd: completions */
+	bool armed;
+	bool up;
+	bool failed;		/* posts end in errors */
+	bool told;		/* RGATE_PROV_DOWN */
+	uint32_t allow;		/* what the peer may do */
+
+	struct local_recv *recv;	/* a ring of recv_depth */
+	uint32_t recv_in, recv_out;
+	struct rgate_prov_done *done;	/* a ring of done_depth */
+	uint32_t done_depth, done_in, done_out;
+	struct local_map map[PEER_MAPS];
+	uint32_t maps;
+};
+
+/* local_ops.c */
+int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n);
+int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned int n);
+int local_recv(struct rgate_conn *conn, uint64_t id, void *addr, uint32_t len, uint32_t lkey);
+int local_arm(struct rgate_conn *conn);
+/* No more operations; the peer is told */
+void local_fail(struct rgate_conn *conn);
+
+/*
+ * local_map.c: @len bytes at @remote of the peer's memory @rkey, or NULL: not there,
+ * or not allowed. Asks the peer the first time, and waits for it.
+ */
+unsigned char *local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
+			   uint32_t access);
+/* What @rkey stands for at this end, and where it is here; -ENOENT */
+int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
+		   unsigned char **addr, int *fd);
+void local_unmap_all(struct rgate_conn *conn);
+int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
+		    uint32_t access, struct rgate_prov_share *share);
+int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share);
+
+/* local_serve.c; -errno. The socket is taken over, also where it fails */
+int local_server_start(struct rgate_ep *ep);
+void local_server_stop(struct rgate_ep *ep);
+int local_serve_begin(struct rgate_conn *conn, int sock);
+void local_serve_end(struct rgate_conn *conn);
+
+/* One packet with up to two descriptors; 0 or -errno (-EAGAIN: no room) */
+int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
+	       const int *fds, unsigned int nfds);
+
+#endif

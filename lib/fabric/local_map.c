@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "local.h"
+#include "log.h"
+#include "pool.h"
+#include "pool_debug.h"
+
+static const struct local_share *find_share(const struct rgate_ep *ep, uint32_t rkey)
+{
+	const struct local_share *s;
+
+	for (s = ep->shares; s && s->rkey != rkey; s = s->next)
+		;
+	return s;
+}
+
+static int describe_share(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
+			  unsigned char **addr, int *fd)
+{
+	const struct local_share *s;
+	int err = 0;
+
+	pthread_mutex_lock(&ep->lock);
+	s = find_share(ep, rkey);
+	if (s) {
+		*a = (struct local_answer){ .access = s->access, .offset = s->fd_off, .len = s->len };
+		*addr = s->addr;
+		*fd = s->fd;
+	} else {
+		err = -ENOENT;
+	}
+	pthread_mutex_unlock(&ep->lock);
+	return err;
+}
+
+int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
+		   unsigned char **addr, int *fd)
+{
+	struct rgate_pool_region r = { .sz = sizeof(r) };
+
+	if (rkey >= SHARE_BASE)
+		return describe_share(ep, rkey, a, addr, fd);
+	if (!rkey || !ep->pool || rgate_pool_region(ep->pool, rkey - 1, &r))
+		return -ENOENT;
+	*a = (struct local_answer){ .access = ep->pool->access, .len = r.length };
+	*addr = r.addr;
+	*fd = r.fd;
+	return 0;
+}
+
+static bool writable(uint32_t access)
+{
+	return access & (RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC);
+}
+
+/* The answer, and its descriptor or -1 */
+static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, int *fd)
+{
+	const struct local_question q = { .rkey = rkey };
+	struct pollfd pfd = { .fd = conn->ask_sock, .events = POLLIN };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct local_packet p;
+	struct iovec iov[2] = { { &p, sizeof(p) }, { a, sizeof(*a) } };
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 2,
+		.msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c;
+
+	*fd = -1;
+	if (send(conn->ask_sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(q))
+		return -ECONNRESET;
+	if (poll(&pfd, 1, (int)conn->ep->opts.timeout_ms) <= 0)
+		return -ETIMEDOUT;
+	if (recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) !=
+	    sizeof(p) + sizeof(*a))
+		return -EPROTO;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	if (a->err)
+		return -EACCES;
+	return *fd < 0 ? -EPROTO : 0;
+}
+
+/* Memory that could shrink under us would kill us when we touch it. */
+static int check_fd(int fd, const struct local_answer *a)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st))
+		return -EPROTO;
+	if (!a->len || a->len > PTRDIFF_MAX || a->offset > (uint64_t)st.st_size ||
+	    a->len > (uint64_t)st.st_size - a->offset || a->offset % 4096)
+		return -EPROTO;
+	return 0;
+}
+
+static int map_it(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
+{
+	struct local_answer a;
+	void *at;
+	int fd, err;
+
+	err = ask(conn, rkey, &a, &fd);
+	if (!err)
+		err = check_fd(fd, &a);
+	if (err)
+		goto close_fd;
+	at = mmap(NULL, a.len, writable(a.access) ? PROT_READ | PROT_WRITE : PROT_READ,
+		  MAP_SHARED, fd, (off_t)a.offset);
+	if (at == MAP_FAILED) {
+		err = -errno;
+		goto close_fd;
+	}
+	rgate_mark_mapped(at, a.len);
+	(void)madvise(at, a.len, MADV_DONTFORK);
+	*m = (struct local_map){ rkey, a.access, at, a.len, true };
+close_fd:
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* A node's own memory is there already. */
+static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
+{
+	struct local_answer a;
+	unsigned char *addr;
+	int fd, err;
+
+	err = local_describe(conn->ep, rkey, &a, &addr, &fd);
+	if (!err)
+		*m = (struct local_map){ rkey, a.access & conn->allow, addr, a.len, false };
+	return err;
+}
+
+static struct local_map *find_map(struct rgate_conn *conn, uint32_t rkey)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < conn->maps; i++)
+		if (conn->map[i].rkey == rkey)
+			return &conn->map[i];
+	if (conn->maps == PEER_MAPS) {
+		rgate_err("more than %u regions of one peer are in use", PEER_MAPS);
+		return NULL;
+	}
+	err = conn->ask_sock < 0 ? own_memory(conn, rkey, &conn->map[i]) :
+	      map_it(conn, rkey, &conn->map[i]);
+	if (err) {
+		rgate_info("memory %#x of the peer: %s", rkey, strerror(-err));
+		return NULL;
+	}
+	conn->maps++;
+	return &conn->map[i];
+}
+
+unsigned char *local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
+			   uint32_t access)
+{
+	const struct local_map *m = find_map(conn, rkey);
+
+	if (!m || (m->access & access) != access || remote > m->len || len > m->len - remote)
+		return NULL;
+	return m->addr + remote;
+}
+
+void local_unmap_all(struct rgate_conn *conn)
+{
+	while (conn->maps) {
+		const struct local_map *m = &conn->map[--conn->maps];
+
+		if (m->owned)
+			munmap(m->addr, m->len);
+	}
+}
+
+int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
+		    uint32_t access, struct rgate_prov_share *share)
+{
+	struct local_share *s;
+	int err;
+
+	if (fd < 0) {
+		rgate_err("processes of one machine share memory by a memfd: none was given");
+		return -EOPNOTSUPP;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = (struct local_share){
+		.addr = addr, .len = len, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
+		.fd_off = fd_off, .access = access,
+	};
+	err = s->fd < 0 ? -errno :
+	      check_fd(s->fd, &(struct local_answer){ .offset = fd_off, .len = len });
+	if (err) {
+		rgate_err("this memory cannot be shared: a memfd with F_SEAL_SHRINK, mapped from a whole page of it on");
+		goto free_share;
+	}
+	pthread_mutex_lock(&ep->lock);
+	s->rkey = SHARE_BASE + ep->next_rkey++;
+	s->next = ep->shares;
+	ep->shares = s;
+	pthread_mutex_unlock(&ep->lock);
+	*share = (struct rgate_prov_share){ .rkey = s->rkey, .priv = s };
+	return 0;
+
+free_share:
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+	return err == -EPROTO ? -EINVAL : err;
+}
+
+int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share)
+{
+	struct local_share **at = &ep->shares, *s = share->priv;
+
+	/* Who has it mapped keeps it; new connections do not get it. */
+	pthread_mutex_lock(&ep->lock);
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	pthread_mutex_unlock(&ep->lock);
+	close(s->fd);
+	free(s);
+	return 0;
+}

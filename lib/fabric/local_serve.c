@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "local.h"
+
+static void put(struct local_serve *s)
+{
+	struct rgate_ep *ep = s->ep;
+
+	/* Pairs with the other one's: what was done with it is over. */
+	if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	close(s->sock);
+	free(s);
+	__atomic_sub_fetch(&ep->serving, 1, __ATOMIC_RELEASE);
+}
+
+/* A descriptor that cannot be written through, whatever the peer does with it */
+static int read_only(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* False: the peer asks no more */
+static bool answer(struct local_serve *s)
+{
+	const uint32_t allow = __atomic_load_n(&s->allow, __ATOMIC_ACQUIRE);
+	struct local_answer a = { .err = -EACCES };
+	const struct local_packet p = { 0 };
+	struct iovec iov = { &a, sizeof(a) };
+	struct local_question q;
+	unsigned char *addr;
+	int fd = -1, ro = -1;
+	ssize_t n;
+
+	n = recv(s->sock, &q, sizeof(q), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n != sizeof(q))
+		return false;
+	if (allow)
+		a.err = local_describe(s->ep, q.rkey, &a, &addr, &fd);
+	a.access &= allow;
+	if (!a.err && !a.access)
+		a.err = -EACCES;
+	if (!a.err && !(a.access & (RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC))) {
+		fd = ro = read_only(fd);
+		a.err = ro < 0 ? -errno : 0;
+	}
+	(void)local_send(s->sock, &p, &iov, 1, &fd, a.err ? 0 : 1);
+	if (ro >= 0)
+		close(ro);
+	return true;
+}
+
+static void *serve_main(void *arg)
+{
+	struct rgate_ep *ep = arg;
+	struct epoll_event e;
+	bool stopping = false;
+
+	while (!stopping || __atomic_load_n(&ep->serving, __ATOMIC_ACQUIRE)) {
+		if (epoll_wait(ep->serve_epoll, &e, 1, -1) != 1)
+			continue;
+		if (!e.data.ptr) {
+			stopping = true;
+			epoll_ctl(ep->serve_epoll, EPOLL_CTL_DEL, ep->stop_fd, NULL);
+		} else if (!answer(e.data.ptr)) {
+			epoll_ctl(ep->serve_epoll, EPOLL_CTL_DEL,
+				  ((struct local_serve *)e.data.ptr)->sock, NULL);
+			put(e.data.ptr);
+		}
+	}
+	return NULL;
+}
+
+int local_server_start(struct rgate_ep *ep)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	sigset_t all, old;
+	int err;
+
+	ep->serve_epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (ep->serve_epoll < 0)
+		return -errno;
+	ep->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (ep->stop_fd < 0 || epoll_ctl(ep->serve_epoll, EPOLL_CTL_ADD, ep->stop_fd, &ev)) {
+		err = -errno;
+		goto close_fds;
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = -pthread_create(&ep->server, NULL, serve_main, ep);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		return 0;
+
+close_fds:
+	if (ep->stop_fd >= 0)
+		close(ep->stop_fd);
+	close(ep->serve_epoll);
+	return err;
+}
+
+/* All connections have been destroyed: the thread sees their ends, then this. */
+void local_server_stop(struct rgate_ep *ep)
+{
+	eventfd_write(ep->stop_fd, 1);
+	pthread_join(ep->server, NULL);
+	close(ep->stop_fd);
+	close(ep->serve_epoll);
+}
+
+int local_serve_begin(struct rgate_conn *conn, int sock)
+{
+	struct local_serve *s = calloc(1, sizeof(*s));
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = s };
+	int err;
+
+	if (!s) {
+		close(sock);
+		return -ENOMEM;
+	}
+	*s = (struct local_serve){ conn->ep, sock, 2, conn->allow };
+	__atomic_add_fetch(&conn->ep->serving, 1, __ATOMIC_RELAXED);
+	conn->serve = s;
+	if (!epoll_ctl(conn->ep->serve_epoll, EPOLL_CTL_ADD, sock, &ev))
+		return 0;
+	err = -errno;
+	put(s);
+	return err;
+}
+
+void local_serve_end(struct rgate_conn *conn)
+{
+	if (!conn->serve)
+		return;
+	/* Nobody gets anything from here on; the thread finds the end. */
+	__atomic_store_n(&conn->serve->allow, 0, __ATOMIC_RELEASE);
+	shutdown(conn->serve->sock, SHUT_RDWR);
+	put(conn->serve);
+	conn->serve = NULL;
+}

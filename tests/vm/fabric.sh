@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 400
+# The tests of tests/fabric, which run natively over shared memory, over RDMA devices.
+
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+# shellcheck disable=SC2034 # for rxe_pair.sh
+a=rgfab0 b=rgfab1 na=rgfa0 nb=rgfa1 net=10.80.0 pref=7740
+# shellcheck source=tests/vm/lib/rxe_pair.sh
+. "$(dirname "$0")/lib/rxe_pair.sh"
+
+cleanup()
+{
+	rxe_pair_down
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+
+modprobe -q rdma_ucm || true
+sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+rxe_pair_up
+export RGATE_FABRIC_PROVIDER=verbs RGATE_FABRIC_ADDRS=$ip_a,$ip_b
+
+# used: what is allocated on both devices, of all processes
+used()
+{
+	rdma resource show | sed 's/ cm_id.* mr/ mr/'
+}
+
+before=$(used)
+back()
+{
+	[ "$(used)" = "$before" ]
+}
+
+for program in "$RGATE_BUILD"/tests/fabric/test_*; do
+	[ -x "$program" ] && [ -f "$program" ] || continue
+	name=$(basename "$program")
+	rc=0
+	timeout 300 "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	while read -r line; do
+		case $line in
+		"ok "*" # SKIP"*) skip "$name: ${line#* - }" "${line##*SKIP }" ;;
+		"ok "*) result 0 "$name: ${line#* - }" ;;
+		"not ok "*) result 1 "$name: ${line#* - }" ;;
+		"# ok - "*|"# not ok - "*|"1.."*) ;;
+		*) echo "# $line" ;;
+		esac
+	done <"$tmp/out"
+	is "$name ended well" "$rc" 0
+	[ "$rc" = 0 ] || sed 's/^/# /' "$tmp/err"
+	wait_for 10 back
+	is "$name left nothing on the devices" "$(used)" "$before"
+done
+
+finish
