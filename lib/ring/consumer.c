@@ -148,6 +148,8 @@ static uint64_t skip_shared(struct rgate_consumer *c, __u64 b)
 static int advance_shared(struct rgate_consumer *c)
 {
 	__u64 b = __atomic_load_n(&c->cons->claim, __ATOMIC_RELAXED);
+	/* others may have returned all of a lap; more is a producer's lie */
+	uint64_t skips = 2 * batches(c) + RGATE_RESYNC_MAX;
 
 	for (;;) {
 		int r = rgate_consumer_ready(c, b << RGATE_BATCH_SHIFT);
@@ -156,9 +158,13 @@ static int advance_shared(struct rgate_consumer *c)
 			stand_before(c, b);
 			return 1;
 		}
-		if (r <= 0) {
+		if (r <= 0 && skips--) {
 			b = skip_shared(c, b);
 			continue;
+		}
+		if (r <= 0) {
+			stand_before(c, b);
+			return 1;
 		}
 		if (!__atomic_compare_exchange_n(&c->cons->claim, &b, b + 1, false,
 						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))

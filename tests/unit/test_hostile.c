@@ -175,6 +175,92 @@ static void slot_headers(void **state)
 	rgate_ring_close(ring);
 }
 
+/*
+ * Sequences and heads that no producer writes: each call comes to an end all the same.
+ * (A test that hangs is ended by unit_run().)
+ */
+static void drain(struct rgate_ring *ring, uint32_t take)
+{
+	struct rgate_consumer_opts o = RGATE_OPTS(rgate_consumer_opts, .take = take,
+						  .index = 1, .count = 3);
+	const struct rgate_slot *v[RGATE_BATCH];
+	unsigned char buf[256];
+	struct rgate_consumer c;
+	unsigned int i;
+
+	assert_int_equal(rgate_consumer_init(&c, ring, &o), 0);
+	for (i = 0; i < 4; i++) {
+		rgate_consumer_next(&c);
+		rgate_consumer_peek(&c, v, RGATE_BATCH);
+		rgate_consumer_copy(&c, NULL, buf, sizeof(buf));
+		assert_in_range(rgate_consumer_arm(&c), 0, 1);
+		rgate_consumer_disarm(&c);
+		assert_in_range(rgate_consumer_wait(&c, 0), 0, 1);
+		assert_in_range(c.end - c.done, 0, RGATE_BATCH);
+	}
+}
+
+static void drain_all(uint32_t policy, uint64_t head, uint64_t seq)
+{
+	struct rgate_ring *ring = unit_ring(256, 256, RGATE_RING_CHAIN, policy);
+	struct rgate_view v;
+	uint32_t take, i;
+
+	rgate_ring_view(ring, &v);
+	for (i = 0; i < v.nslots; i++) {
+		struct rgate_slot *s = (struct rgate_slot *)(rgate_ring_slots_rw(ring) +
+							     (size_t)i * v.slot_size);
+
+		s->chain_cnt = 1;
+		s->seq = seq;
+	}
+	for (take = RGATE_TAKE_ALL; take <= RGATE_TAKE_STRIDE; take++) {
+		((struct rgate_prod *)v.prod)->head = 0;
+		rgate_consumer_reset_claim(ring);
+		((struct rgate_prod *)v.prod)->head = head;
+		drain(ring, take);
+	}
+	rgate_ring_close(ring);
+}
+
+static void endless(void **state)
+{
+	static const uint64_t words[] = {
+		0, 1, 2, 64, 1ULL << 56, 1ULL << 58, 1ULL << 63, UINT64_MAX - 21, UINT64_MAX,
+	};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(words); i++) {
+		for (k = 0; k < ARRAY_LEN(words); k++) {
+			drain_all(RGATE_POLICY_DROP, words[i], words[k]);
+			drain_all(RGATE_POLICY_OVERWRITE, words[i], words[k]);
+		}
+	}
+}
+
+/* A chain whose last slot was overwritten and whose first was not */
+static void torn_backwards(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN,
+					    RGATE_POLICY_OVERWRITE);
+	struct rgate_consumer c;
+	struct rgate_view v;
+	struct rgate_slot *s;
+
+	(void)state;
+	rgate_ring_view(ring, &v);
+	assert_int_equal(rgate_consumer_init(&c, ring, NULL), 0);
+	s = (struct rgate_slot *)rgate_ring_slots_rw(ring);
+	s->chain_cnt = 2;
+	s->seq = 1;
+	s = (struct rgate_slot *)(rgate_ring_slots_rw(ring) + v.slot_size);
+	s->seq = 2;
+	((struct rgate_prod *)v.prod)->head = 2;
+	assert_null(rgate_consumer_next(&c));
+	rgate_ring_close(ring);
+}
+
 /* What a receiver cannot do to a ring it was given */
 static int child_intruder(int sock, void *arg)
 {
@@ -394,6 +480,8 @@ static const struct CMUnitTest tests[] = {
 	  (void *)RGATE_POLICY_OVERWRITE },
 	cmocka_unit_test(fellow_consumers),
 	cmocka_unit_test(slot_headers),
+	cmocka_unit_test(endless),
+	cmocka_unit_test(torn_backwards),
 	cmocka_unit_test(seals),
 	cmocka_unit_test(forged_rings),
 	cmocka_unit_test(forged_messages),

@@ -143,6 +143,9 @@ RGATE_API void rgate_consumer_disarm(struct rgate_consumer *c);
  */
 RGATE_API int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms);
 
+/* Resyncs in one call: a producer that lies could ask for them for ever. */
+#define RGATE_RESYNC_MAX	64
+
 static inline const void *rgate_slot_data(const struct rgate_slot *s)
 {
 	return (const unsigned char *)s + RGATE_SLOT_HDR;
@@ -190,7 +193,7 @@ static inline unsigned int rgate_consumer_peek(struct rgate_consumer *c,
 					       const struct rgate_slot **v,
 					       unsigned int max)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, tries = 0;
 
 again:
 	if (c->done == c->end && rgate_consumer_advance_slow(c))
@@ -199,7 +202,7 @@ again:
 		int r = rgate_consumer_ready(c, c->done + n);
 
 		if (__builtin_expect(r <= 0, 0)) {
-			if (n || rgate_consumer_miss(c))
+			if (n || rgate_consumer_miss(c) || ++tries == RGATE_RESYNC_MAX)
 				break;
 			goto again;
 		}
@@ -236,6 +239,8 @@ static inline void rgate_consumer_release_n(struct rgate_consumer *c,
 static inline const struct rgate_slot *
 rgate_consumer_next(struct rgate_consumer *c)
 {
+	unsigned int tries = 0;
+
 	for (;;) {
 		const struct rgate_slot *s;
 		unsigned int cnt;
@@ -246,7 +251,7 @@ rgate_consumer_next(struct rgate_consumer *c)
 		s = (const struct rgate_slot *)c->cur;
 		if (__builtin_expect(__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) !=
 				     c->lap, 0)) {
-			if (rgate_consumer_miss(c))
+			if (rgate_consumer_miss(c) || ++tries == RGATE_RESYNC_MAX)
 				return NULL;
 			continue;
 		}
@@ -274,6 +279,8 @@ rgate_consumer_next(struct rgate_consumer *c)
 		default:
 			c->pos = c->done;
 			rgate_consumer_resync(c);
+			if (++tries == RGATE_RESYNC_MAX)
+				return NULL;
 		}
 	}
 }
