@@ -86,6 +86,8 @@ static int on_message(const struct nlmsghdr *nlh, struct answer *a)
 		if (nlh->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(int))
 			return 0;
 		memcpy(&err, (const char *)nlh + MNL_NLMSG_HDRLEN, sizeof(err));
+		if (err < -4095)
+			return -EPROTO;
 		return err < 0 ? err : 0;
 	case NLMSG_ERROR:
 		a->done = true;
@@ -101,12 +103,19 @@ static int on_message(const struct nlmsghdr *nlh, struct answer *a)
 	return 0;
 }
 
+/* mnl_nlmsg_ok() takes a length of more than 2 GB for a negative one, which fits. */
+static bool whole(const struct nlmsghdr *nlh, int len)
+{
+	return len >= (int)sizeof(*nlh) && nlh->nlmsg_len <= (unsigned int)len &&
+	       mnl_nlmsg_ok(nlh, len);
+}
+
 static int on_buffer(struct rgate_ctl *ctl, int len, struct answer *a)
 {
 	const struct nlmsghdr *nlh = (const struct nlmsghdr *)ctl->rx;
 	int err;
 
-	for (; mnl_nlmsg_ok(nlh, len) && !a->done; nlh = mnl_nlmsg_next(nlh, &len)) {
+	for (; whole(nlh, len) && !a->done; nlh = mnl_nlmsg_next(nlh, &len)) {
 		/* the tail of an earlier answer that was given up */
 		if (nlh->nlmsg_seq != ctl->seq || nlh->nlmsg_pid != ctl->portid)
 			continue;
@@ -465,7 +474,7 @@ int rgate_ctl_event(struct rgate_ctl *ctl, struct rgate_event_info *ev,
 		if (len < 0)
 			return errno == ENOSPC ? -EPROTO : -errno;
 		/* one notification a message */
-		if (mnl_nlmsg_ok(nlh, (int)len) && nlh->nlmsg_type == ctl->family)
+		if (whole(nlh, (int)len) && nlh->nlmsg_type == ctl->family)
 			return rgate_parse_event(nlh, ev) ? -EPROTO : 1;
 	}
 }

@@ -458,6 +458,17 @@ static void strange(const struct nlmsghdr *req)
 	acknowledge(req, 0, NULL);
 }
 
+/* A length that is negative to who takes it for an int, with an answer behind it */
+static void huge(const struct nlmsghdr *req)
+{
+	struct nlmsghdr *nlh = reply(req, FAMILY, RGATE_CMD_ATT_GET);
+	uint32_t len = nlh->nlmsg_len;
+
+	nlh->nlmsg_len = 1U << 31 | len;
+	assert_int_equal(send(sock->kernel, nlh, len, 0), len);
+	tell_att(req);
+}
+
 static void answers(void **state)
 {
 	struct rgate_ctl *ctl = open_ctl(refused);
@@ -474,6 +485,9 @@ static void answers(void **state)
 	fake.answer = overrun;
 	assert_int_equal(rgate_ctl_detach(ctl, 1), -ENOBUFS);
 	fake.answer = beside;
+	assert_int_equal(rgate_ctl_att(ctl, 12, &att), 0);
+	assert_int_equal(att.att_id, 12);
+	fake.answer = huge;
 	assert_int_equal(rgate_ctl_att(ctl, 12, &att), 0);
 	assert_int_equal(att.att_id, 12);
 	fake.answer = strange;
@@ -541,6 +555,12 @@ static void dump_cut(const struct nlmsghdr *req)
 	done(req, -EMSGSIZE, true);
 }
 
+/* An error that is no error number */
+static void dump_wild(const struct nlmsghdr *req)
+{
+	done(req, INT32_MIN, true);
+}
+
 static void dump_strange(const struct nlmsghdr *req)
 {
 	deliver(reply(req, FAMILY, RGATE_CMD_EVENT));
@@ -585,6 +605,8 @@ static void walks(void **state)
 	assert_int_equal(n, 1);
 	fake.answer = dump_cut;
 	assert_int_equal(rgate_ctl_atts(ctl, on_att, &n), -EMSGSIZE);
+	fake.answer = dump_wild;
+	assert_int_equal(rgate_ctl_atts(ctl, on_att, &n), -EPROTO);
 	fake.answer = dump_strange;
 	assert_int_equal(rgate_ctl_atts(ctl, on_att, &n), -EPROTO);
 	assert_int_equal(rgate_ctl_rings(ctl, on_ring, &n), -EPROTO);
@@ -599,6 +621,16 @@ static void notify(uint16_t type, uint8_t cmd, uint32_t event)
 	mnl_attr_put_u32(nlh, RGATE_A_EVENT_TYPE, event);
 	mnl_attr_put_u32(nlh, RGATE_A_EVENT_RING_ID, 6);
 	deliver(nlh);
+}
+
+static void notify_huge(void)
+{
+	struct nlmsghdr none = { 0 };
+	struct nlmsghdr *nlh = reply(&none, FAMILY, RGATE_CMD_EVENT);
+	uint32_t len = nlh->nlmsg_len;
+
+	nlh->nlmsg_len = 1U << 31 | len;
+	assert_int_equal(send(sock->kernel, nlh, len, 0), len);
 }
 
 static void events(void **state)
@@ -622,6 +654,8 @@ static void events(void **state)
 	assert_int_equal(ev.ring_id, 6);
 	notify(FAMILY, RGATE_CMD_RING_GET, RGATE_EVENT_RING_FULL);
 	assert_int_equal(rgate_ctl_event(ctl, &ev, -1), -EPROTO);
+	notify_huge();
+	assert_int_equal(rgate_ctl_event(ctl, &ev, 0), 0);
 	notify(FAMILY, RGATE_CMD_EVENT, RGATE_EVENT_RING_FULL);
 	fake.err_recv = ENOBUFS;	/* some were lost; the next is there */
 	assert_int_equal(rgate_ctl_event(ctl, &ev, -1), -ENOBUFS);
