@@ -130,6 +130,28 @@ static int open_pcap(const char *ifname, const char *text, pcap_t **out,
 	return *out ? 0 : -ENOMEM;
 }
 
+/*
+ * libpcap compiles some expressions to programs for itself only: with jumps back
+ * (protochain), or reads of words that were not written (some with geneve). The kernel
+ * says so for any socket; a lack of memory for that one does not matter here.
+ */
+static bool refused(const struct bpf_program *bpf)
+{
+	struct sock_fprog prog = {
+		.len = (unsigned short)bpf->bf_len,
+		.filter = (struct sock_filter *)bpf->bf_insns,
+	};
+	int fd, err;
+
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;	/* it will be said when the filter is attached */
+	err = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0 ?
+	      errno : 0;
+	close(fd);
+	return err == EINVAL;
+}
+
 int rgate_filter_compile(const char *ifname, const char *text,
 			 struct sock_fprog *prog, char *errbuf, size_t errlen)
 {
@@ -151,6 +173,12 @@ int rgate_filter_compile(const char *ifname, const char *text,
 	}
 	if (!bpf.bf_len || bpf.bf_len > RGATE_FILTER_LEN_MAX) {
 		say(errbuf, errlen, "the program is too long", NULL);
+		err = -EINVAL;
+		goto out;
+	}
+	if (refused(&bpf)) {
+		say(errbuf, errlen, "the kernel cannot run this filter",
+		    "protochain, and some of geneve, only work in user space");
 		err = -EINVAL;
 		goto out;
 	}

@@ -61,6 +61,19 @@ static void refused(void **state)
 	assert_int_equal(rgate_filter_compile(NULL, "foo", &prog, NULL, 0), -EINVAL);
 }
 
+/* It compiles, to what no kernel runs: said here, not by an EINVAL of attaching. */
+static void not_for_the_kernel(void **state)
+{
+	struct sock_fprog prog;
+	char err[200];
+
+	(void)state;
+	assert_int_equal(rgate_filter_compile(NULL, "ip6 protochain 17", &prog, err,
+					      sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "protochain"));
+	assert_null(prog.filter);
+}
+
 static void devices(void **state)
 {
 	struct sock_fprog prog;
@@ -150,6 +163,7 @@ static void unprivileged(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(compiles),
 	cmocka_unit_test(refused),
+	cmocka_unit_test(not_for_the_kernel),
 	cmocka_unit_test(devices),
 	cmocka_unit_test(vlan_word),
 	cmocka_unit_test(vlan),

@@ -31,8 +31,8 @@ RGATE_API void rgate_ctl_close(struct rgate_ctl *ctl);
  *	Ethernet
  * @prog: out; free with rgate_filter_free()
  * @errbuf: out, what is wrong with @text; may be NULL
- * -EINVAL: does not compile; -EPERM: `vlan` needs CAP_NET_RAW to be compiled
- * for a live device.
+ * -EINVAL: does not compile, or to what the kernel does not run (protochain, which
+ * loops); -EPERM: `vlan` needs CAP_NET_RAW to be compiled for a live device.
  */
 RGATE_API int rgate_filter_compile(const char *ifname, const char *text,
 				   struct sock_fprog *prog, char *errbuf,
