@@ -6,9 +6,13 @@
 
 #include "parse.h"
 
+/* As in the module, so that consumers see the same whoever filled the ring */
 #define INNER_TAGS	2	/* the outermost tag was taken off already */
+#define EXT_HEADERS	8
+#define PARSE_MAX	1024U	/* bytes behind the link layer that are looked at */
 #define VLAN_LEN	4U
 #define IPV6_LEN	40U
+#define EXT_MIN		8U	/* of an extension header */
 #define ETHERTYPE_QINQ	0x88a8
 
 struct frame {
@@ -31,7 +35,7 @@ static void layer4(struct rgate_slot *hdr, const struct frame *f, uint8_t proto,
 {
 	size_t n;
 
-	if (off > f->len || off >= RGATE_OFF_NONE)
+	if (off >= f->len)
 		return;
 	hdr->ip_proto = proto;
 	hdr->l4_off = (uint16_t)off;
@@ -52,7 +56,7 @@ static void layer4(struct rgate_slot *hdr, const struct frame *f, uint8_t proto,
 	default:
 		return;
 	}
-	if (have(f, off, n) && off + n < RGATE_OFF_NONE)
+	if (have(f, off, n))
 		hdr->payload_off = (uint16_t)(off + n);
 }
 
@@ -89,27 +93,25 @@ static size_t ext_len(const struct frame *f, uint8_t proto, size_t off)
 static void ipv6(struct rgate_slot *hdr, const struct frame *f, size_t off)
 {
 	uint8_t proto;
+	int i;
 
 	if (!have(f, off, IPV6_LEN) || f->p[off] >> 4 != 6)
 		return;
 	proto = f->p[off + 6];
 	off += IPV6_LEN;
-	for (;;) {
-		size_t n;
+	for (i = 0; i < EXT_HEADERS && have(f, off, EXT_MIN); i++) {
+		size_t n = ext_len(f, proto, off);
 
-		if (proto == IPPROTO_NONE)
+		if (!n) {
+			if (proto != IPPROTO_NONE)
+				layer4(hdr, f, proto, off);
 			return;
-		/* every extension header has at least 8 bytes, so this ends */
-		n = have(f, off, 2) ? ext_len(f, proto, off) : 0;
-		if (!n)
-			break;
-		if (!have(f, off, n) || (proto == IPPROTO_FRAGMENT &&
-					 be16(f, off + 2) & 0xfff8))
+		}
+		if (proto == IPPROTO_FRAGMENT && be16(f, off + 2) & 0xfff8)
 			return;
 		proto = f->p[off];
 		off += n;
 	}
-	layer4(hdr, f, proto, off);
 }
 
 /* Bytes before layer 3, or -1: this link layer is not known here */
@@ -143,10 +145,10 @@ void rgate_parse_frame(struct rgate_slot *hdr, const void *frame, size_t len)
 	if (link < 0 || !have(&f, (size_t)link, 1))
 		return;
 	off = (size_t)link;
-	for (i = 0; i < INNER_TAGS; i++) {
-		if (proto != ETHERTYPE_VLAN && proto != ETHERTYPE_QINQ)
-			break;
-		if (!have(&f, off, VLAN_LEN))
+	if (len > off + PARSE_MAX)
+		f.len = off + PARSE_MAX;
+	for (i = 0; proto == ETHERTYPE_VLAN || proto == ETHERTYPE_QINQ; i++) {
+		if (i == INNER_TAGS || !have(&f, off, VLAN_LEN))
 			return;
 		proto = be16(&f, off + 2);
 		off += VLAN_LEN;

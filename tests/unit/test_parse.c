@@ -25,6 +25,7 @@ struct shape {
 	"20010db8000000000000000000000001 20010db8000000000000000000000002 "
 #define UDP "1111 2222 0010 0000 "
 #define TCP(off) "1111 2222 00000001 00000002 " off "10 ffff 0000 0000 "
+#define DST "3c00 010400000000 "	/* options, and more of them behind */
 #define DATA "0102030405060708090a0b0c"
 
 static const struct shape shapes[] = {
@@ -71,6 +72,22 @@ static const struct shape shapes[] = {
 	  ETH("86dd") IP6("2c") "1100 0011 00000001 " DATA, 14, NONE, NONE, 0 },
 	{ "nothing follows", ARPHRD_ETHER, 0x86dd, ETH("86dd") IP6("3b"),
 	  14, NONE, NONE, 0 },
+	/* as the module's parser has it, too */
+	{ "extension header cut", ARPHRD_ETHER, 0x86dd, ETH("86dd") IP6("00") "11",
+	  14, NONE, NONE, 0 },
+	{ "extension header only", ARPHRD_ETHER, 0x86dd,
+	  ETH("86dd") IP6("3c") "1100 010400000000", 14, NONE, NONE, 0 },
+	{ "eight extension headers", ARPHRD_ETHER, 0x86dd,
+	  ETH("86dd") IP6("3c") DST DST DST DST DST DST DST "1100 010400000000" UDP DATA,
+	  14, NONE, NONE, 0 },
+	{ "seven extension headers", ARPHRD_ETHER, 0x86dd,
+	  ETH("86dd") IP6("3c") DST DST DST DST DST DST "1100 010400000000" UDP DATA,
+	  14, 110, 118, 17 },
+	{ "nothing behind the header", ARPHRD_ETHER, 0x0800, ETH("0800") IP4("11", "0000"),
+	  14, NONE, NONE, 0 },
+	{ "three inner tags", ARPHRD_ETHER, 0x8100,
+	  ETH("8100") "0005 8100 0006 8100 0007 0800 " IP4("11", "0000") UDP DATA,
+	  NONE, NONE, NONE, 0 },
 	{ "icmp6", ARPHRD_ETHER, 0x86dd, ETH("86dd") IP6("3a") UDP DATA, 14, 54, 62, 58 },
 	{ "arp", ARPHRD_ETHER, 0x0806, ETH("0806") "0001 0800 0604 0001",
 	  14, NONE, NONE, 0 },
@@ -124,6 +141,29 @@ static void check_bounds(const struct rgate_slot *hdr, size_t n)
 	assert_true(hdr->l4_off != NONE || !hdr->ip_proto);
 }
 
+/* Far into a frame nothing is looked for, in the module neither. */
+static void far(void **state)
+{
+	unsigned char buf[2048] = { 0 };
+	const char *ip = ETH("86dd") IP6("3c");
+	struct rgate_slot hdr = { .dev_type = ARPHRD_ETHER, .protocol = 0x86dd };
+	size_t at = bytes_of(ip, buf);
+
+	(void)state;
+	buf[at] = 17;
+	buf[at + 1] = 255;		/* 2048 bytes of options: more than there are */
+	rgate_parse_frame(&hdr, buf, sizeof(buf));
+	assert_int_equal(hdr.l3_off, 14);
+	assert_int_equal(hdr.l4_off, NONE);
+	buf[at + 1] = 121;		/* 976: 1016 bytes behind the link layer */
+	rgate_parse_frame(&hdr, buf, sizeof(buf));
+	assert_int_equal(hdr.l4_off, 14 + 40 + 976);
+	assert_int_equal(hdr.payload_off, 14 + 40 + 976 + 8);
+	buf[at + 1] = 122;
+	rgate_parse_frame(&hdr, buf, sizeof(buf));
+	assert_int_equal(hdr.l4_off, NONE);
+}
+
 /* Every cut of every frame, in memory that ends where the frame does */
 static void cut(void **state)
 {
@@ -172,6 +212,7 @@ static void garbled(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(known),
+	cmocka_unit_test(far),
 	cmocka_unit_test(cut),
 	cmocka_unit_test(garbled),
 };
