@@ -61,6 +61,7 @@ bad "need the module" capture --udp :9 --rings 2
 bad "neither device nor filter" capture lo --udp :9
 bad "neither device nor filter" capture --udp :9 port 53
 bad "no ADDRESS:PORT" capture --udp nowhere.invalid:port
+bad "address is too long" capture --udp "$(printf '%0300d' 0):9"
 bad "any needs --userspace" capture any
 bad "with --write" capture lo --print
 bad "mix" capture lo --print -w -

@@ -100,7 +100,10 @@ static void parse_addr(struct capture_opts *o, const char *arg,
 	const char *port = strrchr(arg, ':');
 	int err;
 
-	if (port && port - arg < (int)sizeof(host))
+	/* it would be cut to none, which means any address */
+	if (port && port - arg >= (int)sizeof(host))
+		argp_error(state, "udp: the address is too long");
+	if (port)
 		memcpy(host, arg, port - arg);
 	port = port ? port + 1 : arg;
 	if (*h == '[' && h[strlen(h) - 1] == ']') {

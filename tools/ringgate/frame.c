@@ -148,7 +148,7 @@ void frame_build(struct frame *f, const struct rgate_consumer *c, uint32_t room)
 		if ((f->link == LINK_RAW || f->link == LINK_LINUX_SLL) &&
 		    s->l3_off != RGATE_OFF_NONE && s->l3_off <= s->len)
 			skip = s->l3_off;
-		f->orig_len -= skip;
+		f->orig_len -= skip < f->orig_len ? skip : f->orig_len;
 		if (f->link == LINK_LINUX_SLL)
 			add_cooked(f, s);
 		add_slots(f, c, room, skip);
