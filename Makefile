@@ -232,28 +232,34 @@ wrap = $(1:%=-Wl,--wrap=%)
 fuzz_tool_obj := $(O)/obj/fuzz-main.o $(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src)))
 fuzz_lib := $(O)/fuzz-tools.a $(lib_static)
 fuzz_cli := $(O)/tests/fuzz/user/fuzz_cli
+
 $(filter-out $(fuzz_cli),$(fuzz_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib)
 	$(program)
 $(fuzz_cli): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib:%.a=%-tame.a)
 	$(program)
+
 # What changes something, or waits, is fuzz_X() of fuzz_cli.c instead of X(). Not by
 # --wrap, which would do the same to libFuzzer.
 fuzz_tame := exit argp_parse argp_error argp_failure argp_state_help open fopen getaddrinfo fork \
 	socket socketpair memfd_create mkostemp unlink shmget setrlimit prctl kill dlopen kmod_new \
 	mnl_socket_open2 ibv_get_device_list pthread_create pthread_setaffinity_np isatty sigaction \
 	signal raise nanosleep ppoll poll
+
 %-tame.a: %.a Makefile
 	$(call say,OBJCOPY,$@)
 	$(Q)objcopy $(foreach f,$(fuzz_tame),--redefine-sym $(f)=fuzz_$(f)) $< $@
+
 $(O)/obj/fuzz-main.o: EXTRA = -Itools/ringgate -Dmain=ringgate_main -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/fuzz-main.o: tools/ringgate/main.c $(flags_file)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(compile)
+
 $(O)/fuzz-tools.a: $(fuzz_tool_obj)
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
+
 $(fuzz_bin): EXTRA_LIBS = -fsanitize=fuzzer $(LIB_LIBS) $(TOOL_LIBS)
 $(O)/tests/fuzz/user/fuzz_netlink: EXTRA_LIBS += $(call wrap,poll mnl_socket_open2 mnl_socket_close \
 	mnl_socket_bind mnl_socket_get_portid mnl_socket_get_fd mnl_socket_setsockopt \
@@ -316,7 +322,7 @@ $(O)/kunit-%/ringgate.ko: $(kmod_files)
 check: deps
 	$(Q)$(MAKE) --no-print-directory check-all
 
-check-all: all tests lab-kmod gpu-tests gpu-bench
+check-all: all tests lab-kmod gpu-tests gpu-bench $(if $(shell command -v $(FUZZ_CC)),fuzz-programs)
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check
 
 check-unit: unit-tests tools
@@ -441,9 +447,10 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests fabric-tests vm-tests debug-tests bench-programs demo-programs tests \
-	fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all check-unit check-cli check-fuzz check-vm check-kernels check-debug \
-	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall \
-	dkms dkms-source dkms-remove clean distclean help
+.PHONY: all lib tools examples unit-tests fabric-tests vm-tests debug-tests bench-programs \
+	demo-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
+	check-unit check-cli check-fuzz check-vm check-kernels check-debug check-model check-lab \
+	coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \
+	dkms-remove clean distclean help
 
 all: lib tools examples kmod gpu

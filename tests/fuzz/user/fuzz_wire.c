@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Records of others: remote descriptors, and the geometry of rings. What is accepted
+ * must be what the rules in the headers say, told here a second time, and written out
+ * again it must be the same bytes.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <sanitizer/asan_interface.h>
+
+#include <ringgate/rgate_mem.h>
+
+#include "fuzz.h"
+#include "geometry.h"
+
+static bool descriptor_ok(const uint8_t *p, size_t len)
+{
+	unsigned __int128 end;
+	uint64_t addr, length;
+	uint32_t reserved;
+
+	if (len != 32 || p[0] != 'R' || p[1] != 'G' || p[2] != 1 || p[3] & 0xe0)
+		return false;
+	memcpy(&addr, p + 8, 8);
+	memcpy(&length, p + 16, 8);
+	memcpy(&reserved, p + 28, 4);
+	end = (unsigned __int128)le64toh(addr) + le64toh(length);
+	return length && !reserved && end <= (unsigned __int128)1 << 64;
+}
+
+static void descriptor(struct fuzz_in *in)
+{
+	struct rgate_remote r;
+	struct rgate_desc d;
+	size_t len;
+	uint8_t *p = fuzz_copy(in, 40, &len);
+	int err = rgate_desc_parse(&r, p, len);
+
+	FUZZ_CHECK(!err || err == -EPROTO || err == -EPROTONOSUPPORT);
+	FUZZ_CHECK(!err == descriptor_ok(p, len));
+	if (!err) {
+		d = (struct rgate_desc){
+			.magic = htole16(RGATE_DESC_MAGIC),
+			.version = RGATE_DESC_VERSION,
+			.access = (uint8_t)r.access,
+			.rkey = htole32(r.rkey),
+			.addr = htole64(r.addr),
+			.length = htole64(r.length),
+			.epoch = htole32(r.epoch),
+		};
+		FUZZ_CHECK(!memcmp(&d, p, sizeof(d)));
+	}
+	free(p);
+}
+
+static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
+{
+	return __builtin_popcountll(v) == 1 && v >= min && v <= max;
+}
+
+/* Areas in order, with nothing over the end of another or of the mapping */
+static bool areas_ok(const struct rgate_geometry *g, size_t page)
+{
+	unsigned __int128 cons = g->cons_off, credits = g->credits_off, slots = g->slots_off;
+
+	return cons >= sizeof(struct rgate_prod) &&
+	       credits >= cons + sizeof(struct rgate_cons) &&
+	       slots >= credits + (uint64_t)g->slots / RGATE_BATCH * 8 &&
+	       g->map_len >= slots + (uint64_t)g->slots * g->slot_size &&
+	       g->map_len <= SIZE_MAX / 2 && !(g->map_len % page) && !(g->cons_off % page) &&
+	       !(g->slots_off % page) && !(g->credits_off % 64);
+}
+
+static bool geometry_ok(const struct rgate_geometry *g, size_t page)
+{
+	return power_of_two(g->slots, RGATE_SLOTS_MIN, RGATE_SLOTS_MAX) &&
+	       power_of_two(g->slot_size, RGATE_SLOT_SIZE_MIN, RGATE_SLOT_SIZE_MAX) &&
+	       g->handle < RGATE_HANDLES_MAX && areas_ok(g, page);
+}
+
+static const size_t pages[] = { 4096, 16384, 65536, 2 << 20 };
+
+static void geometry(struct fuzz_in *in)
+{
+	size_t page = pages[fuzz_u8(in) & 3];
+	struct rgate_geometry g, made;
+	int err;
+
+	fuzz_bytes(in, &g, sizeof(g));
+	err = rgate_geometry_validate(&g, page);
+	FUZZ_CHECK(!err || err == -EPROTO);
+	FUZZ_CHECK(!err == geometry_ok(&g, page));
+	err = rgate_geometry_compute(g.slots, g.slot_size, page, &made);
+	FUZZ_CHECK(!err == !rgate_geometry_check(g.slots, g.slot_size));
+	if (err)
+		return;
+	FUZZ_CHECK(made.slots == g.slots && made.slot_size == g.slot_size);
+	FUZZ_CHECK(geometry_ok(&made, page) && !rgate_geometry_validate(&made, page));
+}
+
+/* What version 1 says of the constant part, apart from the geometry */
+static bool header_ok(const struct rgate_prod *p)
+{
+	return p->magic == RGATE_MAGIC && p->version == 1 && p->slot_hdr == 64 &&
+	       p->features < 8 && p->batch == 32 && p->flags < 4 && p->policy < 4 &&
+	       p->clock < 3 && p->handles == 32 && !p->reserved0 && !p->reserved1 &&
+	       strnlen(p->name, sizeof(p->name)) < sizeof(p->name);
+}
+
+static void producer_area(struct fuzz_in *in)
+{
+	struct rgate_prod *prod = malloc(sizeof(*prod));
+	struct rgate_geometry g;
+	int err;
+
+	/* only the constant part may be read */
+	FUZZ_CHECK(prod);
+	fuzz_bytes(in, prod, RGATE_PROD_CONST);
+	__asan_poison_memory_region((char *)prod + RGATE_PROD_CONST,
+				    sizeof(*prod) - RGATE_PROD_CONST);
+	err = rgate_geometry_from_prod(prod, 4096, &g);
+	FUZZ_CHECK(!err || err == -EPROTO || err == -EPROTONOSUPPORT);
+	if (!err) {
+		FUZZ_CHECK(header_ok(prod) && geometry_ok(&g, 4096) && !g.handle);
+		FUZZ_CHECK(g.slots == prod->slots && g.slot_size == prod->slot_size &&
+			   g.generation == prod->generation &&
+			   g.map_len == prod->map_len && g.cons_off == prod->cons_off &&
+			   g.credits_off == prod->credits_off &&
+			   g.slots_off == prod->slots_off);
+	}
+	__asan_unpoison_memory_region(prod, sizeof(*prod));
+	free(prod);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = { data, size };
+
+	switch (fuzz_u8(&in) % 3) {
+	case 0:
+		descriptor(&in);
+		break;
+	case 1:
+		geometry(&in);
+		break;
+	default:
+		producer_area(&in);
+	}
+	return 0;
+}
