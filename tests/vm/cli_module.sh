@@ -34,7 +34,8 @@ run "$ringgate" load --module /dev/null
 is "load of something else: status 1" "$rc" 1
 run "$ringgate" load --module "$RGATE_KO"
 is "load: status 0" "$rc" 0
-like "load: says what" "$out" "loaded ringgate 0\.1\.0 from $RGATE_KO"
+# some releases have a plus sign in their names
+like "load: says what" "$out" "loaded ringgate 0\.1\.0 from ${RGATE_KO//+/\\+}"
 [ -c /dev/ringgate ]
 result $? "load: the device is there"
 run "$ringgate" load

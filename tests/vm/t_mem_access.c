@@ -51,24 +51,30 @@ static uint8_t *pages(size_t len)
 	return p;
 }
 
-/* One operation on a connection of its own, as a refusal ends the connection */
+/*
+ * One operation on a connection of its own, as a refusal ends the connection; between two
+ * queue pairs, as one that is its own peer may flush the operation before its refusal is
+ * back.
+ */
 static int once(uint32_t peer_may, enum rgate_rc_op op, struct vt_mem_at local,
 		struct vt_mem_at remote, size_t len)
 {
-	struct rgate_rc *rc = vt_rc_loop(dev, peer_may);
+	struct rgate_rc *rc[2];
 	int err;
 
+	vt_rc_pair(rc, dev, dev, peer_may);
 	if (op == RGATE_RC_FETCH_ADD)
-		err = vt_rc_add(rc, local, remote, 1);
+		err = vt_rc_add(rc[0], local, remote, 1);
 	else
-		err = vt_rc_do(rc, op, local, remote, len);
+		err = vt_rc_do(rc[0], op, local, remote, len);
 	if (err) {
 		/* and it stays ended */
 		struct rgate_rc_work w = { .op = RGATE_RC_WRITE };
 
-		EXPECT(rgate_rc_do(rc, &w, 2000) < 0);
+		EXPECT(rgate_rc_do(rc[0], &w, 2000) < 0);
 	}
-	rgate_rc_destroy(rc);
+	rgate_rc_destroy(rc[0]);
+	rgate_rc_destroy(rc[1]);
 	return err;
 }
 
@@ -223,6 +229,7 @@ static void local_flags(void)
 	const uint32_t ro = RGATE_ACCESS_READONLY | RGATE_ACCESS_REMOTE_READ;
 	struct rgate_mem *mem, *rmem;
 	uint8_t *p = pages(LEN), *q = pages(LEN);
+	int err;
 
 	setup(1);
 	vt_pkt_fill(p, LEN, 1);
@@ -240,8 +247,9 @@ static void local_flags(void)
 	EXPECT_EQ(once(RW, RGATE_RC_WRITE, vt_here(bmem, 0), vt_there(mem, 0), 1),
 		  -EREMOTEIO);
 	/* outside of the local region too: nothing leaves it */
-	EXPECT_EQ(once(RW, RGATE_RC_WRITE, vt_here(mem, LEN - 10), vt_there(rmem, 0), 11),
-		  -EPERM);
+	err = once(RW, RGATE_RC_WRITE, vt_here(mem, LEN - 10), vt_there(rmem, 0), 11);
+	/* soft-RoCE after 6.1 flushes what it cannot begin */
+	EXPECT(err == -EPERM || err == -ECANCELED);
 	EXPECT(!memcmp(q, buf + 1, 4096));
 	vt_mem_drop(rmem);
 	vt_mem_drop(mem);

@@ -400,12 +400,19 @@ static void fork_and_madvise(void)
 	EXPECT_EQ(vt_wait(vt_fork(child_reads, &r), 5000), 0);
 	EXPECT_EQ(vt_wait(vt_fork(child_unmaps, &r), 5000), 0);
 	EXPECT(!read_faults(r.map));
-	EXPECT(!madvise(r.map, r.geo.map_len, MADV_DONTFORK));
-	EXPECT_EQ(vt_wait(vt_fork(child_sees_none, &r), 5000), 0);
-	EXPECT(!madvise(r.map, r.geo.map_len, MADV_DOFORK));
-	EXPECT_EQ(vt_wait(vt_fork(child_reads, &r), 5000), 0);
 	r.cons->user[0] = 1;
 	EXPECT_EQ(vt_wait(vt_fork(child_reads, &r), 5000), 0);
+	EXPECT(!madvise(r.map, r.geo.map_len, MADV_DONTFORK));
+	EXPECT_EQ(vt_wait(vt_fork(child_sees_none, &r), 5000), 0);
+	/* Linux 7.2 does not take that back where a mapping must not grow */
+	if (madvise(r.map, r.geo.map_len, MADV_DOFORK)) {
+		EXPECT_EQ(errno, EINVAL);
+		vt_note("this kernel has no MADV_DOFORK for a mapping of one size");
+		EXPECT_EQ(vt_wait(vt_fork(child_sees_none, &r), 5000), 0);
+	} else {
+		EXPECT_EQ(vt_wait(vt_fork(child_reads, &r), 5000), 0);
+	}
+	EXPECT(!read_faults(r.map));
 	vt_ring_close(&r);
 }
 

@@ -178,7 +178,7 @@ static void overwrite_oldest(void)
 static void overwrite_race(void)
 {
 	struct vt_traffic t = { .ifname = "va", .len = 600, .cpu = 1 };
-	uint64_t end = vt_now() + 3000000000ULL, intact = 0, torn = 0;
+	uint64_t start = vt_now(), intact = 0, torn = 0, ms;
 	uint8_t buf[1024];
 	struct vt_ring r;
 
@@ -187,7 +187,9 @@ static void overwrite_race(void)
 	vt_att_simple(&nl, "vb", r.id);
 	vt_pin(0);
 	vt_traffic_start(&t);
-	while (vt_now() < end) {
+	/* for a while, and on a slow machine until there was something to see */
+	while ((ms = (vt_now() - start) / 1000000) < 3000 ||
+	       ((intact < 100 || !(torn + r.lost)) && ms < 20000)) {
 		const struct rgate_slot *s = vt_ring_next(&r);
 		uint32_t len;
 		uint64_t seq;
@@ -304,6 +306,7 @@ static void events(void)
 	struct vt_ring r;
 	uint32_t id, other;
 	unsigned int n = 0;
+	uint64_t start, most;
 
 	setup();
 	vt_nl_open(&ev_nl);
@@ -322,18 +325,24 @@ static void events(void)
 	EXPECT_EQ(vt_nl_event_of(&ev_nl, RGATE_EVENT_RING_ROOM, 0, &ev, 3000), 1);
 	EXPECT_EQ(ev.ring_id, r.id);
 	EXPECT_EQ(ev.dropped, 36);
-	/* in and out of it many times: some events, not hundreds */
+	/* in and out of it many times: some events, at most two in each 50 ms or so */
+	start = vt_now();
 	for (other = 0; other < 300; other++) {
 		vt_tx_burst(tx, 100, 0, 70);
 		VT_UNTIL(vt_ring_head(&r) % 64 == 0, 5);
 		vt_ring_drain(&r);
+		/* unread they would fill the socket */
+		while (vt_nl_event(&ev_nl, &ev, 0) == 1)
+			n++;
 	}
 	while (vt_nl_event(&ev_nl, &ev, 500) == 1)
 		n++;
-	vt_note("%llu times full, %u events",
-		(unsigned long long)vt_ring_stats(&r).full_events, n);
+	most = 2 * ((vt_now() - start) / 40000000 + 1);
+	vt_note("%llu times full, %u events, could be %llu",
+		(unsigned long long)vt_ring_stats(&r).full_events, n,
+		(unsigned long long)most);
 	EXPECT_GE(n, 2);
-	EXPECT(n < vt_ring_stats(&r).full_events * 2 || n < 50);
+	EXPECT_LE(n, most);
 	vt_ring_close(&r);
 	EXPECT_EQ(vt_nl_event_of(&ev_nl, RGATE_EVENT_RING_GONE, 0, &ev, 3000), 1);
 	vt_nl_close(&ev_nl);

@@ -56,10 +56,11 @@ int probe_map_alias(struct probe_mem *m, int prot)
 
 void probe_unmap(struct probe_mem *m)
 {
-	if (m->alias)
-		munmap(m->alias, m->map_len);
+	/* First a dma-buf's: Linux 6.1 does not expect its memfd to go before it. */
 	if (m->map)
 		munmap(m->map, m->map_len);
+	if (m->alias)
+		munmap(m->alias, m->map_len);
 	if (m->fd >= 0)
 		close(m->fd);
 }
