@@ -31,7 +31,6 @@ struct fuzz_proc {
 struct fuzz {
 	struct fuzz_proc *p;
 	uint64_t rnd;
-	uint64_t *ops;			/* counts up; the parent watches it */
 	uint64_t *done;			/* calls that succeeded */
 };
 

@@ -37,6 +37,7 @@
 
 #define MAX_PROCS	8
 #define MAX_THREADS	8
+/* A call takes no longer, where the kernel does not check itself (RGATE_SLOW) */
 #define HANG_S		60
 
 static struct {
@@ -47,7 +48,14 @@ static struct {
 /* In memory that all processes share */
 static struct counters {
 	uint64_t ops, done;
+	pid_t tid;
+	const char *what;	/* the last thing begun; the same text in all processes */
 } *counters;
+
+struct worker {
+	struct fuzz fuzz;
+	struct counters *c;
+};
 
 static struct fuzz_proc proc;
 
@@ -57,29 +65,27 @@ static void die(const char *what)
 	exit(1);
 }
 
+static const struct kind {
+	const char *name;
+	void (*op)(struct fuzz *f);
+} kinds[8] = {
+	{ "file", fuzz_file_op }, { "file", fuzz_file_op }, { "file", fuzz_file_op },
+	{ "memory", fuzz_memory_op }, { "memory", fuzz_memory_op },
+	{ "netlink", fuzz_netlink_op }, { "netlink", fuzz_netlink_op },
+	{ "traffic", fuzz_traffic_op },
+};
+
 static void *thread(void *arg)
 {
-	struct fuzz *f = arg;
+	struct worker *w = arg;
 
+	__atomic_store_n(&w->c->tid, gettid(), __ATOMIC_RELAXED);
 	for (;;) {
-		switch (fuzz_below(f, 8)) {
-		case 0:
-		case 1:
-		case 2:
-			fuzz_file_op(f);
-			break;
-		case 3:
-		case 4:
-			fuzz_memory_op(f);
-			break;
-		case 5:
-		case 6:
-			fuzz_netlink_op(f);
-			break;
-		default:
-			fuzz_traffic_op(f);
-		}
-		__atomic_fetch_add(f->ops, 1, __ATOMIC_RELAXED);
+		const struct kind *k = &kinds[fuzz_below(&w->fuzz, 8)];
+
+		__atomic_store_n(&w->c->what, k->name, __ATOMIC_RELAXED);
+		k->op(&w->fuzz);
+		__atomic_fetch_add(&w->c->ops, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
@@ -111,7 +117,7 @@ static void become(unsigned int i)
 
 static _Noreturn void process(unsigned int i, int sock)
 {
-	static struct fuzz fuzz[MAX_THREADS];
+	static struct worker workers[MAX_THREADS];
 	pthread_t id;
 	unsigned int t;
 
@@ -124,15 +130,46 @@ static _Noreturn void process(unsigned int i, int sock)
 	for (t = 0; t < args.threads; t++) {
 		struct counters *c = &counters[i * MAX_THREADS + t];
 
-		fuzz[t] = (struct fuzz){
-			.p = &proc, .ops = &c->ops, .done = &c->done,
-			.rnd = args.seed + 0x9e3779b97f4a7c15ULL * (i * MAX_THREADS + t + 1),
+		workers[t] = (struct worker){
+			.c = c,
+			.fuzz.p = &proc,
+			.fuzz.done = &c->done,
+			.fuzz.rnd = args.seed + 0x9e3779b97f4a7c15ULL * (i * MAX_THREADS + t + 1),
 		};
-		if (pthread_create(&id, NULL, thread, &fuzz[t]))
+		if (pthread_create(&id, NULL, thread, &workers[t]))
 			die("pthread_create");
 	}
 	for (;;)
 		pause();
+}
+
+/* Where in the kernel a thread is */
+static void tell(const struct counters *c)
+{
+	static const char *const files[] = { "status", "syscall", "stack" };
+	char path[64], line[256];
+	unsigned int i;
+
+	printf("# thread %d, operation on %s\n", c->tid, c->what);
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/%s", c->tid, files[i]);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f))
+			if (i || !strncmp(line, "State", 5) || strstr(line, "ctxt"))
+				printf("#   %s: %s", files[i], line);
+		if (f)
+			fclose(f);
+	}
+}
+
+static unsigned int patience(void)
+{
+	const char *slow = getenv("RGATE_SLOW");
+	int n = slow ? atoi(slow) : 1;
+
+	return HANG_S * (unsigned int)(n < 1 || n > 50 ? 1 : n);
 }
 
 static void sum(struct counters *all, unsigned int *stuck)
@@ -151,8 +188,9 @@ static void sum(struct counters *all, unsigned int *stuck)
 			if (ops != last[k] || !since[k]) {
 				last[k] = ops;
 				since[k] = time(NULL);
-			} else if (time(NULL) - since[k] > HANG_S) {
+			} else if (time(NULL) - since[k] > patience()) {
 				(*stuck)++;
+				tell(&counters[k]);
 			}
 			all->ops += ops;
 			all->done += __atomic_load_n(&counters[k].done, __ATOMIC_RELAXED);
@@ -173,7 +211,7 @@ static bool watch(const pid_t *pids, struct counters *all)
 			printf("# %u s, %" PRIu64 " calls, %" PRIu64 " succeeded\n", s + 1,
 			       all->ops, all->done);
 		if (stuck) {
-			printf("# %u threads have not come back for %u s\n", stuck, HANG_S);
+			printf("# %u threads have not come back for %u s\n", stuck, patience());
 			return false;
 		}
 		for (i = 0; i < args.procs; i++) {
