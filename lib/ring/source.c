@@ -239,6 +239,11 @@ int rgate_source_addr(const struct rgate_source *src, struct sockaddr *addr,
 	return 0;
 }
 
+int rgate_source_socket(const struct rgate_source *src)
+{
+	return src->sock;
+}
+
 int rgate_source_stop(struct rgate_source *src)
 {
 	uint64_t one = 1;

@@ -88,6 +88,13 @@ RGATE_API int rgate_source_packet(struct rgate_source **src,
 RGATE_API int rgate_source_addr(const struct rgate_source *src,
 				struct sockaddr *addr, socklen_t *addrlen);
 
+/*
+ * rgate_source_socket - the socket, to answer from the address that was written to
+ * Owned by the source, valid until rgate_source_stop(). Send through it; what is
+ * received or set on it here is taken from the source.
+ */
+RGATE_API int rgate_source_socket(const struct rgate_source *src);
+
 /* rgate_source_stats - a snapshot of the counters; one getsockopt(2) */
 RGATE_API int rgate_source_stats(const struct rgate_source *src,
 				 struct rgate_source_stats *stats);
