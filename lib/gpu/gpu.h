@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* The runtime's inside, common to the files of this directory. */
+#ifndef RGATE_LIB_GPU_H
+#define RGATE_LIB_GPU_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <ringgate/gpu/context.cuh>
+#include <ringgate/rgate_consumer.h>
+#include <ringgate/rgate_gpu.h>
+#include <ringgate/rgate_producer.h>
+
+#define RGATE_GPU_TEXT	256
+
+/* The driver's functions that the runtime interface has no equal for */
+struct rgate_gpu_driver {
+	CUresult (*launch)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+			   unsigned int bx, unsigned int by, unsigned int bz,
+			   unsigned int shared, CUstream stream, void **args);
+	CUresult (*set_attribute)(CUfunction f, CUfunction_attribute attr, int v);
+	CUresult (*occupancy)(int *blocks, CUfunction f, int threads, size_t shared);
+	CUresult (*error_string)(CUresult err, const char **text);
+};
+
+/* A ring's three areas, as they are registered */
+struct rgate_gpu_areas {
+	void *addr[3];
+	unsigned int n;
+};
+
+struct rgate_gpu_ring {
+	struct rgate_ring *ring;
+	struct rgate_view view;
+	struct rgate_gpu_areas areas;
+	struct rgate_dring host;	/* with addresses of the host */
+	uint32_t *finished;		/* device memory */
+	uint64_t start;
+};
+
+struct rgate_gpu {
+	pthread_mutex_t lock;		/* all below */
+	pthread_cond_t wake;		/* of the thread */
+	pthread_t thread;
+	bool quit;			/* the thread is to end */
+	bool kick;			/* the thread is to look now; atomic */
+	uint32_t state;			/* enum rgate_gpu_state */
+	bool stopping;
+	char error[RGATE_GPU_TEXT];
+
+	int device;
+	struct cudaDeviceProp prop;
+	bool readonly;			/* can register read-only memory */
+	struct rgate_gpu_driver driver;
+	cudaStream_t stream;
+	uint64_t tick_ns;
+	uint64_t stall_ns;
+
+	struct rgate_gpu_ring ring[RGATE_GPU_RINGS_MAX];
+	unsigned int nrings;
+
+	/* the present kernel */
+	const struct rgate_gpu_kernel *kernel;
+	CUfunction function;
+	struct rgate_dctx ctx;
+	uint32_t blocks;
+	uint64_t launches;
+	uint64_t beat;			/* last seen, and when */
+	uint64_t beat_ns;
+
+	/* host memory that the device reaches */
+	struct rgate_dctl *ctl;
+	struct rgate_dreport *report;
+	struct rgate_dstat *stat;
+	uint64_t *until;
+
+	/* device memory */
+	struct rgate_dstate *dstate;
+	struct rgate_dshare *dshare;
+	struct rgate_dqueue *dqueue;
+	struct rgate_dcell *dcells;
+	uint64_t ncells;
+	struct rgate_dout *dout;
+
+	struct rgate_ring *out_ring;
+	struct rgate_view out_view;
+	struct rgate_gpu_areas out_areas;
+	struct rgate_producer producer;
+};
+
+/* Notes @fmt as the error, returns @err */
+int rgate_gpu_fail(struct rgate_gpu *gpu, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The error becomes that of rgate_gpu_error(NULL) */
+void rgate_gpu_keep_error(const struct rgate_gpu *gpu);
+/* What CUDA said to @what, as -errno; 0 for success */
+int rgate_gpu_cuda(struct rgate_gpu *gpu, cudaError_t err, const char *what);
+int rgate_gpu_cu(struct rgate_gpu *gpu, CUresult err, const char *what);
+
+/*
+ * host.c: memory of the host for devices; the same range may be asked for again, by other
+ * runtimes. @readonly: it is mapped so.
+ */
+int rgate_gpu_host_map(struct rgate_gpu *gpu, void *addr, size_t len, bool readonly,
+		       void **device);
+void rgate_gpu_host_unmap(void *addr);
+
+/* bind.c: a ring's areas registered; the device's address of its first byte is returned
+ * in @device, areas keep their distance from it. */
+int rgate_gpu_areas_map(struct rgate_gpu *gpu, struct rgate_ring *ring,
+			const struct rgate_view *view, struct rgate_gpu_areas *areas,
+			struct rgate_dring *dring);
+void rgate_gpu_areas_unmap(struct rgate_gpu_areas *areas);
+void rgate_gpu_unbind_all(struct rgate_gpu *gpu);
+/* Position behind the last slot published, whether or not head tells of it yet */
+uint64_t rgate_gpu_published(const struct rgate_gpu_ring *r, uint64_t from);
+/* Maps a resized ring anew; no kernel runs. 1: done; 0: not yet there; -errno */
+int rgate_gpu_follow(struct rgate_gpu *gpu, unsigned int i);
+
+/* output.c */
+void rgate_gpu_output_wake(struct rgate_gpu *gpu);
+void rgate_gpu_output_close(struct rgate_gpu *gpu);
+
+/* launch.c: with the lock held */
+int rgate_gpu_relaunch(struct rgate_gpu *gpu);
+
+/* watch.c */
+int rgate_gpu_watch_start(struct rgate_gpu *gpu);
+void rgate_gpu_watch_stop(struct rgate_gpu *gpu);
+/* With the lock held: what has become of the kernel, by now */
+void rgate_gpu_look(struct rgate_gpu *gpu);
+
+/* No kernel is on the device */
+static inline bool rgate_gpu_returned(const struct rgate_gpu *gpu)
+{
+	return __atomic_load_n(&gpu->report->exited, __ATOMIC_ACQUIRE) == gpu->launches;
+}
+
+static inline bool rgate_gpu_busy(const struct rgate_gpu *gpu)
+{
+	return gpu->state == RGATE_GPU_RUNNING || gpu->state == RGATE_GPU_STALLED;
+}
+
+#endif

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# The GPU's library, its tests, benchmarks and examples: only where nvcc is.
+
+NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) \
+	$(shell command -v nvcc 2>/dev/null))
+# Machine code for these, and PTX of the last for what comes after
+GPU_ARCHS ?= 80 90
+
+gpu_src := $(wildcard lib/gpu/*.c)
+gpu_cu := $(wildcard lib/gpu/*.cu)
+gpu_obj := $(gpu_src:%.c=$(O)/obj/%.o) $(gpu_cu:%.cu=$(O)/obj/%.cu.o)
+
+gpu_real := $(O)/lib/libringgate-gpu.so.$(VERSION)
+gpu_static := $(O)/lib/libringgate-gpu.a
+
+gpu_test_src := $(wildcard tests/gpu/*.cu)
+gpu_bench_src := $(wildcard tests/bench/gpu/*.cu)
+gpu_example_src := $(wildcard Documentation/examples/gpu/*.cu)
+gpu_test_bin := $(gpu_test_src:%.cu=$(O)/%)
+gpu_bench_bin := $(gpu_bench_src:%.cu=$(O)/%)
+gpu_example_bin := $(gpu_example_src:Documentation/%.cu=$(O)/%)
+
+ifeq ($(NVCC),)
+gpu gpu-tests gpu-examples gpu-bench:
+	@:
+else
+
+gpu_cuda := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+gpu_codes = $(foreach arch,$(GPU_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch))
+gpu_codes += -gencode arch=compute_$(lastword $(GPU_ARCHS)),code=compute_$(lastword $(GPU_ARCHS))
+GPU_LIBS = -L$(gpu_cuda)/lib64 -lcudart_static -ldl -lrt -lpthread
+nvcc_flags := -std=c++17 -O3 -lineinfo $(gpu_codes) -Iuapi -Ilib/include -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers
+nvcc_flags += $(if $(filter 1,$(WERROR)),-Werror all-warnings)
+
+gpu: $(gpu_real) $(gpu_static) gpu-examples
+gpu-tests: $(gpu_test_bin)
+gpu-examples: $(gpu_example_bin)
+gpu-bench: $(gpu_bench_bin)
+
+# Warnings of CUDA's own headers are CUDA's.
+$(O)/obj/lib/gpu/%.o: EXTRA += -Ilib/gpu -isystem $(gpu_cuda)/include
+$(O)/obj/tests/gpu/%.o: EXTRA = -D_GNU_SOURCE -Itests/gpu/lib -isystem $(gpu_cuda)/include
+$(O)/obj/tests/bench/gpu/%.o: EXTRA += -isystem $(gpu_cuda)/include
+
+$(O)/obj/%.cu.o: %.cu $(flags_file) lib/gpu/gpu.mk
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) $(nvcc_flags) $(NVCC_EXTRA) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# The library is C: nothing in it may need libstdc++.
+$(O)/obj/lib/gpu/%.cu.o: NVCC_EXTRA = -Ilib/gpu \
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+$(O)/obj/tests/gpu/%.cu.o: NVCC_EXTRA = -Itests/gpu/lib
+$(O)/obj/tests/bench/gpu/%.cu.o: NVCC_EXTRA = -Itests/bench/gpu/lib
+
+$(gpu_real): $(gpu_obj) $(O)/obj/lib/base/opts.o lib/gpu/libringgate-gpu.map $(lib_real)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		-Wl,-soname,libringgate-gpu.so.$(SOVERSION) \
+		-Wl,--version-script=lib/gpu/libringgate-gpu.map \
+		$(if $(SANITIZE),,-Wl,-z,defs) -L$(O)/lib -lringgate $(GPU_LIBS) $(LDLIBS)
+	$(Q)ln -sf $(@F) $(O)/lib/libringgate-gpu.so.$(SOVERSION)
+	$(Q)ln -sf libringgate-gpu.so.$(SOVERSION) $(O)/lib/libringgate-gpu.so
+
+$(gpu_static): $(gpu_obj)
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+define gpu_program
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(NVCC) -cudart static $(if $(SANITIZE),-Xcompiler -fsanitize=$(SANITIZE)) -o $@ $(filter %.o,$^) \
+		$(gpu_static) $(lib_static) -Xlinker --as-needed $(LIB_LIBS:-pthread=-lpthread) $(LDLIBS)
+endef
+
+$(gpu_test_bin): $(O)/%: $(O)/obj/%.cu.o $(call objects_of,tests/gpu) $(gpu_static) $(lib_static)
+	$(gpu_program)
+$(gpu_bench_bin): $(O)/%: $(O)/obj/%.cu.o $(call objects_of,tests/bench/gpu) $(gpu_static) $(lib_static)
+	$(gpu_program)
+$(gpu_example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.cu.o $(gpu_static) $(lib_static)
+	$(gpu_program)
+
+endif
+
+.PHONY: gpu gpu-tests gpu-examples gpu-bench

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Kernels: launching, stopping, waiting for */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "gpu.h"
+#include "opts.h"
+
+#define THREADS		256U	/* RGATE_DBLOCK_WARPS x 32 */
+#define WARPS		(THREADS / 32)
+#define BLOCKS_A_RING	8U	/* where the caller does not say */
+#define BLOCKS_LEAST	16U
+#define PAUSE_NS	100U
+#define WAIT_NS		20000	/* between two looks of a waiting thread */
+
+static bool pow2(uint64_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+/* Cells for as many pieces as there can be at once: one a slot */
+static int make_queue(struct rgate_gpu *gpu)
+{
+	struct rgate_dqueue q;
+	struct rgate_dcell *cells;
+	uint64_t n = 64, sum = 0, i;
+	int err;
+
+	for (i = 0; i < gpu->nrings; i++)
+		sum += gpu->ring[i].view.nslots;
+	while (n < sum)
+		n *= 2;
+	if (n <= gpu->ncells)
+		return 0;
+	cudaFree(gpu->dcells);
+	gpu->dcells = NULL;
+	gpu->ncells = 0;
+	cells = calloc(n, sizeof(*cells));
+	if (!cells)
+		return rgate_gpu_fail(gpu, -ENOMEM, "no memory");
+	for (i = 0; i < n; i++)
+		cells[i].turn = i;
+	err = rgate_gpu_cuda(gpu, cudaMalloc((void **)&gpu->dcells, n * sizeof(*cells)),
+			     "cudaMalloc");
+	if (!err)
+		err = rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dcells, cells, n * sizeof(*cells),
+						     cudaMemcpyHostToDevice), "cudaMemcpy");
+	free(cells);
+	if (err)
+		return err;
+	memset(&q, 0, sizeof(q));
+	q.cell = gpu->dcells;
+	q.mask = n - 1;
+	gpu->ncells = n;
+	return rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dqueue, &q, sizeof(q), cudaMemcpyHostToDevice),
+			      "cudaMemcpy");
+}
+
+/* All blocks must be there at once: they wait for each other. */
+static int fit(struct rgate_gpu *gpu, uint32_t wanted)
+{
+	const struct rgate_gpu_kernel *k = gpu->kernel;
+	unsigned int shared = k->warp_bytes * WARPS;
+	int err, a_multiprocessor = 0;
+	uint32_t most;
+
+	if (shared > gpu->prop.sharedMemPerBlockOptin)
+		return rgate_gpu_fail(gpu, -E2BIG, "kernel %s needs %u bytes of shared memory a block, the device has %zu",
+				      k->name, shared, gpu->prop.sharedMemPerBlockOptin);
+	err = rgate_gpu_cu(gpu, gpu->driver.set_attribute(gpu->function,
+			   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
+			   "cuFuncSetAttribute");
+	if (!err)
+		err = rgate_gpu_cu(gpu, gpu->driver.occupancy(&a_multiprocessor, gpu->function,
+				   (int)THREADS, shared), "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+	if (err)
+		return err;
+	most = (uint32_t)(a_multiprocessor * gpu->prop.multiProcessorCount);
+	if (!wanted) {
+		wanted = gpu->nrings * BLOCKS_A_RING;
+		wanted = wanted > BLOCKS_LEAST ? wanted : BLOCKS_LEAST;
+		wanted = wanted < most ? wanted : most;
+		/* at least one for each polling warp, and one that works */
+		wanted = wanted > gpu->ctx.npollers ? wanted : gpu->ctx.npollers + 1;
+	}
+	if (wanted > most)
+		return rgate_gpu_fail(gpu, -E2BIG, "%u blocks of kernel %s do not fit on the device at once, %u do",
+				      wanted, k->name, most);
+	gpu->blocks = wanted;
+	return 0;
+}
+
+static int check(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
+		 const struct rgate_gpu_start_opts *o, bool batch)
+{
+	unsigned int i;
+
+	if (k->sz != sizeof(*k) || k->context_bytes != sizeof(struct rgate_dctx))
+		return rgate_gpu_fail(gpu, -EINVAL, "kernel %s was built with other headers", k->name);
+	if ((k->kind == RGATE_GPU_KIND_BATCH) != batch)
+		return rgate_gpu_fail(gpu, -EINVAL, "kernel %s is to be used with rgate_gpu_%s()",
+				      k->name, batch ? "start" : "launch");
+	if (!gpu->nrings)
+		return rgate_gpu_fail(gpu, -EINVAL, "no ring is bound");
+	if (rgate_gpu_busy(gpu))
+		return rgate_gpu_fail(gpu, -EBUSY, "a kernel runs");
+	for (i = 0; i < gpu->nrings; i++)
+		if (!gpu->ring[i].finished)
+			return rgate_gpu_fail(gpu, -ESTALE, "ring %u was resized, its new memory is not there", i);
+	if (gpu->state == RGATE_GPU_FAILED)
+		return -EIO;	/* the reason stands */
+	if (k->reply && !gpu->out_ring)
+		return rgate_gpu_fail(gpu, -ENODATA, "kernel %s answers, and there is no output ring",
+				      k->name);
+	if (k->reply && k->reply > gpu->out_view.slot_size - RGATE_SLOT_HDR)
+		return rgate_gpu_fail(gpu, -EINVAL, "answers of %u bytes do not fit in slots of %u",
+				      k->reply, gpu->out_view.slot_size);
+	if (o->reserved || (o->results && (!pow2(o->results_len) || !o->result_size)) ||
+	    (o->grain && (!pow2(o->grain) || o->grain > RGATE_BATCH)) ||
+	    (o->direct != RGATE_GPU_NO_DIRECT && o->direct > RGATE_BATCH))
+		return rgate_gpu_fail(gpu, -EINVAL, "bad options");
+	return 0;
+}
+
+static int choose_pollers(struct rgate_gpu *gpu, const struct rgate_gpu_start_opts *o)
+{
+	uint32_t least = (gpu->nrings + RGATE_DPOLL_RINGS - 1) / RGATE_DPOLL_RINGS;
+	uint32_t n = o->pollers ? o->pollers : gpu->nrings;
+
+	if (gpu->kernel->kind == RGATE_GPU_KIND_ORDERED)
+		n = gpu->nrings;
+	if (n > gpu->nrings || n < least)
+		return rgate_gpu_fail(gpu, -EINVAL, "%u polling warps for %u rings: %u to %u can be",
+				      n, gpu->nrings, least, gpu->nrings);
+	gpu->ctx.npollers = n;
+	return 0;
+}
+
+static int prepare(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
+		   const struct rgate_gpu_start_opts *o)
+{
+	struct rgate_dctx *c = &gpu->ctx;
+	uint32_t wanted = o->blocks;
+	void *function;
+	int err;
+
+	gpu->kernel = k;
+	err = rgate_gpu_cuda(gpu, (cudaError_t)k->function(&function), "cudaGetFuncBySymbol");
+	if (err)
+		return err;
+	gpu->function = function;
+	err = choose_pollers(gpu, o);
+	if (err)
+		return err;
+	if (k->kind == RGATE_GPU_KIND_ORDERED)
+		wanted = gpu->nrings;
+	else if (k->kind == RGATE_GPU_KIND_BATCH && !wanted)
+		wanted = (uint32_t)gpu->prop.multiProcessorCount;
+	else if (wanted && wanted < c->npollers)
+		return rgate_gpu_fail(gpu, -EINVAL, "fewer blocks than polling warps");
+	err = fit(gpu, wanted);
+	if (err)
+		return err;
+	c->arg = o->arg;
+	c->results = o->results;
+	c->results_mask = o->results_len - 1;
+	c->result_size = o->result_size;
+	c->nrings = gpu->nrings;
+	c->limit_ns = o->limit_ms * 1000000ULL;
+	c->pause_ns = o->pause_ns ? o->pause_ns : PAUSE_NS;
+	c->grain = o->grain ? o->grain : k->run;
+	c->direct = o->direct ? o->direct : k->run;
+	if (o->direct == RGATE_GPU_NO_DIRECT)
+		c->direct = 0;
+	/* with nobody else everything is the polling warps' */
+	if (gpu->blocks * WARPS == c->npollers)
+		c->direct = ~0U;
+	c->out = k->reply ? gpu->dout : NULL;
+	c->until = NULL;
+	return make_queue(gpu);
+}
+
+/*
+ * Tells the thread that a limited launch is over. CUDA waits for this, maybe with the lock
+ * held: so without it. A signal that comes a moment too early costs a tick.
+ */
+static void CUDART_CB returned(void *arg)
+{
+	struct rgate_gpu *gpu = arg;
+
+	__atomic_store_n(&gpu->kick, true, __ATOMIC_RELAXED);
+	pthread_cond_signal(&gpu->wake);
+}
+
+int rgate_gpu_relaunch(struct rgate_gpu *gpu)
+{
+	void *args[] = { &gpu->ctx };
+	int err;
+
+	err = rgate_gpu_cu(gpu, gpu->driver.launch(gpu->function, gpu->blocks, 1, 1, THREADS, 1, 1,
+						   gpu->kernel->warp_bytes * WARPS, gpu->stream,
+						   args), "cuLaunchCooperativeKernel");
+	if (!err && gpu->ctx.limit_ns)
+		err = rgate_gpu_cuda(gpu, cudaLaunchHostFunc(gpu->stream, returned, gpu),
+				     "cudaLaunchHostFunc");
+	if (err)
+		return err;
+	gpu->launches++;
+	gpu->beat_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	gpu->state = RGATE_GPU_RUNNING;
+	return 0;
+}
+
+static int start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
+		 const struct rgate_gpu_start_opts *opts)
+{
+	struct rgate_gpu_start_opts o;
+	int err = rgate_opts_copy(&o, sizeof(o), opts);
+
+	if (err)
+		return rgate_gpu_fail(gpu, err, "bad options");
+	err = check(gpu, kernel, &o, false);
+	if (!err)
+		err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
+	if (!err)
+		err = prepare(gpu, kernel, &o);
+	return err ? err : rgate_gpu_relaunch(gpu);
+}
+
+int rgate_gpu_start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
+		    const struct rgate_gpu_start_opts *opts)
+{
+	int err;
+
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_look(gpu);
+	err = start(gpu, kernel, opts);
+	pthread_mutex_unlock(&gpu->lock);
+	return err;
+}
+
+static uint64_t deadline(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return UINT64_MAX;
+	return rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
+}
+
+/* Gives way for a moment, without the lock; false: time is up */
+static bool pass(struct rgate_gpu *gpu, uint64_t end)
+{
+	struct timespec ts = { .tv_nsec = WAIT_NS };
+
+	if (rgate_clock_now(CLOCK_MONOTONIC) >= end)
+		return false;
+	pthread_mutex_unlock(&gpu->lock);
+	nanosleep(&ts, NULL);
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_look(gpu);
+	return true;
+}
+
+static int result_of(const struct rgate_gpu *gpu)
+{
+	return gpu->state == RGATE_GPU_FAILED ? -EIO : 0;
+}
+
+int rgate_gpu_stop(struct rgate_gpu *gpu, int timeout_ms)
+{
+	uint64_t end = deadline(timeout_ms);
+	int err = 0;
+
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_look(gpu);
+	gpu->stopping = true;
+	__atomic_store_n(&gpu->ctl->stop, 1, __ATOMIC_RELEASE);
+	while (rgate_gpu_busy(gpu))
+		if (!pass(gpu, end)) {
+			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "the kernel has not returned yet");
+			break;
+		}
+	if (!err) {
+		gpu->stopping = false;
+		__atomic_store_n(&gpu->ctl->stop, 0, __ATOMIC_RELEASE);
+		err = result_of(gpu);
+		if (gpu->state == RGATE_GPU_ENDED)
+			gpu->state = RGATE_GPU_IDLE;
+	}
+	pthread_mutex_unlock(&gpu->lock);
+	return err;
+}
+
+int rgate_gpu_wait(struct rgate_gpu *gpu, int timeout_ms)
+{
+	uint64_t end = deadline(timeout_ms);
+	int err = 0;
+
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_look(gpu);
+	while (!err && rgate_gpu_busy(gpu))
+		if (!pass(gpu, end))
+			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "the kernel has not returned yet");
+	if (!err)
+		err = result_of(gpu);
+	pthread_mutex_unlock(&gpu->lock);
+	return err;
+}
+
+static bool finished(const struct rgate_gpu *gpu, const uint64_t *target)
+{
+	unsigned int i;
+
+	for (i = 0; i < gpu->nrings; i++)
+		if (__atomic_load_n(&gpu->stat[i].done, __ATOMIC_ACQUIRE) < target[i])
+			return false;
+	return true;
+}
+
+int rgate_gpu_drain(struct rgate_gpu *gpu, int timeout_ms)
+{
+	uint64_t target[RGATE_GPU_RINGS_MAX], end = deadline(timeout_ms);
+	unsigned int i;
+	int err = 0;
+
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_look(gpu);
+	for (i = 0; i < gpu->nrings; i++)
+		target[i] = rgate_gpu_published(&gpu->ring[i],
+						__atomic_load_n(&gpu->stat[i].done,
+								__ATOMIC_ACQUIRE));
+	while (!err && !finished(gpu, target)) {
+		if (gpu->state == RGATE_GPU_FAILED)
+			err = -EIO;
+		else if (!rgate_gpu_busy(gpu))
+			err = rgate_gpu_fail(gpu, -EPIPE, "no kernel runs");
+		else if (!pass(gpu, end))
+			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "not all is finished yet");
+	}
+	pthread_mutex_unlock(&gpu->lock);
+	return err;
+}
+
+static long launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
+		   const struct rgate_gpu_start_opts *opts)
+{
+	struct rgate_gpu_start_opts o;
+	long n = 0;
+	unsigned int i;
+	int err = rgate_opts_copy(&o, sizeof(o), opts);
+
+	if (err)
+		return rgate_gpu_fail(gpu, err, "bad options");
+	err = check(gpu, kernel, &o, true);
+	if (!err)
+		err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
+	if (err)
+		return err;
+	for (i = 0; i < gpu->nrings; i++) {
+		uint64_t from = __atomic_load_n(&gpu->stat[i].next, __ATOMIC_ACQUIRE);
+
+		gpu->until[i] = rgate_gpu_published(&gpu->ring[i], from);
+		n += (long)(gpu->until[i] - from);
+	}
+	if (!n)
+		return 0;
+	err = prepare(gpu, kernel, &o);
+	if (err)
+		return err;
+	gpu->ctx.limit_ns = 0;
+	gpu->ctx.until = gpu->until;
+	err = rgate_gpu_relaunch(gpu);
+	return err ? err : n;
+}
+
+long rgate_gpu_launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
+		      const struct rgate_gpu_start_opts *opts)
+{
+	long n;
+
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_look(gpu);
+	n = launch(gpu, kernel, opts);
+	pthread_mutex_unlock(&gpu->lock);
+	return n;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The output ring: the device is its producer, this side keeps house for it. */
+#include <errno.h>
+#include <string.h>
+
+#include "gpu.h"
+
+/* What the device needs, beginning where the last producer ended */
+static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool wait)
+{
+	const struct rgate_producer *p = &gpu->producer;
+	struct rgate_dout o;
+
+	memset(&o, 0, sizeof(o));
+	o.slots = (unsigned char *)(uintptr_t)dring->slots;
+	o.credits = dring->credits;
+	o.prod = (struct rgate_prod *)(uintptr_t)dring->prod;
+	o.mask = dring->mask;
+	o.lap_shift = dring->lap_shift;
+	o.size_shift = dring->size_shift;
+	o.wait = wait;
+	o.head = o.tail = p->head;
+	/* a batch begun is free to its end */
+	o.limit = (p->head + RGATE_BATCH - 1) & ~(uint64_t)(RGATE_BATCH - 1);
+	o.frames = p->stats.delivered;
+	o.bytes = p->stats.bytes;
+	o.dropped = p->stats.dropped_full;
+	return rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dout, &o, sizeof(o), cudaMemcpyHostToDevice),
+			      "cudaMemcpy");
+}
+
+static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t full)
+{
+	struct rgate_dring dring;
+	int err;
+
+	if (full > RGATE_GPU_FULL_WAIT)
+		return rgate_gpu_fail(gpu, -EINVAL, "bad options");
+	if (rgate_gpu_busy(gpu))
+		return rgate_gpu_fail(gpu, -EBUSY, "a kernel runs");
+	if (gpu->out_ring)
+		return rgate_gpu_fail(gpu, -EEXIST, "there is an output ring");
+	rgate_ring_view(ring, &gpu->out_view);
+	if (gpu->out_view.prod->policy == RGATE_POLICY_OVERWRITE)
+		return rgate_gpu_fail(gpu, -EOPNOTSUPP, "the output ring may not overwrite");
+	err = rgate_producer_init(&gpu->producer, ring);
+	if (err)
+		return rgate_gpu_fail(gpu, err, err == -EBUSY ? "the ring has a producer" :
+				      "not a memfd ring of this process");
+	err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
+	if (!err)
+		err = rgate_gpu_areas_map(gpu, ring, &gpu->out_view, &gpu->out_areas, &dring);
+	if (err)
+		goto fini;
+	err = set_out(gpu, &dring, full == RGATE_GPU_FULL_WAIT);
+	if (err)
+		goto unmap;
+	gpu->out_ring = ring;
+	return 0;
+unmap:
+	rgate_gpu_areas_unmap(&gpu->out_areas);
+fini:
+	rgate_producer_fini(&gpu->producer);
+	return err;
+}
+
+int rgate_gpu_bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t full)
+{
+	int err;
+
+	pthread_mutex_lock(&gpu->lock);
+	err = bind_output(gpu, ring, full);
+	pthread_mutex_unlock(&gpu->lock);
+	return err;
+}
+
+/* The device stores head and counters; this side only rings the bell for sleepers. */
+void rgate_gpu_output_wake(struct rgate_gpu *gpu)
+{
+	struct rgate_producer *p = &gpu->producer;
+
+	if (!gpu->out_ring)
+		return;
+	/*
+	 * The consumer arms its wait word, then looks at the slot again. A slot published
+	 * after that look is seen here in this round or in one of the next.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!rgate_producer_sleepers(p))
+		return;
+	p->head = __atomic_load_n(&gpu->out_view.prod->head, __ATOMIC_ACQUIRE);
+	rgate_producer_wake(p);
+}
+
+void rgate_gpu_output_close(struct rgate_gpu *gpu)
+{
+	struct rgate_producer *p = &gpu->producer;
+
+	if (!gpu->out_ring)
+		return;
+	/* the device has returned: head and counters are this side's again */
+	p->head = __atomic_load_n(&gpu->out_view.prod->head, __ATOMIC_ACQUIRE);
+	memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
+	p->no_frames = p->head - p->stats.delivered;
+	p->limit = p->head;
+	rgate_gpu_areas_unmap(&gpu->out_areas);
+	rgate_producer_fini(p);
+	gpu->out_ring = NULL;
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The thread that looks after a kernel */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+#include "clock.h"
+#include "gpu.h"
+
+/* Rings that have been resized, and are drained, are mapped anew. 1: some were; 0: none is
+ * to be; -EAGAIN: new memory is not there yet; -errno */
+static int follow_resized(struct rgate_gpu *gpu)
+{
+	unsigned int i;
+	int n = 0;
+
+	for (i = 0; i < gpu->nrings; i++) {
+		struct rgate_gpu_ring *r = &gpu->ring[i];
+		int err;
+
+		if (r->finished && (!gpu->stat[i].ended ||
+				    __atomic_load_n(&r->view.prod->state, __ATOMIC_ACQUIRE) !=
+				    RGATE_STATE_RETIRED))
+			continue;
+		err = rgate_gpu_follow(gpu, i);
+		if (err <= 0)
+			return err ? err : -EAGAIN;
+		n = 1;
+	}
+	return n;
+}
+
+static bool any_retired(const struct rgate_gpu *gpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < gpu->nrings; i++)
+		if (__atomic_load_n(&gpu->stat[i].ended, __ATOMIC_RELAXED) &&
+		    __atomic_load_n(&gpu->ring[i].view.prod->state, __ATOMIC_ACQUIRE) ==
+		    RGATE_STATE_RETIRED)
+			return true;
+	return false;
+}
+
+/* Processes that died left their rings as they were: the device is told by a bit. */
+static void find_gone(struct rgate_gpu *gpu)
+{
+	struct pollfd fd[RGATE_GPU_RINGS_MAX];
+	uint64_t gone = 0;
+	unsigned int i;
+
+	for (i = 0; i < gpu->nrings; i++) {
+		fd[i].fd = rgate_ring_fd(gpu->ring[i].ring);
+		fd[i].events = 0;	/* hang-ups alone */
+	}
+	if (poll(fd, gpu->nrings, 0) <= 0)
+		return;
+	for (i = 0; i < gpu->nrings; i++)
+		if (fd[i].revents & POLLHUP)
+			gone |= 1ULL << i;
+	__atomic_store_n(&gpu->ctl->gone, gone, __ATOMIC_RELEASE);
+}
+
+static void failed(struct rgate_gpu *gpu)
+{
+	gpu->state = RGATE_GPU_FAILED;
+}
+
+/* The kernel has returned: is it the end, or its time that was up? */
+static void after(struct rgate_gpu *gpu)
+{
+	uint64_t why = __atomic_load_n(&gpu->report->why, __ATOMIC_RELAXED);
+	int err = rgate_gpu_cuda(gpu, cudaStreamSynchronize(gpu->stream), "kernel");
+
+	if (err) {
+		failed(gpu);
+		return;
+	}
+	gpu->state = RGATE_GPU_IDLE;
+	if (gpu->kernel->kind == RGATE_GPU_KIND_BATCH || gpu->stopping)
+		return;
+	err = follow_resized(gpu);
+	if (err == -EAGAIN) {
+		gpu->state = RGATE_GPU_RUNNING;	/* looked at again */
+		return;
+	}
+	if (!err && why == RGATE_DEXIT_RINGS) {
+		gpu->state = RGATE_GPU_ENDED;
+		return;
+	}
+	/* a stop for a resize's sake is over */
+	__atomic_store_n(&gpu->ctl->stop, 0, __ATOMIC_RELEASE);
+	if (err < 0 || rgate_gpu_relaunch(gpu))
+		failed(gpu);
+}
+
+void rgate_gpu_look(struct rgate_gpu *gpu)
+{
+	uint64_t beat, now;
+
+	if (!rgate_gpu_busy(gpu))
+		return;
+	if (rgate_gpu_returned(gpu)) {
+		after(gpu);
+		return;
+	}
+	beat = __atomic_load_n(&gpu->report->beat, __ATOMIC_RELAXED);
+	now = rgate_clock_now(CLOCK_MONOTONIC);
+	if (beat != gpu->beat || gpu->kernel->kind == RGATE_GPU_KIND_BATCH) {
+		gpu->beat = beat;
+		gpu->beat_ns = now;
+		gpu->state = RGATE_GPU_RUNNING;
+	} else if (now - gpu->beat_ns > gpu->stall_ns && gpu->state == RGATE_GPU_RUNNING) {
+		rgate_gpu_fail(gpu, -ETIMEDOUT, "no sign of life from kernel %s for %llu ms",
+			       gpu->kernel->name,
+			       (unsigned long long)((now - gpu->beat_ns) / 1000000));
+		gpu->state = RGATE_GPU_STALLED;
+	}
+}
+
+/* Once in some ticks: what CUDA alone can tell, and what needs a pause */
+static void look_closely(struct rgate_gpu *gpu)
+{
+	cudaError_t err;
+
+	if (!rgate_gpu_busy(gpu))
+		return;
+	err = cudaStreamQuery(gpu->stream);
+	if (err && err != cudaErrorNotReady) {
+		rgate_gpu_cuda(gpu, err, "kernel");
+		failed(gpu);
+		return;
+	}
+	find_gone(gpu);
+	if (gpu->kernel->kind != RGATE_GPU_KIND_BATCH && any_retired(gpu))
+		__atomic_store_n(&gpu->ctl->stop, 1, __ATOMIC_RELEASE);
+}
+
+static void sleep_tick(struct rgate_gpu *gpu)
+{
+	uint64_t ns = rgate_clock_now(CLOCK_MONOTONIC) + gpu->tick_ns;
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / 1000000000),
+		.tv_nsec = (long)(ns % 1000000000),
+	};
+
+	while (!gpu->quit && !__atomic_exchange_n(&gpu->kick, false, __ATOMIC_RELAXED))
+		if (pthread_cond_timedwait(&gpu->wake, &gpu->lock, &ts) == ETIMEDOUT)
+			break;
+}
+
+static void *thread_main(void *arg)
+{
+	struct rgate_gpu *gpu = arg;
+	unsigned int tick = 0;
+
+	cudaSetDevice(gpu->device);
+	pthread_mutex_lock(&gpu->lock);
+	while (!gpu->quit) {
+		sleep_tick(gpu);
+		rgate_gpu_look(gpu);
+		if (++tick % 8 == 0)
+			look_closely(gpu);
+		rgate_gpu_output_wake(gpu);
+	}
+	pthread_mutex_unlock(&gpu->lock);
+	return NULL;
+}
+
+int rgate_gpu_watch_start(struct rgate_gpu *gpu)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int err;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&gpu->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	/* signals are for the application's threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = -pthread_create(&gpu->thread, NULL, thread_main, gpu);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		pthread_cond_destroy(&gpu->wake);
+		return rgate_gpu_fail(gpu, err, "cannot start a thread");
+	}
+	pthread_setname_np(gpu->thread, "rgate-gpu");
+	return 0;
+}
+
+void rgate_gpu_watch_stop(struct rgate_gpu *gpu)
+{
+	pthread_mutex_lock(&gpu->lock);
+	gpu->quit = true;
+	pthread_cond_signal(&gpu->wake);
+	pthread_mutex_unlock(&gpu->lock);
+	pthread_join(gpu->thread, NULL);
+	pthread_cond_destroy(&gpu->wake);
+}

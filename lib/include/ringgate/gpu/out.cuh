@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * An output ring: the same layout, with the GPU as the producer and rgate_consumer_*()
+ * of the CPU at the other end. Warps divide the slots among themselves by counters in the
+ * device's memory; of the host's words each is stored by one warp at a time:
+ *
+ *	reserve		slots, by a counter; room is known from the credits, which one
+ *			warp at a time reads, 32 of them in one go
+ *	write		header and frame, whole warps side by side
+ *	publish		seq of each, with release; then, in the order of reservation
+ *			(tail is the turn), head and the counters
+ */
+#ifndef RINGGATE_GPU_OUT_CUH
+#define RINGGATE_GPU_OUT_CUH
+
+#include <ringgate/gpu/poll.cuh>
+
+#define RGATE_DOUT_FULL		(~0ULL)
+
+RGATE_DEV struct rgate_slot *rgate_dout_slot(const struct rgate_dout *o, uint64_t pos)
+{
+	return (struct rgate_slot *)(o->slots + ((pos & o->mask) << o->size_shift));
+}
+
+RGATE_DEV uint32_t rgate_dout_room(const struct rgate_dout *o)
+{
+	return (1U << o->size_shift) - RGATE_SLOT_HDR;
+}
+
+/*
+ * The whole warp, holding the lock: reads the next 32 credits. A batch may be entered
+ * for a lap once its credit is that of the lap before; the acquire orders the consumer's
+ * reads of the slots before the writes that follow.
+ */
+RGATE_DEV void rgate_dout_scan(struct rgate_dout *o)
+{
+	uint64_t limit = rgate_dgpu_load(&o->limit), b = limit >> RGATE_BATCH_SHIFT;
+	uint64_t batches = (o->mask + 1) >> RGATE_BATCH_SHIFT;
+	uint32_t lane, mask = 0, n;
+
+	for (lane = rgate_dlane(); lane < 32 && lane < batches; lane += RGATE_DWARP) {
+		uint64_t lap = (b + lane) >> (o->lap_shift - RGATE_BATCH_SHIFT);
+
+		if (rgate_dsys_acquire(&o->credits[(b + lane) & (batches - 1)]) == lap)
+			mask |= 1U << lane;
+	}
+	mask = rgate_dwarp_or(mask);
+	n = rgate_dones(mask);
+	rgate_dwarp_sync();
+	if (rgate_dlane() == 0 && n)
+		rgate_dgpu_release(&o->limit, limit + (uint64_t)n * RGATE_BATCH);
+	rgate_dwarp_sync();
+}
+
+/* The whole warp: more room, read by this warp or another? */
+RGATE_DEV void rgate_dout_refill(struct rgate_dout *o)
+{
+	uint64_t got = 0;
+
+	if (rgate_dlane() == 0)
+		got = rgate_dgpu_cas(&o->lock, 0, 1) == 0;
+	if (!rgate_dwarp_first(got)) {
+		rgate_dpause(200);
+		return;
+	}
+	rgate_dout_scan(o);
+	if (rgate_dlane() == 0)
+		rgate_dgpu_release(&o->lock, 0);
+}
+
+/* One thread: @n slots, if there are */
+RGATE_DEV uint64_t rgate_dout_take(struct rgate_dout *o, uint32_t n)
+{
+	uint64_t head = rgate_dgpu_load(&o->head);
+
+	for (;;) {
+		uint64_t was;
+
+		/* acquire: who stored limit has seen the credits */
+		if (head + n > rgate_dgpu_acquire(&o->limit))
+			return RGATE_DOUT_FULL;
+		was = rgate_dgpu_cas(&o->head, head, head + n);
+		if (was == head)
+			return head;
+		head = was;
+	}
+}
+
+/*
+ * rgate_dout_reserve - the whole warp: @n slots (1 to 32), not of one batch necessarily
+ * Returns the first position. Full: RGATE_DOUT_FULL where the ring drops, the frames are
+ * counted then; else it waits, until the kernel is to return.
+ */
+RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, uint32_t n)
+{
+	struct rgate_dout *o = ctx->out;
+	uint32_t tries = 0;
+	uint64_t pos;
+
+	for (;;) {
+		pos = 0;
+		if (rgate_dlane() == 0)
+			pos = rgate_dout_take(o, n);
+		pos = rgate_dwarp_first(pos);
+		if (pos != RGATE_DOUT_FULL)
+			return pos;
+		if (tries++ > 1) {
+			uint64_t over = !o->wait;
+
+			if (rgate_dlane() == 0 && rgate_dpoll_why(ctx))
+				over = 1;
+			if (rgate_dwarp_first(over))
+				break;
+			rgate_dpause(500);
+		}
+		rgate_dout_refill(o);
+	}
+	if (rgate_dlane() == 0)
+		rgate_dgpu_add(&o->dropped, n);
+	rgate_dwarp_sync();
+	return RGATE_DOUT_FULL;
+}
+
+/*
+ * rgate_dout_header - one thread: the whole header but seq
+ * @hdr: fields to take over as rgate_producer_write() does, or null
+ */
+RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *hdr,
+				 uint32_t len)
+{
+	s->tstamp = hdr ? hdr->tstamp : 0;
+	s->len = len;
+	s->wire_len = len;
+	s->flags = hdr ? hdr->flags & (RGATE_SLOT_VLAN | RGATE_SLOT_HASH | RGATE_SLOT_QUEUE) : 0;
+	s->ifindex = hdr ? hdr->ifindex : 0;
+	s->hash = hdr ? hdr->hash : 0;
+	s->queue = hdr ? hdr->queue : 0;
+	s->cpu = 0;
+	s->vlan_tci = hdr ? hdr->vlan_tci : 0;
+	s->vlan_proto = hdr ? hdr->vlan_proto : 0;
+	s->protocol = hdr ? hdr->protocol : 0;
+	s->dev_type = hdr ? hdr->dev_type : 0xfffe;	/* ARPHRD_NONE */
+	s->l3_off = hdr ? hdr->l3_off : RGATE_OFF_NONE;
+	s->l4_off = hdr ? hdr->l4_off : RGATE_OFF_NONE;
+	s->payload_off = hdr ? hdr->payload_off : RGATE_OFF_NONE;
+	s->chain_idx = 0;
+	s->chain_cnt = 1;
+	s->gap = 0;
+	s->clock = hdr ? hdr->clock : 0;
+	s->ip_proto = hdr ? hdr->ip_proto : 0;
+	s->pkt_type = 4;	/* PACKET_OUTGOING */
+	s->reserved = 0;
+}
+
+/*
+ * rgate_dout_publish - the whole warp: the @n slots from @pos on are written
+ * @bytes: of their frames together
+ */
+RGATE_DEV void rgate_dout_publish(struct rgate_dout *o, uint64_t pos, uint32_t n,
+				  uint64_t bytes)
+{
+	uint32_t i;
+
+	/* the barrier gives each lane all lanes' writes, its fence those to the system */
+	rgate_dwarp_sync();
+	rgate_dsys_fence();
+	for (i = rgate_dlane(); i < n; i += RGATE_DWARP)
+		rgate_dsys_store(&rgate_dout_slot(o, pos + i)->seq,
+				 ((pos + i) >> o->lap_shift) + 1);
+	rgate_dwarp_sync();
+	if (rgate_dlane() == 0) {
+		while (rgate_dgpu_acquire(&o->tail) != pos)
+			rgate_dpause(32);
+		o->frames += n;
+		o->bytes += bytes;
+		rgate_dsys_store(&o->prod->stats.delivered, o->frames);
+		rgate_dsys_store(&o->prod->stats.bytes, o->bytes);
+		rgate_dsys_store(&o->prod->stats.dropped_full, rgate_dgpu_load(&o->dropped));
+		/* after the slots: the fence before, and that of each turn */
+		rgate_dsys_release(&o->prod->head, pos + n);
+		rgate_dgpu_release(&o->tail, pos + n);
+	}
+	rgate_dwarp_sync();
+}
+
+#endif

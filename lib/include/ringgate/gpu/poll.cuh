@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * The persistent consumer's inside. One warp looks at a ring (or at several) and hands
+ * runs of slots to the others by a queue in the device's memory; whoever finishes the
+ * last slot of a batch returns it to the producer.
+ *
+ * What makes a packet's bytes visible to the warp that reads them: producer's release of
+ * seq -> the polling warp's acquire.sys -> its release.gpu of the queue's cell -> the
+ * worker's acquire.gpu of it. And back: reads of all warps -> their acq_rel.gpu additions
+ * to the batch's count -> the last one's release.sys of the credit -> the producer.
+ */
+#ifndef RINGGATE_GPU_POLL_CUH
+#define RINGGATE_GPU_POLL_CUH
+
+#include <ringgate/gpu/context.cuh>
+
+#define RGATE_DSTOP_ROUNDS	64U	/* rounds between two readings of ctl->stop */
+#define RGATE_DREPORT_LOOKS	64U	/* looks between two reports */
+
+/* A run of slots inside one batch */
+struct rgate_drun {
+	uint64_t pos;
+	uint32_t ring;
+	uint32_t count;
+};
+
+/*
+ * The queue
+ */
+
+/* One thread: fills the cell of @ticket */
+RGATE_DEV void rgate_dqueue_put(struct rgate_dqueue *q, uint64_t ticket,
+				const struct rgate_drun *run)
+{
+	struct rgate_dcell *c = &q->cell[ticket & q->mask];
+
+	/* acquire: the one who emptied it has read it */
+	while (rgate_dgpu_acquire(&c->turn) != ticket)
+		rgate_dpause(32);
+	c->pos = run->pos;
+	c->ring = run->ring;
+	c->count = run->count;
+	rgate_dgpu_release(&c->turn, ticket + 1);
+}
+
+/* One thread: takes what is in the cell of @ticket. 0: nothing yet */
+RGATE_DEV int rgate_dqueue_take(struct rgate_dqueue *q, uint64_t ticket,
+				struct rgate_drun *run)
+{
+	struct rgate_dcell *c = &q->cell[ticket & q->mask];
+
+	if (rgate_dgpu_acquire(&c->turn) != ticket + 1)
+		return 0;
+	run->pos = c->pos;
+	run->ring = c->ring;
+	run->count = c->count;
+	rgate_dgpu_release(&c->turn, ticket + q->mask + 1);
+	return 1;
+}
+
+/* The whole warp: @n slots from @pos on, of any number of batches, in pieces */
+RGATE_DEV void rgate_dqueue_hand(const struct rgate_dctx *ctx, uint32_t ring, uint64_t pos,
+				 uint32_t n)
+{
+	/* pieces do not cross a border of grain, nor so one of a batch */
+	uint64_t first = pos / ctx->grain, end = (pos + n + ctx->grain - 1) / ctx->grain;
+	uint32_t pieces = (uint32_t)(end - first), i;
+	uint64_t ticket = 0;
+
+	if (rgate_dlane() == 0)
+		ticket = rgate_dgpu_add(&ctx->queue->tail, pieces);
+	ticket = rgate_dwarp_first(ticket);
+	for (i = rgate_dlane(); i < pieces; i += RGATE_DWARP) {
+		uint64_t from = (first + i) * ctx->grain, to = from + ctx->grain;
+		struct rgate_drun run;
+
+		run.pos = from < pos ? pos : from;
+		run.ring = ring;
+		run.count = (uint32_t)((to > pos + n ? pos + n : to) - run.pos);
+		rgate_dqueue_put(ctx->queue, ticket + i, &run);
+	}
+	rgate_dwarp_sync();
+}
+
+/*
+ * Finishing
+ */
+
+/* @n times the lap, as the batch's count has it when that lap is over; may wrap */
+RGATE_DEV uint32_t rgate_dlap_count(const struct rgate_dring *r, uint64_t pos)
+{
+	return (uint32_t)rgate_dring_lap(r, pos) * RGATE_BATCH;
+}
+
+RGATE_DEV uint32_t *rgate_dbatch_count(const struct rgate_dring *r,
+				       const struct rgate_dstate *st, uint64_t pos)
+{
+	return &st->finished[(pos & r->mask) >> RGATE_BATCH_SHIFT];
+}
+
+/* The whole warp: all of @run is done with */
+RGATE_DEV void rgate_drun_done(const struct rgate_dctx *ctx, const struct rgate_drun *run)
+{
+	const struct rgate_dring *r = &ctx->ring[run->ring];
+	uint32_t *count = rgate_dbatch_count(r, &ctx->state[run->ring], run->pos);
+
+	rgate_dwarp_sync();
+	if (rgate_dlane() == 0 &&
+	    rgate_dgpu_add32(count, run->count) + run->count == rgate_dlap_count(r, run->pos))
+		rgate_dring_release(r, run->pos);
+}
+
+/* One thread: counts what became of a run */
+RGATE_DEV void rgate_drun_count(const struct rgate_dctx *ctx, uint32_t ring,
+				uint32_t packets, uint64_t bytes, uint64_t ns)
+{
+	struct rgate_dstate *st = &ctx->state[ring];
+
+	rgate_dgpu_add(&st->packets, packets);
+	rgate_dgpu_add(&st->bytes, bytes);
+	rgate_dgpu_add(&st->work_ns, ns);
+}
+
+/*
+ * Polling
+ */
+
+/*
+ * Is the batch that @pos begins finished? By now it may be in use for a later lap. The
+ * acquire brings what was written on the way.
+ */
+RGATE_DEV int rgate_dbatch_finished(const struct rgate_dring *r, const struct rgate_dstate *st,
+				    uint64_t pos)
+{
+	return (int32_t)(rgate_dgpu_acquire32(rgate_dbatch_count(r, st, pos)) -
+			 rgate_dlap_count(r, pos)) >= 0;
+}
+
+/* The whole warp: position before which all is finished */
+RGATE_DEV uint64_t rgate_dpoll_done(const struct rgate_dctx *ctx, const struct rgate_dpoll *p)
+{
+	const struct rgate_dring *r = &ctx->ring[p->ring];
+	const struct rgate_dstate *st = &ctx->state[p->ring];
+	uint64_t b = p->done >> RGATE_BATCH_SHIFT, top = p->next >> RGATE_BATCH_SHIFT, pos;
+	uint32_t lane, mask, n, left, part = (uint32_t)(p->next & (RGATE_BATCH - 1));
+
+	for (; b < top; b += n) {
+		mask = 0;
+		for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP)
+			if (b + lane >= top ||
+			    rgate_dbatch_finished(r, st, (b + lane) << RGATE_BATCH_SHIFT))
+				mask |= 1U << lane;
+		n = rgate_dones(rgate_dwarp_or(mask));
+		rgate_dwarp_sync();
+		if (n < 32) {
+			pos = (b + n) << RGATE_BATCH_SHIFT;
+			return pos > p->done ? pos : p->done;
+		}
+	}
+	pos = top << RGATE_BATCH_SHIFT;
+	left = rgate_dlap_count(r, pos) -
+	       rgate_dgpu_acquire32(rgate_dbatch_count(r, st, pos));
+	if (left == RGATE_BATCH - part)
+		return p->next;
+	return pos > p->done ? pos : p->done;
+}
+
+/* The whole warp: tells the host how far this ring is */
+RGATE_DEV void rgate_dpoll_report(const struct rgate_dctx *ctx, struct rgate_dpoll *p)
+{
+	struct rgate_dstate *st = &ctx->state[p->ring];
+	struct rgate_dstat *to = &ctx->stat[p->ring];
+	uint64_t done = rgate_dpoll_done(ctx, p);
+
+	rgate_dwarp_sync();
+	if (rgate_dlane() == 0) {
+		p->done = done;
+		rgate_dsys_store(&to->next, p->next);
+		rgate_dsys_store(&to->packets, rgate_dgpu_load(&st->packets));
+		rgate_dsys_store(&to->bytes, rgate_dgpu_load(&st->bytes));
+		rgate_dsys_store(&to->work_ns, rgate_dgpu_load(&st->work_ns));
+		rgate_dsys_store(&to->looks, p->looks);
+		rgate_dsys_store(&to->empty, p->empty);
+		rgate_dsys_store(&to->direct, p->direct);
+		rgate_dsys_release(&to->done, done);
+		/* drained, too */
+		rgate_dsys_store(&to->ended, p->ended && done == p->next);
+	}
+	rgate_dwarp_sync();
+}
+
+/*
+ * Only in the first lap: a batch after the oldest that was not returned may have been,
+ * by another consumer, before this one began. The host has marked it as finished.
+ */
+RGATE_DEV int rgate_dpoll_returned(const struct rgate_dctx *ctx, const struct rgate_dpoll *p,
+				   uint64_t pos)
+{
+	return pos < p->check_end && !(pos & (RGATE_BATCH - 1)) &&
+	       rgate_dbatch_finished(&ctx->ring[p->ring], &ctx->state[p->ring], pos);
+}
+
+/* How far the next look goes: doubled while all is there, else what was there and one */
+RGATE_DEV uint32_t rgate_dpoll_adapt(uint32_t now, uint32_t found)
+{
+	uint32_t to = found >= now ? now * 2 : found + 1;
+
+	return to < RGATE_DPOLL_AHEAD ? to : RGATE_DPOLL_AHEAD;
+}
+
+/*
+ * rgate_dpoll_find - the whole warp: looks at a ring once
+ * @most: batches at most, up to RGATE_DPOLL_AHEAD
+ * @run: out, what is to be done: its count may be of several batches
+ * Returns how many slots, 0: none. They are this warp's to hand out.
+ */
+RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
+				    uint32_t most, struct rgate_drun *run)
+{
+	const struct rgate_dring *r = &ctx->ring[p->ring];
+	uint64_t pos = p->next;
+	uint32_t full, n, got, ahead = p->batches < most ? p->batches : most;
+
+	while (rgate_dpoll_returned(ctx, p, pos))
+		pos += RGATE_BATCH;
+	if (pos < p->check_end)
+		ahead = 1;	/* one that was returned may come next */
+	n = got = rgate_dring_look(r, pos, ahead, p->slots, &full);
+	if (!full)
+		n = rgate_dring_whole(r, pos, n);
+	run->pos = pos;
+	run->ring = p->ring;
+	run->count = n;
+	if (rgate_dlane() == 0) {
+		/* all lanes have read what is changed here: the look ends in a barrier */
+		p->batches = rgate_dpoll_adapt(p->batches, full);
+		if (!full)
+			p->slots = rgate_dpoll_adapt(p->slots, got);
+		p->next = pos + n;
+		p->looks++;
+		p->empty += !n;
+		p->idle = n ? 0 : p->idle + 1;
+	}
+	rgate_dwarp_sync();
+	return n;
+}
+
+/*
+ * The whole warp: a ring without a producer, all of which was handed out? One that died
+ * could not say so, and may have published more than head tells: what counts then is that
+ * nothing is there after the host has seen its end.
+ */
+RGATE_DEV void rgate_dpoll_end(const struct rgate_dctx *ctx, struct rgate_dpoll *p)
+{
+	const struct rgate_dring *r = &ctx->ring[p->ring];
+
+	if (rgate_dlane() == 0 && !p->ended &&
+	    (rgate_dring_ended(r, p->next) ||
+	     (rgate_dsys_acquire(&ctx->ctl->gone) >> p->ring & 1 &&
+	      !rgate_dring_ready(r, p->next)))) {
+		p->ended = 1;
+		rgate_dgpu_add32(&ctx->share->ended, 1);
+	}
+	rgate_dwarp_sync();
+}
+
+/* The whole warp: takes ring @ring over from the last launch, and leaves it to the next */
+RGATE_DEV void rgate_dpoll_load(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
+				uint32_t ring)
+{
+	const struct rgate_dstate *st = &ctx->state[ring];
+
+	if (rgate_dlane() == 0) {
+		p->next = st->next;
+		p->done = st->done;
+		p->check_end = st->check_end;
+		p->looks = st->looks;
+		p->empty = st->empty;
+		p->direct = st->direct;
+		p->idle = 0;
+		p->batches = p->slots = 1;
+		p->ended = 0;
+		p->ring = ring;
+	}
+	rgate_dwarp_sync();
+}
+
+RGATE_DEV void rgate_dpoll_save(const struct rgate_dctx *ctx, const struct rgate_dpoll *p)
+{
+	struct rgate_dstate *st = &ctx->state[p->ring];
+
+	if (rgate_dlane() == 0) {
+		st->next = p->next;
+		st->looks = p->looks;
+		st->empty = p->empty;
+		st->direct = p->direct;
+		rgate_dsys_store(&ctx->stat[p->ring].ended, p->ended);
+	}
+	rgate_dwarp_sync();
+}
+
+/* One thread: is it time to return? */
+RGATE_DEV uint32_t rgate_dpoll_why(const struct rgate_dctx *ctx)
+{
+	uint32_t quit = rgate_dgpu_load32(&ctx->share->quit);
+	uint64_t until = rgate_dgpu_load(&ctx->share->until);
+
+	if (quit)
+		return quit;
+	if (rgate_dsys_load(&ctx->ctl->stop))
+		return RGATE_DEXIT_STOP;
+	if (until && rgate_dnow() > until)
+		return RGATE_DEXIT_TIME;
+	if (rgate_dgpu_acquire32(&ctx->share->ended) == ctx->nrings)
+		return RGATE_DEXIT_RINGS;
+	return 0;
+}
+
+/* The first polling warp, once a launch */
+RGATE_DEV void rgate_dpoll_begin(const struct rgate_dctx *ctx)
+{
+	if (rgate_dlane() == 0 && ctx->limit_ns)
+		rgate_dgpu_release(&ctx->share->until, rgate_dnow() + ctx->limit_ns);
+	rgate_dwarp_sync();
+}
+
+/* The whole warp; the warp of poller 0 decides for all */
+RGATE_DEV int rgate_dpoll_quits(const struct rgate_dctx *ctx, uint32_t poller, uint64_t round)
+{
+	uint64_t why = 0;
+
+	if (rgate_dlane() == 0) {
+		if (poller == 0) {
+			why = rgate_dpoll_why(ctx);
+			if (why)
+				rgate_dgpu_store32(&ctx->share->quit, (uint32_t)why);
+			rgate_dsys_store(&ctx->report->beat, round);
+		} else {
+			why = rgate_dgpu_load32(&ctx->share->quit);
+		}
+	}
+	return rgate_dwarp_first(why) != 0;
+}
+
+/* One thread: the last warp of a launch makes everything ready for the next */
+RGATE_DEV void rgate_dlaunch_out(const struct rgate_dctx *ctx, uint32_t warps)
+{
+	struct rgate_dshare *sh = ctx->share;
+	uint32_t i;
+
+	if (rgate_dgpu_add32(&sh->warps_out, 1) + 1 != warps)
+		return;
+	for (i = 0; i < ctx->nrings; i++) {
+		struct rgate_dstate *st = &ctx->state[i];
+
+		if (ctx->until)
+			st->next = ctx->until[i];
+		/* what was handed out is finished, as all warps have returned */
+		st->done = st->next;
+		rgate_dsys_store(&ctx->stat[i].next, st->next);
+		rgate_dsys_store(&ctx->stat[i].packets, rgate_dgpu_load(&st->packets));
+		rgate_dsys_store(&ctx->stat[i].bytes, rgate_dgpu_load(&st->bytes));
+		rgate_dsys_store(&ctx->stat[i].work_ns, rgate_dgpu_load(&st->work_ns));
+		rgate_dsys_store(&ctx->stat[i].done, st->done);
+	}
+	if (ctx->out)
+		rgate_dsys_store(&ctx->out->prod->stats.dropped_full,
+				 rgate_dgpu_load(&ctx->out->dropped));
+	/* tickets that were waited with in vain are given out again */
+	ctx->queue->head = ctx->queue->tail;
+	rgate_dsys_store(&ctx->report->why, sh->quit);
+	sh->quit = 0;
+	sh->pollers_out = 0;
+	sh->warps_out = 0;
+	sh->ended = 0;
+	sh->until = 0;
+	sh->launches++;
+	rgate_dsys_release(&ctx->report->exited, sh->launches);
+}
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * A warp's piece of work: slots brought near, the user's function called for each
+ * packet, answers put into the output ring.
+ *
+ * Slots are read over the link in one go: the header and the frame's first bytes of all
+ * slots, 16 bytes a lane, neighbouring lanes neighbouring bytes, eight loads in flight
+ * before the first is used. A 64-byte packet is one request of 128 bytes that way.
+ */
+#ifndef RINGGATE_GPU_STAGE_CUH
+#define RINGGATE_GPU_STAGE_CUH
+
+#include <ringgate/gpu/out.cuh>
+#include <ringgate/gpu/packet.cuh>
+
+#define RGATE_DSTAGE_LOADS	8U
+
+/*
+ * rgate_dprocess_fn - the user's function
+ * @pkt: the packet; whole chains only, no filler
+ * @result: this packet's element of the output array, or where its answer is to be built
+ *	(in an output ring's slot; its header is before it, see rgate_dreply_header()), or
+ *	null
+ * @arg: as given to rgate_gpu_start()
+ * Returns the bytes of the answer; 0: none. Without an output ring it means nothing.
+ */
+typedef uint32_t (*rgate_dprocess_fn)(const struct rgate_dpkt *pkt, void *result, void *arg);
+
+/* How a kernel was made; constants, once all is inlined */
+struct rgate_dshape {
+	uint32_t near_len;	/* bytes of each frame brought near, a multiple of 16 */
+	uint32_t reply;		/* bytes of an answer at most, a multiple of 64 */
+	uint32_t run;		/* slots at most that a warp has in hand */
+	uint32_t warp_each;	/* the warp calls for each packet together, not each lane */
+	rgate_dprocess_fn process;
+};
+
+/* Bytes from one slot's copy to the next: not a multiple of 128, for the banks' sake */
+#define RGATE_DSTAGE_STRIDE(near_len)	(RGATE_SLOT_HDR + (near_len) + 16U)
+#define RGATE_DREPLY_STRIDE(reply)	((reply) ? RGATE_SLOT_HDR + (reply) + 16U : 0U)
+/* Memory of one warp: copies, answers and their lengths */
+#define RGATE_DWARP_BYTES(near_len, reply, run) \
+	((run) * (RGATE_DSTAGE_STRIDE(near_len) + RGATE_DREPLY_STRIDE(reply)) + \
+	 ((reply) ? 32U * 4U : 0U))
+
+struct rgate_dnear {
+	unsigned char *slots;
+	unsigned char *replies;
+	uint32_t *reply_len;
+};
+
+RGATE_DEV void rgate_dnear_init(struct rgate_dnear *n, unsigned char *mem,
+				const struct rgate_dshape *sh)
+{
+	n->slots = mem;
+	n->replies = mem + sh->run * RGATE_DSTAGE_STRIDE(sh->near_len);
+	n->reply_len = (uint32_t *)(n->replies + sh->run * RGATE_DREPLY_STRIDE(sh->reply));
+}
+
+/* The header of the answer that is built at @result: fields may be changed, seq not */
+RGATE_DEV struct rgate_slot *rgate_dreply_header(void *result)
+{
+	return (struct rgate_slot *)((unsigned char *)result - RGATE_SLOT_HDR);
+}
+
+/* The whole warp: brings @n slots from @pos on near */
+RGATE_DEV void rgate_dstage(const struct rgate_dring *r, uint64_t pos, uint32_t n,
+			    unsigned char *to, uint32_t near_len)
+{
+	const uint32_t per = (RGATE_SLOT_HDR + near_len) / 16, step = RGATE_DWARP;
+	const uint32_t stride = RGATE_DSTAGE_STRIDE(near_len), total = n * per;
+	struct rgate_dvec v[RGATE_DSTAGE_LOADS];
+	uint32_t at, i;
+
+	for (at = rgate_dlane(); at < total; at += RGATE_DSTAGE_LOADS * step) {
+		RGATE_DUNROLL
+		for (i = 0; i < RGATE_DSTAGE_LOADS; i++) {
+			uint32_t c = at + i * step;
+
+			if (c < total)
+				v[i] = rgate_dload16((const unsigned char *)
+						     rgate_dring_slot(r, pos + c / per) +
+						     c % per * 16);
+		}
+		RGATE_DUNROLL
+		for (i = 0; i < RGATE_DSTAGE_LOADS; i++) {
+			uint32_t c = at + i * step;
+
+			if (c < total)
+				*(struct rgate_dvec *)(to + c / per * stride + c % per * 16) = v[i];
+		}
+	}
+	rgate_dwarp_sync();
+}
+
+/* Slots of the packet that begins at @pos; 0: filler, or no packet's first slot */
+RGATE_DEV uint32_t rgate_dslot_parts(const struct rgate_slot *s, uint64_t pos)
+{
+	uint32_t room = RGATE_BATCH - (uint32_t)(pos & (RGATE_BATCH - 1));
+
+	if (s->flags & (RGATE_SLOT_PAD | RGATE_SLOT_CONT))
+		return 0;
+	if (s->chain_cnt <= 1)
+		return 1;
+	return s->chain_cnt <= room ? s->chain_cnt : 0;
+}
+
+/* What a warp counts of a run, by lane */
+struct rgate_dtally {
+	uint32_t packets;
+	uint32_t bytes;
+};
+
+RGATE_DEV void *rgate_dresult(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+			      const struct rgate_dnear *near, uint32_t i, uint64_t pos)
+{
+	if (sh->reply)
+		return near->replies + i * RGATE_DREPLY_STRIDE(sh->reply) + RGATE_SLOT_HDR;
+	if (!ctx->results)
+		return NULL;
+	return ctx->results + (pos & ctx->results_mask) * ctx->result_size;
+}
+
+/* The zero tail of an answer, as a slot has it */
+RGATE_DEV void rgate_dreply_tail(unsigned char *frame, uint32_t len, uint32_t lane,
+				 uint32_t step)
+{
+	uint32_t end = (len + 63) & ~63U, i;
+
+	for (i = len + lane; i < end; i += step)
+		frame[i] = 0;
+}
+
+/* One lane, or the whole warp with the same @i: the @i-th slot of a run */
+RGATE_DEV void rgate_dslot_work(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+				const struct rgate_drun *run, const struct rgate_dnear *near,
+				uint32_t i, struct rgate_dtally *tally)
+{
+	const unsigned char *copy = near->slots + i * RGATE_DSTAGE_STRIDE(sh->near_len);
+	const struct rgate_dring *r = &ctx->ring[run->ring];
+	const struct rgate_slot *s = (const struct rgate_slot *)copy;
+	uint32_t step = sh->warp_each ? RGATE_DWARP : 1;
+	uint32_t lane = sh->warp_each ? rgate_dlane() : 0;
+	uint32_t room = rgate_dring_room(r), len = 0;
+	struct rgate_dpkt pkt;
+	void *result;
+
+	pkt.hdr = s;
+	pkt.r = r;
+	pkt.pos = run->pos + i;
+	pkt.parts = rgate_dslot_parts(s, pkt.pos);
+	if (pkt.parts) {
+		pkt.near = copy + RGATE_SLOT_HDR;
+		pkt.data = (const unsigned char *)rgate_dring_slot(r, pkt.pos) + RGATE_SLOT_HDR;
+		/* never beyond the slot, whatever it says */
+		pkt.len = s->len < room ? s->len : room;
+		pkt.near_len = pkt.len < sh->near_len ? pkt.len : sh->near_len;
+		pkt.ring = run->ring;
+		result = rgate_dresult(ctx, sh, near, i, pkt.pos);
+		if (sh->reply && lane == 0)
+			rgate_dout_header(rgate_dreply_header(result), s, 0);
+		if (sh->reply && sh->warp_each)
+			rgate_dwarp_sync();
+		len = sh->process(&pkt, result, ctx->arg);
+		if (lane == 0) {
+			tally->packets++;
+			tally->bytes += pkt.parts > 1 ? rgate_dpkt_total(&pkt) : pkt.len;
+		}
+		if (sh->reply) {
+			if (len > sh->reply)
+				len = 0;	/* what does not fit is none */
+			rgate_dreply_tail((unsigned char *)result, len, lane, step);
+		}
+	}
+	if (sh->reply && lane == 0)
+		near->reply_len[i] = len;
+}
+
+/*
+ * The whole warp: puts the answers of @n packets into the output ring, in their order
+ * @mine: bits of those that are this warp's
+ */
+RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+				 const struct rgate_dnear *near, uint32_t n, uint32_t mine)
+{
+	const uint32_t per = (RGATE_SLOT_HDR + sh->reply) / 16;
+	const uint32_t stride = RGATE_DREPLY_STRIDE(sh->reply);
+	uint32_t i, mask = 0, count, bytes = 0;
+	struct rgate_dout *o = ctx->out;
+	uint64_t pos;
+
+	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
+		if (!(mine >> i & 1) || !near->reply_len[i])
+			continue;
+		mask |= 1U << i;
+		bytes += near->reply_len[i];
+	}
+	mask = rgate_dwarp_or(mask);
+	bytes = rgate_dwarp_add(bytes);
+	count = rgate_dcount(mask);
+	if (!count)
+		return;
+	pos = rgate_dout_reserve(ctx, count);
+	if (pos == RGATE_DOUT_FULL)
+		return;
+	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
+		uint32_t nth = rgate_dcount(mask & ((1U << i) - 1));
+		struct rgate_slot *s = (struct rgate_slot *)(near->replies + i * stride);
+
+		if (!(mask >> i & 1))
+			continue;
+		/* the word as it is there now: it is stored with the rest, and means "not yet" */
+		s->seq = (pos + nth) >> o->lap_shift;
+		s->len = s->wire_len = near->reply_len[i];
+	}
+	rgate_dwarp_sync();
+	for (i = rgate_dlane(); i < n * per; i += RGATE_DWARP) {
+		uint32_t k = i / per, off = i % per * 16;
+		uint32_t nth = rgate_dcount(mask & ((1U << k) - 1));
+
+		if (mask >> k & 1 && off < RGATE_SLOT_HDR + ((near->reply_len[k] + 63) & ~63U))
+			*(struct rgate_dvec *)((unsigned char *)rgate_dout_slot(o, pos + nth) + off) =
+				*(const struct rgate_dvec *)(near->replies + k * stride + off);
+	}
+	rgate_dout_publish(o, pos, count, bytes);
+}
+
+/* The whole warp: does a run of at most sh->run slots */
+RGATE_DEV void rgate_drun_piece(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+				const struct rgate_drun *run, const struct rgate_dnear *near)
+{
+	uint64_t began = rgate_dnow();
+	struct rgate_dtally t = { 0, 0 };
+	uint32_t i;
+
+	rgate_dstage(&ctx->ring[run->ring], run->pos, run->count, near->slots, sh->near_len);
+	if (sh->warp_each) {
+		for (i = 0; i < run->count; i++)
+			rgate_dslot_work(ctx, sh, run, near, i, &t);
+	} else {
+		for (i = rgate_dlane(); i < run->count; i += RGATE_DWARP)
+			rgate_dslot_work(ctx, sh, run, near, i, &t);
+	}
+	rgate_dwarp_sync();
+	t.packets = rgate_dwarp_add(t.packets);
+	t.bytes = rgate_dwarp_add(t.bytes);
+	if (sh->reply)
+		rgate_dreply_send(ctx, sh, near, run->count, ~0U);
+	if (rgate_dlane() == 0)
+		rgate_drun_count(ctx, run->ring, t.packets, t.bytes, rgate_dnow() - began);
+	rgate_drun_done(ctx, run);
+}
+
+/* The whole warp: a run inside one batch */
+RGATE_DEV void rgate_drun_work(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+			       const struct rgate_drun *run, const struct rgate_dnear *near)
+{
+	struct rgate_drun piece = *run;
+	uint32_t left = run->count;
+
+	while (left) {
+		piece.count = left < sh->run ? left : sh->run;
+		rgate_drun_piece(ctx, sh, &piece, near);
+		piece.pos += piece.count;
+		left -= piece.count;
+	}
+}
+
+#endif

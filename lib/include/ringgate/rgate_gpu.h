@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * libringgate-gpu: a GPU as the consumer of rings. The host's side, in C; the device's
+ * side is in ringgate/gpu/, headers for nvcc. Documentation/gpu.rst is the guide.
+ *
+ *	rgate_gpu_open(&gpu, NULL);
+ *	rgate_gpu_bind(gpu, ring, NULL);
+ *	rgate_gpu_start(gpu, &my_kernel, NULL);		(RGATE_GPU_LANES(my_kernel, ...))
+ *	...						(the GPU takes packets)
+ *	rgate_gpu_stop(gpu, 1000);
+ *	rgate_gpu_close(gpu);
+ *
+ * A runtime is one CUDA device, the rings bound to it, and one kernel at a time that
+ * polls them. There is no CUDA call, nor any other, on a packet's way. A thread of the
+ * runtime looks after the kernel: it notices when it has failed, launches it again where
+ * its time is limited, follows resized rings, and wakes who sleeps on an output ring.
+ *
+ * Functions return 0 or a count, or -errno; rgate_gpu_error() then has the details. -EIO
+ * is an error of CUDA's. Calls on one runtime may come from several threads, except
+ * rgate_gpu_close(). A process that has used CUDA must not be forked for more of it.
+ */
+#ifndef RINGGATE_RGATE_GPU_H
+#define RINGGATE_RGATE_GPU_H
+
+#include <ringgate/rgate_ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rgate_gpu;
+
+enum rgate_gpu_kind {
+	RGATE_GPU_KIND_PERSISTENT = 1,	/* rgate_gpu_start() */
+	RGATE_GPU_KIND_ORDERED = 2,	/* rgate_gpu_start(), packets of a flow in order */
+	RGATE_GPU_KIND_BATCH = 3,	/* rgate_gpu_launch() */
+};
+
+/* A kernel, as the macros of ringgate/gpu/kernel.cuh define it. Fields are private. */
+struct rgate_gpu_kernel {
+	size_t sz;
+	int (*function)(void **function);	/* of the CUDA runtime it was linked with */
+	const char *name;
+	uint32_t kind;
+	uint32_t warp_bytes;
+	uint32_t near_len;
+	uint32_t reply;
+	uint32_t run;
+	uint32_t context_bytes;
+};
+
+struct rgate_gpu_opts {
+	size_t sz;
+	uint32_t device;	/* CUDA's number */
+	uint32_t tick_us;	/* of the runtime's thread; 0: 1000 */
+	uint32_t stall_ms;	/* without a sign of life: stalled; 0: 2000 */
+	uint32_t reserved;
+};
+
+/*
+ * rgate_gpu_open - a runtime on a CUDA device
+ * @opts: NULL: device 0
+ * -ENODEV: no driver or no such device; -EOPNOTSUPP: the device is older than sm_80, or
+ * cannot map memory of the host; -EINVAL; -ENOMEM; -EIO.
+ */
+RGATE_API int rgate_gpu_open(struct rgate_gpu **gpu, const struct rgate_gpu_opts *opts);
+
+/* rgate_gpu_close - stops, unbinds and frees; NULL is allowed. Rings stay open; the output
+ * ring gets the state RGATE_STATE_CLOSED. A kernel that does not return within 10 s keeps
+ * its memory. */
+RGATE_API void rgate_gpu_close(struct rgate_gpu *gpu);
+
+/* rgate_gpu_error - what went wrong last, in words: valid until the next call that fails.
+ * With NULL: of the last rgate_gpu_open() of this thread that failed. */
+RGATE_API const char *rgate_gpu_error(const struct rgate_gpu *gpu);
+
+/*
+ * rgate_gpu_bind - the GPU becomes a consumer of the ring
+ * @ring: stays the caller's and open until rgate_gpu_close(); filled by whatever source
+ * @index: out, the ring's number in this runtime; NULL: not wanted
+ * Begins at the oldest batch not returned, as rgate_consumer_init() does. There must be
+ * no other consumer from here on. Not while a kernel runs (-EBUSY).
+ * -EOPNOTSUPP: the ring overwrites (RGATE_POLICY_OVERWRITE), or is read-only here and the
+ * device cannot register such memory; -ENOSPC: RGATE_GPU_RINGS_MAX are bound; -ENOMEM; -EIO.
+ */
+RGATE_API int rgate_gpu_bind(struct rgate_gpu *gpu, struct rgate_ring *ring,
+			     unsigned int *index);
+
+enum rgate_gpu_full {
+	RGATE_GPU_FULL_DROP = 0,	/* drop the answer, count it */
+	RGATE_GPU_FULL_WAIT = 1,	/* wait for room */
+};
+
+/*
+ * rgate_gpu_bind_output - the GPU becomes the producer of a memfd ring of this process
+ * @full: enum rgate_gpu_full
+ * What a kernel's function answers goes there. Take it out with rgate_consumer_*(); poll
+ * rather than sleep: the GPU can wake nobody, the runtime's thread does so once a tick.
+ * -EBUSY: the ring has a producer, or a kernel runs; -EEXIST: there is an output ring;
+ * -EOPNOTSUPP: not a memfd ring of this process, or one with RGATE_POLICY_OVERWRITE.
+ */
+RGATE_API int rgate_gpu_bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring,
+				    uint32_t full);
+
+struct rgate_gpu_start_opts {
+	size_t sz;
+	void *arg;		/* for the kernel's function: an address of the device */
+	void *results;		/* output array, an address of the device; NULL: none */
+	uint64_t results_len;	/* elements, a power of two; packet N goes to N modulo it */
+	uint32_t result_size;	/* bytes of an element */
+	uint32_t blocks;	/* of 8 warps; 0: chosen by the number of rings */
+	uint32_t pollers;	/* warps that look at rings; 0: one a ring */
+	uint32_t direct;	/* runs up to this many slots the looking warp does itself;
+				 * 0: chosen; RGATE_GPU_NO_DIRECT: none */
+	uint32_t grain;		/* slots of one warp's piece of work, power of two;
+				 * 0: chosen */
+	uint32_t pause_ns;	/* between looks in vain; 0: 100 */
+	uint32_t limit_ms;	/* time limit of one launch, after which it returns and is
+				 * launched again; 0: none */
+	uint32_t reserved;
+};
+
+#define RGATE_GPU_NO_DIRECT	(~0U)
+
+/*
+ * rgate_gpu_start - launches the kernel that consumes the bound rings
+ * Goes on where the last one stopped: nothing is lost or seen twice.
+ * -EBUSY: one runs; -EINVAL: options, no ring bound, or a kernel of another kind or
+ * version; -ENODATA: its function answers and there is no output ring; -E2BIG: does not
+ * fit on the device at once; -EIO.
+ */
+RGATE_API int rgate_gpu_start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
+			      const struct rgate_gpu_start_opts *opts);
+
+/*
+ * rgate_gpu_stop - takes no more, finishes what is in hand, and returns
+ * @timeout_ms: -1: no limit
+ * Packets not taken stay in the rings, also those of a batch begun. No kernel: 0.
+ * -ETIMEDOUT: it still runs, for instance in the user's function; call again. -EIO: the
+ * kernel has failed.
+ */
+RGATE_API int rgate_gpu_stop(struct rgate_gpu *gpu, int timeout_ms);
+
+/*
+ * rgate_gpu_drain - waits until all is finished that was published before the call
+ * What the kernel's function wrote to memory is visible then. -ETIMEDOUT; -EPIPE: no
+ * kernel runs and something is left; -EIO.
+ */
+RGATE_API int rgate_gpu_drain(struct rgate_gpu *gpu, int timeout_ms);
+
+/*
+ * rgate_gpu_launch - one launch over what is there now, instead of a kernel that stays
+ * Returns how many slots it has been given, 0: none were there, and nothing was launched.
+ * Asynchronous; rgate_gpu_wait() waits for it. Errors as rgate_gpu_start().
+ */
+RGATE_API long rgate_gpu_launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
+				const struct rgate_gpu_start_opts *opts);
+
+/* rgate_gpu_wait - until the kernel has returned by itself; -ETIMEDOUT, -EIO */
+RGATE_API int rgate_gpu_wait(struct rgate_gpu *gpu, int timeout_ms);
+
+enum rgate_gpu_state {
+	RGATE_GPU_IDLE = 0,	/* no kernel */
+	RGATE_GPU_RUNNING = 1,
+	RGATE_GPU_STALLED = 2,	/* no sign of life for stall_ms */
+	RGATE_GPU_ENDED = 3,	/* returned: all rings have lost their producers, all is drained */
+	RGATE_GPU_FAILED = 4,	/* CUDA says why: rgate_gpu_error() */
+};
+
+struct rgate_gpu_status {
+	size_t sz;		/* in: sizeof(struct rgate_gpu_status) */
+	uint32_t state;		/* enum rgate_gpu_state */
+	uint32_t rings;
+	uint64_t launches;	/* so far, with those of a time limit */
+	uint64_t beat_age_ns;	/* since the last sign of life */
+	uint32_t blocks;	/* of the kernel that runs or ran */
+	uint32_t pollers;
+	uint64_t replies;	/* frames in the output ring */
+	uint64_t reply_bytes;
+	uint64_t replies_dropped; /* as of the last frame published, or the kernel's return */
+};
+
+RGATE_API int rgate_gpu_query(struct rgate_gpu *gpu, struct rgate_gpu_status *status);
+
+/* Counters of a ring, kept by the device; up to date within 64 looks at the ring */
+struct rgate_gpu_stats {
+	size_t sz;		/* in: sizeof(struct rgate_gpu_stats) */
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t taken;		/* slots before this position were taken in hand */
+	uint64_t finished;	/* ... and before this one are done with */
+	uint64_t looks;		/* times the ring was looked at */
+	uint64_t empty;		/* ... in vain */
+	uint64_t direct;	/* slots done by the warps that look */
+	uint64_t work_ns;	/* time of all warps with packets, reading included */
+	uint32_t ended;		/* its producer is gone, all is drained */
+	uint32_t reserved;
+};
+
+RGATE_API int rgate_gpu_ring_stats(struct rgate_gpu *gpu, unsigned int index,
+				   struct rgate_gpu_stats *stats);
+
+/*
+ * For kernels that go their own way (ringgate/gpu/ring.cuh): where a bound ring lies for
+ * the device, and where to begin
+ * @dring: struct rgate_dring, @len its size
+ * -EINVAL: no such ring, or another version's structure
+ */
+RGATE_API int rgate_gpu_ring_view(struct rgate_gpu *gpu, unsigned int index, void *dring,
+				  size_t len, uint64_t *start);
+
+/*
+ * rgate_gpu_bench - frames a second that this GPU takes out of rings of this machine
+ * @bench: in: the first block, all of it; out: the second
+ * One thread a ring fills it, a kernel reads every byte. Takes time_ms and about a second.
+ * rgate_gpu_error(NULL) has the details of an error.
+ */
+struct rgate_gpu_bench {
+	size_t sz;
+	uint32_t device;
+	uint32_t rings;		/* 1 to RGATE_GPU_RINGS_MAX */
+	uint32_t slots;
+	uint32_t slot_size;
+	uint32_t size;		/* bytes of a frame */
+	uint32_t time_ms;
+
+	double packets_per_s;
+	double copy_bytes_per_s; /* host to device by the copy engine: the roof */
+	char device_name[64];
+};
+
+RGATE_API int rgate_gpu_bench(struct rgate_gpu_bench *bench);
+
+/* The CUDA stream (cudaStream_t) that the runtime launches on */
+RGATE_API void *rgate_gpu_stream(struct rgate_gpu *gpu);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

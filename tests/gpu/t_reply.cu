@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Answers: built on the GPU, taken out of the output ring by the CPU's consumer. */
+#include "verify.cuh"
+
+#include <errno.h>
+#include <string.h>
+
+#define ROOM 192U
+
+/* The frame back, whole; one in @arg has no answer */
+static __device__ uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	uint32_t *to = (uint32_t *)result, i;
+
+	for (i = 0; i < pkt->len; i += 4)
+		to[i / 4] = v_word(pkt, i, pkt->len);
+	rgate_dreply_header(result)->hash = pkt->hdr->hash;
+	return pkt->len;
+}
+
+static __device__ uint32_t echo_warp(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	uint32_t *to = (uint32_t *)result, i;
+
+	for (i = rgate_dlane() * 4; i < pkt->len; i += 128)
+		to[i / 4] = v_word(pkt, i, pkt->len);
+	__syncwarp();
+	return pkt->len;
+}
+
+/* Only every third */
+static __device__ uint32_t echo_some(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	return v_head(pkt).number % 3 ? 0 : echo(pkt, result, arg);
+}
+
+RGATE_GPU_LANES(echo_lanes, echo, 64, ROOM)
+RGATE_GPU_WARPS(echo_warps, echo_warp, ROOM, ROOM)
+RGATE_GPU_ORDERED(echo_ordered, echo, ROOM, ROOM)
+RGATE_GPU_BATCH(echo_batch, echo, 64, ROOM)
+RGATE_GPU_LANES(echo_third, echo_some, ROOM, ROOM)
+
+struct sink {
+	struct rgate_consumer c;
+	const struct g_feed *f;
+	uint32_t nfeeds;
+	unsigned char *seen[V_RINGS];
+	uint32_t last[V_RINGS][V_FLOWS + 1];
+	uint64_t got, wrong, twice, disorder;
+};
+
+/* Takes what is there, at most @most */
+static void take(struct sink *s, uint64_t most)
+{
+	const struct rgate_slot *slot;
+	struct g_head h;
+
+	while (most-- && (slot = rgate_consumer_next(&s->c))) {
+		const unsigned char *frame = (const unsigned char *)rgate_slot_data(slot);
+
+		memcpy(&h, frame, sizeof(h));
+		s->got++;
+		if (slot->len < sizeof(h) || slot->wire_len != slot->len || h.ring >= s->nfeeds ||
+		    h.number >= s->f[h.ring].total ||
+		    g_digest(frame, slot->len) != s->f[h.ring].digest[h.number]) {
+			s->wrong++;
+		} else {
+			s->twice += s->seen[h.ring][h.number]++ != 0;
+			if (slot->hash <= V_FLOWS) {
+				s->disorder += s->last[h.ring][slot->hash] > h.number;
+				s->last[h.ring][slot->hash] = h.number;
+			}
+		}
+		rgate_consumer_release(&s->c);
+	}
+}
+
+struct plan {
+	const struct rgate_gpu_kernel *kernel;
+	uint32_t full, slots, frames, every, lazy, ordered;
+};
+
+static void begin(const struct plan *p, struct rgate_gpu **gpu, struct g_feed *f, struct sink *s,
+		  struct rgate_ring **out)
+{
+	uint32_t i;
+
+	memset(s, 0, sizeof(*s));
+	s->f = f;
+	s->nfeeds = 2;
+	g_ok(NULL, rgate_gpu_open(gpu, NULL));
+	for (i = 0; i < 2; i++) {
+		memset(&f[i], 0, sizeof(f[i]));
+		f[i].ring = g_ring(256, 256, 0);
+		f[i].id = i;
+		f[i].total = (uint32_t)(p->frames / g_slow());
+		f[i].min = 16;
+		f[i].max = ROOM;
+		f[i].flows = p->ordered ? 30 : 0;
+		f[i].keep = true;
+		s->seen[i] = (unsigned char *)calloc(f[i].total, 1);
+		g_ok(*gpu, rgate_gpu_bind(*gpu, f[i].ring, NULL));
+	}
+	*out = g_ring(p->slots, 256, 0);
+	g_require(!rgate_consumer_init(&s->c, *out, NULL));
+	g_ok(*gpu, rgate_gpu_bind_output(*gpu, *out, p->full));
+}
+
+/* What has come against what was sent; some of it dropped, if that is the rule */
+static void check(const struct plan *p, const struct sink *s, uint64_t dropped)
+{
+	uint64_t expected = 0, missing = 0;
+	uint32_t i, k;
+
+	for (i = 0; i < s->nfeeds; i++)
+		for (k = 0; k < s->f[i].total; k += p->every) {
+			expected++;
+			missing += !s->seen[i][k];
+		}
+	g_note("%llu answers, %llu dropped, %llu missing", (unsigned long long)s->got,
+	       (unsigned long long)dropped, (unsigned long long)missing);
+	g_require(!s->wrong && !s->twice && s->got + dropped == expected && missing == dropped);
+	g_require(!p->ordered || !s->disorder);
+	g_require(p->full == RGATE_GPU_FULL_DROP || !dropped);
+}
+
+static void reply(const struct plan *p)
+{
+	struct rgate_gpu_status st;
+	struct rgate_ring *out;
+	struct rgate_gpu *gpu;
+	struct g_feed f[2];
+	struct sink s;
+	uint32_t i;
+	uint64_t end;
+
+	begin(p, &gpu, f, &s, &out);
+	if (p->kernel->kind != RGATE_GPU_KIND_BATCH)
+		g_ok(gpu, rgate_gpu_start(gpu, p->kernel, NULL));
+	for (i = 0; i < 2; i++)
+		g_feed_start(&f[i]);
+	end = g_now_ns() + 20000000000ULL;
+	for (i = 0; i < 2;) {
+		g_require(g_now_ns() < end);
+		if (p->kernel->kind == RGATE_GPU_KIND_BATCH) {
+			g_ok(gpu, rgate_gpu_launch(gpu, p->kernel, NULL));
+			take(&s, UINT64_MAX);
+			g_ok(gpu, rgate_gpu_wait(gpu, 5000));
+		}
+		take(&s, p->lazy ? p->lazy : UINT64_MAX);
+		i += __atomic_load_n(&f[i].published, __ATOMIC_ACQUIRE) == f[i].total;
+	}
+	for (i = 0; i < 2; i++)
+		g_feed_join(&f[i]);
+	if (p->kernel->kind == RGATE_GPU_KIND_BATCH) {
+		g_ok(gpu, rgate_gpu_launch(gpu, p->kernel, NULL));
+		g_ok(gpu, rgate_gpu_wait(gpu, 5000));
+	}
+	while (rgate_gpu_drain(gpu, 1)) {
+		g_require(g_now_ns() < end);
+		take(&s, UINT64_MAX);
+	}
+	g_ok(gpu, rgate_gpu_stop(gpu, 5000));
+	memset(&st, 0, sizeof(st));
+	st.sz = sizeof(st);
+	g_require(!rgate_gpu_query(gpu, &st));
+	rgate_gpu_close(gpu);
+	/* the ring is closed by its producer: drained, it says so */
+	take(&s, UINT64_MAX);
+	g_require(rgate_consumer_wait(&s.c, 0) == -EPIPE);
+	g_require(st.replies == s.got);
+	check(p, &s, st.replies_dropped);
+	rgate_ring_close(out);
+	for (i = 0; i < 2; i++) {
+		g_feed_close(&f[i]);
+		rgate_ring_close(f[i].ring);
+		g_feed_free(&f[i]);
+		free(s.seen[i]);
+	}
+}
+
+static void lanes(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 1024, 300000, 1, 0, 0 };
+
+	reply(&p);
+}
+
+static void warps(void)
+{
+	struct plan p = { &echo_warps, RGATE_GPU_FULL_WAIT, 1024, 200000, 1, 0, 0 };
+
+	reply(&p);
+}
+
+static void some(void)
+{
+	struct plan p = { &echo_third, RGATE_GPU_FULL_WAIT, 64, 300000, 3, 0, 0 };
+
+	reply(&p);
+}
+
+static void in_order(void)
+{
+	struct plan p = { &echo_ordered, RGATE_GPU_FULL_WAIT, 512, 200000, 1, 0, 1 };
+
+	reply(&p);
+}
+
+static void batches(void)
+{
+	struct plan p = { &echo_batch, RGATE_GPU_FULL_WAIT, 4096, 100000, 1, 0, 0 };
+
+	reply(&p);
+}
+
+/* The smallest ring, a consumer that cannot follow */
+static void full_waits(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 64, 100000, 1, 3, 0 };
+
+	reply(&p);
+}
+
+static void full_drops(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_DROP, 64, 100000, 1, 1, 0 };
+
+	reply(&p);
+}
+
+/* Nobody takes anything: the kernel waits for room, and is stopped all the same */
+static void full_stops(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 64, 1000, 1, 0, 0 };
+	struct rgate_gpu_status st;
+	struct rgate_ring *out;
+	struct rgate_gpu *gpu;
+	struct g_feed f[2];
+	struct sink s;
+	uint32_t i;
+
+	p.frames *= (uint32_t)g_slow();
+	begin(&p, &gpu, f, &s, &out);
+	g_ok(gpu, rgate_gpu_start(gpu, p.kernel, NULL));
+	for (i = 0; i < 2; i++)
+		g_feed_start(&f[i]);
+	g_feed_wait(&f[0], 256);
+	g_ok(gpu, rgate_gpu_stop(gpu, 2000));
+	memset(&st, 0, sizeof(st));
+	st.sz = sizeof(st);
+	g_require(!rgate_gpu_query(gpu, &st));
+	g_require(st.replies <= 64 && st.replies_dropped > 0);
+	for (i = 0; i < 2; i++) {
+		__atomic_store_n(&f[i].stop, true, __ATOMIC_RELAXED);
+		g_feed_join(&f[i]);
+	}
+	rgate_gpu_close(gpu);
+	rgate_ring_close(out);
+	for (i = 0; i < 2; i++) {
+		g_feed_close(&f[i]);
+		rgate_ring_close(f[i].ring);
+		g_feed_free(&f[i]);
+		free(s.seen[i]);
+	}
+}
+
+/* A consumer of the output ring sleeps, and is woken by the runtime's thread */
+static void sleeper(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 256, 300, 1, 0, 0 };
+	struct rgate_ring *out;
+	struct rgate_gpu *gpu;
+	struct g_feed f[2];
+	uint32_t i, naps = 0;
+	struct sink s;
+
+	p.frames *= (uint32_t)g_slow();
+	begin(&p, &gpu, f, &s, &out);
+	for (i = 0; i < 2; i++)
+		f[i].pause_ns = 300000;
+	g_ok(gpu, rgate_gpu_start(gpu, p.kernel, NULL));
+	for (i = 0; i < 2; i++)
+		g_feed_start(&f[i]);
+	while (s.got < 600) {
+		naps++;
+		g_require(rgate_consumer_wait(&s.c, 2000) == 1);
+		take(&s, UINT64_MAX);
+	}
+	g_note("woken %u times for 600 answers", naps);
+	for (i = 0; i < 2; i++)
+		g_feed_join(&f[i]);
+	check(&p, &s, 0);
+	rgate_gpu_close(gpu);
+	rgate_ring_close(out);
+	for (i = 0; i < 2; i++) {
+		g_feed_close(&f[i]);
+		rgate_ring_close(f[i].ring);
+		g_feed_free(&f[i]);
+		free(s.seen[i]);
+	}
+}
+
+static const struct g_test tests[] = {
+	{ "lanes", lanes },
+	{ "warps", warps },
+	{ "some", some },
+	{ "in_order", in_order },
+	{ "batches", batches },
+	{ "full_waits", full_waits },
+	{ "full_drops", full_drops },
+	{ "full_stops", full_stops },
+	{ "sleeper", sleeper },
+};
+
+int main(int argc, char **argv)
+{
+	return g_run(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}
