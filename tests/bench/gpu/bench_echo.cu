@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * UDP echo over loopback sockets: answered by the GPU, by a CPU thread out of the same
+ * ring, and by a plain thread with recvmmsg and sendmmsg. Round trips one at a time, then
+ * CPU time at a given rate.
+ */
+#include <ringgate/gpu/kernel.cuh>
+#include <ringgate/rgate_responder.h>
+#include <ringgate/rgate_source.h>
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gbench.h"
+
+#define FRAME	192U
+#define PAYLOAD	64U
+#define ROUNDS	20000U
+#define BURST	32U
+
+enum who { PLAIN, RING_CPU, RING_GPU, WHOS };
+
+static __device__ void swap4(unsigned char *a, unsigned char *b, uint32_t n)
+{
+	while (n--) {
+		unsigned char c = a[n];
+
+		a[n] = b[n];
+		b[n] = c;
+	}
+}
+
+static __device__ uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	unsigned char *out = (unsigned char *)result;
+	struct rgate_dlayers l;
+	uint32_t i;
+
+	rgate_dpkt_layers(pkt, &l);
+	if (l.ip_proto != RGATE_DPROTO_UDP || l.protocol != RGATE_DETH_IPV4 || pkt->len > FRAME)
+		return 0;
+	for (i = 0; i < pkt->near_len; i += 16)
+		*(uint4 *)(out + i) = *(const uint4 *)(pkt->near + i);
+	swap4(out + l.l3 + 12, out + l.l3 + 16, 4);
+	swap4(out + l.l4, out + l.l4 + 2, 2);
+	return pkt->len;
+}
+
+RGATE_GPU_LANES(echo_kernel, echo, FRAME, FRAME)
+
+struct server {
+	enum who who;
+	int sock;		/* of the plain one */
+	struct sockaddr_in addr;
+	bool stop;
+	pthread_t thread;
+	struct rgate_source *src;
+	struct rgate_ring *in, *out;
+	struct rgate_gpu *gpu;
+	struct rgate_responder *resp;
+};
+
+static bool stopped(const struct server *s)
+{
+	return __atomic_load_n(&s->stop, __ATOMIC_ACQUIRE);
+}
+
+static void *plain_main(void *arg)
+{
+	static char buf[BURST][2048];
+	struct server *s = (struct server *)arg;
+	struct sockaddr_in from[BURST];
+	struct mmsghdr m[BURST];
+	struct iovec iov[BURST];
+	unsigned int i;
+	int n;
+
+	pthread_setname_np(pthread_self(), "plain-echo");
+	b_pin(3);
+	while (!stopped(s)) {
+		for (i = 0; i < BURST; i++) {
+			memset(&m[i], 0, sizeof(m[i]));
+			iov[i].iov_base = buf[i];
+			iov[i].iov_len = sizeof(buf[i]);
+			m[i].msg_hdr.msg_iov = &iov[i];
+			m[i].msg_hdr.msg_iovlen = 1;
+			m[i].msg_hdr.msg_name = &from[i];
+			m[i].msg_hdr.msg_namelen = sizeof(from[i]);
+		}
+		n = recvmmsg(s->sock, m, BURST, MSG_WAITFORONE, NULL);
+		for (i = 0; (int)i < n; i++)
+			iov[i].iov_len = m[i].msg_len;
+		if (n > 0)
+			sendmmsg(s->sock, m, (unsigned int)n, 0);
+	}
+	return NULL;
+}
+
+/* The same work as the GPU's, by a CPU, from ring to ring */
+static void *ring_main(void *arg)
+{
+	struct server *s = (struct server *)arg;
+	struct rgate_consumer c;
+	struct rgate_producer p;
+	const struct rgate_slot *in;
+
+	pthread_setname_np(pthread_self(), "ring-echo");
+	b_pin(5);
+	b_require(!rgate_consumer_init(&c, s->in, NULL) && !rgate_producer_init(&p, s->out));
+	while (!stopped(s)) {
+		struct rgate_slot *out;
+		unsigned char *f;
+		uint32_t a;
+
+		in = rgate_consumer_next(&c);
+		if (!in) {
+			rgate_producer_flush(&p);
+			__builtin_ia32_pause();
+			continue;
+		}
+		while (!(out = rgate_producer_reserve(&p)) && !stopped(s))
+			;
+		if (!out)
+			break;
+		f = (unsigned char *)rgate_producer_data(out);
+		memcpy(f, rgate_slot_data(in), in->len);
+		rgate_producer_fill(&p, out, in->len, in->len);
+		out->l3_off = in->l3_off;
+		out->l4_off = in->l4_off;
+		out->tstamp = in->tstamp;
+		memcpy(&a, f + 12, 4);
+		memcpy(f + 12, f + 16, 4);
+		memcpy(f + 16, &a, 4);
+		memcpy(&a, f + 20, 2);
+		memcpy(f + 20, f + 22, 2);
+		memcpy(f + 22, &a, 2);
+		rgate_producer_publish(&p);
+		rgate_consumer_release(&c);
+	}
+	rgate_producer_fini(&p);
+	return NULL;
+}
+
+static void open_ring_server(struct server *s)
+{
+	struct rgate_source_opts so;
+	struct rgate_responder_opts ro;
+	struct rgate_gpu_start_opts o;
+	socklen_t len = sizeof(s->addr);
+
+	memset(&so, 0, sizeof(so));
+	memset(&ro, 0, sizeof(ro));
+	memset(&o, 0, sizeof(o));
+	so.sz = sizeof(so);
+	so.cpu_plus1 = 4;
+	ro.sz = sizeof(ro);
+	ro.cpu_plus1 = 5;
+	ro.spin_us = 1000;
+	o.sz = sizeof(o);
+	o.blocks = 2;
+	s->in = b_ring(4096, 512);
+	s->out = b_ring(4096, 512);
+	b_require(!rgate_source_udp(&s->src, &s->in, 1, (struct sockaddr *)&s->addr,
+				    sizeof(s->addr), &so));
+	b_require(!rgate_source_addr(s->src, (struct sockaddr *)&s->addr, &len));
+	if (s->who == RING_GPU) {
+		b_ok(NULL, rgate_gpu_open(&s->gpu, NULL));
+		b_ok(s->gpu, rgate_gpu_bind(s->gpu, s->in, NULL));
+		b_ok(s->gpu, rgate_gpu_bind_output(s->gpu, s->out, RGATE_GPU_FULL_DROP));
+		b_ok(s->gpu, rgate_gpu_start(s->gpu, &echo_kernel, &o));
+	} else {
+		b_require(!pthread_create(&s->thread, NULL, ring_main, s));
+	}
+	ro.udp_socket_plus1 = rgate_source_socket(s->src) + 1;
+	b_require(!rgate_responder_start(&s->resp, s->out, &ro));
+}
+
+static void server_open(struct server *s, enum who who)
+{
+	socklen_t len = sizeof(s->addr);
+
+	memset(s, 0, sizeof(*s));
+	s->who = who;
+	s->addr.sin_family = AF_INET;
+	s->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (who != PLAIN) {
+		open_ring_server(s);
+		return;
+	}
+	s->sock = socket(AF_INET, SOCK_DGRAM, 0);
+	b_require(!bind(s->sock, (struct sockaddr *)&s->addr, len));
+	b_require(!getsockname(s->sock, (struct sockaddr *)&s->addr, &len));
+	b_require(!pthread_create(&s->thread, NULL, plain_main, s));
+}
+
+static void server_close(struct server *s, int client)
+{
+	__atomic_store_n(&s->stop, true, __ATOMIC_RELEASE);
+	if (s->who == PLAIN)
+		b_require(send(client, "end", 3, 0) == 3);	/* wakes it */
+	if (s->thread)
+		pthread_join(s->thread, NULL);
+	if (s->who == PLAIN) {
+		close(s->sock);
+		return;
+	}
+	if (s->gpu)
+		b_ok(s->gpu, rgate_gpu_stop(s->gpu, 5000));
+	rgate_responder_stop(s->resp);
+	rgate_source_stop(s->src);
+	rgate_gpu_close(s->gpu);
+	rgate_ring_close(s->in);
+	rgate_ring_close(s->out);
+}
+
+static int client_open(const struct server *s)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), size = 4 << 20;
+
+	b_require(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	b_require(!connect(fd, (const struct sockaddr *)&s->addr, sizeof(s->addr)));
+	return fd;
+}
+
+/* CPU time of this process's thread of that name, from the scheduler */
+static uint64_t thread_cpu_ns(const char *name)
+{
+	DIR *d = opendir("/proc/self/task");
+	uint64_t ns = 0, v;
+	struct dirent *e;
+
+	b_require(d);
+	while ((e = readdir(d))) {
+		char path[300], comm[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fscanf(f, "%31s", comm) != 1)
+			comm[0] = 0;
+		fclose(f);
+		if (strcmp(comm, name))
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", e->d_name);
+		f = fopen(path, "r");
+		if (f && fscanf(f, "%lu", &v) == 1)
+			ns += v;
+		if (f)
+			fclose(f);
+	}
+	closedir(d);
+	return ns;
+}
+
+static void latency(enum who who)
+{
+	static uint64_t took[ROUNDS];
+	char buf[PAYLOAD], back[2048];
+	struct b_quantiles q;
+	struct server s;
+	uint64_t t0, lost = 0;
+	uint32_t n, k = 0;
+	int fd;
+
+	server_open(&s, who);
+	fd = client_open(&s);
+	for (n = 0; n < ROUNDS; n++) {
+		long got = -1;
+
+		memset(buf, (int)n, sizeof(buf));
+		memcpy(buf, &n, sizeof(n));
+		t0 = b_now_ns();
+		b_require(send(fd, buf, sizeof(buf), 0) == (long)sizeof(buf));
+		while (got < 0 && b_now_ns() - t0 < 200000000)
+			got = recv(fd, back, sizeof(back), MSG_DONTWAIT);
+		if (got < 0) {
+			lost++;
+			continue;
+		}
+		took[k++] = b_now_ns() - t0;
+		b_require(got == (long)sizeof(buf) && !memcmp(buf, back, sizeof(buf)));
+	}
+	server_close(&s, fd);
+	close(fd);
+	b_require(k > ROUNDS / 2);
+	b_quantiles(took, k, &q);
+	b_line("echo_latency", "who", (double)who, "p50_ns", q.p50, "p90_ns", q.p90, "p99_ns",
+	       q.p99, "min_ns", q.min, "lost", (double)lost, NULL);
+}
+
+/* Bursts at a rate for two seconds; another thread of the client takes the answers */
+struct taker {
+	int fd;
+	uint64_t got;
+	bool stop;
+};
+
+static void *take_main(void *arg)
+{
+	struct taker *t = (struct taker *)arg;
+	char back[2048];
+
+	b_pin(7);
+	while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE))
+		if (recv(t->fd, back, sizeof(back), MSG_DONTWAIT) == (long)PAYLOAD)
+			__atomic_fetch_add(&t->got, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void load(enum who who, double rate)
+{
+	static const char *const threads[WHOS][3] = {
+		{ "plain-echo" }, { "rgate-source", "rgate-respond", "ring-echo" },
+		{ "rgate-source", "rgate-respond", "rgate-gpu" },
+	};
+	uint64_t t0, cpu[3], n, sent = 0, batches = (uint64_t)(rate * 2 / 16);
+	struct taker t = {};
+	char buf[PAYLOAD] = {};
+	struct mmsghdr m[16] = {};
+	struct iovec iov = { buf, sizeof(buf) };
+	struct server s;
+	pthread_t th;
+	uint32_t i;
+	double sec;
+
+	for (i = 0; i < 16; i++) {
+		m[i].msg_hdr.msg_iov = &iov;
+		m[i].msg_hdr.msg_iovlen = 1;
+	}
+	server_open(&s, who);
+	t.fd = client_open(&s);
+	b_require(!pthread_create(&th, NULL, take_main, &t));
+	b_sleep_ms(50);
+	for (i = 0; i < 3; i++)
+		cpu[i] = threads[who][i] ? thread_cpu_ns(threads[who][i]) : 0;
+	t0 = b_now_ns();
+	for (n = 0; n < batches; n++) {
+		int k = sendmmsg(t.fd, m, 16, 0);
+
+		sent += k > 0 ? (uint64_t)k : 0;
+		while (b_now_ns() - t0 < (uint64_t)((double)(n + 1) * 16e9 / rate))
+			;
+	}
+	sec = (double)(b_now_ns() - t0) / 1e9;
+	for (i = 0; i < 3; i++)
+		cpu[i] = threads[who][i] ? thread_cpu_ns(threads[who][i]) - cpu[i] : 0;
+	b_sleep_ms(50);
+	__atomic_store_n(&t.stop, true, __ATOMIC_RELEASE);
+	pthread_join(th, NULL);
+	b_line("echo_load", "who", (double)who, "rate", rate, "sent", (double)sent, "answered",
+	       (double)t.got, "receive_core_share", (double)cpu[0] / 1e9 / sec, "receive_ns_a_packet",
+	       (double)cpu[0] / (double)sent, "send_core_share", (double)cpu[1] / 1e9 / sec,
+	       "third_core_share", (double)cpu[2] / 1e9 / sec, NULL);
+	server_close(&s, t.fd);
+	close(t.fd);
+}
+
+/*
+ * How a round trip divides: the client's send to the source's reading of its message, on
+ * to the answer's being in the output ring, on to the client.
+ */
+static void split(void)
+{
+	static uint64_t took[3][ROUNDS];
+	struct b_quantiles q[3];
+	struct rgate_gpu_start_opts o;
+	struct rgate_consumer c;
+	char buf[PAYLOAD] = {}, back[2048];
+	struct server s;
+	uint32_t n, i;
+	int fd;
+
+	memset(&s, 0, sizeof(s));
+	s.addr.sin_family = AF_INET;
+	s.addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	s.who = RING_GPU;
+	open_ring_server(&s);
+	rgate_responder_stop(s.resp);
+	s.resp = NULL;
+	memset(&o, 0, sizeof(o));
+	b_require(!rgate_consumer_init(&c, s.out, NULL));
+	fd = client_open(&s);
+	for (n = 0; n < ROUNDS; n++) {
+		uint64_t t0 = b_now_ns(), t1, t2;
+		const struct rgate_slot *slot;
+		struct sockaddr_in to;
+		socklen_t len = sizeof(to);
+
+		b_require(send(fd, buf, sizeof(buf), 0) == (long)sizeof(buf));
+		do {
+			slot = rgate_consumer_next(&c);
+			b_require(b_now_ns() - t0 < 1000000000);
+		} while (!slot);
+		t2 = b_now_ns();
+		t1 = slot->tstamp;
+		b_require(!getsockname(fd, (struct sockaddr *)&to, &len));
+		b_require(sendto(rgate_source_socket(s.src),
+				 (const char *)rgate_slot_data(slot) + 28, slot->len - 28, 0,
+				 (struct sockaddr *)&to, len) == (long)PAYLOAD);
+		rgate_consumer_release(&c);
+		while (recv(fd, back, sizeof(back), MSG_DONTWAIT) < 0)
+			b_require(b_now_ns() - t0 < 1000000000);
+		took[0][n] = t1 - t0;
+		took[1][n] = t2 - t1;
+		took[2][n] = b_now_ns() - t2;
+	}
+	server_close(&s, fd);
+	close(fd);
+	for (i = 0; i < 3; i++)
+		b_quantiles(took[i], ROUNDS, &q[i]);
+	b_line("echo_split", "kernel_in_ns", q[0].p50, "rings_and_gpu_ns", q[1].p50,
+	       "kernel_out_ns", q[2].p50, NULL);
+}
+
+int main(void)
+{
+	static const double rates[] = { 100000, 400000 };
+	uint32_t who, i;
+
+	b_pin(2);
+	for (who = 0; who < WHOS; who++)
+		latency((enum who)who);
+	split();
+	for (i = 0; i < 2; i++)
+		for (who = 0; who < WHOS; who++)
+			load((enum who)who, rates[i]);
+	return 0;
+}
