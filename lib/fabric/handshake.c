@@ -58,15 +58,17 @@ int rgate_hs_read_hello(struct rgate_hs_hello *hello, const void *buf, size_t le
 	return 0;
 }
 
+static const char server[8] = "server", client[8] = "client";
+
 /* HMAC-SHA256 over who speaks, the hello, and @len bytes of the welcome */
-static int sign(uint8_t mac[RGATE_HS_MAC], const char *who, const struct rgate_hs_hello *hello,
+static int sign(uint8_t mac[RGATE_HS_MAC], const char who[8], const struct rgate_hs_hello *hello,
 		const struct rgate_hs_welcome *welcome, size_t len, const void *key,
 		size_t key_len)
 {
-	uint8_t text[8 + sizeof(*hello) + sizeof(*welcome)] = { 0 };
+	uint8_t text[8 + sizeof(*hello) + sizeof(*welcome)];
 	unsigned int n = RGATE_HS_MAC;
 
-	memcpy(text, who, strlen(who));
+	memcpy(text, who, 8);
 	memcpy(text + 8, hello, sizeof(*hello));
 	memcpy(text + 8 + sizeof(*hello), welcome, len);
 	return HMAC(EVP_sha256(), key, (int)key_len, text, 8 + sizeof(*hello) + len, mac, &n) &&
@@ -77,7 +79,7 @@ int rgate_hs_welcome(struct rgate_hs_welcome *welcome, const struct rgate_hs_hel
 		     const struct rgate_hs_hello *own, const void *key, size_t key_len)
 {
 	*welcome = (struct rgate_hs_welcome){ .hello = *own };
-	return sign(welcome->mac, "server", hello, welcome, sizeof(*own), key, key_len);
+	return sign(welcome->mac, server, hello, welcome, sizeof(*own), key, key_len);
 }
 
 int rgate_hs_read_welcome(struct rgate_hs_welcome *welcome, const void *buf, size_t len,
@@ -96,7 +98,7 @@ int rgate_hs_read_welcome(struct rgate_hs_welcome *welcome, const void *buf, siz
 		return err;
 	if (memcmp(welcome->reserved, zero, sizeof(zero)))
 		return -EPROTO;
-	err = sign(mac, "server", hello, welcome, sizeof(welcome->hello), key, key_len);
+	err = sign(mac, server, hello, welcome, sizeof(welcome->hello), key, key_len);
 	if (!err && CRYPTO_memcmp(mac, welcome->mac, sizeof(mac)))
 		err = -EACCES;
 	return err;
@@ -105,7 +107,7 @@ int rgate_hs_read_welcome(struct rgate_hs_welcome *welcome, const void *buf, siz
 int rgate_hs_proof(struct rgate_hs_proof *proof, const struct rgate_hs_hello *hello,
 		   const struct rgate_hs_welcome *welcome, const void *key, size_t key_len)
 {
-	return sign(proof->mac, "client", hello, welcome, sizeof(*welcome), key, key_len);
+	return sign(proof->mac, client, hello, welcome, sizeof(*welcome), key, key_len);
 }
 
 int rgate_hs_check_proof(const void *buf, size_t len, const struct rgate_hs_hello *hello,

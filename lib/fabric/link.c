@@ -275,16 +275,16 @@ int rgate_link_post(struct rgate_link *link, const struct rgate_op *ops, unsigne
 	return err;
 }
 
-static void completed(struct rgate_link *link, uint64_t upto)
+static void completed(struct rgate_link *link, uint64_t last)
 {
 	const struct rgate_record *r;
 	uint64_t now;
 
 	/* A number that was never given, or again: a provider that is mistaken. */
-	if (upto <= link->done || upto > link->posted)
+	if (last <= link->done || last > link->posted)
 		return;
-	link->done = upto;
-	r = &link->records[upto % link->o.send_depth];
+	link->done = last;
+	r = &link->records[last % link->o.send_depth];
 	if (!r->begun_ns || r->internal)
 		return;
 	now = rgate_clock_now(CLOCK_MONOTONIC);

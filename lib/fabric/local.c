@@ -17,40 +17,16 @@
 
 #define BACKLOG		32
 #define BUFFER_BYTES	(4 << 20)	/* asked for; root gets it */
-
-int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
-	       const int *fds, unsigned int nfds)
-{
-	struct iovec all[RGATE_SGE_MAX + 2] = { { (void *)p, sizeof(*p) } };
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(2 * sizeof(int))];
-	} control = { .buf = { 0 } };
-	struct msghdr msg = { .msg_iov = all, .msg_iovlen = n + 1 };
-	struct cmsghdr *c;
-
-	if (n)
-		memcpy(all + 1, iov, n * sizeof(*iov));
-	if (nfds) {
-		msg.msg_control = control.buf;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
-	if (sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-		return 0;
-	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -errno;
-}
+#define STRANGERS_MAX	16
 
 static int fill_address(struct sockaddr_un *sa, const char *path)
 {
+	const size_t len = strlen(path);
+
 	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (*path != '/' || strlen(path) >= sizeof(sa->sun_path))
+	if (*path != '/' || len >= sizeof(sa->sun_path))
 		return -EINVAL;
-	strcpy(sa->sun_path, path);
+	memcpy(sa->sun_path, path, len + 1);
 	return 0;
 }
 
@@ -109,8 +85,54 @@ static int begin_listening(struct rgate_ep *ep)
 	return watch(ep->epoll_fd, ep->listen_fd, EPOLLIN, NULL);
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void forget_stranger(struct rgate_conn *conn)
+{
+	struct rgate_conn **at = &conn->ep->strangers;
+
+	while (*at && *at != conn)
+		at = &(*at)->next;
+	if (*at)
+		*at = conn->next;
+}
+
+static void conn_free(struct rgate_conn *conn)
+{
+	if (conn->in_sock != conn->sock)
+		close_fd(&conn->in_sock);
+	close_fd(&conn->sock);
+	local_serve_end(conn);
+	close_fd(&conn->ask_sock);
+	close_fd(&conn->wait_fd);
+	close_fd(&conn->done_fd);
+	local_unmap_all(conn);
+	free(conn->recv);
+	free(conn->done);
+	free(conn);
+}
+
+static void local_destroy(struct rgate_conn *conn)
+{
+	if (!conn)
+		return;
+	forget_stranger(conn);
+	conn_free(conn);
+}
+
 static void local_close(struct rgate_ep *ep)
 {
+	struct rgate_conn *conn;
+
+	while ((conn = ep->strangers)) {
+		ep->strangers = conn->next;
+		conn_free(conn);
+	}
 	if (ep->listen_fd >= 0) {
 		close(ep->listen_fd);
 		(void)unlink(ep->self.addr);
@@ -160,37 +182,16 @@ free_ep:
 
 static int local_use_pool(struct rgate_ep *ep, const struct rgate_pool *pool)
 {
+	/* Not while the server thread looks at the one that goes. */
+	pthread_mutex_lock(&ep->lock);
 	ep->pool = pool;
+	pthread_mutex_unlock(&ep->lock);
 	return 0;
 }
 
 static int local_fd(struct rgate_ep *ep)
 {
 	return ep->epoll_fd;
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void local_destroy(struct rgate_conn *conn)
-{
-	if (!conn)
-		return;
-	if (conn->in_sock != conn->sock)
-		close_fd(&conn->in_sock);
-	close_fd(&conn->sock);
-	local_serve_end(conn);
-	close_fd(&conn->ask_sock);
-	close_fd(&conn->wait_fd);
-	close_fd(&conn->done_fd);
-	local_unmap_all(conn);
-	free(conn->recv);
-	free(conn->done);
-	free(conn);
 }
 
 /* Takes over both sockets, also where it fails */
@@ -392,25 +393,15 @@ static bool is_socket(int fd)
 	return !fstat(fd, &st) && S_ISSOCK(st.st_mode) && !fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Descriptors that came along: 2, or none and @fds as they were; others are closed */
-static unsigned int take_fds(struct msghdr *msg, int fds[2])
+/* Two sockets that came along, or none; anything else is closed */
+static unsigned int take_sockets(struct msghdr *msg, int fds[2])
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	unsigned int n = 0;
-	int got[2];
+	unsigned int n = local_take_fds(msg, fds, 2);
 
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	if (!n || n > 2)
-		return 0;
-	memcpy(got, CMSG_DATA(c), n * sizeof(int));
-	if (n == 2 && is_socket(got[0]) && is_socket(got[1])) {
-		fds[0] = got[0];
-		fds[1] = got[1];
+	if (n == 2 && is_socket(fds[0]) && is_socket(fds[1]))
 		return 2;
-	}
 	while (n)
-		close(got[--n]);
+		close(fds[--n]);
 	return 0;
 }
 
@@ -445,7 +436,7 @@ static int handshake(struct rgate_conn *conn, struct rgate_prov_event *ev)
 		return 0;
 	if (n <= 0)
 		return down(conn, ev, conn->owner ? -ECONNRESET : -EPROTO);
-	nfds = take_fds(&msg, fds);
+	nfds = take_sockets(&msg, fds);
 	ev->len = n > (ssize_t)sizeof(p) ? (size_t)n - sizeof(p) : 0;
 	ev->conn = conn;
 	if (nfds && p.type == LOCAL_UP && n == sizeof(p) && conn->owner && conn->ask_sock < 0) {
@@ -461,6 +452,7 @@ static int handshake(struct rgate_conn *conn, struct rgate_prov_event *ev)
 	if (n < (ssize_t)sizeof(p) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || nfds)
 		return down(conn, ev, -EPROTO);
 	if (p.type == LOCAL_HELLO && !conn->owner && !conn->told) {
+		forget_stranger(conn);
 		ev->kind = RGATE_PROV_REQUEST;
 		return 1;
 	}
@@ -471,6 +463,20 @@ static int handshake(struct rgate_conn *conn, struct rgate_prov_event *ev)
 	if (p.type == LOCAL_REJECT)
 		return down(conn, ev, p.arg == -EACCES ? -EACCES : -ECONNREFUSED);
 	return down(conn, ev, -EPROTO);
+}
+
+/* The first of the list came last: the oldest goes when they are too many. */
+static void add_stranger(struct rgate_ep *ep, struct rgate_conn *conn)
+{
+	struct rgate_conn *c;
+	unsigned int n = 0;
+
+	conn->next = ep->strangers;
+	ep->strangers = conn;
+	for (c = conn; c->next; c = c->next)
+		n++;
+	if (n >= STRANGERS_MAX)
+		local_destroy(c);
 }
 
 static void welcome_somebody(struct rgate_ep *ep)
@@ -486,8 +492,11 @@ static void welcome_somebody(struct rgate_ep *ep)
 	}
 	if (conn_new(&conn, ep, sock, sock))
 		return;
-	if (watch(ep->epoll_fd, sock, EPOLLIN | EPOLLRDHUP, conn))
+	if (watch(ep->epoll_fd, sock, EPOLLIN | EPOLLRDHUP, conn)) {
 		local_destroy(conn);
+		return;
+	}
+	add_stranger(ep, conn);
 }
 
 static int local_event(struct rgate_ep *ep, struct rgate_prov_event *ev)

@@ -8,6 +8,7 @@
 #define RGATE_FABRIC_LOCAL_H
 
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "provider.h"
@@ -54,8 +55,8 @@ struct local_share {
 struct rgate_ep {
 	struct rgate_cluster_node self;
 	struct rgate_ep_opts opts;
+	pthread_mutex_t lock;	/* of the pool and the shares */
 	const struct rgate_pool *pool;
-	pthread_mutex_t lock;	/* of the shares */
 	struct local_share *shares;
 	uint32_t next_rkey;
 	int listen_fd;		/* -1: takes no connections */
@@ -65,6 +66,7 @@ struct rgate_ep {
 	int serve_epoll;
 	int stop_fd;		/* eventfd: no more will come */
 	unsigned int serving;	/* atomic: of struct local_serve */
+	struct rgate_conn *strangers; /* connected, and have not said hello yet */
 };
 
 struct local_map {		/* memory of the peer, as it is mapped here */
@@ -72,7 +74,6 @@ struct local_map {		/* memory of the peer, as it is mapped here */
 	uint32_t access;
 	unsigned char *addr;
 	size_t len;
-	bool owned;		/* to be unmapped */
 };
 
 struct local_recv {
@@ -91,6 +92,7 @@ struct local_serve {
 
 struct rgate_conn {
 	struct rgate_ep *ep;
+	struct rgate_conn *next;	/* of the strangers */
 	void *owner;
 	int sock;		/* packets out, and in unless in_sock differs */
 	int in_sock;
@@ -121,11 +123,12 @@ int local_arm(struct rgate_conn *conn);
 void local_fail(struct rgate_conn *conn);
 
 /*
- * local_map.c: @len bytes at @remote of the peer's memory @rkey, or NULL: not there,
- * or not allowed. Asks the peer the first time, and waits for it.
+ * local_map.c: where @len bytes at @remote of the peer's memory @rkey are here.
+ * -EREMOTEIO: not there, or not allowed. Asks the peer the first time, and waits for
+ * it: -ETIMEDOUT, -ECONNRESET.
  */
-unsigned char *local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
-			   uint32_t access);
+int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
+		uint32_t access, unsigned char **at);
 /* What @rkey stands for at this end, and where it is here; -ENOENT */
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 		   unsigned char **addr, int *fd);
@@ -140,8 +143,10 @@ void local_server_stop(struct rgate_ep *ep);
 int local_serve_begin(struct rgate_conn *conn, int sock);
 void local_serve_end(struct rgate_conn *conn);
 
-/* One packet with up to two descriptors; 0 or -errno (-EAGAIN: no room) */
+/* local_packet.c: one packet with up to two descriptors; 0 or -errno (-EAGAIN: no room) */
 int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
 	       const int *fds, unsigned int nfds);
+/* Descriptors that came along, up to @most; more are closed. How many */
+unsigned int local_take_fds(struct msghdr *msg, int *fds, unsigned int most);
 
 #endif

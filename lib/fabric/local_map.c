@@ -27,35 +27,39 @@ static const struct local_share *find_share(const struct rgate_ep *ep, uint32_t 
 static int describe_share(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 			  unsigned char **addr, int *fd)
 {
-	const struct local_share *s;
-	int err = 0;
+	const struct local_share *s = find_share(ep, rkey);
 
-	pthread_mutex_lock(&ep->lock);
-	s = find_share(ep, rkey);
-	if (s) {
-		*a = (struct local_answer){ .access = s->access, .offset = s->fd_off, .len = s->len };
-		*addr = s->addr;
-		*fd = s->fd;
-	} else {
-		err = -ENOENT;
-	}
-	pthread_mutex_unlock(&ep->lock);
-	return err;
+	if (!s)
+		return -ENOENT;
+	*a = (struct local_answer){ .access = s->access, .offset = s->fd_off, .len = s->len };
+	*addr = s->addr;
+	*fd = s->fd;
+	return 0;
 }
 
-int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
-		   unsigned char **addr, int *fd)
+static int describe_region(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
+			   unsigned char **addr, int *fd)
 {
 	struct rgate_pool_region r = { .sz = sizeof(r) };
 
-	if (rkey >= SHARE_BASE)
-		return describe_share(ep, rkey, a, addr, fd);
 	if (!rkey || !ep->pool || rgate_pool_region(ep->pool, rkey - 1, &r))
 		return -ENOENT;
 	*a = (struct local_answer){ .access = ep->pool->access, .len = r.length };
 	*addr = r.addr;
 	*fd = r.fd;
 	return 0;
+}
+
+int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
+		   unsigned char **addr, int *fd)
+{
+	int err;
+
+	pthread_mutex_lock(&ep->lock);
+	err = rkey >= SHARE_BASE ? describe_share(ep, rkey, a, addr, fd) :
+	      describe_region(ep, rkey, a, addr, fd);
+	pthread_mutex_unlock(&ep->lock);
+	return err;
 }
 
 static bool writable(uint32_t access)
@@ -78,20 +82,19 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 		.msg_iov = iov, .msg_iovlen = 2,
 		.msg_control = control.buf, .msg_controllen = sizeof(control.buf),
 	};
-	struct cmsghdr *c;
+	ssize_t n;
 
 	*fd = -1;
 	if (send(conn->ask_sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(q))
 		return -ECONNRESET;
 	if (poll(&pfd, 1, (int)conn->ep->opts.timeout_ms) <= 0)
 		return -ETIMEDOUT;
-	if (recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) !=
-	    sizeof(p) + sizeof(*a))
+	n = recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n <= 0)
+		return -ECONNRESET;
+	(void)local_take_fds(&msg, fd, 1);
+	if (n != sizeof(p) + sizeof(*a))
 		return -EPROTO;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
 	if (a->err)
 		return -EACCES;
 	return *fd < 0 ? -EPROTO : 0;
@@ -130,14 +133,14 @@ static int map_it(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
 	}
 	rgate_mark_mapped(at, a.len);
 	(void)madvise(at, a.len, MADV_DONTFORK);
-	*m = (struct local_map){ rkey, a.access, at, a.len, true };
+	*m = (struct local_map){ rkey, a.access, at, a.len };
 close_fd:
 	if (fd >= 0)
 		close(fd);
 	return err;
 }
 
-/* A node's own memory is there already. */
+/* A node's own memory is there already, and may be gone the next time. */
 static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
 {
 	struct local_answer a;
@@ -146,40 +149,48 @@ static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *
 
 	err = local_describe(conn->ep, rkey, &a, &addr, &fd);
 	if (!err)
-		*m = (struct local_map){ rkey, a.access & conn->allow, addr, a.len, false };
+		*m = (struct local_map){ rkey, a.access & conn->allow, addr, a.len };
 	return err;
 }
 
-static struct local_map *find_map(struct rgate_conn *conn, uint32_t rkey)
+static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
 {
 	uint32_t i;
 	int err;
 
-	for (i = 0; i < conn->maps; i++)
-		if (conn->map[i].rkey == rkey)
-			return &conn->map[i];
-	if (conn->maps == PEER_MAPS) {
+	if (conn->ask_sock < 0)
+		return own_memory(conn, rkey, m);
+	for (i = 0; i < conn->maps && conn->map[i].rkey != rkey; i++)
+		;
+	if (i == PEER_MAPS) {
 		rgate_err("more than %u regions of one peer are in use", PEER_MAPS);
-		return NULL;
+		return -ENOSPC;
 	}
-	err = conn->ask_sock < 0 ? own_memory(conn, rkey, &conn->map[i]) :
-	      map_it(conn, rkey, &conn->map[i]);
-	if (err) {
-		rgate_info("memory %#x of the peer: %s", rkey, strerror(-err));
-		return NULL;
+	if (i == conn->maps) {
+		err = map_it(conn, rkey, &conn->map[i]);
+		if (err)
+			return err;
+		conn->maps++;
 	}
-	conn->maps++;
-	return &conn->map[i];
+	*m = conn->map[i];
+	return 0;
 }
 
-unsigned char *local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
-			   uint32_t access)
+int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
+		uint32_t access, unsigned char **at)
 {
-	const struct local_map *m = find_map(conn, rkey);
+	struct local_map m;
+	int err;
 
-	if (!m || (m->access & access) != access || remote > m->len || len > m->len - remote)
-		return NULL;
-	return m->addr + remote;
+	err = find_map(conn, rkey, &m);
+	if (err) {
+		rgate_info("memory %#x of the peer: %s", rkey, strerror(-err));
+		return err == -ETIMEDOUT || err == -ECONNRESET ? err : -EREMOTEIO;
+	}
+	if ((m.access & access) != access || remote > m.len || len > m.len - remote)
+		return -EREMOTEIO;
+	*at = m.addr + remote;
+	return 0;
 }
 
 void local_unmap_all(struct rgate_conn *conn)
@@ -187,8 +198,7 @@ void local_unmap_all(struct rgate_conn *conn)
 	while (conn->maps) {
 		const struct local_map *m = &conn->map[--conn->maps];
 
-		if (m->owned)
-			munmap(m->addr, m->len);
+		munmap(m->addr, m->len);
 	}
 }
 
@@ -198,6 +208,11 @@ int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_
 	struct local_share *s;
 	int err;
 
+	/* A process reads and writes its own without being told where it is. */
+	if (!(access & RGATE_ACCESS_REMOTE)) {
+		*share = (struct rgate_prov_share){ 0 };
+		return 0;
+	}
 	if (fd < 0) {
 		rgate_err("processes of one machine share memory by a memfd: none was given");
 		return -EOPNOTSUPP;
@@ -234,6 +249,8 @@ int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share)
 {
 	struct local_share **at = &ep->shares, *s = share->priv;
 
+	if (!s)
+		return 0;
 	/* Who has it mapped keeps it; new connections do not get it. */
 	pthread_mutex_lock(&ep->lock);
 	while (*at != s)

@@ -111,13 +111,14 @@ static int move(struct rgate_conn *conn, const struct rgate_op *op)
 {
 	const uint64_t bytes = bytes_of(op);
 	unsigned char *at;
+	int err;
 
 	/* A notice without bytes may name no memory. */
 	if (!bytes)
 		return 0;
-	at = local_reach(conn, op->rkey, op->remote, bytes, needed(op->kind));
-	if (!at)
-		return -EREMOTEIO;
+	err = local_reach(conn, op->rkey, op->remote, bytes, needed(op->kind), &at);
+	if (err)
+		return err;
 	switch (op->kind) {
 	case RGATE_OP_READ:
 		copy_in(at, op);

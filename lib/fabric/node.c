@@ -123,6 +123,13 @@ close_ep:
 	return err;
 }
 
+static void close_endpoint(struct rgate_node *node)
+{
+	(void)node->prov->use_pool(node->ep, NULL);
+	rgate_pool_destroy(node->pool);
+	node->prov->close(node->ep);
+}
+
 static int watch(int epoll_fd, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
@@ -204,8 +211,7 @@ int rgate_node_create(struct rgate_node **out, const struct rgate_cluster *clust
 	return 0;
 
 close_endpoint:
-	rgate_pool_destroy(node->pool);
-	node->prov->close(node->ep);
+	close_endpoint(node);
 free_node:
 	OPENSSL_cleanse(node->key, sizeof(node->key));
 	pthread_mutex_destroy(&node->lock);
@@ -248,8 +254,7 @@ int rgate_node_destroy(struct rgate_node *node)
 	pthread_join(node->thread, NULL);
 	close(node->wake_fd);
 	close(node->epoll_fd);
-	rgate_pool_destroy(node->pool);
-	node->prov->close(node->ep);
+	close_endpoint(node);
 	OPENSSL_cleanse(node->key, sizeof(node->key));
 	pthread_mutex_destroy(&node->lock);
 	free(node);

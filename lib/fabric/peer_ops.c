@@ -31,6 +31,17 @@ static struct rgate_link *up(struct rgate_peer *peer)
 	return link && link->state == RGATE_LINK_UP ? link : NULL;
 }
 
+/* For another purpose than receiving: who waits to receive is told of what came. */
+static int progress(struct rgate_peer *peer, struct rgate_link *link)
+{
+	const uint64_t in = link->in;
+	int ret = rgate_link_progress(link);
+
+	if (link->in != in)
+		eventfd_write(peer->event_fd, 1);
+	return ret;
+}
+
 static int post_locked(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
 		       uint64_t *ticket)
 {
@@ -43,7 +54,7 @@ static int post_locked(struct rgate_peer *peer, const struct rgate_op *ops, unsi
 	err = rgate_link_post(link, ops, n, false, ticket ? &seq : NULL);
 	if (err == -EAGAIN) {
 		/* Completions that wait to be taken make room. */
-		if (rgate_link_progress(link) > 0)
+		if (progress(peer, link) > 0)
 			err = rgate_link_post(link, ops, n, false, ticket ? &seq : NULL);
 	}
 	if (err)
@@ -87,7 +98,7 @@ static int look(struct rgate_peer *peer, uint64_t ticket)
 		if (seq <= link->done)
 			return 1;
 		if (link->state == RGATE_LINK_UP)
-			(void)rgate_link_progress(link);
+			(void)progress(peer, link);
 		if (seq <= link->done)
 			return 1;
 		if (seq > link->posted)
@@ -288,10 +299,11 @@ int rgate_peer_flush(struct rgate_peer *peer, int timeout_ms)
 	return one(peer, &op, timeout_ms);
 }
 
-static int atomic(struct rgate_peer *peer, struct rgate_op *op, const struct rgate_remote *at,
-		  uint64_t offset, uint64_t *old, int timeout_ms)
+static int atomic(struct rgate_peer *peer, const struct rgate_op *what,
+		  const struct rgate_remote *at, uint64_t offset, uint64_t *old, int timeout_ms)
 {
 	struct rgate_pool *pool = peer->node->pool;
+	struct rgate_op op = *what;
 	const struct rgate_buf *word;
 	struct rgate_sge sge;
 	int err;
@@ -303,11 +315,11 @@ static int atomic(struct rgate_peer *peer, struct rgate_op *op, const struct rga
 	if (err)
 		return err;
 	sge = (struct rgate_sge){ word->addr, 8, word->lkey };
-	op->nsge = 1;
-	op->sge = &sge;
-	op->remote = at->addr + offset;
-	op->rkey = at->rkey;
-	err = one(peer, op, timeout_ms);
+	op.nsge = 1;
+	op.sge = &sge;
+	op.remote = at->addr + offset;
+	op.rkey = at->rkey;
+	err = one(peer, &op, timeout_ms);
 	if (!err && old)
 		memcpy(old, word->addr, sizeof(*old));
 	rgate_pool_free(pool, word);
@@ -317,7 +329,7 @@ static int atomic(struct rgate_peer *peer, struct rgate_op *op, const struct rga
 int rgate_peer_fetch_add(struct rgate_peer *peer, const struct rgate_remote *at, uint64_t offset,
 			 uint64_t add, uint64_t *old, int timeout_ms)
 {
-	struct rgate_op op = { .kind = RGATE_OP_FETCH_ADD, .operand = add };
+	const struct rgate_op op = { .kind = RGATE_OP_FETCH_ADD, .operand = add };
 
 	return atomic(peer, &op, at, offset, old, timeout_ms);
 }
@@ -326,7 +338,7 @@ int rgate_peer_compare_swap(struct rgate_peer *peer, const struct rgate_remote *
 			    uint64_t offset, uint64_t expect, uint64_t swap, uint64_t *old,
 			    int timeout_ms)
 {
-	struct rgate_op op = {
+	const struct rgate_op op = {
 		.kind = RGATE_OP_COMPARE_SWAP, .operand = expect, .swap = swap,
 	};
 

@@ -98,8 +98,8 @@ struct rgate_prov_ops {
 	void (*close)(struct rgate_ep *ep);
 	/* NULL: the provider needs no device */
 	struct rgate_device *(*device)(struct rgate_ep *ep);
-	/* The pool whose regions peers may reach by region number + 1; called once,
-	 * before any connection. Providers with a device need not have it. */
+	/* The pool whose regions peers may reach by region number + 1, before any
+	 * connection; NULL after the last one: the pool is about to be destroyed. */
 	int (*use_pool)(struct rgate_ep *ep, const struct rgate_pool *pool);
 	int (*share)(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
 		     uint32_t access, struct rgate_prov_share *share);

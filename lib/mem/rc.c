@@ -366,6 +366,7 @@ static bool valid(const struct rgate_rc *rc, const struct rgate_rc_work *w)
 
 int rgate_rc_post(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n)
 {
+	const uint32_t before = rc->posted;
 	unsigned int i, part;
 	int err;
 
@@ -379,6 +380,11 @@ int rgate_rc_post(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigne
 	for (i = 0; i < n; i += part) {
 		part = n - i < CHAIN ? n - i : CHAIN;
 		err = post_chain(rc, work + i, part);
+		if (err && rc->posted != before) {
+			/* Some are under way: never as if none had begun. */
+			rc->failed = true;
+			return -EIO;
+		}
 		if (err)
 			return err;
 	}

@@ -75,7 +75,8 @@ void rgate_rc_addr(const struct rgate_rc *rc, struct rgate_rc_addr *addr);
 /* -EPROTO: malformed address; -ENETUNREACH; -ETIMEDOUT */
 int rgate_rc_connect(struct rgate_rc *rc, const struct rgate_rc_addr *peer);
 
-/* -ENOBUFS: queue full; -ENOTCONN: failed before; -EIO: device gone */
+/* All or none: -ENOBUFS: queue full; -ENOTCONN: failed before. -EIO: device gone, or it
+ * took a part only: the connection has failed */
 int rgate_rc_post(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n);
 int rgate_rc_recv(struct rgate_rc *rc, uint64_t id, void *addr, uint32_t length,
 		  uint32_t lkey);

@@ -76,8 +76,9 @@ RGATE_API int rgate_node_stats(const struct rgate_node *node, struct rgate_node_
  * rgate_share_create - memory outside of the pool that peers may reach
  * @addr, @len: mapped in this process as long as it is shared
  * @fd: what is mapped there, from offset @fd_off on: a memfd. -1 where there is none
- *	(-EOPNOTSUPP with RGATE_PROVIDER_LOCAL, which maps it into the peers)
- * @access: enum rgate_access
+ *	(-EOPNOTSUPP with RGATE_PROVIDER_LOCAL, which maps it into the peers that may
+ *	reach it)
+ * @access: enum rgate_access; without a remote one it is for rgate_sge only
  */
 RGATE_API int rgate_share_create(struct rgate_share **share, struct rgate_node *node,
 				 void *addr, size_t len, int fd, uint64_t fd_off,

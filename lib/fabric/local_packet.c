@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "local.h"
+
+int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
+	       const int *fds, unsigned int nfds)
+{
+	struct iovec all[RGATE_SGE_MAX + 2] = { { (void *)p, sizeof(*p) } };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control = { .buf = { 0 } };
+	struct msghdr msg = { .msg_iov = all, .msg_iovlen = n + 1 };
+	struct cmsghdr *c;
+
+	if (n)
+		memcpy(all + 1, iov, n * sizeof(*iov));
+	if (nfds) {
+		msg.msg_control = control.buf;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	if (sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -errno;
+}
+
+unsigned int local_take_fds(struct msghdr *msg, int *fds, unsigned int most)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	unsigned int i, n;
+	int fd;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	for (i = 0; i < n; i++) {
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		if (i < most)
+			fds[i] = fd;
+		else
+			close(fd);
+	}
+	return n < most ? n : most;
+}
