@@ -7,6 +7,7 @@
 #include <ringgate/rgate_consumer.h>
 
 #include "clock.h"
+#include "consumer.h"
 #include "opts.h"
 #include "ring.h"
 
@@ -377,6 +378,24 @@ int rgate_consumer_arm(struct rgate_consumer *c)
 		return 0;
 	__atomic_store_n(want_word(c), 0, __ATOMIC_RELAXED);
 	return follow(c);
+}
+
+int rgate_consumer_arm_at(struct rgate_consumer *c, uint64_t pos)
+{
+	uint32_t state;
+
+	__atomic_store_n(want_word(c), pos + 1, __ATOMIC_RELAXED);
+	/* as in rgate_consumer_arm() */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	state = __atomic_load_n(&c->prod->state, __ATOMIC_ACQUIRE);
+	if (!rgate_consumer_ready(c, pos)) {
+		if (state == RGATE_STATE_ACTIVE && !c->ring->peer_gone)
+			return 0;
+		rgate_consumer_disarm(c);
+		return -EPIPE;
+	}
+	rgate_consumer_disarm(c);
+	return 1;
 }
 
 void rgate_consumer_disarm(struct rgate_consumer *c)

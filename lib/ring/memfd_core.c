@@ -19,7 +19,7 @@ static void label(const struct rgate_memfd *core, struct rgate_memfd_mem *mem,
 	prod->magic = RGATE_MAGIC;
 	prod->version = RGATE_ABI_VERSION;
 	prod->slot_hdr = RGATE_SLOT_HDR;
-	prod->features = RGATE_FEAT_RESIZE;
+	prod->features = core->filled ? 0 : RGATE_FEAT_RESIZE;
 	if (core->flags & RGATE_RING_CHAIN)
 		prod->features |= RGATE_FEAT_CHAIN;
 	if (core->policy == RGATE_POLICY_OVERWRITE)
@@ -37,10 +37,11 @@ static void label(const struct rgate_memfd *core, struct rgate_memfd_mem *mem,
 	prod->credits_off = mem->geo.credits_off;
 	prod->slots_off = mem->geo.slots_off;
 	memcpy(prod->name, core->name, sizeof(prod->name));
+	prod->tstamp_error = core->filled ? UINT64_MAX : 0;
 	__atomic_store_n(&prod->state, RGATE_STATE_ACTIVE, __ATOMIC_RELEASE);
 }
 
-int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o)
+int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o, bool filled)
 {
 	struct rgate_memfd *core = calloc(1, sizeof(*core));
 	const char *name = o->name ? o->name : "memfd";
@@ -59,10 +60,11 @@ int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o)
 	core->flags = o->flags;
 	core->policy = o->policy;
 	core->clock = o->clock;
+	core->filled = filled;
 	memcpy(core->name, name, strnlen(name, RGATE_NAME_LEN - 1));
 	for (i = 0; i < RGATE_HANDLES_MAX; i++)
 		core->handle[i].sock = -1;
-	err = rgate_memfd_mem_new(&core->mem, o->slots, o->slot_size);
+	err = rgate_memfd_mem_new(&core->mem, o->slots, o->slot_size, filled);
 	if (err) {
 		rgate_memfd_put(core);
 		return err;
@@ -226,7 +228,7 @@ unsigned int rgate_memfd_wake(struct rgate_memfd *core, uint64_t head, bool all)
 /* New memory to the other processes, before they learn that the old is retired */
 static void tell_others(struct rgate_memfd *core, struct rgate_memfd_mem *next)
 {
-	int fds[2] = { next->fd_prod, next->fd_cons };
+	int fds[2] = { next->fd_give, next->fd_cons };
 	unsigned int i;
 
 	for (i = 0; i < RGATE_HANDLES_MAX; i++) {
@@ -278,7 +280,9 @@ int rgate_memfd_resize(struct rgate_memfd *core, uint32_t slots,
 	uint64_t one = 1;
 	int err;
 
-	err = rgate_memfd_mem_new(&next, slots, slot_size);
+	if (core->filled)
+		return -EOPNOTSUPP;
+	err = rgate_memfd_mem_new(&next, slots, slot_size, false);
 	if (err)
 		return err;
 	pthread_mutex_lock(&core->lock);

@@ -35,11 +35,13 @@ struct rgate_memfd {
 	uint32_t flags;
 	uint32_t policy;
 	uint32_t clock;
+	bool filled;		/* by another process or machine */
 	char name[RGATE_NAME_LEN];
 	struct rgate_memfd_handle handle[RGATE_HANDLES_MAX];
 };
 
-int rgate_memfd_new(struct rgate_memfd **core, const struct rgate_ring_opts *o);
+/* @filled: see rgate_memfd_mem_new(); such a ring has one size */
+int rgate_memfd_new(struct rgate_memfd **core, const struct rgate_ring_opts *o, bool filled);
 struct rgate_memfd *rgate_memfd_get(struct rgate_memfd *core);
 void rgate_memfd_put(struct rgate_memfd *core);
 

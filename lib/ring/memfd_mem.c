@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -76,12 +77,30 @@ static int new_file(const char *name, uint64_t bytes)
 	return fd;
 }
 
-static int seal(const struct rgate_memfd_mem *mem)
+/* Read-only, and not to be opened otherwise by another user */
+static int give_read_only(struct rgate_memfd_mem *mem)
+{
+	char path[64];
+
+	if (fchmod(mem->fd_prod, 0400) < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", mem->fd_prod);
+	mem->fd_give = open(path, O_RDONLY | O_CLOEXEC);
+	if (mem->fd_give < 0)
+		return -errno;
+	return fcntl(mem->fd_prod, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ?
+	       -errno : 0;
+}
+
+static int seal(struct rgate_memfd_mem *mem, bool filled)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 	if (fcntl(mem->fd_cons, F_ADD_SEALS, seals | F_SEAL_SEAL) < 0)
 		return -errno;
+	if (filled)
+		return give_read_only(mem);
+	mem->fd_give = mem->fd_prod;
 	if (!fcntl(mem->fd_prod, F_ADD_SEALS,
 		   seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
 		return 0;
@@ -103,7 +122,7 @@ static int fits_machine(uint64_t bytes)
 }
 
 int rgate_memfd_mem_new(struct rgate_memfd_mem **out, uint32_t slots,
-			uint32_t slot_size)
+			uint32_t slot_size, bool filled)
 {
 	struct rgate_memfd_mem *mem = calloc(1, sizeof(*mem));
 	int err;
@@ -111,7 +130,7 @@ int rgate_memfd_mem_new(struct rgate_memfd_mem **out, uint32_t slots,
 	if (!mem)
 		return -ENOMEM;
 	mem->refs = 1;
-	mem->fd_prod = mem->fd_cons = -1;
+	mem->fd_prod = mem->fd_give = mem->fd_cons = -1;
 	err = rgate_geometry_compute(slots, slot_size, rgate_page_size(), &mem->geo);
 	if (!err)
 		err = fits_machine(mem->geo.map_len);
@@ -127,7 +146,7 @@ int rgate_memfd_mem_new(struct rgate_memfd_mem **out, uint32_t slots,
 			PROT_READ | PROT_WRITE, &mem->base);
 	if (err)
 		goto fail;
-	err = seal(mem);
+	err = seal(mem, filled);
 	if (err)
 		goto fail;
 	*out = mem;
@@ -149,6 +168,8 @@ void rgate_memfd_mem_put(struct rgate_memfd_mem *mem)
 		return;
 	if (mem->base)
 		munmap(mem->base, mem->geo.map_len);
+	if (mem->fd_give >= 0 && mem->fd_give != mem->fd_prod)
+		close(mem->fd_give);
 	if (mem->fd_prod >= 0)
 		close(mem->fd_prod);
 	if (mem->fd_cons >= 0)

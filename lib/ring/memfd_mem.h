@@ -7,19 +7,26 @@
 #ifndef RGATE_LIB_MEMFD_MEM_H
 #define RGATE_LIB_MEMFD_MEM_H
 
+#include <stdbool.h>
+
 #include <ringgate/ioctl.h>
 
 struct rgate_memfd_mem {
 	unsigned int refs;		/* atomic: handles, producer, core */
 	int fd_prod;			/* producer area and slots */
+	int fd_give;			/* the same, for other processes */
 	int fd_cons;
 	unsigned char *base;
 	struct rgate_geometry geo;
 };
 
-/* New memory, mapped writable, all zero. -EINVAL, -ENOMEM, -ENOSPC, ... */
+/*
+ * New memory, mapped writable, all zero. -EINVAL, -ENOMEM, -ENOSPC, ...
+ * @filled: not sealed against later writers, since another process fills the slots;
+ * what is given away is open for reading only.
+ */
 int rgate_memfd_mem_new(struct rgate_memfd_mem **mem, uint32_t slots,
-			uint32_t slot_size);
+			uint32_t slot_size, bool filled);
 struct rgate_memfd_mem *rgate_memfd_mem_get(struct rgate_memfd_mem *mem);
 void rgate_memfd_mem_put(struct rgate_memfd_mem *mem);
 

@@ -224,6 +224,58 @@ unsigned int rgate_producer_run(struct rgate_producer *p, unsigned int max)
 	       max;
 }
 
+uint64_t rgate_producer_free(struct rgate_producer *p)
+{
+	uint64_t was;
+
+	do {
+		was = p->free_end;
+		scan_credits(p);
+	} while (p->free_end != was);
+	return p->free_end > p->head ? p->free_end : p->head;
+}
+
+int rgate_producer_landed(struct rgate_producer *p, uint64_t head,
+			  const struct rgate_stats *stats)
+{
+	const uint64_t wakeups = p->stats.wakeups;
+
+	if (head < p->head || head > rgate_producer_free(p))
+		return -EPROTO;
+	p->stats = *stats;
+	p->stats.wakeups = wakeups;
+	p->head = head;
+	p->no_frames = head - stats->delivered;
+	rgate_producer_flush(p);
+	return 0;
+}
+
+uint64_t rgate_producer_find(struct rgate_producer *p)
+{
+	const uint64_t end = rgate_producer_free(p), from = p->head;
+	uint64_t pos;
+
+	for (; p->head < end; p->head++) {
+		const struct rgate_slot *s = rgate_producer_slot(p, p->head);
+		const uint32_t len = s->len, room = (uint32_t)rgate_producer_room(p);
+
+		if (__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) != (p->head >> p->lap_shift) + 1)
+			break;
+		p->stats.bytes += len < room ? len : room;
+		if (s->flags & (RGATE_SLOT_PAD | RGATE_SLOT_CONT))
+			p->no_frames++;
+	}
+	for (pos = p->head; pos < end; pos++) {
+		struct rgate_slot *s = rgate_producer_slot(p, pos);
+
+		if (__atomic_load_n(&s->seq, __ATOMIC_RELAXED) == (pos >> p->lap_shift) + 1)
+			__atomic_store_n(&s->seq, RGATE_SEQ_BUSY, __ATOMIC_RELEASE);
+	}
+	pos = p->head - from;
+	rgate_producer_flush(p);
+	return pos;
+}
+
 void rgate_producer_pin(struct rgate_producer *p)
 {
 	p->pinned = 1;

@@ -25,6 +25,23 @@ void rgate_producer_unpin(struct rgate_producer *p);
 /* A frame that went to the next ring, as this one was full */
 void rgate_producer_spilled(struct rgate_producer *p);
 
+/* The position up to which slots are free; what the consumers read there is read. */
+uint64_t rgate_producer_free(struct rgate_producer *p);
+
+/*
+ * Slots up to @head were filled by somebody else, who counted @stats (wakeups are
+ * counted here): accounts for them and wakes who sleeps. -EPROTO: @head cannot be.
+ */
+int rgate_producer_landed(struct rgate_producer *p, uint64_t head,
+			  const struct rgate_stats *stats);
+
+/*
+ * Who filled the slots is gone without a last word: takes what is complete for
+ * published, and makes sure that nothing beyond can be taken for it. Returns how many
+ * slots were found.
+ */
+uint64_t rgate_producer_find(struct rgate_producer *p);
+
 /* An eventfd to be written when a resize waits for this producer; -1: none */
 void rgate_producer_set_kick(struct rgate_producer *p, int fd);
 

@@ -96,6 +96,16 @@ bool rgate_ring_retired(const struct rgate_ring *ring)
 	       RGATE_STATE_ACTIVE;
 }
 
+int rgate_ring_tstamp_offset(const struct rgate_ring *ring, int64_t *offset_ns,
+			     uint64_t *error_ns)
+{
+	const struct rgate_prod *prod = ring->view.prod;
+
+	*error_ns = __atomic_load_n(&prod->tstamp_error, __ATOMIC_ACQUIRE);
+	*offset_ns = __atomic_load_n(&prod->tstamp_offset, __ATOMIC_RELAXED);
+	return *error_ns == UINT64_MAX ? -ENODATA : 0;
+}
+
 int rgate_ring_resize(struct rgate_ring *ring, uint32_t slots, uint32_t slot_size)
 {
 	int err = rgate_geometry_check(slots, slot_size);

@@ -93,7 +93,7 @@ static int own_send(struct rgate_ring *ring, int sock)
 	if (handle < 0)
 		return handle;
 	mem = rgate_memfd_mem_now(ring->core);
-	fds[0] = mem->fd_prod;
+	fds[0] = mem->fd_give;
 	fds[1] = mem->fd_cons;
 	err = rgate_handover_send(sock, RGATE_HANDOVER_MEMFD, (uint32_t)handle, fds,
 				  3, 0);
@@ -163,8 +163,8 @@ static int name_ok(const char *name)
 	return 1;
 }
 
-int rgate_ring_open_memfd(struct rgate_ring **ring,
-			  const struct rgate_ring_opts *opts)
+static int open_memfd(struct rgate_ring **ring, const struct rgate_ring_opts *opts,
+		      bool filled)
 {
 	struct rgate_ring_opts o;
 	struct rgate_memfd *core;
@@ -177,12 +177,29 @@ int rgate_ring_open_memfd(struct rgate_ring **ring,
 		return -EINVAL;
 	if (o.flags & RGATE_RING_RW_SLOTS)
 		return -EOPNOTSUPP;
-	err = rgate_memfd_new(&core, &o);
+	err = rgate_memfd_new(&core, &o, filled);
 	if (err)
 		return err;
 	err = own_new(ring, core);
 	rgate_memfd_put(core);
 	return err;
+}
+
+int rgate_ring_open_memfd(struct rgate_ring **ring,
+			  const struct rgate_ring_opts *opts)
+{
+	return open_memfd(ring, opts, false);
+}
+
+int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts)
+{
+	return open_memfd(ring, opts, true);
+}
+
+int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off)
+{
+	*slots_off = ring->mem->geo.cons_off;
+	return ring->mem->fd_prod;
 }
 
 /* Handles got from another process */

@@ -5,11 +5,22 @@
 #include <stdint.h>
 
 struct rgate_ring;
+struct rgate_ring_opts;
 
 /*
  * A handle on a memfd ring of another process, from what that sent: producer
  * area and slots, consumer area, wake socket. Takes over @fds, also when it fails.
  */
 int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle);
+
+/*
+ * As rgate_ring_open_memfd(), for slots that another process or machine fills. The
+ * producer of this process, which it still has, only accounts for them:
+ * rgate_producer_landed(). It is never resized (-EOPNOTSUPP).
+ */
+int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts);
+
+/* The file, owned by the ring, and where its slots are in it; of a ring made here */
+int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off);
 
 #endif

@@ -157,7 +157,14 @@ struct rgate_prod {
 
 	__aligned_u64 head;	/* slots published since creation; release */
 	__u32 state;		/* enum rgate_state; release */
-	__u32 reserved2[13];
+	__u32 reserved2;
+	/*
+	 * Where another machine's clock stamps the frames: that clock less this one's,
+	 * and how wrong that may be, in ns. ~0: not known yet. Else both are 0.
+	 */
+	__aligned_s64 tstamp_offset;
+	__aligned_u64 tstamp_error;
+	__u32 reserved3[8];
 
 	struct rgate_stats stats;
 };
@@ -230,6 +237,8 @@ RGATE_AT(struct rgate_prod, name, 88);
 RGATE_AT(struct rgate_prod, reserved1, 120);
 RGATE_AT(struct rgate_prod, head, 128);
 RGATE_AT(struct rgate_prod, state, 136);
+RGATE_AT(struct rgate_prod, tstamp_offset, 144);
+RGATE_AT(struct rgate_prod, tstamp_error, 152);
 RGATE_AT(struct rgate_prod, stats, 192);
 RGATE_ASSERT(sizeof(struct rgate_prod) == 320);
 

@@ -129,6 +129,15 @@ RGATE_API unsigned char *rgate_ring_slots_rw(struct rgate_ring *ring);
 RGATE_API int rgate_ring_stats(const struct rgate_ring *ring,
 			       struct rgate_stats *stats);
 
+/*
+ * rgate_ring_tstamp_offset - how to read rgate_slot.tstamp on this machine
+ * @offset_ns: the clock that stamped the frames less this machine's clock of the same
+ *	kind; @error_ns: how much that may be wrong
+ * Both 0 unless another machine fills the ring. -ENODATA: not known yet.
+ */
+RGATE_API int rgate_ring_tstamp_offset(const struct rgate_ring *ring, int64_t *offset_ns,
+				       uint64_t *error_ns);
+
 /* rgate_ring_retired - the ring was resized (or closed by its producer): what
  * is mapped here gets no more frames */
 RGATE_API bool rgate_ring_retired(const struct rgate_ring *ring);

@@ -113,7 +113,7 @@ static void write_prod(struct rgate_prod *prod, const struct rgate_geometry *geo
 		.map_len = geo->map_len, .cons_off = geo->cons_off,
 		.credits_off = geo->credits_off, .slots_off = geo->slots_off,
 		.state = RGATE_STATE_ACTIVE,
-		.reserved2 = { number },
+		.reserved3 = { number },
 	};
 }
 
@@ -190,7 +190,7 @@ static void check_view(struct stage *st)
 		   (unsigned char *)(v->credits + v->nslots / RGATE_BATCH));
 	FUZZ_CHECK((const unsigned char *)v->slots + bytes <= base + v->map_len);
 	FUZZ_CHECK(v->handle < RGATE_HANDLES_MAX);
-	st->cur = &st->mem[v->prod->reserved2[0]];
+	st->cur = &st->mem[v->prod->reserved3[0]];
 	FUZZ_CHECK(st->cur->len[0] + st->cur->len[1] == v->map_len);
 }
 
