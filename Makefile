@@ -81,7 +81,7 @@ $(flags_file):
 #
 
 # Layers look down only: each sees what its include path has.
-lib_layers := base ring mem fabric
+lib_layers := base ring mem fabric cluster net
 lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
 lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
 lib_real := $(O)/lib/libringgate.so.$(VERSION)
@@ -91,6 +91,7 @@ lib: $(lib_real) $(lib_static) $(O)/lib/ringgate.pc
 
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
+$(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring
 
 $(lib_real): $(lib_obj) lib/libringgate.map
 	@mkdir -p $(@D)
@@ -133,6 +134,7 @@ vm_src := $(wildcard tests/vm/*.c)
 bench_src := $(wildcard tests/bench/*.c)
 debug_src := $(wildcard tests/debug/*.c)
 fabric_src := $(wildcard tests/fabric/test_*.c)
+net_src := $(wildcard tests/net/test_*.c)
 fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
 fuzz_src := $(wildcard tests/fuzz/user/*.c)
 demo_src := $(wildcard tests/demo/*.c)
@@ -144,6 +146,7 @@ vm_bin := $(vm_src:%.c=$(O)/%)
 bench_bin := $(bench_src:%.c=$(O)/%)
 debug_bin := $(debug_src:%.c=$(O)/%)
 fabric_bin := $(fabric_src:%.c=$(O)/%)
+net_bin := $(net_src:%.c=$(O)/%)
 fuzz_device := $(O)/tests/debug/fuzz_device
 fuzz_bin := $(fuzz_src:%.c=$(O)/%)
 bench_pool := $(O)/tests/bench/bench_pool
@@ -155,6 +158,7 @@ tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
+$(O)/obj/tests/net/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib -Itests/net/lib
 $(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tests/fuzz/user/%.o: EXTRA += $(lib_layers:%=-Ilib/%) -Itools/ringgate -Itests/fuzz/user/lib
@@ -181,6 +185,9 @@ $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 $(fabric_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fabric) $(O)/obj/tests/unit/lib/unit.o \
 		$(lib_static)
 	$(program)
+$(net_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/net) $(call objects_of,tests/fabric) \
+		$(O)/obj/tests/unit/lib/unit.o $(lib_static)
+	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
 $(filter-out $(bench_pool),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
@@ -196,7 +203,7 @@ $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
 
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
-$(fabric_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
+$(fabric_bin) $(net_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
@@ -212,7 +219,8 @@ bench-programs: $(bench_bin)
 demo-programs: $(demo_bin)
 debug-tests: $(debug_bin) $(fuzz_device)
 fabric-tests: $(fabric_bin)
-tests: unit-tests fabric-tests vm-tests debug-tests bench-programs demo-programs
+net-tests: $(net_bin)
+tests: unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs demo-programs
 
 #
 # Fuzzers of user space: by clang, with the library and the CLI instrumented too
@@ -447,7 +455,7 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests fabric-tests vm-tests debug-tests bench-programs \
+.PHONY: all lib tools examples unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs \
 	demo-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
 	check-unit check-cli check-fuzz check-vm check-kernels check-debug check-model check-lab \
 	coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \

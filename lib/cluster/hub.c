@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_hub.h>
+
+#include "log.h"
+#include "opts.h"
+
+#define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
+#define ROUND		64	/* messages of one peer before the others have their turn */
+#define EVENTS		(RGATE_NODES_MAX + 1)
+
+struct hub_service {
+	struct rgate_service ops;	/* sz 0: none */
+	void *ctx;
+};
+
+struct hub_peer {
+	struct rgate_peer *peer;	/* NULL: none for that node */
+	uint32_t epoch;			/* of the connection told of last */
+	bool up;			/* as told */
+};
+
+struct rgate_hub {
+	struct rgate_node *node;
+	pthread_t thread;
+	int epoll_fd;
+	int wake_fd;
+	bool stop;			/* atomic */
+	struct rgate_hub_stats stats;	/* atomic words */
+
+	pthread_mutex_t lock;		/* services, and all calls of their functions */
+	struct hub_peer peers[RGATE_NODES_MAX];
+	struct hub_service services[RGATE_SERVICES_MAX];
+	uint64_t buf[MSG_BYTES / sizeof(uint64_t)];
+};
+
+static void count(uint64_t *counter)
+{
+	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
+static void tell(struct rgate_hub *hub, uint32_t id, bool up)
+{
+	unsigned int i;
+
+	for (i = 0; i < RGATE_SERVICES_MAX; i++) {
+		const struct hub_service *s = &hub->services[i];
+
+		if (s->ops.state)
+			s->ops.state(s->ctx, id, up);
+	}
+}
+
+static void look_at_state(struct rgate_hub *hub, uint32_t id)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+	struct hub_peer *p = &hub->peers[id];
+	bool up;
+
+	(void)rgate_peer_info(p->peer, &info);
+	up = info.state == RGATE_PEER_UP;
+	if (up == p->up && (!up || info.epoch == p->epoch))
+		return;
+	if (p->up)
+		tell(hub, id, false);
+	p->up = up;
+	p->epoch = info.epoch;
+	if (up)
+		tell(hub, id, true);
+}
+
+static struct hub_service *service(struct rgate_hub *hub, uint32_t number)
+{
+	return number < RGATE_SERVICES_MAX && hub->services[number].ops.sz ?
+	       &hub->services[number] : NULL;
+}
+
+static void dispatch(struct rgate_hub *hub, uint32_t id, const struct rgate_msg *msg)
+{
+	const uint32_t number = msg->has_imm ? msg->imm >> RGATE_NOTICE_SHIFT :
+				msg->len ? *(const uint8_t *)hub->buf : 0;
+	const struct hub_service *s = service(hub, number);
+
+	count(msg->has_imm ? &hub->stats.notices : &hub->stats.messages);
+	if (s && msg->has_imm && s->ops.notice)
+		s->ops.notice(s->ctx, id, msg->imm);
+	else if (s && !msg->has_imm && s->ops.message)
+		s->ops.message(s->ctx, id, hub->buf, msg->len);
+	else
+		count(&hub->stats.unknown);
+}
+
+/* True: there may be more */
+static bool serve(struct rgate_hub *hub, uint32_t id)
+{
+	struct hub_peer *p = &hub->peers[id];
+	struct rgate_msg msg;
+	unsigned int i;
+
+	if (!p->peer)
+		return false;
+	look_at_state(hub, id);
+	for (i = 0; i < ROUND; i++) {
+		if (rgate_peer_recv(p->peer, &msg, hub->buf, sizeof(hub->buf), 0))
+			break;
+		dispatch(hub, id, &msg);
+	}
+	/* Completions of operations that nobody waits for are taken here, too. */
+	(void)rgate_peer_arm(p->peer);
+	return i == ROUND;
+}
+
+static int64_t tick(struct rgate_hub *hub)
+{
+	int64_t least = -1;
+	unsigned int i;
+
+	for (i = 0; i < RGATE_SERVICES_MAX; i++) {
+		const struct hub_service *s = &hub->services[i];
+		int64_t ns = s->ops.tick ? s->ops.tick(s->ctx) : -1;
+
+		if (ns >= 0 && (least < 0 || ns < least))
+			least = ns;
+	}
+	return least;
+}
+
+static void *hub_main(void *arg)
+{
+	struct epoll_event events[EVENTS];
+	struct rgate_hub *hub = arg;
+	struct timespec ts;
+	uint32_t id;
+
+	while (!__atomic_load_n(&hub->stop, __ATOMIC_ACQUIRE)) {
+		bool more = false;
+		int64_t ns;
+		eventfd_t v;
+
+		pthread_mutex_lock(&hub->lock);
+		(void)eventfd_read(hub->wake_fd, &v);
+		for (id = 0; id < RGATE_NODES_MAX; id++)
+			more |= serve(hub, id);
+		ns = tick(hub);
+		pthread_mutex_unlock(&hub->lock);
+		if (more)
+			ns = 0;
+		ts = (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+		(void)epoll_pwait2(hub->epoll_fd, events, EVENTS, ns < 0 ? NULL : &ts, NULL);
+	}
+	return NULL;
+}
+
+static int watch(struct rgate_hub *hub, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static void close_peers(struct rgate_hub *hub)
+{
+	unsigned int id;
+
+	for (id = 0; id < RGATE_NODES_MAX; id++)
+		rgate_peer_close(hub->peers[id].peer);
+}
+
+static int open_peers(struct rgate_hub *hub, uint32_t nodes)
+{
+	const struct rgate_cluster *cluster = rgate_node_cluster(hub->node);
+	struct rgate_cluster_node to;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; !err && i < rgate_cluster_nodes(cluster); i++) {
+		to.sz = sizeof(to);
+		err = rgate_cluster_node(cluster, i, &to);
+		if (err)
+			break;
+		if (nodes ? !(nodes & 1U << to.id) : to.id == rgate_node_id(hub->node))
+			continue;
+		err = rgate_peer_open(&hub->peers[to.id].peer, hub->node, to.id);
+		if (!err)
+			err = watch(hub, rgate_peer_fd(hub->peers[to.id].peer));
+	}
+	if (err)
+		close_peers(hub);
+	return err;
+}
+
+static int start_thread(struct rgate_hub *hub)
+{
+	sigset_t all, was;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	err = -pthread_create(&hub->thread, NULL, hub_main, hub);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	return err;
+}
+
+int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
+		     const struct rgate_hub_opts *opts)
+{
+	struct rgate_hub_opts o;
+	struct rgate_hub *hub;
+	int err;
+
+	err = rgate_opts_copy(&o, sizeof(o), opts);
+	if (err)
+		return err;
+	hub = calloc(1, sizeof(*hub));
+	if (!hub)
+		return -ENOMEM;
+	hub->node = node;
+	hub->wake_fd = -1;
+	hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	err = hub->epoll_fd < 0 ? -errno : 0;
+	if (err)
+		goto free_hub;
+	hub->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = hub->wake_fd < 0 ? -errno : watch(hub, hub->wake_fd);
+	if (err)
+		goto close_fds;
+	err = -pthread_mutex_init(&hub->lock, NULL);
+	if (err)
+		goto close_fds;
+	err = open_peers(hub, o.nodes);
+	if (err)
+		goto destroy_lock;
+	err = start_thread(hub);
+	if (err)
+		goto close_peers;
+	*out = hub;
+	return 0;
+
+close_peers:
+	close_peers(hub);
+destroy_lock:
+	pthread_mutex_destroy(&hub->lock);
+close_fds:
+	if (hub->wake_fd >= 0)
+		close(hub->wake_fd);
+	close(hub->epoll_fd);
+free_hub:
+	free(hub);
+	return err;
+}
+
+int rgate_hub_destroy(struct rgate_hub *hub)
+{
+	unsigned int i;
+
+	if (!hub)
+		return 0;
+	for (i = 0; i < RGATE_SERVICES_MAX; i++)
+		if (hub->services[i].ops.sz) {
+			rgate_err("the hub is in use by service %u", i);
+			return -EBUSY;
+		}
+	__atomic_store_n(&hub->stop, true, __ATOMIC_RELEASE);
+	rgate_hub_wake(hub);
+	pthread_join(hub->thread, NULL);
+	close_peers(hub);
+	pthread_mutex_destroy(&hub->lock);
+	close(hub->wake_fd);
+	close(hub->epoll_fd);
+	free(hub);
+	return 0;
+}
+
+int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *ops,
+		  void *ctx)
+{
+	struct hub_service *s;
+	uint32_t id;
+	int err = 0;
+
+	if (!number || number >= RGATE_SERVICES_MAX || !ops)
+		return -EINVAL;
+	s = &hub->services[number];
+	pthread_mutex_lock(&hub->lock);
+	if (s->ops.sz)
+		err = -EEXIST;
+	else
+		err = rgate_opts_copy(&s->ops, sizeof(s->ops), ops);
+	s->ops.sz = err && err != -EEXIST ? 0 : sizeof(s->ops);
+	if (!err) {
+		s->ctx = ctx;
+		for (id = 0; s->ops.state && id < RGATE_NODES_MAX; id++)
+			if (hub->peers[id].up)
+				s->ops.state(ctx, id, true);
+	}
+	pthread_mutex_unlock(&hub->lock);
+	rgate_hub_wake(hub);
+	return err;
+}
+
+void rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
+{
+	if (number >= RGATE_SERVICES_MAX)
+		return;
+	pthread_mutex_lock(&hub->lock);
+	memset(&hub->services[number], 0, sizeof(hub->services[number]));
+	pthread_mutex_unlock(&hub->lock);
+}
+
+struct rgate_node *rgate_hub_node(const struct rgate_hub *hub)
+{
+	return hub->node;
+}
+
+struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node)
+{
+	return node < RGATE_NODES_MAX ? hub->peers[node].peer : NULL;
+}
+
+void rgate_hub_wake(struct rgate_hub *hub)
+{
+	eventfd_write(hub->wake_fd, 1);
+}
+
+int rgate_hub_stats(const struct rgate_hub *hub, struct rgate_hub_stats *stats)
+{
+	const struct rgate_hub_stats s = {
+		.messages = __atomic_load_n(&hub->stats.messages, __ATOMIC_RELAXED),
+		.notices = __atomic_load_n(&hub->stats.notices, __ATOMIC_RELAXED),
+		.unknown = __atomic_load_n(&hub->stats.unknown, __ATOMIC_RELAXED),
+	};
+
+	return rgate_info_copy(stats, &s, sizeof(s));
+}

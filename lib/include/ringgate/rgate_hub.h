@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * A node's services: one thread that receives for all of them, from all peers.
+ *
+ * The first byte of a message is the number of the service that it is for, the topmost
+ * four bits of a notice's 32 likewise. The thread calls the service's functions one at
+ * a time; they should not wait for long, as all others wait for them.
+ */
+#ifndef RINGGATE_RGATE_HUB_H
+#define RINGGATE_RGATE_HUB_H
+
+#include <ringgate/rgate_peer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rgate_hub;
+
+#define RGATE_SERVICES_MAX	16	/* numbers 1 to 15; from 8 on they are the user's */
+#define RGATE_SERVICE_NET	1
+#define RGATE_SERVICE_SPAWN	2
+#define RGATE_NOTICE_SHIFT	28
+
+struct rgate_hub_opts {
+	size_t sz;
+	uint32_t nodes;		/* bit N: a peer for node N; 0: for all others */
+	uint32_t reserved;
+};
+
+/* What a service does; each function may be NULL. @ctx: as given to rgate_hub_add() */
+struct rgate_service {
+	size_t sz;
+	/* The connection to @node came up, or is gone; also told for those that are up
+	 * when the service is added. Up twice in a row: it is another connection. */
+	void (*state)(void *ctx, uint32_t node, bool up);
+	/* @msg is aligned for any type, and valid until the function returns */
+	void (*message)(void *ctx, uint32_t node, const void *msg, size_t len);
+	void (*notice)(void *ctx, uint32_t node, uint32_t imm);
+	/* Called before the thread sleeps; in how many ns again at the latest, -1: no wish */
+	int64_t (*tick)(void *ctx);
+};
+
+/*
+ * rgate_hub_create - opens the peers and starts the thread, which blocks all signals
+ * @node: must stay as long as the hub. -EBUSY: one of the peers is open already.
+ */
+RGATE_API int rgate_hub_create(struct rgate_hub **hub, struct rgate_node *node,
+			       const struct rgate_hub_opts *opts);
+
+/* rgate_hub_destroy - closes the peers; NULL is allowed. -EBUSY: services are added */
+RGATE_API int rgate_hub_destroy(struct rgate_hub *hub);
+
+/*
+ * rgate_hub_add - @number is this service's from now on
+ * -EEXIST; -EINVAL. Not from a service's function. Any thread.
+ */
+RGATE_API int rgate_hub_add(struct rgate_hub *hub, uint32_t number,
+			    const struct rgate_service *service, void *ctx);
+
+/* rgate_hub_remove - once it returns, none of the functions runs. Not from one of them. */
+RGATE_API void rgate_hub_remove(struct rgate_hub *hub, uint32_t number);
+
+RGATE_API struct rgate_node *rgate_hub_node(const struct rgate_hub *hub);
+/* The peer for operations; NULL: there is none for that node. Do not close it, nor
+ * receive from it. */
+RGATE_API struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node);
+/* rgate_hub_wake - makes the thread call the tick functions; any thread, no lock */
+RGATE_API void rgate_hub_wake(struct rgate_hub *hub);
+
+struct rgate_hub_stats {
+	size_t sz;
+	uint64_t messages;
+	uint64_t notices;
+	uint64_t unknown;	/* messages and notices for services that are not here */
+};
+
+/* @stats->sz is set by the caller */
+RGATE_API int rgate_hub_stats(const struct rgate_hub *hub, struct rgate_hub_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* One ring that the gateway fills: its memory, what came, what is free again. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "inlet.h"
+#include "log.h"
+#include "producer.h"
+#include "ring_memfd.h"
+
+#define NAP_FIRST	20000		/* ns between looks for free slots */
+#define NAP_LAST	1000000
+
+static struct rgate_pool *pool_of(struct rgate_inlet *in)
+{
+	return rgate_node_pool(in->node);
+}
+
+int inlet_ring_make(struct rgate_inlet *in, struct inlet_ring *r,
+		    const struct rgate_ring_opts *opts)
+{
+	const struct rgate_alloc_opts zero = RGATE_OPTS(rgate_alloc_opts,
+							.flags = RGATE_ALLOC_ZERO);
+	struct rgate_view v;
+	uint64_t off;
+	int fd, err;
+
+	err = rgate_ring_open_filled(&r->ring, opts);
+	if (err)
+		goto none;
+	err = rgate_producer_init(&r->p, r->ring);
+	if (err)
+		goto close_ring;
+	err = rgate_pool_alloc_opts(pool_of(in), sizeof(struct net_mail), &zero, &r->mail);
+	if (err)
+		goto end_producer;
+	rgate_ring_view(r->ring, &v);
+	fd = rgate_ring_file(r->ring, &off);
+	err = rgate_share_create(&r->share, in->node, rgate_ring_slots_rw(r->ring),
+				 (size_t)v.nslots * v.slot_size, fd, off,
+				 RGATE_ACCESS_REMOTE_WRITE);
+	if (err)
+		goto free_mail;
+	return 0;
+
+free_mail:
+	rgate_pool_free(pool_of(in), r->mail);
+end_producer:
+	rgate_producer_fini(&r->p);
+close_ring:
+	rgate_ring_close(r->ring);
+none:
+	r->ring = NULL;
+	return err;
+}
+
+void inlet_ring_free(struct rgate_inlet *in, struct inlet_ring *r)
+{
+	int err = rgate_share_destroy(r->share);
+
+	if (err)
+		rgate_warn("a ring's memory is still registered: %s", strerror(-err));
+	(void)rgate_producer_find(&r->p);
+	rgate_producer_fini(&r->p);
+	rgate_pool_free(pool_of(in), r->mail);
+	rgate_ring_close(r->ring);
+	memset(r, 0, sizeof(*r));
+}
+
+static struct net_mail *mail_of(const struct inlet_ring *r)
+{
+	return r->mail->addr;
+}
+
+/* The connection is new: nobody writes here, and what the last one wrote is known. */
+void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r)
+{
+	struct net_offer o = {
+		.hdr = { .service = RGATE_SERVICE_NET, .type = NET_OFFER,
+			 .ring = htole16((uint16_t)r->number) },
+	};
+	struct rgate_view v;
+	int err;
+
+	r->found += rgate_producer_find(&r->p);
+	memset(mail_of(r), 0, sizeof(struct net_mail));
+	rgate_ring_view(r->ring, &v);
+	r->base = r->p.stats;
+	r->told = rgate_producer_free(&r->p);
+	r->asked = false;
+	o.slots = htole32(v.nslots);
+	o.slot_size = htole32(v.slot_size);
+	o.head = htole64(r->p.head);
+	o.free = htole64(r->told);
+	memcpy(o.name, v.prod->name, sizeof(o.name));
+	err = rgate_share_desc(r->share, 0, (size_t)v.nslots * v.slot_size, &o.slots_at);
+	if (!err)
+		err = rgate_buf_desc(pool_of(in), r->mail, 0, sizeof(struct net_mail), &o.mail_at);
+	if (!err)
+		r->offered = !inlet_send(in, &o, sizeof(o));
+}
+
+void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct net_taken *t)
+{
+	const uint32_t refused = le32toh(t->hdr.value);
+	struct rgate_view v;
+
+	rgate_ring_view(r->ring, &v);
+	r->error = refused <= 4095 ? -(int)refused : -EPROTO;
+	if (r->error) {
+		rgate_err("ring %s: the gateway does not fill it: %s", v.prod->name,
+			  r->error == -EMSGSIZE ? "its slots are smaller than the gateway's ring's" :
+			  strerror(-r->error));
+		return;
+	}
+	if (rgate_desc_parse(&r->credit, &t->credit_at, sizeof(t->credit_at)) ||
+	    r->credit.length != 8 || !(r->credit.access & RGATE_ACCESS_REMOTE_WRITE)) {
+		r->errors++;
+		return;
+	}
+	r->taken = true;
+	r->sessions++;
+	rgate_info("ring %s: filled by node %u", v.prod->name, in->gateway);
+}
+
+/* False: it could not be said now */
+static bool tell(struct rgate_inlet *in, struct inlet_ring *r, uint64_t free)
+{
+	uint64_t *word = (uint64_t *)in->words->addr + in->next_word % INLET_WORDS;
+	const struct rgate_sge sge = { word, sizeof(*word), in->words->lkey };
+	const struct rgate_op op = {
+		.kind = r->asked ? RGATE_OP_WRITE_IMM : RGATE_OP_WRITE, .nsge = 1, .sge = &sge,
+		.imm = RGATE_SERVICE_NET << RGATE_NOTICE_SHIFT | r->number,
+		.remote = r->credit.addr, .rkey = r->credit.rkey,
+	};
+
+	*word = htole64(free);
+	if (rgate_peer_post(in->peer, &op, 1, NULL))
+		return false;
+	in->next_word++;
+	r->told = free;
+	r->asked = false;
+	r->credits++;
+	return true;
+}
+
+int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r)
+{
+	const uint64_t free = rgate_producer_free(&r->p);
+
+	if (!r->taken)
+		return -1;
+	if (free > r->told && tell(in, r, free))
+		return -1;
+	r->nap_ns = r->nap_ns * 2 < NAP_LAST ? r->nap_ns * 2 : NAP_LAST;
+	return r->nap_ns;
+}
+
+static void read_mail(const struct inlet_ring *r, uint64_t *head, struct rgate_stats *stats)
+{
+	const struct net_mail *mail = mail_of(r);
+	const uint64_t *base = (const uint64_t *)&r->base;
+	uint64_t *to = (uint64_t *)stats;
+	unsigned int i;
+
+	/* acquire: the slots before it were written before it */
+	*head = le64toh(__atomic_load_n(&mail->head, __ATOMIC_ACQUIRE));
+	for (i = 0; i < sizeof(*stats) / 8; i++)
+		to[i] = base[i] + le64toh(__atomic_load_n(&mail->stats[i], __ATOMIC_RELAXED));
+}
+
+void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask)
+{
+	struct rgate_stats stats;
+	struct rgate_view v;
+	uint64_t head, free;
+
+	read_mail(r, &head, &stats);
+	/* A notice may come before the first mail, and one of a former connection late. */
+	if (head > r->p.head && rgate_producer_landed(&r->p, head, &stats)) {
+		r->errors++;
+		rgate_warn("ring %u: the gateway's position %llu cannot be", r->number,
+			   (unsigned long long)head);
+	}
+	if (ask) {
+		r->asked = true;
+		r->nap_ns = NAP_FIRST;
+	}
+	if (!r->taken)
+		return;
+	rgate_ring_view(r->ring, &v);
+	free = rgate_producer_free(&r->p);
+	if (free - r->told >= (r->asked ? 1 : v.nslots / 8))
+		(void)tell(in, r, free);
+}

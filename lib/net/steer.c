@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The table of rules: made from text. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "steer.h"
+
+#define LINE_MAX_BYTES	2048
+#define SNAPLEN		262144
+
+struct where {			/* a message for whoever wrote the line */
+	char *buf;
+	size_t len;
+};
+
+__attribute__((format(printf, 2, 3)))
+static int wrong(const struct where *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (w->buf && w->len)
+		vsnprintf(w->buf, w->len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int rgate_steer_create(struct rgate_steer **out, const struct rgate_cluster *cluster)
+{
+	struct rgate_steer *steer = calloc(1, sizeof(*steer));
+
+	if (!steer)
+		return -ENOMEM;
+	steer->rules = calloc(RGATE_RULES_MAX, sizeof(*steer->rules));
+	if (!steer->rules) {
+		free(steer);
+		return -ENOMEM;
+	}
+	steer->cluster = cluster;
+	steer->refs = 1;
+	*out = steer;
+	return 0;
+}
+
+struct rgate_steer *rgate_steer_get(struct rgate_steer *steer)
+{
+	__atomic_add_fetch(&steer->refs, 1, __ATOMIC_RELAXED);
+	return steer;
+}
+
+static void free_rule(struct steer_rule *rule)
+{
+	pcap_freecode(&rule->prog);
+	free(rule->line);
+}
+
+void rgate_steer_destroy(struct rgate_steer *steer)
+{
+	unsigned int i;
+
+	if (!steer || __atomic_sub_fetch(&steer->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	for (i = 0; i < steer->count; i++)
+		free_rule(&steer->rules[i]);
+	free(steer->rules);
+	free(steer);
+}
+
+static int find(const struct rgate_steer *steer, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < steer->count; i++)
+		if (!strcmp(steer->rules[i].name, name))
+			return (int)i;
+	return -ENOENT;
+}
+
+static uint32_t all_compute(const struct rgate_cluster *cluster)
+{
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	uint32_t nodes = 0;
+	unsigned int i;
+
+	for (i = 0; !rgate_cluster_node(cluster, i, &n); i++)
+		if (n.role == RGATE_ROLE_COMPUTE)
+			nodes |= 1U << n.id;
+	return nodes;
+}
+
+static int parse_nodes(const struct rgate_steer *steer, char *list, uint32_t *nodes,
+		       const struct where *w)
+{
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	char *save = NULL, *one;
+
+	*nodes = 0;
+	if (!strcmp(list, "*"))
+		*nodes = all_compute(steer->cluster);
+	else
+		for (one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
+			if (rgate_cluster_find(steer->cluster, one, &n))
+				return wrong(w, "no node '%s' in the cluster", one);
+			*nodes |= 1U << n.id;
+		}
+	return *nodes ? 0 : wrong(w, "no node is named");
+}
+
+static int parse_target(const struct rgate_steer *steer, struct steer_rule *rule, char *word,
+			const struct where *w)
+{
+	char *list = strchr(word, ':'), *ring;
+
+	if (!strcmp(word, "drop")) {
+		rule->target = STEER_DROP;
+		return 0;
+	}
+	if (!list)
+		return wrong(w, "'%s' is no target: node:N, hash:N,..., all:N,... or drop", word);
+	*list++ = '\0';
+	if (!strcmp(word, "hash"))
+		rule->target = STEER_HASH;
+	else if (!strcmp(word, "all"))
+		rule->target = STEER_ALL;
+	else if (!strcmp(word, "node"))
+		rule->target = STEER_NODE;
+	else
+		return wrong(w, "'%s:' is no target: node:, hash:, all: or drop", word);
+	ring = rule->target == STEER_NODE ? strchr(list, '/') : NULL;
+	if (ring) {
+		*ring++ = '\0';
+		if (!*ring || strlen(ring) >= sizeof(rule->ring))
+			return wrong(w, "a ring's name has 1 to %zu bytes",
+				     sizeof(rule->ring) - 1);
+		strcpy(rule->ring, ring);
+	}
+	if (rule->target == STEER_NODE && (strchr(list, ',') || !strcmp(list, "*")))
+		return wrong(w, "node: takes one node; hash: or all: take several");
+	return parse_nodes(steer, list, &rule->nodes, w);
+}
+
+/* 1: it was an option; 0: it is something else */
+static int parse_option(struct steer_rule *rule, const char *word, const struct where *w)
+{
+	if (!strcmp(word, "full=wait") || !strcmp(word, "full=drop"))
+		rule->full_drop = word[5] == 'd';
+	else if (!strcmp(word, "down=next") || !strcmp(word, "down=drop"))
+		rule->down_drop = word[5] == 'd';
+	else if (!strncmp(word, "full=", 5) || !strncmp(word, "down=", 5))
+		return wrong(w, "'%s': full= is wait or drop, down= is next or drop", word);
+	else
+		return 0;
+	return 1;
+}
+
+/* The next word of *@at, ended by a NUL; *@at goes behind it */
+static char *next_word(char **at)
+{
+	char *word = *at + strspn(*at, " \t");
+
+	*at = word + strcspn(word, " \t");
+	if (**at)
+		*(*at)++ = '\0';
+	return word;
+}
+
+static int parse_name(struct steer_rule *rule, const char *name, const struct where *w)
+{
+	const char *p;
+
+	if (!*name || strlen(name) >= sizeof(rule->name))
+		return wrong(w, "a rule's name has 1 to %zu bytes", sizeof(rule->name) - 1);
+	for (p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("_-.", *p))
+			return wrong(w, "'%s': names are of letters, digits, '_', '-', '.'", name);
+	strcpy(rule->name, name);
+	return 0;
+}
+
+/* To be run here, by bpf_filter(), on frames as they were on the wire */
+static int compile(const char *text, struct bpf_program *prog, const struct where *w)
+{
+	pcap_t *pc = pcap_open_dead(DLT_EN10MB, SNAPLEN);
+	int err = 0;
+
+	if (!pc)
+		return -ENOMEM;
+	if (pcap_compile(pc, prog, text, 1, PCAP_NETMASK_UNKNOWN) < 0)
+		err = wrong(w, "%s", pcap_geterr(pc));
+	pcap_close(pc);
+	return err;
+}
+
+static int parse_rule(const struct rgate_steer *steer, struct steer_rule *rule, char *text,
+		      const struct where *w)
+{
+	char *at = text, *rest, *word;
+	int ret;
+
+	ret = parse_name(rule, next_word(&at), w);
+	if (!ret)
+		ret = parse_target(steer, rule, next_word(&at), w);
+	if (ret)
+		return ret;
+	for (;;) {
+		/* on a copy, as what is no option is the filter's first word */
+		char one[16];
+
+		rest = at + strspn(at, " \t");
+		snprintf(one, sizeof(one), "%.*s", (int)strcspn(rest, " \t"), rest);
+		ret = parse_option(rule, one, w);
+		if (ret <= 0)
+			break;
+		word = next_word(&at);
+		(void)word;
+	}
+	if (ret || !*rest)
+		return ret;
+	return compile(rest, &rule->prog, w);
+}
+
+static char *trimmed(const char *line)
+{
+	size_t len;
+
+	line += strspn(line, " \t");
+	len = strcspn(line, "\r\n");
+	while (len && isspace((unsigned char)line[len - 1]))
+		len--;
+	return len && len < LINE_MAX_BYTES ? strndup(line, len) : NULL;
+}
+
+int rgate_steer_add(struct rgate_steer *steer, const char *line, const char *before,
+		    char *errbuf, size_t errlen)
+{
+	const struct where w = { errbuf, errlen };
+	int at = before ? find(steer, before) : (int)steer->count, err;
+	struct steer_rule rule = { 0 };
+	char *text;
+
+	if (at < 0) {
+		(void)wrong(&w, "no rule '%s'", before);
+		return at;
+	}
+	if (steer->count == RGATE_RULES_MAX) {
+		(void)wrong(&w, "there are %d rules already", RGATE_RULES_MAX);
+		return -ENOSPC;
+	}
+	rule.line = trimmed(line);
+	if (!rule.line)
+		return wrong(&w, "a rule is a line of 1 to %d bytes", LINE_MAX_BYTES - 1);
+	text = strdup(rule.line);
+	err = text ? parse_rule(steer, &rule, text, &w) : -ENOMEM;
+	free(text);
+	if (!err && find(steer, rule.name) >= 0) {
+		(void)wrong(&w, "there is a rule '%s' already", rule.name);
+		err = -EEXIST;
+	}
+	if (err) {
+		free_rule(&rule);
+		return err;
+	}
+	memmove(&steer->rules[at + 1], &steer->rules[at],
+		(steer->count - (unsigned int)at) * sizeof(rule));
+	steer->rules[at] = rule;
+	steer->count++;
+	return 0;
+}
+
+int rgate_steer_remove(struct rgate_steer *steer, const char *name)
+{
+	int at = find(steer, name);
+
+	if (at < 0)
+		return at;
+	free_rule(&steer->rules[at]);
+	steer->count--;
+	memmove(&steer->rules[at], &steer->rules[at + 1],
+		(steer->count - (unsigned int)at) * sizeof(*steer->rules));
+	return 0;
+}
+
+static int parse_line(struct rgate_steer *steer, const char *name, unsigned int number,
+		      char *line)
+{
+	char why[256] = "";
+	int err;
+
+	line[strcspn(line, "#")] = '\0';
+	if (!line[strspn(line, " \t\r")])
+		return 0;
+	err = rgate_steer_add(steer, line, NULL, why, sizeof(why));
+	if (err)
+		rgate_err("%s:%u: %s", name, number, why);
+	return err;
+}
+
+int rgate_steer_parse(struct rgate_steer *steer, const char *name, const char *text, size_t len)
+{
+	const unsigned int had = steer->count;
+	unsigned int number = 0;
+	int err = 0;
+
+	while (len && !err) {
+		const char *end = memchr(text, '\n', len);
+		size_t n = end ? (size_t)(end - text) : len;
+		char *line = strndup(text, n);
+
+		err = line ? parse_line(steer, name, ++number, line) : -ENOMEM;
+		free(line);
+		n += end ? 1 : 0;
+		text += n;
+		len -= n;
+	}
+	while (err && steer->count > had)
+		free_rule(&steer->rules[--steer->count]);
+	return err;
+}
+
+unsigned int rgate_steer_count(const struct rgate_steer *steer)
+{
+	return steer->count;
+}
+
+const char *rgate_steer_line(const struct rgate_steer *steer, unsigned int i)
+{
+	return i < steer->count ? steer->rules[i].line : NULL;
+}
