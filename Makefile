@@ -13,6 +13,8 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man
+SBINDIR ?= $(PREFIX)/sbin
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 SRCDIR ?= /usr/src
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
@@ -140,6 +142,8 @@ fuzz_src := $(wildcard tests/fuzz/user/*.c)
 demo_src := $(wildcard tests/demo/*.c)
 example_src := $(wildcard Documentation/examples/*.c)
 tool_src := $(wildcard tools/ringgate/*.c)
+# The daemon shares what the CLI has for output.
+daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,fmt json table util)
 
 unit_bin := $(unit_src:%.c=$(O)/%)
 vm_bin := $(vm_src:%.c=$(O)/%)
@@ -154,6 +158,7 @@ bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
 demo_bin := $(demo_src:%.c=$(O)/%)
 example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
+daemon_bin := $(O)/tools/ringgated
 
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
@@ -168,6 +173,7 @@ $(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
 $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program
@@ -200,6 +206,8 @@ $(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_stati
 	$(program)
 $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
+$(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
+	$(program)
 
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
@@ -209,9 +217,9 @@ $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
-$(tool_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
+$(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
-tools: $(tool_bin)
+tools: $(tool_bin) $(daemon_bin)
 examples: $(example_bin)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
@@ -399,6 +407,10 @@ public_headers := $(wildcard lib/include/ringgate/*.h uapi/ringgate/*.h)
 install: lib tools
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/ringgate
 	$(INSTALL) -m 755 $(tool_bin) $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -D -m 755 $(daemon_bin) $(DESTDIR)$(SBINDIR)/ringgated
+	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
+	sed 's,@SBINDIR@,$(SBINDIR),' tools/ringgated/ringgated.service.in \
+		>$(DESTDIR)$(UNITDIR)/ringgated.service
 	$(INSTALL) -m 755 $(lib_real) $(DESTDIR)$(LIBDIR)/
 	ln -sf libringgate.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libringgate.so.$(SOVERSION)
 	ln -sf libringgate.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libringgate.so
@@ -413,7 +425,8 @@ install: lib tools
 	$(if $(DESTDIR),,-ldconfig)
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/ringgate
+	rm -f $(DESTDIR)$(BINDIR)/ringgate $(DESTDIR)$(SBINDIR)/ringgated
+	rm -f $(DESTDIR)$(UNITDIR)/ringgated.service
 	rm -f $(DESTDIR)$(LIBDIR)/libringgate.a $(DESTDIR)$(LIBDIR)/libringgate.so*
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/ringgate.pc
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/ringgate/,$(notdir $(public_headers)))

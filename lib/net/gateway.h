@@ -119,6 +119,11 @@ static inline void gw_count(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
+static inline bool gw_flag(const bool *b)
+{
+	return __atomic_load_n(b, __ATOMIC_ACQUIRE);
+}
+
 static inline void gw_unref(struct rgate_gateway *gw, const struct gw_item *item)
 {
 	gw->sources[item->source].refs[item->slot]--;

@@ -32,8 +32,7 @@ static struct rgate_gateway_ring describe(const struct gw_dest *d)
 {
 	struct rgate_gateway_ring r = {
 		.node = d->node, .slots = d->slots, .slot_size = 1U << d->size_shift,
-		.waiting = __atomic_load_n(&d->in, __ATOMIC_RELAXED) -
-			   __atomic_load_n(&d->done, __ATOMIC_RELAXED),
+		.waiting = __atomic_load_n(&d->info.waiting, __ATOMIC_RELAXED),
 		.frames = read_word(&d->info.frames), .bytes = read_word(&d->info.bytes),
 		.dropped_full = read_word(&d->info.dropped_full),
 		.resteered = read_word(&d->info.resteered),

@@ -17,11 +17,6 @@
 #define FULL_NS		5000000LL	/* while queues wait for room */
 #define ENDED_NS	100000000LL	/* between looks at a ring without a producer */
 
-static bool flag(const bool *b)
-{
-	return __atomic_load_n(b, __ATOMIC_ACQUIRE);
-}
-
 /* What was on its way is lost or not; what only waited may go to another. */
 static void bury(struct rgate_gateway *gw, struct gw_dest *d)
 {
@@ -61,7 +56,7 @@ static void drop_dest(struct rgate_gateway *gw, unsigned int i)
 	pthread_mutex_unlock(&gw->lock);
 	rgate_info("node %u: its ring %s is filled no more", d->node, d->name);
 	bury(gw, d);
-	if (flag(&d->withdrawn) && !flag(&d->dead))
+	if (gw_flag(&d->withdrawn) && !gw_flag(&d->dead))
 		say_left(gw, d);
 	gw_dest_free(gw, d);
 }
@@ -73,7 +68,7 @@ static void depart(struct rgate_gateway *gw)
 	while (i--) {
 		struct gw_dest *d = gw->dests[i];
 
-		if (flag(&d->dead) || (flag(&d->withdrawn) && d->flight_in == d->flight_out))
+		if (gw_flag(&d->dead) || (gw_flag(&d->withdrawn) && d->flight_in == d->flight_out))
 			drop_dest(gw, i);
 	}
 }
@@ -113,7 +108,7 @@ static void forget(struct rgate_gateway *gw, const struct gw_source *src)
 				d->items[to++ % GW_QUEUE] = d->items[k % GW_QUEUE];
 			else
 				gw_unref(gw, &d->items[k % GW_QUEUE]);
-		__atomic_store_n(&d->in, to, __ATOMIC_RELAXED);
+		d->in = to;
 	}
 }
 
@@ -212,7 +207,7 @@ static void control(struct rgate_gateway *gw)
 	rgate_steer_destroy(old);
 	depart(gw);
 	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)
-		if (gw->sources[i].ring && flag(&gw->sources[i].leaving))
+		if (gw->sources[i].ring && gw_flag(&gw->sources[i].leaving))
 			remove_source(gw, &gw->sources[i]);
 }
 
@@ -306,7 +301,7 @@ static unsigned int forward(struct rgate_gateway *gw)
 
 	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)
 		if (gw->sources[i].ring && !gw->sources[i].failed &&
-		    !flag(&gw->sources[i].leaving))
+		    !gw_flag(&gw->sources[i].leaving))
 			work += gw_source_take(gw, &gw->sources[i]);
 	for (i = 0; i < gw->ndests; i++)
 		work += gw_dest_send(gw, gw->dests[i]) + gw_dest_reap(gw, gw->dests[i]);
@@ -321,13 +316,13 @@ static bool anything_new(const struct rgate_gateway *gw)
 	unsigned int i;
 
 	if (__atomic_load_n(&gw->arrivals, __ATOMIC_RELAXED) ||
-	    __atomic_load_n(&gw->adding, __ATOMIC_RELAXED) || flag(&gw->new_rules))
+	    __atomic_load_n(&gw->adding, __ATOMIC_RELAXED) || gw_flag(&gw->new_rules))
 		return true;
 	for (i = 0; i < gw->ndests; i++)
-		if (flag(&gw->dests[i]->dead) || flag(&gw->dests[i]->withdrawn))
+		if (gw_flag(&gw->dests[i]->dead) || gw_flag(&gw->dests[i]->withdrawn))
 			return true;
 	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)
-		if (flag(&gw->sources[i].leaving))
+		if (gw_flag(&gw->sources[i].leaving))
 			return true;
 	return false;
 }
@@ -342,7 +337,7 @@ void *gw_main(void *arg)
 	struct rgate_gateway *gw = arg;
 	uint64_t idle = 0, now;
 
-	while (!flag(&gw->stop)) {
+	while (!gw_flag(&gw->stop)) {
 		if (anything_new(gw))
 			control(gw);
 		if (forward(gw)) {

@@ -278,7 +278,7 @@ unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *d)
 	unsigned int n = 0;
 
 	look_at_credit(d);
-	while (!d->dead && !d->withdrawn && (d->in != d->posted || d->mail_due)) {
+	while (!gw_flag(&d->dead) && !gw_flag(&d->withdrawn) && (d->in != d->posted || d->mail_due)) {
 		struct burst b = { .upto = d->posted };
 
 		collect(gw, d, &b);
@@ -314,6 +314,7 @@ unsigned int gw_dest_reap(struct rgate_gateway *gw, struct gw_dest *d)
 		}
 		d->flight_out++;
 	}
+	__atomic_store_n(&d->info.waiting, d->in - d->done, __ATOMIC_RELAXED);
 	gw_count(&d->info.frames, frames);
 	gw_count(&d->info.bytes, bytes);
 	gw_count(&gw->nodes[d->node].frames, frames);

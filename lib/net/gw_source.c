@@ -95,8 +95,7 @@ static struct gw_dest *best(struct rgate_gateway *gw, uint32_t nodes, const char
 		uint64_t w;
 
 		if (!(nodes & 1U << d->node) || (*name && strcmp(name, d->name)) ||
-		    __atomic_load_n(&d->dead, __ATOMIC_ACQUIRE) ||
-		    __atomic_load_n(&d->withdrawn, __ATOMIC_ACQUIRE))
+		    gw_flag(&d->dead) || gw_flag(&d->withdrawn))
 			continue;
 		w = rgate_steer_weight(flow, d->id);
 		if (!found || w > most) {
@@ -115,7 +114,7 @@ static void push(struct rgate_gateway *gw, struct gw_dest *d, const struct gw_it
 	*item = *frame;
 	item->flags = flags;
 	gw->sources[item->source].refs[item->slot]++;
-	__atomic_store_n(&d->in, d->in + 1, __ATOMIC_RELAXED);
+	d->in++;
 }
 
 static unsigned int push_copies(struct rgate_gateway *gw, const struct steer_rule *rule,

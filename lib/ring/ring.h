@@ -36,6 +36,7 @@ struct rgate_ring {
 	struct rgate_memfd *core;	/* memfd of this process, else NULL */
 	struct rgate_memfd_mem *mem;	/* memfd of this process: what is mapped */
 	int next_fds[2];		/* memfd of another: new memory, -1: none */
+	int keep_fd;			/* memfd of another: closed with it, -1: none */
 };
 
 /* Sets view, base and the constant fields from a validated geometry */

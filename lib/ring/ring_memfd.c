@@ -211,6 +211,8 @@ static void far_close(struct rgate_ring *ring)
 		munmap(ring->base, ring->view.map_len);
 	}
 	drop_next_fds(ring);
+	if (ring->keep_fd >= 0)
+		close(ring->keep_fd);
 	close(ring->fd);
 	free(ring);
 }
@@ -293,6 +295,7 @@ int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle
 	}
 	ring->ops = &far_ops;
 	ring->fd = fds[2];
+	ring->keep_fd = -1;
 	ring->next_fds[0] = ring->next_fds[1] = -1;
 	err = far_map(ring, fds[0], fds[1], handle);
 	close(fds[0]);

@@ -18,6 +18,8 @@ struct capture_opts {
 	bool any;		/* packet socket on all devices */
 	bool userspace;
 	bool udp;
+	bool remote;		/* a ring that the cluster's gateway fills */
+	const char *daemon;	/* ringgated's socket; NULL: the usual one */
 	struct sockaddr_storage addr;
 	socklen_t addrlen;
 	const char *addr_text;

@@ -31,6 +31,8 @@ int cmd_probe(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_cluster(int argc, char **argv);
+int cmd_steer(int argc, char **argv);
 
 #define OPT_JSON	{ "json", 'j', NULL, 0, "Print JSON", 0 }
 

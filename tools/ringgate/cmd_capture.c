@@ -20,7 +20,7 @@
 
 enum {
 	KEY_STEAL = 256, KEY_SLOTS, KEY_SLOT_SIZE, KEY_CHAIN, KEY_USERSPACE,
-	KEY_UDP, KEY_RINGS, KEY_PRINT, KEY_FANOUT,
+	KEY_UDP, KEY_RINGS, KEY_PRINT, KEY_FANOUT, KEY_REMOTE,
 };
 
 static const struct argp_option options[] = {
@@ -39,6 +39,8 @@ static const struct argp_option options[] = {
 	  "kernel module; DEVICE may be any", 3 },
 	{ "udp", KEY_UDP, "ADDRESS:PORT", 0, "Datagrams of a UDP socket instead "
 	  "of a device's frames; needs no privilege", 3 },
+	{ "remote", KEY_REMOTE, "SOCKET", OPTION_ARG_OPTIONAL, "Frames that the "
+	  "cluster's gateway sends to this node, from ringgated", 3 },
 	{ "slots", KEY_SLOTS, "N", 0, "Slots of a ring, a power of two (default "
 	  "4096; 16K, 1M)", 4 },
 	{ "slot-size", KEY_SLOT_SIZE, "BYTES", 0, "With 64 bytes of header, a "
@@ -137,8 +139,11 @@ static void check(struct capture_opts *o, struct argp_state *state)
 		o->any = true;
 	if (o->udp && (o->ndevs || o->filter))
 		argp_error(state, "--udp takes neither device nor filter");
-	if (!o->udp && !o->ndevs)
-		argp_error(state, "which device? (or give --udp)");
+	if (o->remote && (o->udp || o->userspace || o->ndevs || o->steal || o->rings > 1))
+		argp_error(state, "--remote takes no device, and neither --udp, "
+			   "--userspace, --steal nor --rings");
+	if (!o->udp && !o->remote && !o->ndevs)
+		argp_error(state, "which device? (or give --udp or --remote)");
 	if (o->udp && o->userspace)
 		argp_error(state, "--udp and --userspace exclude each other");
 	if ((o->udp || o->userspace) && (o->steal || o->rings > 1))
@@ -191,6 +196,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_UDP:
 		parse_addr(o, arg, state);
 		break;
+	case KEY_REMOTE:
+		o->remote = true;
+		o->daemon = arg;
+		break;
 	case KEY_SLOTS:
 		o->slots = power_of_two(state, "slots", arg, RGATE_SLOTS_MIN,
 					RGATE_SLOTS_MAX);
@@ -228,7 +237,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
-	.args_doc = "DEVICE[,DEVICE...] [FILTER...]\n--udp ADDRESS:PORT",
+	.args_doc = "DEVICE[,DEVICE...] [FILTER...]\n--udp ADDRESS:PORT\n--remote",
 	.doc = "Capture frames: to a pcapng file with nanosecond timestamps, or "
 	       "as one line each.\v"
 	       "FILTER is a tcpdump expression. Through the kernel module, "

@@ -22,7 +22,7 @@
 static int open_ring(struct input_ring *r, const struct capture_opts *o,
 		     unsigned int i)
 {
-	bool memfd = o->userspace || o->udp;
+	bool memfd = o->userspace || o->udp || o->remote;
 	char name[RGATE_NAME_LEN];
 	struct rgate_ring_opts ro = {
 		.sz = sizeof(ro),
@@ -31,13 +31,20 @@ static int open_ring(struct input_ring *r, const struct capture_opts *o,
 		.flags = o->chain ? RGATE_RING_CHAIN : 0,
 		.clock = RGATE_CLOCK_REALTIME,
 		.name = name,
+		.device = o->daemon,
 	};
 	struct rgate_view view;
 	int err;
 
 	snprintf(name, sizeof(name), "capture-%d-%u", getpid(), i);
-	err = memfd ? rgate_ring_open_memfd(&r->ring, &ro) :
-		      rgate_ring_open(&r->ring, &ro);
+	if (o->remote)
+		err = rgate_ring_open_remote(&r->ring, &ro);
+	else
+		err = memfd ? rgate_ring_open_memfd(&r->ring, &ro) :
+			      rgate_ring_open(&r->ring, &ro);
+	if (err && o->remote)
+		return fail(err, "cannot get a ring from ringgated: is it running "
+			    "here? (ringgate cluster status)");
 	if (err && !memfd && is_no_module(err)) {
 		fail_no_module();
 		say("without the module: `ringgate capture --userspace`");
@@ -130,6 +137,11 @@ static int open_dev(struct inputs *in, unsigned int i,
 {
 	struct input_dev *d = &in->devs[i];
 
+	if (o->remote) {
+		snprintf(d->name, sizeof(d->name), "remote");
+		d->ring = in->rings[i].ring;
+		return EXIT_OK;
+	}
 	if (o->udp) {
 		snprintf(d->name, sizeof(d->name), "udp:%s", o->addr_text);
 	} else if (o->any) {
@@ -147,12 +159,12 @@ static int open_dev(struct inputs *in, unsigned int i,
 
 int inputs_open(struct inputs *in, const struct capture_opts *o)
 {
-	bool memfd = o->userspace || o->udp;
+	bool memfd = o->userspace || o->udp || o->remote;
 	unsigned int i;
 	int ret = EXIT_OK;
 
 	*in = (struct inputs){ 0 };
-	in->ndevs = o->udp || o->any ? 1 : o->ndevs;
+	in->ndevs = o->udp || o->any || o->remote ? 1 : o->ndevs;
 	/* a source is the producer of its ring: one each */
 	in->nrings = memfd ? in->ndevs : o->rings;
 	in->rings = calloc(in->nrings, sizeof(*in->rings));
@@ -273,13 +285,27 @@ static bool update_source(struct input_dev *d)
 	return true;
 }
 
+/* The gateway counts for the ring; it may come back any time. */
+static bool update_remote(struct input_dev *d)
+{
+	struct rgate_stats s;
+
+	(void)rgate_ring_stats(d->ring, &s);
+	d->received = s.delivered + s.dropped_full;
+	d->dropped = s.dropped_full;
+	return true;
+}
+
 unsigned int inputs_update(struct inputs *in)
 {
 	unsigned int i, alive = 0;
 
-	for (i = 0; i < in->ndevs; i++)
-		alive += in->ctl ? update_module(in, &in->devs[i]) :
-				   update_source(&in->devs[i]);
+	for (i = 0; i < in->ndevs; i++) {
+		struct input_dev *d = &in->devs[i];
+
+		alive += in->ctl ? update_module(in, d) :
+			 d->ring ? update_remote(d) : update_source(d);
+	}
 	return alive;
 }
 

@@ -23,6 +23,7 @@ struct input_dev {
 	bool attached;
 	int promisc_fd;
 	struct rgate_source *src; /* userspace: its thread */
+	struct rgate_ring *ring; /* remote */
 	/* counters as they were last read; those of a source cover the device */
 	uint64_t received, filtered, dropped;
 };

@@ -29,6 +29,8 @@ static const struct command {
 	{ "pool", cmd_pool },
 	{ "bench", cmd_bench },
 	{ "doctor", cmd_doctor },
+	{ "cluster", cmd_cluster },
+	{ "steer", cmd_steer },
 };
 
 static const char doc[] =
@@ -50,6 +52,8 @@ static const char doc[] =
 	"  pool      how many memory regions are needed; proof that sub-buffers work\n"
 	"  bench     speed of a ring in memory on this machine\n"
 	"  doctor    what is missing on this machine\n"
+	"  cluster   peers and rings of this node's daemon; live rates; latency\n"
+	"  steer     which node gets which frames\n"
 	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"
 	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "
 	"loaded.";

@@ -15,5 +15,10 @@
 #include <ringgate/rgate_cluster.h>
 #include <ringgate/rgate_node.h>
 #include <ringgate/rgate_peer.h>
+#include <ringgate/rgate_hub.h>
+#include <ringgate/rgate_steer.h>
+#include <ringgate/rgate_gateway.h>
+#include <ringgate/rgate_inlet.h>
+#include <ringgate/rgate_daemon.h>
 
 #endif

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringgate/rgate_daemon.h>
+
+#include "util.h"
+
+#define POOL_LEAST	(2ULL << 20)
+#define POOL_USUAL	(64ULL << 20)
+
+static int bad(const char *where, const char *what, const char *word)
+{
+	say("%s: %s: '%s'", where, what, word);
+	return -EINVAL;
+}
+
+static int set(char **to, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+/* @most at most, with K, M, G where @suffix */
+static int number(const char *where, const char *text, bool suffix, uint64_t most, uint64_t *to)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*to = strtoull(text, &end, 10);
+	if (errno || end == text || *text == '-')
+		return bad(where, "this is no number", text);
+	unit = suffix && *end ? strchr(units, *end) : NULL;
+	if (unit && !end[1]) {
+		const unsigned int shift = 10 * (unsigned int)(unit - units + 1);
+
+		if (*to > most >> shift)
+			return bad(where, "this is too large", text);
+		*to <<= shift;
+		end++;
+	}
+	if (*end)
+		return bad(where, "this is no number", text);
+	return *to > most ? bad(where, "this is too large", text) : 0;
+}
+
+static int source_kind(const char *where, const char *word, struct source_conf *s)
+{
+	static const char *const kinds[] = { "module", "packet", "udp" };
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		if (!strcmp(word, kinds[i])) {
+			s->kind = (enum source_kind)i;
+			return 0;
+		}
+	return bad(where, "a source is of kind module, packet or udp", word);
+}
+
+static int source_policy(const char *where, const char *word, uint32_t *policy)
+{
+	if (!strcmp(word, "drop"))
+		*policy = RGATE_POLICY_DROP;
+	else if (!strcmp(word, "pass"))
+		*policy = RGATE_POLICY_PASS;
+	else
+		return bad(where, "the policy of a gateway's ring is drop or pass", word);
+	return 0;
+}
+
+/* @rest: "slots N slot_size N policy P filter TEXT", each of them or none */
+static int source_options(const char *where, char *rest, struct source_conf *s)
+{
+	char *save = NULL, *key, *value;
+	uint64_t v;
+	int err;
+
+	while ((key = strtok_r(rest, " \t", &save))) {
+		rest = NULL;
+		if (!strcmp(key, "filter")) {
+			save += strspn(save, " \t");
+			return *save ? set(&s->filter, save) :
+			       bad(where, "a filter is missing behind", key);
+		}
+		value = strtok_r(NULL, " \t", &save);
+		if (!value)
+			return bad(where, "a value is missing behind", key);
+		if (!strcmp(key, "policy")) {
+			err = source_policy(where, value, &s->policy);
+		} else if (!strcmp(key, "slots") || !strcmp(key, "slot_size")) {
+			err = number(where, value, false, RGATE_SLOTS_MAX, &v);
+			if (!err)
+				*(key[4] == 's' ? &s->slots : &s->slot_size) = (uint32_t)v;
+		} else {
+			return bad(where, "a source has slots, slot_size, policy, filter; not", key);
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int on_source(struct config *c, const char *where, char *value)
+{
+	struct source_conf *s = &c->sources[c->nsources];
+	char *save = NULL, *kind, *at;
+	int err;
+
+	if (c->nsources == SOURCES_MAX)
+		return bad(where, "there are too many sources", value);
+	memset(s, 0, sizeof(*s));
+	kind = strtok_r(value, " \t", &save);
+	at = strtok_r(NULL, " \t", &save);
+	if (!kind || !at || strlen(at) >= sizeof(s->at))
+		return bad(where, "a source is: KIND DEVICE or udp ADDRESS:PORT", kind ? kind : "");
+	err = source_kind(where, kind, s);
+	if (err)
+		return err;
+	strcpy(s->at, at);
+	err = source_options(where, save, s);
+	if (err) {
+		free(s->filter);
+		return err;
+	}
+	c->nsources++;
+	return 0;
+}
+
+static int on_pair(struct config *c, const char *where, const char *key, char *value)
+{
+	const struct {
+		const char *key;
+		char **to;
+	} texts[] = {
+		{ "cluster", &c->cluster }, { "node", &c->node }, { "socket", &c->socket },
+		{ "steer", &c->steer }, { "user", &c->user }, { "group", &c->group },
+	};
+	uint64_t v = 0;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(texts); i++)
+		if (!strcmp(key, texts[i].key))
+			return set(texts[i].to, value);
+	if (!strcmp(key, "source"))
+		return on_source(c, where, value);
+	if (!strcmp(key, "pool")) {
+		err = number(where, value, true, 1ULL << 40, &c->pool);
+		return err || c->pool >= POOL_LEAST ? err :
+		       bad(where, "a pool has 2M or more, not", value);
+	}
+	if (!strcmp(key, "spin")) {
+		err = number(where, value, false, 1000000, &v);
+		c->spin_us = (uint32_t)v;
+		return err;
+	}
+	return bad(where, "there is no such key", key);
+}
+
+int config_line(struct config *c, const char *where, const char *line)
+{
+	char *text = strdup(line), *key, *value;
+	int err = 0;
+
+	if (!text)
+		return -ENOMEM;
+	key = text + strspn(text, " \t");
+	key[strcspn(key, "#\r\n")] = '\0';
+	while (*key && strchr(" \t", key[strlen(key) - 1]))
+		key[strlen(key) - 1] = '\0';
+	if (*key) {
+		value = key + strcspn(key, " \t");
+		if (*value)
+			*value++ = '\0';
+		value += strspn(value, " \t");
+		err = *value ? on_pair(c, where, key, value) :
+		      bad(where, "a value is missing behind", key);
+	}
+	free(text);
+	return err;
+}
+
+int config_load(struct config *c, const char *path, bool must_exist)
+{
+	unsigned int number = 0;
+	char where[512];
+	char *line = NULL;
+	size_t cap = 0;
+	int err = 0;
+	FILE *f;
+
+	memset(c, 0, sizeof(*c));
+	c->pool = POOL_USUAL;
+	err = set(&c->socket, RGATE_DAEMON_SOCKET);
+	if (err)
+		return err;
+	f = fopen(path, "re");
+	if (!f) {
+		err = -errno;
+		if (err == -ENOENT && !must_exist)
+			return 0;
+		say("%s: %s", path, strerror(-err));
+		return err;
+	}
+	while (!err && getline(&line, &cap, f) > 0) {
+		snprintf(where, sizeof(where), "%s:%u", path, ++number);
+		err = config_line(c, where, line);
+	}
+	if (!err && ferror(f))
+		err = -EIO;
+	free(line);
+	fclose(f);
+	return err;
+}
+
+void config_free(struct config *c)
+{
+	unsigned int i;
+
+	free(c->cluster);
+	free(c->node);
+	free(c->socket);
+	free(c->steer);
+	free(c->user);
+	free(c->group);
+	for (i = 0; i < c->nsources; i++)
+		free(c->sources[i].filter);
+	memset(c, 0, sizeof(*c));
+}

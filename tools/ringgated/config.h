@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What ringgated is told: a file of "key value" lines, and options. */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SOURCES_MAX	8
+
+enum source_kind {
+	SOURCE_MODULE,		/* a ring of ringgate.ko on a device */
+	SOURCE_PACKET,		/* a packet socket on a device */
+	SOURCE_UDP,		/* a UDP socket */
+};
+
+struct source_conf {
+	enum source_kind kind;
+	char at[128];		/* device, or ADDRESS:PORT */
+	uint32_t slots, slot_size;
+	uint32_t policy;
+	char *filter;		/* tcpdump expression, or NULL */
+};
+
+struct config {
+	char *cluster;		/* path; NULL: the library's */
+	char *node;		/* name, number or address; NULL: from the addresses here */
+	char *socket;
+	char *steer;		/* file of rules, kept up to date; NULL: none */
+	char *user;		/* to become; NULL: stay */
+	char *group;		/* that may talk to the socket; NULL: the process's */
+	uint64_t pool;		/* bytes */
+	uint32_t spin_us;
+	unsigned int nsources;
+	struct source_conf sources[SOURCES_MAX];
+};
+
+/* Defaults first, then the file. 0, or -errno after having said where and what */
+int config_load(struct config *c, const char *path, bool must_exist);
+/* One line of it, as an option gives it; @where for messages */
+int config_line(struct config *c, const char *where, const char *line);
+void config_free(struct config *c);
+
+#endif

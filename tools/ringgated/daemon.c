@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The node that the daemon is. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <string.h>
+
+#include "ringgated.h"
+#include "util.h"
+
+#define SEND_DEPTH	4096	/* operations outstanding to a peer */
+#define MSG_DEPTH	256
+
+static bool is_here(const struct ifaddrs *list, const char *addr)
+{
+	const struct ifaddrs *i;
+	char text[INET6_ADDRSTRLEN];
+
+	for (i = list; i; i = i->ifa_next) {
+		const void *at = NULL;
+
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
+			at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
+		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
+			at = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
+		if (at && inet_ntop(i->ifa_addr->sa_family, at, text, sizeof(text)) &&
+		    !strcmp(text, addr))
+			return true;
+	}
+	return false;
+}
+
+/* The one node whose address this machine has */
+static int by_address(struct daemon *d)
+{
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct ifaddrs *list;
+	unsigned int i, found = 0;
+
+	if (getifaddrs(&list))
+		return -errno;
+	for (i = 0; !rgate_cluster_node(d->cluster, i, &n); i++)
+		if (is_here(list, n.addr)) {
+			d->self = n;
+			found++;
+		}
+	freeifaddrs(list);
+	if (found == 1)
+		return 0;
+	say("%s node of the cluster has an address of this machine: say which one it is, by --node",
+	    found ? "more than one" : "no");
+	return -ENOENT;
+}
+
+static int who_am_i(struct daemon *d)
+{
+	int err;
+
+	if (!d->conf.node)
+		return by_address(d);
+	d->self.sz = sizeof(d->self);
+	err = rgate_cluster_find(d->cluster, d->conf.node, &d->self);
+	if (err)
+		say("the cluster has no node '%s'", d->conf.node);
+	return err;
+}
+
+static int open_node(struct daemon *d)
+{
+	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "node",
+						       .region_size = d->conf.pool,
+						       .access = RGATE_ACCESS_REMOTE);
+	const struct rgate_node_opts o = RGATE_OPTS(rgate_node_opts, .pool = &pool,
+						    .send_depth = SEND_DEPTH,
+						    .msg_depth = MSG_DEPTH);
+	int err;
+
+	err = rgate_node_create(&d->node, d->cluster, d->self.id, &o);
+	if (err)
+		say("cannot become node %u: %s", d->self.id, rgate_mem_strerror(err));
+	return err;
+}
+
+int daemon_start(struct daemon *d)
+{
+	int err;
+
+	d->began_ns = util_now();
+	err = rgate_cluster_load(&d->cluster, d->conf.cluster);
+	if (err) {
+		say("cannot read the cluster's file %s: %s",
+		    d->conf.cluster ? d->conf.cluster : "", strerror(-err));
+		return err;
+	}
+	err = who_am_i(d);
+	if (!err)
+		err = open_node(d);
+	if (err)
+		goto free_cluster;
+	err = rgate_hub_create(&d->hub, d->node, NULL);
+	if (err) {
+		say("cannot open the peers: %s", strerror(-err));
+		goto destroy_node;
+	}
+	if (d->self.role == RGATE_ROLE_GATEWAY) {
+		err = gateway_start(d);
+	} else {
+		err = rgate_inlet_create(&d->inlet, d->hub);
+		if (err)
+			say("cannot offer rings: %s", strerror(-err));
+	}
+	if (err)
+		goto destroy_hub;
+	return 0;
+
+destroy_hub:
+	rgate_hub_destroy(d->hub);
+destroy_node:
+	rgate_node_destroy(d->node);
+free_cluster:
+	rgate_cluster_free(d->cluster);
+	return err;
+}
+
+void daemon_stop(struct daemon *d)
+{
+	if (d->gw)
+		gateway_stop(d);
+	if (rgate_inlet_destroy(d->inlet) || rgate_hub_destroy(d->hub) ||
+	    rgate_node_destroy(d->node))
+		say("something is still in use; the kernel takes it back");
+	else
+		rgate_cluster_free(d->cluster);
+}

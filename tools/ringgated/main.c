@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* ringgated: a node of a cluster. */
+#include <argp.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ringgated.h"
+#include "util.h"
+
+#define CONFIG_FILE	"/etc/ringgate/ringgated.conf"
+#define LINES_MAX	32
+
+struct args {
+	const char *config;
+	bool config_given;
+	unsigned int nlines;
+	char lines[LINES_MAX][512];
+	bool check;
+	bool verbose;
+};
+
+enum { OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP };
+
+static const struct argp_option options[] = {
+	{ "config", 'c', "FILE", 0, "Configuration (default " CONFIG_FILE ")", 0 },
+	{ "cluster", 'C', "FILE", 0, "The cluster's file", 0 },
+	{ "node", 'n', "NODE", 0, "Which node this is: name, number or address", 0 },
+	{ "socket", 's', "PATH", 0, "Listen here for ringgate(1) and programs", 0 },
+	{ "steer", 'S', "FILE", 0, "Gateway: rules, read and kept up to date", 0 },
+	{ "source", OPT_SOURCE, "SOURCE", 0, "Gateway: forward from there, for instance "
+	  "'module eth1 slots 8192' or 'udp 127.0.0.1:9000'; can be repeated", 0 },
+	{ "pool", OPT_POOL, "BYTES", 0, "Memory for the fabric (default 64M)", 0 },
+	{ "spin", OPT_SPIN, "US", 0, "Gateway: poll so long before sleeping", 0 },
+	{ "user", 'u', "USER", 0, "Become this user once all is open", 0 },
+	{ "group", OPT_GROUP, "GROUP", 0, "May talk to the socket, beside this user", 0 },
+	{ "check", OPT_CHECK, NULL, 0, "Check the configuration and the rules, then end", 0 },
+	{ "verbose", 'v', NULL, 0, "Say more", 0 },
+	{ 0 }
+};
+
+static void add_line(struct args *a, struct argp_state *state, const char *key, const char *value)
+{
+	if (a->nlines == LINES_MAX)
+		argp_error(state, "too many options");
+	if (snprintf(a->lines[a->nlines++], sizeof(a->lines[0]), "%s %s", key, value) >=
+	    (int)sizeof(a->lines[0]))
+		argp_error(state, "%s: too long", key);
+}
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'c':
+		a->config = arg;
+		a->config_given = true;
+		break;
+	case 'C': add_line(a, state, "cluster", arg); break;
+	case 'n': add_line(a, state, "node", arg); break;
+	case 's': add_line(a, state, "socket", arg); break;
+	case 'S': add_line(a, state, "steer", arg); break;
+	case 'u': add_line(a, state, "user", arg); break;
+	case OPT_GROUP: add_line(a, state, "group", arg); break;
+	case OPT_SOURCE: add_line(a, state, "source", arg); break;
+	case OPT_POOL: add_line(a, state, "pool", arg); break;
+	case OPT_SPIN: add_line(a, state, "spin", arg); break;
+	case OPT_CHECK:
+		a->check = true;
+		break;
+	case 'v':
+		a->verbose = true;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is no option", arg);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_opt,
+	.doc = "A node of a ringgate cluster: as gateway it forwards packets into rings of "
+	       "the other nodes; as compute node it offers rings to programs.\v"
+	       "SIGHUP reads the rules again, SIGTERM and SIGINT end the daemon. See "
+	       "ringgated(8).",
+};
+
+static void print_version(FILE *f, struct argp_state *state)
+{
+	(void)state;
+	fprintf(f, "ringgated %s\n", rgate_version());
+}
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	if (level <= *(const enum rgate_log_level *)ctx)
+		say("%s", msg);
+}
+
+/* Tells systemd, where it started us: sd_notify(3), "Notes" */
+static void notify(const char *state)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	socklen_t len;
+	int sock;
+
+	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof(sun.sun_path))
+		return;
+	strcpy(sun.sun_path, path);
+	if (*path == '@')
+		sun.sun_path[0] = '\0';
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return;
+	(void)sendto(sock, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&sun, len);
+	close(sock);
+}
+
+/* Rings that programs ask for later are registered by a user without privilege. */
+static void lift_memlock(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &all) < 0 && errno != EPERM)
+		say("RLIMIT_MEMLOCK stays: %s", strerror(errno));
+}
+
+static int drop_privileges(const struct config *c)
+{
+	const struct passwd *pw;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (!c->user)
+		return 0;
+	pw = getpwnam(c->user);
+	if (!pw) {
+		say("there is no user '%s'", c->user);
+		return -ENOENT;
+	}
+	/* The socket's file is removed at the end by whom it belongs to. */
+	if (chown(c->socket, pw->pw_uid, (gid_t)-1) < 0 ||
+	    initgroups(c->user, pw->pw_gid) < 0 || setgid(pw->pw_gid) < 0 ||
+	    setuid(pw->pw_uid) < 0) {
+		say("cannot become user '%s': %s", c->user, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static int signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static int serve(struct daemon *d, struct control *ctl, int sig_fd)
+{
+	struct signalfd_siginfo si;
+	int err;
+
+	for (;;) {
+		err = control_serve(ctl, sig_fd);
+		if (err || read(sig_fd, &si, sizeof(si)) != sizeof(si))
+			return err ? err : -EIO;
+		if (si.ssi_signo != SIGHUP)
+			return 0;
+		notify("RELOADING=1");
+		if (!gateway_reload(d) && d->gw)
+			say("the rules were read again");
+		notify("READY=1");
+	}
+}
+
+static int run(struct daemon *d)
+{
+	struct control *ctl;
+	int err, sig_fd = signals();
+
+	if (sig_fd < 0)
+		return -errno;
+	lift_memlock();
+	err = daemon_start(d);
+	if (err)
+		goto close_signals;
+	err = control_open(&ctl, d);
+	if (err)
+		goto stop;
+	err = drop_privileges(&d->conf);
+	if (!err) {
+		say("node %u (%s) is ready", d->self.id, d->self.name);
+		notify("READY=1");
+		err = serve(d, ctl, sig_fd);
+		notify("STOPPING=1");
+	}
+	control_close(ctl);
+stop:
+	daemon_stop(d);
+close_signals:
+	close(sig_fd);
+	return err;
+}
+
+static int check(struct daemon *d)
+{
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	int err = rgate_cluster_load(&d->cluster, d->conf.cluster);
+
+	if (err)
+		return err;
+	if (d->conf.node && rgate_cluster_find(d->cluster, d->conf.node, &n)) {
+		say("the cluster has no node '%s'", d->conf.node);
+		err = -ENOENT;
+	}
+	if (!err && d->conf.steer)
+		err = rules_check(d);
+	rgate_cluster_free(d->cluster);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	static enum rgate_log_level level = RGATE_LOG_WARN;
+	static struct args a = { .config = CONFIG_FILE };
+	static struct daemon d;
+	unsigned int i;
+	int err;
+
+	argp_program_version_hook = print_version;
+	argp_err_exit_status = 2;
+	util_set_name("ringgated");
+	if (argp_parse(&argp, argc, argv, 0, NULL, &a))
+		return 2;
+	if (a.verbose)
+		level = RGATE_LOG_INFO;
+	rgate_log_set(on_log, &level);
+	err = config_load(&d.conf, a.config, a.config_given);
+	for (i = 0; !err && i < a.nlines; i++)
+		err = config_line(&d.conf, "option", a.lines[i]);
+	if (!err)
+		err = a.check ? check(&d) : run(&d);
+	config_free(&d.conf);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+#ifndef RINGGATED_H
+#define RINGGATED_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <ringgate/ringgate.h>
+
+#include "config.h"
+
+struct source {
+	struct rgate_ring *ring;
+	struct rgate_source *src;	/* NULL: the module fills it */
+	bool added;
+};
+
+struct daemon {
+	struct config conf;
+	struct rgate_cluster *cluster;
+	struct rgate_cluster_node self;
+	struct rgate_node *node;
+	struct rgate_hub *hub;
+	uint64_t began_ns;
+
+	struct rgate_inlet *inlet;	/* of a compute node */
+
+	struct rgate_gateway *gw;	/* of the gateway */
+	struct source sources[SOURCES_MAX];
+	struct rgate_steer *steer;	/* a copy of the rules, to change */
+};
+
+/* daemon.c: node, hub and the role's service */
+int daemon_start(struct daemon *d);
+void daemon_stop(struct daemon *d);
+
+/* gateway.c */
+int gateway_start(struct daemon *d);
+void gateway_stop(struct daemon *d);
+/* Reads the rules' file again; those that hold stay if it is malformed */
+int gateway_reload(struct daemon *d);
+int rules_check(struct daemon *d);
+/* 0, or -errno with words in @why */
+int gateway_steer_add(struct daemon *d, const char *before, const char *line, char *why,
+		      size_t len);
+int gateway_steer_remove(struct daemon *d, const char *name, char *why, size_t len);
+
+/* status.c: what the daemon knows, as JSON or as text */
+void status_json(struct daemon *d, FILE *f);
+void status_text(struct daemon *d, FILE *f);
+void status_counters(struct daemon *d, FILE *f);
+void steer_json(struct daemon *d, FILE *f);
+void steer_text(struct daemon *d, FILE *f);
+
+/* control.c: requests over the socket */
+struct control;
+int control_open(struct control **ctl, struct daemon *d);
+void control_close(struct control *ctl);
+/* Until @stop_fd is readable; 0 or -errno */
+int control_serve(struct control *ctl, int signal_fd);
+
+#endif
