@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,6 +46,20 @@ static void consume(struct rgate_consumer *c, struct frames *f)
 	}
 }
 
+/* A handle from demo_ring, or a ring of the daemon's: RESULT_REMOTE is its socket */
+static int open_ring(struct rgate_ring **ring)
+{
+	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .name = "demo",
+					      .device = getenv(RESULT_REMOTE));
+	const char *geometry = getenv(RESULT_GEOMETRY);
+
+	if (!o.device)
+		return rgate_ring_recv(ring, RESULT_FD_SOCK);
+	if (!geometry || sscanf(geometry, "%u %u", &o.slots, &o.slot_size) != 2)
+		return -EINVAL;
+	return rgate_ring_open_remote(ring, &o);
+}
+
 int main(void)
 {
 	struct result *r = map_result();
@@ -53,7 +68,7 @@ int main(void)
 	struct frames f;
 	int err;
 
-	err = rgate_ring_recv(&ring, RESULT_FD_SOCK);
+	err = open_ring(&ring);
 	if (!err)
 		err = rgate_consumer_init(&c, ring, NULL);
 	if (err)
@@ -65,6 +80,7 @@ int main(void)
 	__atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
 	consume(&c, &f);
 	frames_finish(&f);
+	rgate_ring_stats(ring, &r->stats);
 	__atomic_store_n(&r->done, 1, __ATOMIC_RELEASE);
 	_exit(0);
 }

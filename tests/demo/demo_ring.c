@@ -33,6 +33,7 @@ struct options {
 	struct rgate_attach_opts attach;
 	const char *dev;	/* NULL: the userspace source at this port */
 	uint16_t port;
+	const char *remote;	/* the cluster's gateway, by ringgated at this socket */
 	uint32_t rcvbuf;
 	enum result_kind kind;
 	bool sha;
@@ -142,7 +143,7 @@ static void start_consumer(struct demo *d)
 	if (!d->consumer)
 		exec_consumer(sv[1], d->mem, me);
 	close(sv[1]);
-	err = rgate_ring_send(d->ring, sv[0]);
+	err = d->ring ? rgate_ring_send(d->ring, sv[0]) : 0;
 	if (err)
 		demo_die(err, "rgate_ring_send");
 	wait_word(&d->res->ready, READY_MS, d->consumer);
@@ -165,6 +166,36 @@ static void end_consumer(struct demo *d)
 		demo_die(0, "the consumer failed (status %#x)", status);
 }
 
+/* The consumer asks for the ring itself; it stays as long as that process. */
+static void name_remote(const struct options *o)
+{
+	char geometry[32];
+
+	snprintf(geometry, sizeof(geometry), "%u %u", o->ring.slots, o->ring.slot_size);
+	if (setenv(RESULT_REMOTE, o->remote, 1) || setenv(RESULT_GEOMETRY, geometry, 1))
+		demo_die(errno, "setenv");
+}
+
+/* Until the gateway fills the ring */
+static void wait_remote(const char *socket)
+{
+	static char text[RGATE_DAEMON_ANSWER];
+	uint64_t until = demo_now_ns() + READY_MS * 1000000ULL;
+
+	unsetenv(RESULT_REMOTE);
+	for (;;) {
+		int err = rgate_daemon_call(socket, "status json", text, sizeof(text));
+
+		if (err)
+			demo_die(err, "ringgated at %s", socket);
+		if (strstr(text, "\"filled\": true"))
+			return;
+		if (demo_now_ns() > until)
+			demo_die(0, "the gateway does not fill the ring");
+		usleep(10000);
+	}
+}
+
 static void run(const struct options *o)
 {
 	struct rgate_source_stats ss = { .received = 0 };
@@ -173,15 +204,21 @@ static void run(const struct options *o)
 
 	open_result(&d, o);
 	/* the consumer first: a source starts as soon as it is made */
-	if (o->dev)
+	if (o->remote)
+		name_remote(o);
+	else if (o->dev)
 		open_module(&d, o);
 	else
 		open_source(&d, o);
 	start_consumer(&d);
+	if (o->remote)
+		wait_remote(o->remote);
 	demo_reap(demo_spawn(o->cmd), o->cmd[0]);
 	end_consumer(&d);
 	demo_clock_read(&d.res->clock, 1);
-	rgate_ring_stats(d.ring, &st);
+	st = d.res->stats;
+	if (d.ring)
+		rgate_ring_stats(d.ring, &st);
 	if (d.src) {
 		rgate_source_stats(d.src, &ss);
 		rgate_source_stop(d.src);
@@ -202,7 +239,7 @@ static enum result_kind parse_kind(const char *text)
 }
 
 static const char usage[] =
-	"usage: demo_ring (-i DEVICE [-f FILTER] [-m] | -u PORT [-b RCVBUF])\n"
+	"usage: demo_ring (-i DEVICE [-f FILTER] [-m] | -u PORT [-b RCVBUF] | -R SOCKET)\n"
 	"                 [-k stream|tcp|frames] [-n FRAMES] [-S SLOTS] [-Z SLOT_SIZE]\n"
 	"                 [-c] [-s] -- COMMAND...\n"
 	"  -m mirror: the stack gets the frames too    -c chain long frames\n"
@@ -216,7 +253,7 @@ int main(int argc, char **argv)
 	};
 	int c;
 
-	while ((c = getopt(argc, argv, "+i:f:mu:b:k:n:S:Z:cs")) != -1) {
+	while ((c = getopt(argc, argv, "+i:f:mu:b:k:n:S:Z:csR:")) != -1) {
 		switch (c) {
 		case 'i':
 			o.dev = optarg;
@@ -229,6 +266,9 @@ int main(int argc, char **argv)
 			break;
 		case 'u':
 			o.port = (uint16_t)demo_number(optarg, 1, 65535);
+			break;
+		case 'R':
+			o.remote = optarg;
 			break;
 		case 'b':
 			o.rcvbuf = (uint32_t)demo_number(optarg, 1, 1U << 30);
@@ -257,7 +297,7 @@ int main(int argc, char **argv)
 		}
 	}
 	o.cmd = argv + optind;
-	if (optind == argc || !o.dev == !o.port) {
+	if (optind == argc || !!o.dev + !!o.port + !!o.remote != 1) {
 		fputs(usage, stderr);
 		return 2;
 	}

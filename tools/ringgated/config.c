@@ -79,7 +79,15 @@ static int source_policy(const char *where, const char *word, uint32_t *policy)
 	return 0;
 }
 
-/* @rest: "slots N slot_size N policy P filter TEXT", each of them or none */
+static int source_action(const char *where, const char *word, bool *mirror)
+{
+	*mirror = !strcmp(word, "mirror");
+	if (!*mirror && strcmp(word, "steal"))
+		return bad(where, "the action of a source is steal or mirror", word);
+	return 0;
+}
+
+/* @rest: "slots N slot_size N policy P action A filter TEXT", each of them or none */
 static int source_options(const char *where, char *rest, struct source_conf *s)
 {
 	char *save = NULL, *key, *value;
@@ -98,12 +106,14 @@ static int source_options(const char *where, char *rest, struct source_conf *s)
 			return bad(where, "a value is missing behind", key);
 		if (!strcmp(key, "policy")) {
 			err = source_policy(where, value, &s->policy);
+		} else if (!strcmp(key, "action")) {
+			err = source_action(where, value, &s->mirror);
 		} else if (!strcmp(key, "slots") || !strcmp(key, "slot_size")) {
 			err = number(where, value, false, RGATE_SLOTS_MAX, &v);
 			if (!err)
 				*(key[4] == 's' ? &s->slots : &s->slot_size) = (uint32_t)v;
 		} else {
-			return bad(where, "a source has slots, slot_size, policy, filter; not", key);
+			return bad(where, "a source has slots, slot_size, policy, action, filter; not", key);
 		}
 		if (err)
 			return err;

@@ -20,6 +20,7 @@ struct source_conf {
 	char at[128];		/* device, or ADDRESS:PORT */
 	uint32_t slots, slot_size;
 	uint32_t policy;
+	bool mirror;		/* module: the network stack gets the frames, too */
 	char *filter;		/* tcpdump expression, or NULL */
 };
 

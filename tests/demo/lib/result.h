@@ -8,10 +8,14 @@
 
 #include <stdint.h>
 
+#include <ringgate/ring.h>
+
 #include "demo.h"
 
 #define RESULT_FD_SOCK	3	/* the ring's handle comes here */
 #define RESULT_FD_MEM	4	/* struct result */
+#define RESULT_REMOTE	"DEMO_REMOTE"	/* environment: ringgated's socket, */
+#define RESULT_GEOMETRY	"DEMO_GEOMETRY"	/* slots and bytes of one */
 
 enum result_kind {
 	RESULT_STREAM,		/* datagrams of demo_send */
@@ -54,6 +58,7 @@ struct result {
 	uint64_t first, last;	/* ticks */
 	uint64_t classes[CLASSES];
 	struct demo_clock clock; /* first reading by the consumer */
+	struct rgate_stats stats; /* of a ring that the consumer has opened itself */
 	char hash[DEMO_SUM_TEXT];
 	uint64_t nsamples;
 	uint64_t max_samples;
