@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Steering rules: their text, what they match, and where flows go. */
+#include "unit.h"
+
+#include <errno.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "steer.h"
+
+#define ROOM	1984U
+
+static struct rgate_cluster *cluster;
+
+static int setup(void **state)
+{
+	static const char text[] = "provider local\nkey /k\nnode 0 gateway /s/0 gw\n"
+				   "node 1 compute /s/1 one\nnode 2 compute /s/2 two\n"
+				   "node 5 compute /s/5 five\n";
+
+	(void)state;
+	return rgate_cluster_parse(&cluster, "test", text, sizeof(text) - 1);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rgate_cluster_free(cluster);
+	return 0;
+}
+
+struct frame {
+	struct rgate_slot hdr;
+	unsigned char data[ROOM];
+};
+
+static void put16(unsigned char *at, unsigned int v)
+{
+	at[0] = (unsigned char)(v >> 8);
+	at[1] = (unsigned char)v;
+}
+
+/* IPv4 UDP in Ethernet; ends 1 and 2 by a byte and a port each */
+static void ipv4(struct frame *f, unsigned int a, unsigned int pa, unsigned int b,
+		 unsigned int pb)
+{
+	unsigned char *p = f->data;
+
+	memset(f, 0, sizeof(*f));
+	f->hdr.len = f->hdr.wire_len = 100;
+	f->hdr.dev_type = ARPHRD_ETHER;
+	f->hdr.protocol = 0x0800;
+	f->hdr.l3_off = 14;
+	f->hdr.l4_off = 34;
+	f->hdr.payload_off = 42;
+	f->hdr.ip_proto = IPPROTO_UDP;
+	put16(p + 12, 0x0800);
+	p[14] = 0x45;
+	put16(p + 16, 86);
+	p[22] = 64;
+	p[23] = IPPROTO_UDP;
+	p[26] = p[30] = 10;
+	p[29] = (unsigned char)a;
+	p[33] = (unsigned char)b;
+	put16(p + 34, pa);
+	put16(p + 36, pb);
+	put16(p + 38, 66);
+}
+
+static void ipv6(struct frame *f, unsigned int a, unsigned int pa, unsigned int b,
+		 unsigned int pb)
+{
+	unsigned char *p = f->data;
+
+	ipv4(f, 0, pa, 0, pb);
+	f->hdr.protocol = 0x86dd;
+	f->hdr.l4_off = 54;
+	f->hdr.payload_off = 62;
+	memset(p + 12, 0, 80);
+	put16(p + 12, 0x86dd);
+	p[14] = 0x60;
+	put16(p + 18, 46);
+	p[20] = IPPROTO_UDP;
+	p[22] = p[38] = 0x20;
+	p[37] = (unsigned char)a;
+	p[53] = (unsigned char)b;
+	put16(p + 54, pa);
+	put16(p + 56, pb);
+}
+
+static struct rgate_steer *table(const char *text)
+{
+	struct rgate_steer *s;
+
+	assert_int_equal(rgate_steer_create(&s, cluster), 0);
+	assert_int_equal(rgate_steer_parse(s, "test", text, strlen(text)), 0);
+	return s;
+}
+
+static const char *matched(struct rgate_steer *s, const struct frame *f)
+{
+	const struct steer_rule *r = rgate_steer_match(s, 0, &f->hdr, ROOM);
+
+	return r ? r->name : "none";
+}
+
+static void texts(void **state)
+{
+	struct rgate_steer *s = table("# comment\n\n  dns   node:1/gpu0 full=drop udp port 53 # more\n"
+				      "flows\thash:two,5 down=drop\r\nall all:*\nrest drop");
+
+	(void)state;
+	assert_int_equal(rgate_steer_count(s), 4);
+	assert_string_equal(rgate_steer_line(s, 0), "dns   node:1/gpu0 full=drop udp port 53");
+	assert_null(rgate_steer_line(s, 4));
+	assert_int_equal(s->rules[0].target, STEER_NODE);
+	assert_int_equal(s->rules[0].nodes, 1U << 1);
+	assert_string_equal(s->rules[0].ring, "gpu0");
+	assert_true(s->rules[0].full_drop && !s->rules[0].down_drop);
+	assert_int_equal(s->rules[1].target, STEER_HASH);
+	assert_int_equal(s->rules[1].nodes, 1U << 2 | 1U << 5);
+	assert_true(s->rules[1].down_drop);
+	assert_int_equal(s->rules[1].prog.bf_len, 0);
+	assert_int_equal(s->rules[2].nodes, 1U << 1 | 1U << 2 | 1U << 5);
+	assert_int_equal(s->rules[3].target, STEER_DROP);
+	rgate_steer_destroy(s);
+}
+
+static void wrong_texts(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *why;
+	} bad[] = {
+		{ "", "a line" },
+		{ "name", "no target" },
+		{ "name node", "no target" },
+		{ "name fly:1", "no target" },
+		{ "name node:", "no node" },
+		{ "name node:7", "no node '7'" },
+		{ "name node:1,2", "takes one node" },
+		{ "name node:*", "takes one node" },
+		{ "name node:1/", "ring's name" },
+		{ "name node:1/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ring's name" },
+		{ "name hash:1,nine", "no node 'nine'" },
+		{ "name all:,", "no node is named" },
+		{ "na/me drop", "names are of" },
+		{ "a-name-of-more-than-thirty-one-bytes drop", "rule's name" },
+		{ "name drop full=often", "full= is" },
+		{ "name drop down=up", "down= is" },
+		{ "name drop udp port", "syntax error" },
+		{ "name drop host", "syntax error" },
+	};
+	struct rgate_steer *s = table("there drop\n");
+	char why[256], line[64];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(rgate_steer_add(s, bad[i].line, NULL, why, sizeof(why)), -EINVAL);
+		if (!strstr(why, bad[i].why))
+			fail_msg("'%s': %s", bad[i].line, why);
+	}
+	assert_int_equal(rgate_steer_add(s, "there drop", NULL, why, sizeof(why)), -EEXIST);
+	assert_int_equal(rgate_steer_add(s, "x drop", "nowhere", why, sizeof(why)), -ENOENT);
+	assert_int_equal(rgate_steer_remove(s, "nowhere"), -ENOENT);
+	assert_int_equal(rgate_steer_count(s), 1);
+	/* all or none of a file */
+	assert_int_equal(rgate_steer_parse(s, "f", "a drop\nb fly\n", 13), -EINVAL);
+	assert_int_equal(rgate_steer_count(s), 1);
+	for (i = 1; i < RGATE_RULES_MAX; i++) {
+		snprintf(line, sizeof(line), "r%u drop", i);
+		assert_int_equal(rgate_steer_add(s, line, i % 2 ? "there" : NULL, NULL, 0), 0);
+	}
+	assert_int_equal(rgate_steer_add(s, "more drop", NULL, why, sizeof(why)), -ENOSPC);
+	assert_int_equal(rgate_steer_remove(s, "there"), 0);
+	rgate_steer_destroy(s);
+	rgate_steer_destroy(NULL);
+}
+
+static void matching(void **state)
+{
+	struct rgate_steer *s = table("dns node:1 udp port 53\nsix node:1 ip6\n"
+				      "tag node:1 vlan 7\narp drop arp\nbig node:1 greater 1000\n");
+	struct frame f;
+
+	(void)state;
+	ipv4(&f, 1, 1000, 2, 53);
+	assert_string_equal(matched(s, &f), "dns");
+	ipv4(&f, 1, 1000, 2, 54);
+	assert_string_equal(matched(s, &f), "none");
+	ipv6(&f, 1, 1000, 2, 54);
+	assert_string_equal(matched(s, &f), "six");
+	/* what the slot's header says of a tag that was taken off */
+	ipv4(&f, 1, 1000, 2, 54);
+	f.hdr.flags = RGATE_SLOT_VLAN;
+	f.hdr.vlan_proto = 0x8100;
+	f.hdr.vlan_tci = 7;
+	assert_string_equal(matched(s, &f), "tag");
+	f.hdr.vlan_tci = 8;
+	assert_string_equal(matched(s, &f), "none");
+	/* a frame without an Ethernet header */
+	ipv4(&f, 1, 1000, 2, 53);
+	memmove(f.data, f.data + 14, 86);
+	f.hdr.dev_type = ARPHRD_NONE;
+	f.hdr.l3_off = 0;
+	f.hdr.l4_off = 20;
+	f.hdr.len = f.hdr.wire_len = 86;
+	assert_string_equal(matched(s, &f), "dns");
+	/* a length that lies reads no further than the slot */
+	ipv4(&f, 1, 1000, 2, 54);
+	f.hdr.len = f.hdr.wire_len = UINT32_MAX;
+	assert_string_equal(matched(s, &f), "big");
+	rgate_steer_destroy(s);
+}
+
+static uint64_t flow_of(const struct frame *f)
+{
+	return rgate_steer_flow(&f->hdr, ROOM);
+}
+
+static void flows(void **state)
+{
+	void (*const make[])(struct frame *, unsigned int, unsigned int, unsigned int,
+			     unsigned int) = { ipv4, ipv6 };
+	struct frame f, g;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(make); i++) {
+		make[i](&f, 1, 1000, 2, 53);
+		make[i](&g, 2, 53, 1, 1000);
+		assert_int_equal(flow_of(&f), flow_of(&g));
+		make[i](&g, 1, 53, 2, 1000);
+		assert_int_not_equal(flow_of(&f), flow_of(&g));
+		make[i](&g, 1, 1001, 2, 53);
+		assert_int_not_equal(flow_of(&f), flow_of(&g));
+		make[i](&g, 1, 1000, 3, 53);
+		assert_int_not_equal(flow_of(&f), flow_of(&g));
+		/* the frame's other bytes do not matter */
+		make[i](&g, 1, 1000, 2, 53);
+		memset(g.data, 7, 12);
+		memset(g.data + 70, 7, 20);
+		assert_int_equal(flow_of(&f), flow_of(&g));
+	}
+	/* all fragments of a datagram are together */
+	ipv4(&f, 1, 1000, 2, 53);
+	f.data[20] = 0x20;
+	ipv4(&g, 1, 9, 2, 9);
+	g.data[21] = 100;
+	g.hdr.l4_off = g.hdr.payload_off = RGATE_OFF_NONE;
+	g.hdr.ip_proto = 0;
+	assert_int_equal(flow_of(&f), flow_of(&g));
+	/* offsets that lie, and frames of no bytes, are survived */
+	f.hdr.l3_off = f.hdr.l4_off = 0xfff0;
+	(void)flow_of(&f);
+	f.hdr.len = 0;
+	(void)flow_of(&f);
+}
+
+/* Spread evenly; and when a node goes only its flows move */
+static void weights(void **state)
+{
+	unsigned int count[4] = { 0 }, i, moved = 0, mine = 0;
+
+	(void)state;
+	for (i = 0; i < 4000; i++) {
+		uint64_t flow = i * 0x9e3779b97f4a7c15ULL, most = 0, most3 = 0;
+		unsigned int best = 0, best3 = 0, id;
+
+		for (id = 0; id < 4; id++) {
+			uint64_t w = rgate_steer_weight(flow, id * 64);
+
+			if (w > most) {
+				most = w;
+				best = id;
+			}
+			if (id < 3 && w > most3) {
+				most3 = w;
+				best3 = id;
+			}
+		}
+		count[best]++;
+		mine += best == 3;
+		moved += best != best3;
+	}
+	assert_int_equal(moved, mine);
+	for (i = 0; i < 4; i++)
+		assert_in_range(count[i], 850, 1150);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(texts, setup, teardown),
+	cmocka_unit_test_setup_teardown(wrong_texts, setup, teardown),
+	cmocka_unit_test_setup_teardown(matching, setup, teardown),
+	cmocka_unit_test(flows),
+	cmocka_unit_test(weights),
+};
+
+UNIT_MAIN(tests)
