@@ -343,7 +343,6 @@ static void arrived(struct rgate_link *link, const struct rgate_prov_done *done)
 		.imm = done->imm, .has_imm = imm,
 	};
 	link->arrived++;
-	link->heard_ns = rgate_clock_now(CLOCK_MONOTONIC);
 }
 
 int rgate_link_progress(struct rgate_link *link)
@@ -393,7 +392,8 @@ int rgate_link_tell_credit(struct rgate_link *link, bool now)
 	const bool short_of = link->arrived - link->told >= link->o.msg_depth - quarter;
 	int err;
 
-	if (!fresh || (!now && !short_of && fresh <= quarter))
+	/* It costs as much as an operation of the user: rarely, then. */
+	if (!fresh || (!now && !short_of && fresh <= link->o.msg_depth / 2))
 		return 0;
 	/* Read by the device when it sends: a later value is as good. */
 	__atomic_store_n(&link->line->my_credit, link->reposted, __ATOMIC_RELEASE);
@@ -424,8 +424,9 @@ int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
 	const uint64_t beat = __atomic_load_n(&link->line->beat, __ATOMIC_RELAXED);
 	int err = 0;
 
-	if (beat != link->beat_seen) {
+	if (beat != link->beat_seen || link->arrived != link->arrived_seen) {
 		link->beat_seen = beat;
+		link->arrived_seen = link->arrived;
 		link->heard_ns = now;
 	}
 	if (now > link->heard_ns + timeout_ns)

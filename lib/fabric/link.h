@@ -105,6 +105,7 @@ struct rgate_link {
 	struct rgate_inbox *inbox;	/* a ring of msg_depth */
 	uint32_t in, out;
 	uint64_t arrived;
+	uint64_t arrived_seen;		/* when the beat looked last */
 	uint64_t reposted;
 	uint64_t told;			/* of these, told to the peer */
 

@@ -179,6 +179,9 @@ int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsi
 
 	if (conn->failed || !conn->up)
 		return -ENOTCONN;
+	/* Each may have a completion, which needs a place. */
+	if (n > conn->done_depth - (conn->done_in - conn->done_out))
+		return -EAGAIN;
 	for (i = 0; i < n; i++) {
 		if (conn->failed) {
 			complete(conn, work[i].id, -ECANCELED);

@@ -11,11 +11,12 @@
 #define SPIN_NS		30000	/* looks so long before it sleeps */
 #define NAP_MS		10	/* another thread may have taken the sign that woke it */
 
-static uint64_t end_of(int timeout_ms)
-{
-	return rgate_clock_now(CLOCK_MONOTONIC) +
-	       (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
-}
+/* Of one call. The clock is not asked before there is something to wait for. */
+struct wait {
+	int timeout_ms;
+	uint64_t begun;		/* this waiting; 0: not yet */
+	uint64_t end;		/* of all of the call's; 0: not known yet */
+};
 
 /* With the lock; the node's thread takes it away and makes a new one. */
 static void noticed(struct rgate_peer *peer)
@@ -159,52 +160,64 @@ int rgate_peer_arm(struct rgate_peer *peer)
 }
 
 /* Without the lock. False: the time is over */
-static bool wait_more(struct rgate_peer *peer, uint64_t begun, uint64_t end)
+static bool wait_more(struct rgate_peer *peer, struct wait *w)
 {
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct pollfd p = { .fd = peer->epoll_fd, .events = POLLIN };
+	uint64_t now;
 	int ms;
 
-	if (now >= end)
+	if (w->timeout_ms <= 0)
 		return false;
-	if (now - begun < SPIN_NS) {
+	now = rgate_clock_now(CLOCK_MONOTONIC);
+	if (!w->begun)
+		w->begun = now;
+	if (!w->end)
+		w->end = now + (uint64_t)w->timeout_ms * 1000000;
+	if (now >= w->end)
+		return false;
+	if (now - w->begun < SPIN_NS) {
 		rgate_cpu_relax();
 		return true;
 	}
 	pthread_mutex_lock(&peer->lock);
 	arm_locked(peer);
 	pthread_mutex_unlock(&peer->lock);
-	ms = (int)((end - now) / 1000000) + 1;
+	ms = (int)((w->end - now) / 1000000) + 1;
 	(void)poll(&p, 1, ms < NAP_MS ? ms : NAP_MS);
 	return true;
 }
 
-int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
+static int finish(struct rgate_peer *peer, uint64_t ticket, struct wait *w)
 {
-	const uint64_t end = end_of(timeout_ms), begun = rgate_clock_now(CLOCK_MONOTONIC);
 	int ret;
 
-	for (;;) {
+	for (w->begun = 0;;) {
 		ret = rgate_peer_done(peer, ticket);
 		if (ret)
 			return ret > 0 ? 0 : ret;
-		if (!wait_more(peer, begun, end))
+		if (!wait_more(peer, w))
 			return -ETIMEDOUT;
 	}
 }
 
+int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
+{
+	struct wait w = { .timeout_ms = timeout_ms };
+
+	return finish(peer, ticket, &w);
+}
+
 /* Posts one operation as soon as there is room for it */
-static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, uint64_t end,
+static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, struct wait *w,
 			uint64_t *ticket)
 {
-	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
 	int err;
 
 	for (;;) {
 		err = rgate_peer_post(peer, op, 1, ticket);
 		if (err != -EAGAIN)
 			return err;
-		if (!wait_more(peer, begun, end))
+		if (!wait_more(peer, w))
 			return -ETIMEDOUT;
 	}
 }
@@ -214,13 +227,12 @@ static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, uint
  * connection, and after an error the connection is taken down here, as only then the
  * device lets go of it.
  */
-static int finish_for_good(struct rgate_peer *peer, uint64_t ticket, uint64_t end)
+static int finish_for_good(struct rgate_peer *peer, uint64_t ticket, struct wait *w)
 {
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct rgate_link *link;
 	int err;
 
-	err = rgate_peer_finish(peer, ticket, now < end ? (int)((end - now) / 1000000) + 1 : 0);
+	err = finish(peer, ticket, w);
 	if (!err)
 		return 0;
 	/* The node's lock, too: connections are its thread's. */
@@ -244,12 +256,12 @@ static int finish_for_good(struct rgate_peer *peer, uint64_t ticket, uint64_t en
 
 static int one(struct rgate_peer *peer, const struct rgate_op *op, int timeout_ms)
 {
-	const uint64_t end = end_of(timeout_ms);
+	struct wait w = { .timeout_ms = timeout_ms };
 	uint64_t ticket;
 	int err;
 
-	err = post_in_time(peer, op, end, &ticket);
-	return err ? err : finish_for_good(peer, ticket, end);
+	err = post_in_time(peer, op, &w, &ticket);
+	return err ? err : finish_for_good(peer, ticket, &w);
 }
 
 static int inside(const struct rgate_remote *at, uint64_t offset, uint64_t len, uint32_t access)
@@ -422,8 +434,7 @@ static int recv_locked(struct rgate_peer *peer, struct rgate_msg *msg, void *buf
 int rgate_peer_recv(struct rgate_peer *peer, struct rgate_msg *msg, void *buf, size_t cap,
 		    int timeout_ms)
 {
-	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
-	const uint64_t end = end_of(timeout_ms);
+	struct wait w = { .timeout_ms = timeout_ms };
 	int ret;
 
 	if (!msg || (cap && !buf))
@@ -434,7 +445,7 @@ int rgate_peer_recv(struct rgate_peer *peer, struct rgate_msg *msg, void *buf, s
 		pthread_mutex_unlock(&peer->lock);
 		if (ret)
 			return ret > 0 ? 0 : ret;
-		if (!wait_more(peer, begun, end))
+		if (!wait_more(peer, &w))
 			return -EAGAIN;
 	}
 }

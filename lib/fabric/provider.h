@@ -138,7 +138,7 @@ struct rgate_prov_ops {
 	int (*conn_fd)(const struct rgate_conn *conn);
 	/* 0; 1: look again, something came meanwhile */
 	int (*arm)(struct rgate_conn *conn);
-	/* Bytes of a message or write that post() copies at once */
+	/* Bytes of a message or write that post() copies at once, unless it is fenced */
 	uint32_t (*inline_size)(const struct rgate_conn *conn);
 };
 

@@ -153,6 +153,13 @@ static int verbs_fd(struct rgate_ep *ep)
 	return ep->channel->fd;
 }
 
+/* Behind a fence the bytes may be what the read before it has yet to bring. */
+static bool may_inline(const struct rgate_op *op)
+{
+	return op->kind != RGATE_OP_READ && op->kind != RGATE_OP_FETCH_ADD &&
+	       op->kind != RGATE_OP_COMPARE_SWAP && !(op->flags & RGATE_OP_FENCE);
+}
+
 static int verbs_post(struct rgate_conn *conn, const struct rgate_prov_work *work,
 		      unsigned int n)
 {
@@ -184,9 +191,7 @@ static int verbs_post(struct rgate_conn *conn, const struct rgate_prov_work *wor
 			.op = ops[op->kind], .fence = op->flags & RGATE_OP_FENCE,
 			.quiet = !work[i].signal, .id = work[i].id,
 			.sge = sge[i], .nsge = op->nsge,
-			.inlined = bytes <= conn->inline_size && op->kind != RGATE_OP_READ &&
-				   op->kind != RGATE_OP_FETCH_ADD &&
-				   op->kind != RGATE_OP_COMPARE_SWAP,
+			.inlined = bytes <= conn->inline_size && may_inline(op),
 			.remote = op->remote, .rkey = op->rkey, .imm = op->imm,
 			.operand = op->operand, .swap = op->swap,
 		};

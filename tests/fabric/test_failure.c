@@ -299,39 +299,6 @@ static void not_there(void **state)
 	cluster_free(&c);
 }
 
-/* No descriptor, no buffer, nothing is left over */
-static void again_and_again(void **state)
-{
-	struct rgate_pool_stats ps = { .sz = sizeof(ps) };
-	const unsigned int rounds = unit_rounds(100);
-	unsigned int i, files = 0;
-	struct rgate_node *node[2];
-	struct rgate_peer *peer[2];
-	struct cluster c;
-
-	(void)state;
-	cluster_make(&c, 2, 0);
-	node[0] = cluster_node(&c, 0);
-	node[1] = cluster_node(&c, 1);
-	for (i = 0; i < rounds; i++) {
-		assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
-		assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
-		assert_int_equal(rgate_peer_wait_up(peer[1], MS), 0);
-		assert_int_equal(rgate_peer_wait_up(peer[0], MS), 0);
-		rgate_peer_close(peer[i % 2]);
-		rgate_peer_close(peer[!(i % 2)]);
-		if (i == 2)
-			files = open_files();
-	}
-	wait_for(open_files() <= files);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(rgate_pool_stats(rgate_node_pool(node[i]), &ps), 0);
-		assert_int_equal(ps.used_buffers, 0);
-		assert_int_equal(rgate_node_destroy(node[i]), 0);
-	}
-	cluster_free(&c);
-}
-
 /* Every node with every other, all in this process */
 static void eight(void **state)
 {
@@ -378,7 +345,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(stopped),
 	cmocka_unit_test(wrong_key),
 	cmocka_unit_test(not_there),
-	cmocka_unit_test(again_and_again),
 	cmocka_unit_test(eight),
 };
 

@@ -113,7 +113,8 @@ struct rgate_op {
  * rgate_peer_post - begins @n operations (1 to RGATE_POST_MAX), all or none
  * @ticket: of the last one; may be NULL
  * The device is told once for all of them. Memory that they use must stay as it is
- * until they completed; up to the device's inline size it is copied at once.
+ * until they completed. What has RGATE_OP_FENCE is read after the fence: it may be what
+ * a read or an atomic before it brings.
  * -EAGAIN: too many are outstanding, or no credit for a message: poll, then try again;
  * -ENOTCONN: no connection; -EINVAL: malformed, or more than can be outstanding;
  * -EMSGSIZE: longer than the peer takes messages.
