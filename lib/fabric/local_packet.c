@@ -18,10 +18,12 @@ int local_send(int sock, const struct local_packet *p, const struct iovec *iov, 
 
 	if (n)
 		memcpy(all + 1, iov, n * sizeof(*iov));
+	if (nfds > 2)
+		return -EINVAL;
 	if (nfds) {
 		msg.msg_control = control.buf;
 		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
+		c = &control.align;	/* the first one begins there */
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));

@@ -70,6 +70,8 @@ struct rgate_peer {
 	struct rgate_failure failure;
 	struct rgate_past past[RGATE_PAST];
 	struct rgate_op_count counts[RGATE_OP_KINDS];
+	const struct rgate_buf *word;	/* atomic: for the answer of an atomic, unless in use */
+	uint32_t inline_size;		/* atomic: of the provider */
 	int epoll_fd;			/* the user's: event_fd and the connection's */
 	int event_fd;
 };

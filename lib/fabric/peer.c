@@ -54,6 +54,8 @@ int rgate_peer_install(struct rgate_peer *peer, struct rgate_link *link)
 	link->epoch = ++peer->epoch;
 	link->peer = peer;
 	link->o.counts = peer->counts;
+	__atomic_store_n(&peer->inline_size, link->o.prov->inline_size(link->conn),
+			 __ATOMIC_RELAXED);
 	link->state = RGATE_LINK_UP;
 	peer->link = link;
 	peer->connecting = false;
@@ -247,6 +249,7 @@ void rgate_peer_close(struct rgate_peer *peer)
 	rgate_link_destroy(peer->link);
 	rgate_link_destroy(peer->husk);
 	pthread_mutex_unlock(&node->lock);
+	rgate_pool_free(node->pool, peer->word);
 	free_peer(peer);
 }
 

@@ -311,10 +311,24 @@ int rgate_peer_flush(struct rgate_peer *peer, int timeout_ms)
 	return one(peer, &op, timeout_ms);
 }
 
+/* One word is kept for the next, as a buffer of the pool costs more than the rest. */
+static int take_word(struct rgate_peer *peer, const struct rgate_buf **word)
+{
+	*word = __atomic_exchange_n(&peer->word, NULL, __ATOMIC_ACQUIRE);
+	return *word ? 0 : rgate_pool_alloc(peer->node->pool, sizeof(uint64_t), word);
+}
+
+static void give_word(struct rgate_peer *peer, const struct rgate_buf *word)
+{
+	/* Pairs with take_word(): who has it next sees nothing of this one's. */
+	word = __atomic_exchange_n(&peer->word, word, __ATOMIC_ACQ_REL);
+	if (word)
+		rgate_pool_free(peer->node->pool, word);
+}
+
 static int atomic(struct rgate_peer *peer, const struct rgate_op *what,
 		  const struct rgate_remote *at, uint64_t offset, uint64_t *old, int timeout_ms)
 {
-	struct rgate_pool *pool = peer->node->pool;
 	struct rgate_op op = *what;
 	const struct rgate_buf *word;
 	struct rgate_sge sge;
@@ -323,7 +337,7 @@ static int atomic(struct rgate_peer *peer, const struct rgate_op *what,
 	err = inside(at, offset, 8, RGATE_ACCESS_REMOTE_ATOMIC);
 	if (err)
 		return err;
-	err = rgate_pool_alloc(pool, 8, &word);
+	err = take_word(peer, &word);
 	if (err)
 		return err;
 	sge = (struct rgate_sge){ word->addr, 8, word->lkey };
@@ -334,7 +348,7 @@ static int atomic(struct rgate_peer *peer, const struct rgate_op *what,
 	err = one(peer, &op, timeout_ms);
 	if (!err && old)
 		memcpy(old, word->addr, sizeof(*old));
-	rgate_pool_free(pool, word);
+	give_word(peer, word);
 	return err;
 }
 
@@ -367,7 +381,13 @@ int rgate_peer_send(struct rgate_peer *peer, const void *data, size_t len, int t
 
 	if (len > UINT16_MAX + 1)
 		return -EMSGSIZE;
-	if (len) {
+	if (len && len + RGATE_MSG_HEADER <=
+		   __atomic_load_n(&peer->inline_size, __ATOMIC_RELAXED)) {
+		/* Copied when it is posted; not written, though there is no const for it */
+		sge = (struct rgate_sge){ (void *)data, (uint32_t)len, 0 };
+		op.nsge = 1;
+		op.sge = &sge;
+	} else if (len) {
 		err = rgate_pool_alloc(pool, len, &copy);
 		if (err)
 			return err;

@@ -171,6 +171,39 @@ static void join(struct siege *s)
 	assert_int_equal(rgate_peer_wait_up(s->peer, MS), 0);
 }
 
+static void spoil(struct rgate_hs_hello *h, unsigned int how)
+{
+	switch (how) {
+	case 0:
+		h->magic ^= htole32(1 << 16);
+		break;
+	case 1:
+		h->version = htole16(2);
+		break;
+	case 2:
+		h->to = 1;
+		break;
+	case 3:
+		h->from = 0;	/* the node itself */
+		break;
+	case 4:
+		h->from = 200;
+		break;
+	case 5:
+		h->msg_size = htole32(UINT32_MAX);
+		break;
+	case 6:
+		h->msg_size = 0;
+		break;
+	case 7:
+		h->msg_depth = htole32(1 << 20);
+		break;
+	default:
+		h->reserved[15] = 1;
+		break;
+	}
+}
+
 static void garbage_hello(void **state)
 {
 	struct rgate_prov_event ev;
@@ -190,17 +223,7 @@ static void garbage_hello(void **state)
 	for (i = 0; i < 9; i++) {
 		good_hello(&s);
 		h = s.hello;
-		switch (i) {
-		case 0: h.magic ^= htole32(1 << 16); break;
-		case 1: h.version = htole16(2); break;
-		case 2: h.to = 1; break;
-		case 3: h.from = 0; break;	/* the node itself */
-		case 4: h.from = 200; break;
-		case 5: h.msg_size = htole32(UINT32_MAX); break;
-		case 6: h.msg_size = 0; break;
-		case 7: h.msg_depth = htole32(1 << 20); break;
-		default: h.reserved[15] = 1; break;
-		}
+		spoil(&h, i);
 		assert_int_equal(knock(&s, &h, sizeof(h), &ev), -ECONNREFUSED);
 		assert_int_equal(stats_of(s.node).garbage, 21 + i);
 	}
@@ -346,10 +369,36 @@ static void dawdler(void **state)
 	siege_end(&s);
 }
 
+static const char text[2048] = "text";
+
+static void misbehave(struct siege *s, unsigned int how)
+{
+	struct rgate_sge sge = end_sge(&s->e, 0, 7);
+	struct rgate_op op = { .kind = RGATE_OP_SEND, .nsge = how == 4, .sge = &sge };
+
+	switch (how) {
+	case 0:
+		(void)say(s, RGATE_MSG_PROOF, text, 64);
+		break;
+	case 1:
+		(void)say(s, 77, text, 0);
+		break;
+	case 2:
+		(void)say(s, 1ULL << 40 | RGATE_MSG_USER, text, 8);
+		break;
+	case 3:
+		(void)say(s, RGATE_MSG_USER, text, 1025);
+		break;
+	default:
+		/* less than a header, or nothing at all */
+		(void)end_post(&s->e, &op, 1);
+		break;
+	}
+}
+
 /* A member that breaks the rules costs the connection, and that only */
 static void bad_member(void **state)
 {
-	static const char text[2048] = "text";
 	struct rgate_msg msg;
 	char in[2048];
 	struct siege s;
@@ -363,20 +412,7 @@ static void bad_member(void **state)
 		assert_int_equal(say(&s, RGATE_MSG_USER, text, 5), 0);
 		assert_int_equal(rgate_peer_recv(s.peer, &msg, in, sizeof(in), MS), 0);
 		assert_true(msg.len == 5 && !strcmp(in, "text"));
-		switch (i) {
-		case 0: (void)say(&s, RGATE_MSG_PROOF, text, 64); break;
-		case 1: (void)say(&s, 77, text, 0); break;
-		case 2: (void)say(&s, 1ULL << 40 | RGATE_MSG_USER, text, 8); break;
-		case 3: (void)say(&s, RGATE_MSG_USER, text, 1025); break;
-		default: {		/* less than a header, or nothing at all */
-			struct rgate_sge sge = end_sge(&s.e, 0, 7);
-			struct rgate_op op = { .kind = RGATE_OP_SEND, .nsge = i == 4,
-					       .sge = &sge };
-
-			(void)end_post(&s.e, &op, 1);
-			break;
-		}
-		}
+		misbehave(&s, i);
 		do
 			err = rgate_peer_recv(s.peer, &msg, in, sizeof(in), 100);
 		while (err == -EAGAIN);
