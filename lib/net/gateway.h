@@ -35,7 +35,7 @@ struct gw_item {		/* a frame on its way to one ring */
 
 struct gw_flight {		/* a post under way */
 	uint64_t ticket;
-	uint32_t upto;		/* items before this one are done with it */
+	uint32_t end;		/* items before this one are done with it */
 };
 
 struct gw_source {
@@ -133,6 +133,7 @@ static inline void gw_unref(struct rgate_gateway *gw, const struct gw_item *item
 int gw_dest_create(struct gw_dest **dest, struct rgate_gateway *gw, uint32_t node,
 		   const struct net_offer *offer);
 void gw_dest_free(struct rgate_gateway *gw, struct gw_dest *dest);
+
 static inline uint32_t gw_dest_room(const struct gw_dest *dest)
 {
 	return GW_QUEUE - (dest->in - dest->done);

@@ -21,7 +21,7 @@ struct burst {
 	unsigned int nops, nsges;
 	unsigned int slots;	/* of the ring, with filler */
 	uint64_t order[RGATE_CHAIN_MAX]; /* positions, as their sequences are written */
-	uint32_t upto;		/* items */
+	uint32_t end;		/* items */
 	struct rgate_stats stats;
 	bool gap_told;
 };
@@ -108,7 +108,7 @@ static void add_frame(struct rgate_gateway *gw, struct gw_dest *d, struct burst 
 		add_slot(d, b, src, rgate_consumer_slot(&src->c, item->slot + i), !i);
 	}
 	b->stats.delivered++;
-	b->upto++;
+	b->end++;
 }
 
 static void add_sequences(struct gw_dest *d, struct burst *b)
@@ -175,8 +175,8 @@ static void collect(struct rgate_gateway *gw, struct gw_dest *d, struct burst *b
 {
 	const unsigned int most = gw->o.burst;
 
-	while (b->upto != d->in) {
-		const struct gw_item *item = &d->items[b->upto % GW_QUEUE];
+	while (b->end != d->in) {
+		const struct gw_item *item = &d->items[b->end % GW_QUEUE];
 		unsigned int pad = filler_for(d, b, item), need = pad ? pad : item->parts;
 
 		if (b->slots && b->slots + need > most)
@@ -194,7 +194,7 @@ static void collect(struct rgate_gateway *gw, struct gw_dest *d, struct burst *b
 
 static bool notice_wanted(const struct gw_dest *d, const struct burst *b)
 {
-	return d->mail_due || b->upto == d->in || d->quiet + 1 >= NOTICE_EVERY ||
+	return d->mail_due || b->end == d->in || d->quiet + 1 >= NOTICE_EVERY ||
 	       d->free - d->head - b->slots < d->slots / 2;
 }
 
@@ -208,10 +208,10 @@ static void sent(struct gw_dest *d, const struct burst *b, uint64_t ticket, bool
 	for (i = 0; i < sizeof(d->stats) / 8; i++)
 		to[i] += more[i];
 	__atomic_store_n(&d->head, d->head + b->slots, __ATOMIC_RELAXED);
-	d->posted = b->upto;
+	d->posted = b->end;
 	if (b->gap_told)
 		d->gap = 0;
-	d->flights[d->flight_in++ % GW_FLIGHTS] = (struct gw_flight){ ticket, b->upto };
+	d->flights[d->flight_in++ % GW_FLIGHTS] = (struct gw_flight){ ticket, b->end };
 	gw_count(&d->info.posts, 1);
 	gw_count(&d->info.writes, b->nops);
 	if (notice)
@@ -253,7 +253,7 @@ static bool post(struct gw_dest *d, struct burst *b, bool wanted, bool ask)
 static unsigned int stalled(struct rgate_gateway *gw, struct gw_dest *d)
 {
 	const struct gw_item *item = &d->items[d->posted % GW_QUEUE];
-	struct burst b = { .upto = d->posted };
+	struct burst b = { .end = d->posted };
 
 	if (!d->asked) {
 		gw_count(&d->info.stalls, 1);
@@ -278,8 +278,9 @@ unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *d)
 	unsigned int n = 0;
 
 	look_at_credit(d);
-	while (!gw_flag(&d->dead) && !gw_flag(&d->withdrawn) && (d->in != d->posted || d->mail_due)) {
-		struct burst b = { .upto = d->posted };
+	while (!gw_flag(&d->dead) && !gw_flag(&d->withdrawn) &&
+	       (d->in != d->posted || d->mail_due)) {
+		struct burst b = { .end = d->posted };
 
 		collect(gw, d, &b);
 		if (!b.slots && !d->mail_due)
@@ -305,7 +306,7 @@ unsigned int gw_dest_reap(struct rgate_gateway *gw, struct gw_dest *d)
 		if (ret <= 0)
 			break;
 		/* a notice's flight may be behind what was dropped meanwhile */
-		for (; (int32_t)(f->upto - d->done) > 0; d->done++) {
+		for (; (int32_t)(f->end - d->done) > 0; d->done++) {
 			const struct gw_item *item = &d->items[d->done % GW_QUEUE];
 
 			frames++;

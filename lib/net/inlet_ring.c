@@ -110,7 +110,7 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 	r->error = refused <= 4095 ? -(int)refused : -EPROTO;
 	if (r->error) {
 		rgate_err("ring %s: the gateway does not fill it: %s", v.prod->name,
-			  r->error == -EMSGSIZE ? "its slots are smaller than the gateway's ring's" :
+			  r->error == -EMSGSIZE ? "its slots are smaller than the gateway's" :
 			  strerror(-r->error));
 		return;
 	}

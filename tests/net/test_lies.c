@@ -56,7 +56,8 @@ static void liar_up(struct plane *p, struct liar *l, unsigned int id, unsigned i
 	l->node = cluster_node(&p->c, id);
 	unit_require(!rgate_hub_create(&l->hub, l->node, NULL));
 	unit_require(!rgate_hub_add(l->hub, RGATE_SERVICE_NET, &s, l));
-	unit_require(!rgate_pool_alloc(rgate_node_pool(l->node), (size_t)(SLOTS + 1) * SIZE, &l->buf));
+	unit_require(!rgate_pool_alloc(rgate_node_pool(l->node), (size_t)(SLOTS + 1) * SIZE,
+				       &l->buf));
 	memset(l->buf->addr, 0, l->buf->length);
 	l->peer = rgate_hub_peer(l->hub, to);
 	assert_int_equal(rgate_peer_wait_up(l->peer, MS), 0);

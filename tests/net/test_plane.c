@@ -84,18 +84,22 @@ static void small_rings(void **state)
 
 static void chains(void **state)
 {
+	const struct plane_opts o = {
+		.computes = 1, .slots = 256, .slot_size = 256, .far_slots = 128, .far_size = 256,
+	};
+
 	(void)state;
-	straight(&(struct plane_opts){ .computes = 1, .slots = 256, .slot_size = 256,
-				       .far_slots = 128, .far_size = 256 },
-		 unit_rounds(8000), 5800);
+	straight(&o, unit_rounds(8000), 5800);
 }
 
 static void larger_slots(void **state)
 {
+	const struct plane_opts o = {
+		.computes = 1, .slots = 256, .slot_size = 512, .far_slots = 64, .far_size = 4096,
+	};
+
 	(void)state;
-	straight(&(struct plane_opts){ .computes = 1, .slots = 256, .slot_size = 512,
-				       .far_slots = 64, .far_size = 4096 },
-		 unit_rounds(5000), 3000);
+	straight(&o, unit_rounds(5000), 3000);
 }
 
 static void one_by_one(void **state)
@@ -443,7 +447,8 @@ static void resized(void **state)
 	plane_up(&p, &(struct plane_opts){ .computes = 1, .slots = 64 });
 	for (i = 0; i < 1000; i++) {
 		if (i % 100 == 50)
-			assert_int_equal(rgate_ring_resize(p.source, 64U << (i / 100 % 3), 2048), 0);
+			assert_int_equal(rgate_ring_resize(p.source, 64U << (i / 100 % 3), 2048),
+					 0);
 		plane_send(&p, 0, i, 300, true);
 		assert_true(plane_take(&p.at[1], NULL, &n, NULL, MS));
 		assert_int_equal(n, i);

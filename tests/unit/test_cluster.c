@@ -28,11 +28,7 @@ static int parse(struct rgate_cluster **c, const char *text)
 
 static void whole(void **state)
 {
-	struct rgate_cluster_node n = { .sz = sizeof(n) };
-	struct rgate_cluster *c;
-
-	(void)state;
-	assert_int_equal(parse(&c,
+	static const char text[] =
 		"# ours\n"
 		"provider verbs\t# RDMA\r\n"
 		"\n"
@@ -41,7 +37,12 @@ static void whole(void **state)
 		"node 2 compute 192.0.2.3:9 big\n"
 		"node 0 gateway 192.0.2.1\n"
 		"node 5 compute [2001:db8::5]:80\n"
-		"node 4 compute 2001:db8::4"), 0);
+		"node 4 compute 2001:db8::4";
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct rgate_cluster *c;
+
+	(void)state;
+	assert_int_equal(parse(&c, text), 0);
 	assert_int_equal(rgate_cluster_nodes(c), 4);
 	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_VERBS);
 	assert_int_equal(rgate_cluster_timeout_ms(c), 500);
@@ -65,8 +66,8 @@ static void whole(void **state)
 	assert_int_equal(rgate_cluster_find(c, "1", &n), -ENOENT);
 	assert_int_equal(rgate_cluster_find(c, "x", &n), -ENOENT);
 	rgate_cluster_free(c);
-	assert_int_equal(parse(&c, "provider local\nnode 0 gateway /run/a\nnode 1 compute /run/b\n"),
-			 0);
+	assert_int_equal(parse(&c, "provider local\nnode 0 gateway /run/a\n"
+			       "node 1 compute /run/b\n"), 0);
 	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_LOCAL);
 	assert_int_equal(rgate_cluster_timeout_ms(c), 3000);
 	assert_null(rgate_cluster_key_path(c));
@@ -86,7 +87,8 @@ static void mistakes(void **state)
 		{ "", "F: no `provider" },
 		{ P, "F: 0 nodes: a cluster has 2 to 8" },
 		{ P G, "F: 1 node: a cluster has 2 to 8" },
-		{ P "node 1 compute 192.0.2.1\nnode 2 compute 192.0.2.2", "F: no node is the gateway" },
+		{ P "node 1 compute 192.0.2.1\nnode 2 compute 192.0.2.2",
+		  "F: no node is the gateway" },
 		{ P G "node 1 gateway 192.0.2.2", "F:3: nodes 0 and 1 are both gateways" },
 		{ P G "node 0 compute 192.0.2.2", "F:3: node 0 is given twice" },
 		{ P G "node 1 compute 192.0.2.1", "F:3: nodes 0 and 1 have the same address" },
@@ -148,7 +150,8 @@ static void long_lines(void **state)
 	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\n", path);
 	assert_int_equal(parse(&c, text), -EINVAL);
 	path[107] = '\0';
-	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\nnode 1 compute /b\n", path);
+	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\n"
+		 "node 1 compute /b\n", path);
 	assert_int_equal(parse(&c, text), 0);
 	rgate_cluster_free(c);
 }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static const char key[] = "0123456789abcdef0123456789abcdef";
-#define KEY key, sizeof(key) - 1
+#define KEY_LEN (sizeof(key) - 1)
 
 struct talk {
 	struct rgate_hs_hello hello, own, got_hello;
@@ -27,7 +27,7 @@ static void begin(struct talk *t)
 	assert_int_equal(rgate_hs_hello(&t->hello, 3, 0, 77, 1024, 64), 0);
 	assert_int_equal(rgate_hs_read_hello(&t->got_hello, &t->hello, sizeof(t->hello), -1, 0), 0);
 	assert_int_equal(rgate_hs_hello(&t->own, 0, 3, 99, 2048, 32), 0);
-	assert_int_equal(rgate_hs_welcome(&t->welcome, &t->got_hello, &t->own, KEY), 0);
+	assert_int_equal(rgate_hs_welcome(&t->welcome, &t->got_hello, &t->own, key, KEY_LEN), 0);
 }
 
 static void passes(void **state)
@@ -37,22 +37,22 @@ static void passes(void **state)
 	(void)state;
 	begin(&t);
 	assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, sizeof(t.welcome), &t.hello,
-					       KEY), 0);
+					       key, KEY_LEN), 0);
 	assert_int_equal(le32toh(t.got.hello.msg_size), 2048);
 	assert_int_equal(le64toh(t.got.hello.incarnation), 99);
-	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.got, KEY), 0);
+	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.got, key, KEY_LEN), 0);
 	assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &t.got_hello, &t.welcome,
-					      KEY), 0);
+					      key, KEY_LEN), 0);
 	/* nonces are fresh: what was said once is worth nothing the next time */
 	begin(&u);
 	assert_memory_not_equal(u.hello.nonce, t.hello.nonce, RGATE_HS_NONCE);
 	assert_int_equal(rgate_hs_read_welcome(&u.got, &t.welcome, sizeof(t.welcome), &u.hello,
-					       KEY), -EACCES);
+					       key, KEY_LEN), -EACCES);
 	assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &u.got_hello, &u.welcome,
-					      KEY), -EACCES);
+					      key, KEY_LEN), -EACCES);
 	/* and the server's own word is not the client's */
 	assert_int_equal(rgate_hs_check_proof(t.welcome.mac, RGATE_HS_MAC, &t.got_hello,
-					      &t.welcome, KEY), -EACCES);
+					      &t.welcome, key, KEY_LEN), -EACCES);
 }
 
 /* RFC 2104 by hand, over the text that handshake.h tells */
@@ -86,7 +86,7 @@ static void another_key(void **state)
 
 	(void)state;
 	begin(&t);
-	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.welcome, KEY), 0);
+	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.welcome, key, KEY_LEN), 0);
 	for (i = 0; i < sizeof(key) - 1; i++) {
 		memcpy(other, key, sizeof(key));
 		other[i] ^= 0x20;
@@ -97,7 +97,7 @@ static void another_key(void **state)
 				 -EACCES);
 	}
 	assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof) - 1, &t.hello, &t.welcome,
-					      KEY), -EACCES);
+					      key, KEY_LEN), -EACCES);
 }
 
 /* Every bit of every record matters, or has to be zero */
@@ -111,7 +111,7 @@ static void bits(void **state)
 
 	(void)state;
 	begin(&t);
-	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.welcome, KEY), 0);
+	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.welcome, key, KEY_LEN), 0);
 	for (i = 0; i < 8 * sizeof(t.hello); i++) {
 		memcpy(raw, &t.hello, sizeof(t.hello));
 		raw[i / 8] ^= (uint8_t)(1 << i % 8);
@@ -122,17 +122,17 @@ static void bits(void **state)
 		}
 		/* taken, but then the proof does not fit */
 		assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &h, &t.welcome,
-						      KEY), -EACCES);
+						      key, KEY_LEN), -EACCES);
 	}
 	for (i = 0; i < 8 * sizeof(t.welcome); i++) {
 		memcpy(raw, &t.welcome, sizeof(t.welcome));
 		raw[i / 8] ^= (uint8_t)(1 << i % 8);
-		assert_true(rgate_hs_read_welcome(&t.got, raw, sizeof(raw), &t.hello, KEY) < 0);
+		assert_true(rgate_hs_read_welcome(&t.got, raw, sizeof(raw), &t.hello, key, KEY_LEN) < 0);
 	}
 	for (i = 0; i < sizeof(t.hello); i++)
 		assert_int_equal(rgate_hs_read_hello(&h, &t.hello, i, -1, 0), -EPROTO);
 	for (i = 0; i < sizeof(t.welcome); i++)
-		assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, i, &t.hello, KEY),
+		assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, i, &t.hello, key, KEY_LEN),
 				 -EPROTO);
 	assert_int_equal(rgate_hs_read_hello(&h, &t.hello, sizeof(h), 2, 0), -EPROTO);
 	assert_int_equal(rgate_hs_read_hello(&h, &t.hello, sizeof(h), 3, 1), -EPROTO);

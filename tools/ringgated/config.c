@@ -113,7 +113,8 @@ static int source_options(const char *where, char *rest, struct source_conf *s)
 			if (!err)
 				*(key[4] == 's' ? &s->slots : &s->slot_size) = (uint32_t)v;
 		} else {
-			return bad(where, "a source has slots, slot_size, policy, action, filter; not", key);
+			return bad(where, "a source has slots, slot_size, policy, action and filter, not",
+				   key);
 		}
 		if (err)
 			return err;

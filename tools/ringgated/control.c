@@ -115,7 +115,8 @@ static void on_ring_open(struct daemon *d, struct client *c, char *args)
 		refuse(c, -EBUSY, "this connection has a ring");
 		return;
 	}
-	if (sscanf(args, "%u %u %u %u %31s", &o.slots, &o.slot_size, &o.policy, &o.clock, name) < 4) {
+	if (sscanf(args, "%u %u %u %u %31s", &o.slots, &o.slot_size, &o.policy, &o.clock,
+		   name) < 4) {
 		refuse(c, -EINVAL, "ring-open SLOTS SLOT_SIZE POLICY CLOCK [NAME]");
 		return;
 	}

@@ -174,11 +174,10 @@ static int read_rules(struct daemon *d, struct rgate_steer **out)
 		return err;
 	if (d->conf.steer)
 		err = read_file(d->conf.steer, &text, &len);
-	if (err == -ENOENT || !d->conf.steer) {
+	if (err == -ENOENT || !d->conf.steer)
 		err = rgate_steer_add(steer, "default hash:*", NULL, NULL, 0);
-	} else if (!err) {
+	else if (!err)
 		err = rgate_steer_parse(steer, d->conf.steer, text, len);
-	}
 	free(text);
 	if (err) {
 		say("cannot use the rules%s%s: %s", d->conf.steer ? " of " : "",

@@ -59,22 +59,27 @@ static void add_line(struct args *a, struct argp_state *state, const char *key, 
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
+	static const struct {
+		int key;
+		const char *name;
+	} lines[] = {
+		{ 'C', "cluster" }, { 'n', "node" }, { 's', "socket" }, { 'S', "steer" },
+		{ 'u', "user" }, { OPT_GROUP, "group" }, { OPT_SOURCE, "source" },
+		{ OPT_POOL, "pool" }, { OPT_SPIN, "spin" },
+	};
 	struct args *a = state->input;
+	unsigned int i;
 
+	for (i = 0; i < ARRAY_SIZE(lines); i++)
+		if (key == lines[i].key) {
+			add_line(a, state, lines[i].name, arg);
+			return 0;
+		}
 	switch (key) {
 	case 'c':
 		a->config = arg;
 		a->config_given = true;
 		break;
-	case 'C': add_line(a, state, "cluster", arg); break;
-	case 'n': add_line(a, state, "node", arg); break;
-	case 's': add_line(a, state, "socket", arg); break;
-	case 'S': add_line(a, state, "steer", arg); break;
-	case 'u': add_line(a, state, "user", arg); break;
-	case OPT_GROUP: add_line(a, state, "group", arg); break;
-	case OPT_SOURCE: add_line(a, state, "source", arg); break;
-	case OPT_POOL: add_line(a, state, "pool", arg); break;
-	case OPT_SPIN: add_line(a, state, "spin", arg); break;
 	case OPT_CHECK:
 		a->check = true;
 		break;
