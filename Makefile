@@ -139,6 +139,7 @@ fabric_src := $(wildcard tests/fabric/test_*.c)
 net_src := $(wildcard tests/net/test_*.c)
 fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
 fuzz_src := $(wildcard tests/fuzz/user/*.c)
+cluster_src := $(wildcard tests/cluster/*.c)
 demo_src := $(wildcard tests/demo/*.c)
 example_src := $(wildcard Documentation/examples/*.c)
 tool_src := $(wildcard tools/ringgate/*.c)
@@ -155,6 +156,7 @@ fuzz_device := $(O)/tests/debug/fuzz_device
 fuzz_bin := $(fuzz_src:%.c=$(O)/%)
 bench_pool := $(O)/tests/bench/bench_pool
 bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
+cluster_bin := $(cluster_src:%.c=$(O)/%)
 demo_bin := $(demo_src:%.c=$(O)/%)
 example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
@@ -171,6 +173,7 @@ $(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib
 $(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
 $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
+$(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Itools/ringgate -Itools/ringgated
@@ -202,6 +205,9 @@ $(bench_pool): $(O)/%: $(O)/obj/%.o $(bench_pool_obj) $(call objects_of,tests/be
 	$(program)
 $(demo_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/demo) $(lib_static)
 	$(program)
+$(cluster_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/cluster) $(O)/obj/tests/demo/lib/demo.o \
+		$(lib_static)
+	$(program)
 $(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_static)
 	$(program)
 $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
@@ -216,7 +222,7 @@ $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
-$(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
+$(cluster_bin) $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
 tools: $(tool_bin) $(daemon_bin)
@@ -224,11 +230,13 @@ examples: $(example_bin)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
 bench-programs: $(bench_bin)
+cluster-programs: $(cluster_bin)
 demo-programs: $(demo_bin)
 debug-tests: $(debug_bin) $(fuzz_device)
 fabric-tests: $(fabric_bin)
 net-tests: $(net_bin)
-tests: unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs demo-programs
+tests: unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs demo-programs \
+	cluster-programs
 
 #
 # Fuzzers of user space: by clang, with the library and the CLI instrumented too
@@ -469,7 +477,7 @@ help:
 	@scripts/make-help
 
 .PHONY: all lib tools examples unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs \
-	demo-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
+	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
 	check-unit check-cli check-fuzz check-vm check-kernels check-debug check-model check-lab \
 	coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \
 	dkms-remove clean distclean help

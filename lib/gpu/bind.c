@@ -37,7 +37,7 @@ int rgate_gpu_areas_map(struct rgate_gpu *gpu, struct rgate_ring *ring,
 	const unsigned char *cons = (const unsigned char *)view->cons;
 	const unsigned char *slots = view->slots, *end = base + view->map_len;
 	bool rw = rgate_ring_slots_rw(ring), own = rw && !rgate_ring_id(ring);
-	void *prod, *user, *data;
+	void *prod = NULL, *user = NULL, *data = NULL;
 	int err;
 
 	/* the producer area can be written in a memfd ring of this process only */

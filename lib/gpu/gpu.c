@@ -187,6 +187,9 @@ static int open_device(struct rgate_gpu *gpu)
 {
 	int err, n = 0;
 
+	/* 0 for want of one: CUDA's own words would be that it is too old */
+	if (!cudaDriverGetVersion(&n) && !n)
+		return rgate_gpu_fail(gpu, -ENODEV, "no NVIDIA driver (libcuda.so.1)");
 	err = rgate_gpu_cuda(gpu, cudaGetDeviceCount(&n), "cudaGetDeviceCount");
 	if (err)
 		return err;

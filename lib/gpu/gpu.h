@@ -4,6 +4,7 @@
 #define RGATE_LIB_GPU_H
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,12 +18,10 @@
 
 /* The driver's functions that the runtime interface has no equal for */
 struct rgate_gpu_driver {
-	CUresult (*launch)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-			   unsigned int bx, unsigned int by, unsigned int bz,
-			   unsigned int shared, CUstream stream, void **args);
-	CUresult (*set_attribute)(CUfunction f, CUfunction_attribute attr, int v);
-	CUresult (*occupancy)(int *blocks, CUfunction f, int threads, size_t shared);
-	CUresult (*error_string)(CUresult err, const char **text);
+	PFN_cuLaunchCooperativeKernel_v9000 launch;
+	PFN_cuFuncSetAttribute_v9000 set_attribute;
+	PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 occupancy;
+	PFN_cuGetErrorString_v6000 error_string;
 };
 
 /* A ring's three areas, as they are registered */
@@ -82,11 +81,12 @@ struct rgate_gpu {
 	struct rgate_dqueue *dqueue;
 	struct rgate_dcell *dcells;
 	uint64_t ncells;
-	struct rgate_dout *dout;
+	struct rgate_doutstate *dout;
 
 	struct rgate_ring *out_ring;
 	struct rgate_view out_view;
 	struct rgate_gpu_areas out_areas;
+	struct rgate_dout out;
 	struct rgate_producer producer;
 };
 

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 # The GPU's library, its tests, benchmarks and examples: only where nvcc is.
 
+# The responder needs no CUDA, and is tested everywhere.
+responder_obj := $(O)/obj/lib/gpu/responder.o
+$(O)/tests/unit/test_gpu_responder: $(responder_obj)
+$(O)/tests/unit/test_gpu_responder: EXTRA_LIBS += $(lib_static) $(RING_LIBS)
+
 NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) \
 	$(shell command -v nvcc 2>/dev/null))
 # Machine code for these, and PTX of the last for what comes after
@@ -12,6 +17,8 @@ gpu_obj := $(gpu_src:%.c=$(O)/obj/%.o) $(gpu_cu:%.cu=$(O)/obj/%.cu.o)
 
 gpu_real := $(O)/lib/libringgate-gpu.so.$(VERSION)
 gpu_static := $(O)/lib/libringgate-gpu.a
+gpu_pc := $(O)/lib/libringgate-gpu.pc
+gpu_headers := $(wildcard lib/include/ringgate/gpu/*.cuh)
 
 gpu_test_src := $(wildcard tests/gpu/*.cu)
 gpu_bench_src := $(wildcard tests/bench/gpu/*.cu)
@@ -21,7 +28,7 @@ gpu_bench_bin := $(gpu_bench_src:%.cu=$(O)/%)
 gpu_example_bin := $(gpu_example_src:Documentation/%.cu=$(O)/%)
 
 ifeq ($(NVCC),)
-gpu gpu-tests gpu-examples gpu-bench:
+gpu gpu-c gpu-tests gpu-examples gpu-bench:
 	@:
 else
 
@@ -32,7 +39,9 @@ GPU_LIBS = -L$(gpu_cuda)/lib64 -lcudart_static -ldl -lrt -lpthread
 nvcc_flags := -std=c++17 -O3 -lineinfo $(gpu_codes) -Iuapi -Ilib/include -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers
 nvcc_flags += $(if $(filter 1,$(WERROR)),-Werror all-warnings)
 
-gpu: $(gpu_real) $(gpu_static) gpu-examples
+gpu: $(gpu_real) $(gpu_static) $(gpu_pc) gpu-examples
+# What is C alone
+gpu-c: $(filter-out %.cu.o,$(gpu_obj)) $(call objects_of,tests/gpu) $(call objects_of,tests/bench/gpu)
 gpu-tests: $(gpu_test_bin)
 gpu-examples: $(gpu_example_bin)
 gpu-bench: $(gpu_bench_bin)
@@ -69,6 +78,13 @@ $(gpu_static): $(gpu_obj)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+gpu_pc_text = $(subst lib/ringgate.pc.in,lib/gpu/libringgate-gpu.pc.in,$(pc_text))
+
+$(gpu_pc): lib/gpu/libringgate-gpu.pc.in Makefile
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)$(gpu_pc_text) >$@
+
 define gpu_program
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -83,6 +99,23 @@ $(gpu_bench_bin): $(O)/%: $(O)/obj/%.cu.o $(call objects_of,tests/bench/gpu) $(g
 $(gpu_example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.cu.o $(gpu_static) $(lib_static)
 	$(gpu_program)
 
+install: install-gpu
+install-gpu: $(gpu_real) $(gpu_static)
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/ringgate/gpu
+	$(INSTALL) -m 755 $(gpu_real) $(DESTDIR)$(LIBDIR)/
+	ln -sf $(notdir $(gpu_real)) $(DESTDIR)$(LIBDIR)/libringgate-gpu.so.$(SOVERSION)
+	ln -sf libringgate-gpu.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libringgate-gpu.so
+	$(INSTALL) -m 644 $(gpu_static) $(DESTDIR)$(LIBDIR)/
+	$(gpu_pc_text) >$(DESTDIR)$(LIBDIR)/pkgconfig/libringgate-gpu.pc
+	$(INSTALL) -m 644 $(gpu_headers) $(DESTDIR)$(INCLUDEDIR)/ringgate/gpu/
+
 endif
 
-.PHONY: gpu gpu-tests gpu-examples gpu-bench
+uninstall: uninstall-gpu
+uninstall-gpu:
+	rm -f $(DESTDIR)$(LIBDIR)/libringgate-gpu.a $(DESTDIR)$(LIBDIR)/libringgate-gpu.so*
+	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/libringgate-gpu.pc
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/ringgate/gpu/,$(notdir $(gpu_headers)))
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/ringgate/gpu
+
+.PHONY: gpu gpu-c gpu-tests gpu-examples gpu-bench install-gpu uninstall-gpu

@@ -63,19 +63,22 @@ static int make_queue(struct rgate_gpu *gpu)
 static int fit(struct rgate_gpu *gpu, uint32_t wanted)
 {
 	const struct rgate_gpu_kernel *k = gpu->kernel;
+	const struct rgate_gpu_driver *d = &gpu->driver;
 	unsigned int shared = k->warp_bytes * WARPS;
 	int err, a_multiprocessor = 0;
 	uint32_t most;
+	CUresult res;
 
 	if (shared > gpu->prop.sharedMemPerBlockOptin)
 		return rgate_gpu_fail(gpu, -E2BIG, "kernel %s needs %u bytes of shared memory a block, the device has %zu",
 				      k->name, shared, gpu->prop.sharedMemPerBlockOptin);
-	err = rgate_gpu_cu(gpu, gpu->driver.set_attribute(gpu->function,
-			   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
-			   "cuFuncSetAttribute");
-	if (!err)
-		err = rgate_gpu_cu(gpu, gpu->driver.occupancy(&a_multiprocessor, gpu->function,
-				   (int)THREADS, shared), "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+	res = d->set_attribute(gpu->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+			       (int)shared);
+	err = rgate_gpu_cu(gpu, res, "cuFuncSetAttribute");
+	if (err)
+		return err;
+	res = d->occupancy(&a_multiprocessor, gpu->function, (int)THREADS, shared);
+	err = rgate_gpu_cu(gpu, res, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	if (err)
 		return err;
 	most = (uint32_t)(a_multiprocessor * gpu->prop.multiProcessorCount);
@@ -99,8 +102,9 @@ static int check(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 	unsigned int i;
 
 	if (k->sz != sizeof(*k) || k->context_bytes != sizeof(struct rgate_dctx))
-		return rgate_gpu_fail(gpu, -EINVAL, "kernel %s was built with other headers", k->name);
-	if ((k->kind == RGATE_GPU_KIND_BATCH) != batch)
+		return rgate_gpu_fail(gpu, -EINVAL, "kernel %s was built with other headers",
+				      k->name);
+	if (batch ? k->kind != RGATE_GPU_KIND_BATCH : k->kind == RGATE_GPU_KIND_BATCH)
 		return rgate_gpu_fail(gpu, -EINVAL, "kernel %s is to be used with rgate_gpu_%s()",
 				      k->name, batch ? "start" : "launch");
 	if (!gpu->nrings)
@@ -109,7 +113,8 @@ static int check(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 		return rgate_gpu_fail(gpu, -EBUSY, "a kernel runs");
 	for (i = 0; i < gpu->nrings; i++)
 		if (!gpu->ring[i].finished)
-			return rgate_gpu_fail(gpu, -ESTALE, "ring %u was resized, its new memory is not there", i);
+			return rgate_gpu_fail(gpu, -ESTALE,
+					      "ring %u was resized, its new memory is missing", i);
 	if (gpu->state == RGATE_GPU_FAILED)
 		return -EIO;	/* the reason stands */
 	if (k->reply && !gpu->out_ring)
@@ -172,13 +177,16 @@ static int prepare(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 	c->limit_ns = o->limit_ms * 1000000ULL;
 	c->pause_ns = o->pause_ns ? o->pause_ns : PAUSE_NS;
 	c->grain = o->grain ? o->grain : k->run;
-	c->direct = o->direct ? o->direct : k->run;
+	/* who answers waits for fences, in which the ring is better looked at by another */
+	c->direct = o->direct ? o->direct : k->reply ? 0 : k->run;
 	if (o->direct == RGATE_GPU_NO_DIRECT)
 		c->direct = 0;
 	/* with nobody else everything is the polling warps' */
 	if (gpu->blocks * WARPS == c->npollers)
 		c->direct = ~0U;
-	c->out = k->reply ? gpu->dout : NULL;
+	c->out = gpu->out;
+	if (!k->reply)
+		c->out.state = NULL;
 	c->until = NULL;
 	return make_queue(gpu);
 }
@@ -214,6 +222,14 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu)
 	return 0;
 }
 
+/* A stop whose caller has given up waiting is not for the kernel to come. */
+static int first_launch(struct rgate_gpu *gpu)
+{
+	gpu->stopping = false;
+	__atomic_store_n(&gpu->ctl->stop, 0, __ATOMIC_RELEASE);
+	return rgate_gpu_relaunch(gpu);
+}
+
 static int start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		 const struct rgate_gpu_start_opts *opts)
 {
@@ -227,7 +243,7 @@ static int start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
 	if (!err)
 		err = prepare(gpu, kernel, &o);
-	return err ? err : rgate_gpu_relaunch(gpu);
+	return err ? err : first_launch(gpu);
 }
 
 int rgate_gpu_start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
@@ -321,7 +337,7 @@ static bool finished(const struct rgate_gpu *gpu, const uint64_t *target)
 
 int rgate_gpu_drain(struct rgate_gpu *gpu, int timeout_ms)
 {
-	uint64_t target[RGATE_GPU_RINGS_MAX], end = deadline(timeout_ms);
+	uint64_t target[RGATE_GPU_RINGS_MAX] = { 0 }, end = deadline(timeout_ms);
 	unsigned int i;
 	int err = 0;
 
@@ -371,7 +387,7 @@ static long launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		return err;
 	gpu->ctx.limit_ns = 0;
 	gpu->ctx.until = gpu->until;
-	err = rgate_gpu_relaunch(gpu);
+	err = first_launch(gpu);
 	return err ? err : n;
 }
 

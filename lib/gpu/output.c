@@ -9,23 +9,25 @@
 static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool wait)
 {
 	const struct rgate_producer *p = &gpu->producer;
-	struct rgate_dout o;
+	struct rgate_doutstate st;
+	struct rgate_dout *o = &gpu->out;
 
-	memset(&o, 0, sizeof(o));
-	o.slots = (unsigned char *)(uintptr_t)dring->slots;
-	o.credits = dring->credits;
-	o.prod = (struct rgate_prod *)(uintptr_t)dring->prod;
-	o.mask = dring->mask;
-	o.lap_shift = dring->lap_shift;
-	o.size_shift = dring->size_shift;
-	o.wait = wait;
-	o.head = o.tail = p->head;
+	o->slots = (unsigned char *)(uintptr_t)dring->slots;
+	o->credits = dring->credits;
+	o->prod = (struct rgate_prod *)(uintptr_t)dring->prod;
+	o->state = gpu->dout;
+	o->mask = dring->mask;
+	o->lap_shift = dring->lap_shift;
+	o->size_shift = dring->size_shift;
+	o->wait = wait;
+	memset(&st, 0, sizeof(st));
+	st.head = st.tail = p->head;
 	/* a batch begun is free to its end */
-	o.limit = (p->head + RGATE_BATCH - 1) & ~(uint64_t)(RGATE_BATCH - 1);
-	o.frames = p->stats.delivered;
-	o.bytes = p->stats.bytes;
-	o.dropped = p->stats.dropped_full;
-	return rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dout, &o, sizeof(o), cudaMemcpyHostToDevice),
+	st.limit = (p->head + RGATE_BATCH - 1) & ~(uint64_t)(RGATE_BATCH - 1);
+	st.frames = p->stats.delivered;
+	st.bytes = p->stats.bytes;
+	st.dropped = p->stats.dropped_full;
+	return rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dout, &st, sizeof(st), cudaMemcpyHostToDevice),
 			      "cudaMemcpy");
 }
 

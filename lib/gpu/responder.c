@@ -34,6 +34,7 @@ struct rgate_responder {
 	int family;		/* of a UDP socket; AF_PACKET: whole frames */
 	bool stop;		/* atomic */
 	uint32_t batch;
+	uint32_t room;		/* bytes of a slot's frame */
 	struct mmsghdr *msg;
 	struct iovec *iov;
 	struct sockaddr_in6 *to;	/* room for either family */
@@ -82,6 +83,9 @@ static bool prepare(struct rgate_responder *r, const struct rgate_slot *s, unsig
 	unsigned char *frame = (unsigned char *)(uintptr_t)rgate_slot_data(s);
 	size_t skip = 0;
 
+	/* longer than a slot: nobody answers so, and the rest would be its neighbour's */
+	if (s->len > r->room || s->flags & RGATE_SLOT_CONT || s->chain_cnt > 1)
+		return false;
 	memset(m, 0, sizeof(*m));
 	if (r->family != AF_PACKET) {
 		m->msg_namelen = destination(r, s, &r->to[i]);
@@ -130,8 +134,7 @@ static void send_all(struct rgate_responder *r, unsigned int n)
 			continue;
 		}
 		count(&r->stats.errors, 1);
-		at++;
-		waited = false;
+		at++;	/* and no wait for the others, until one has gone */
 	}
 }
 
@@ -157,16 +160,32 @@ static bool round_of(struct rgate_responder *r)
 	return true;
 }
 
+static bool stopped(const struct rgate_responder *r)
+{
+	return __atomic_load_n(&r->stop, __ATOMIC_ACQUIRE);
+}
+
+/* A ring full at most: who fills it may go on for ever */
+static void last_rounds(struct rgate_responder *r)
+{
+	uint64_t end = r->c.pos + r->c.mask + 1;
+
+	while (r->c.pos < end && round_of(r))
+		;
+}
+
 static void *thread_main(void *arg)
 {
 	struct rgate_responder *r = arg;
 
 	for (;;) {
-		while (round_of(r))
+		while (!stopped(r) && round_of(r))
 			;
+		if (stopped(r))
+			last_rounds(r);
 		__atomic_store_n(&r->stats.cpu_ns, rgate_clock_now(CLOCK_THREAD_CPUTIME_ID),
 				 __ATOMIC_RELAXED);
-		if (__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE))
+		if (stopped(r))
 			return NULL;
 		if (rgate_consumer_wait(&r->c, WAIT_MS) == -EPIPE)
 			return NULL;
@@ -190,7 +209,7 @@ static int open_packet(struct rgate_responder *r, const char *ifname)
 
 static int use_udp(struct rgate_responder *r, int sock)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = { 0 };
 	socklen_t len = sizeof(addr);
 	int type = 0;
 	socklen_t typelen = sizeof(type);
@@ -250,6 +269,7 @@ int rgate_responder_start(struct rgate_responder **out, struct rgate_ring *ring,
 	struct rgate_consumer_opts co = { .sz = sizeof(co) };
 	struct rgate_responder_opts o;
 	struct rgate_responder *r;
+	struct rgate_view view;
 	int err = rgate_opts_copy(&o, sizeof(o), opts);
 
 	if (err)
@@ -262,6 +282,8 @@ int rgate_responder_start(struct rgate_responder **out, struct rgate_ring *ring,
 		return -ENOMEM;
 	r->own_sock = -1;
 	r->batch = o.batch ? o.batch : BATCH;
+	rgate_ring_view(ring, &view);
+	r->room = view.slot_size - RGATE_SLOT_HDR;
 	co.spin_us = o.spin_us ? o.spin_us : SPIN_US;
 	err = alloc_all(r);
 	if (!err)
@@ -278,15 +300,24 @@ int rgate_responder_start(struct rgate_responder **out, struct rgate_ring *ring,
 	return 0;
 }
 
+static uint64_t word(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
 int rgate_responder_stats(const struct rgate_responder *r, struct rgate_responder_stats *stats)
 {
-	const uint64_t *from = &r->stats.sent;
-	struct rgate_responder_stats st = { .sz = sizeof(st) };
-	uint64_t *to = &st.sent;
-	size_t i;
+	const struct rgate_responder_stats *from = &r->stats;
+	struct rgate_responder_stats st = {
+		.sz = sizeof(st),
+		.sent = word(&from->sent),
+		.bytes = word(&from->bytes),
+		.calls = word(&from->calls),
+		.malformed = word(&from->malformed),
+		.errors = word(&from->errors),
+		.cpu_ns = word(&from->cpu_ns),
+	};
 
-	for (i = 0; i < (sizeof(st) - offsetof(struct rgate_responder_stats, sent)) / 8; i++)
-		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	return rgate_info_copy(stats, &st, sizeof(st));
 }
 

@@ -21,7 +21,7 @@ bad "Usage" # no command
 bad "no command 'fly'" fly
 bad "unrecognized option" --fly
 for c in load unload status attach detach join leave set stats events top \
-	 capture probe pool "pool plan" "pool verify" bench doctor; do
+	 capture probe pool "pool plan" "pool verify" bench doctor cluster steer; do
 	# shellcheck disable=SC2086 # words
 	bad "unrecognized option" $c --no-such-option
 done
@@ -62,6 +62,9 @@ bad "neither device nor filter" capture lo --udp :9
 bad "neither device nor filter" capture --udp :9 port 53
 bad "no ADDRESS:PORT" capture --udp nowhere.invalid:port
 bad "address is too long" capture --udp "$(printf '%0300d' 0):9"
+bad "takes no device" capture lo --remote
+bad "takes no device" capture --remote --udp :9
+bad "takes no device" capture --remote --rings 2
 bad "any needs --userspace" capture any
 bad "with --write" capture lo --print
 bad "mix" capture lo --print -w -
@@ -71,6 +74,29 @@ bad "do not fit" bench --size 4000
 bad "size" bench --size 1
 bad "cpus" bench --cpus 1
 bad "cpus" bench --cpus 0,1,2
+bad "only gpu" bench disk
+bad "only gpu" bench --json gpu
+bad "unrecognized option" bench gpu --cpus 0,1
+bad "rings" bench gpu --rings 0
+bad "rings" bench gpu --rings 65
+bad "power" bench gpu --slots 100
+bad "do not fit" bench gpu --size 4000
+bad "device" bench gpu --device first
+bad "time" bench gpu --time 0
+bad "'x' is one" bench gpu x
+bad "status, top or ping" cluster
+bad "none of status" cluster fly
+bad "which node" cluster ping
+bad "too much" cluster status one
+bad "no node" cluster ping "a b"
+bad "interval" cluster top --interval soon
+bad "count" cluster top --count 0
+bad "list, add or remove" steer
+bad "none of list" steer fly away
+bad "add what" steer add
+bad "remove what" steer remove
+bad "no rule's name" steer add --before "a b" x drop
+bad "one line" steer add "$(printf '%05000d' 0)"
 bad "exclude" probe --list --mr-limit
 bad "goes with --mr-limit" probe --size 4K
 bad "goes with --mr-limit" probe --distinct

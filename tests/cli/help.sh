@@ -69,6 +69,8 @@ like "completion: options" "$(complete_words capture --s)" "--slot-size.*--slots
 is "completion: words of an option" "$(complete_words attach --fanout '')" \
 	"cpu queue hash rollover"
 is "completion: parts of a command" "$(complete_words pool '')" "plan verify"
+is "completion: a GPU to be measured" "$(complete_words bench '')" "gpu"
+like "completion: options of that" "$(complete_words bench gpu --r)" "--rings"
 like "completion: options of a part" "$(complete_words pool verify --s)" \
 	"--seed.*--size|--size.*--seed"
 like "completion: ... and of the other" "$(complete_words pool plan --b)" \

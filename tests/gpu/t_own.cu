@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vectors.h"
+#include "vectors.cuh"
 
 /* Readers divide a ring by number; all end once the producer is gone and all is read. */
 static __global__ void read_by_number(struct rgate_dring ring, uint64_t start, struct v_seen *v,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../gpu/lib/vectors.h"
+#include "../gpu/lib/vectors.cuh"
 
 static const struct vector vectors[V_COUNT] = V_ALL;
 
@@ -60,7 +60,8 @@ static void view_of(struct rgate_dpkt *pkt, struct rgate_dring *r, void *slot)
 /* No byte string makes it read beyond the frame: what is outside reads as 0 */
 static void any_bytes(void **state)
 {
-	unsigned char slot[512] __attribute__((aligned(64))), other[512] __attribute__((aligned(64)));
+	unsigned char slot[512] __attribute__((aligned(64)));
+	unsigned char other[512] __attribute__((aligned(64)));
 	uint64_t seed = 77;
 	unsigned int i, k;
 

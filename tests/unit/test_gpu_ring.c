@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The ring's device code, compiled for this CPU with warps of one lane: looking, handing
- * out, finishing and returning, answering, against the library's producer and consumer.
+ * The ring's device code on this CPU: looking, handing out, finishing and returning,
+ * against the library's producer.
  */
 #include "unit.h"
 
@@ -10,100 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ringgate/gpu/stage.cuh>
+#include "gpu_dev.h"
 
 #define NEAR 64
-#define REPLY 128
-
-/* A "device" */
-struct dev {
-	struct rgate_dctx ctx;
-	struct rgate_dstate state[2];
-	struct rgate_dstat stat[2];
-	struct rgate_dqueue queue;
-	struct rgate_dshare share;
-	struct rgate_dctl ctl;
-	struct rgate_dreport report;
-	struct rgate_dout out;
-	struct rgate_dpoll poll[2];
-	struct rgate_ring *ring[2];
-	uint64_t start;
-};
-
-static struct rgate_dring dring_of(struct rgate_ring *ring)
-{
-	struct rgate_dring d = { 0 };
-	struct rgate_view v;
-
-	rgate_ring_view(ring, &v);
-	d.slots = v.slots;
-	d.credits = v.credits;
-	d.prod = v.prod;
-	d.mask = v.nslots - 1;
-	d.lap_shift = (uint32_t)__builtin_ctz(v.nslots);
-	d.size_shift = (uint32_t)__builtin_ctz(v.slot_size);
-	d.chain = !!(v.prod->features & RGATE_FEAT_CHAIN);
-	return d;
-}
-
-/* As the runtime does it (lib/gpu/bind.c), for a ring nobody has consumed from */
-static void dev_add(struct dev *d, struct rgate_ring *ring)
-{
-	uint32_t i = d->ctx.nrings++;
-	uint64_t n;
-
-	d->ring[i] = ring;
-	d->ctx.ring[i] = dring_of(ring);
-	n = (d->ctx.ring[i].mask + 1) / RGATE_BATCH;
-	d->state[i].finished = calloc(n, sizeof(uint32_t));
-	assert_non_null(d->state[i].finished);
-	d->state[i].check_end = 2 * (d->ctx.ring[i].mask + 1);
-}
-
-static void dev_begin(struct dev *d)
-{
-	uint32_t cells = 64, i;
-
-	while (cells < (d->ctx.ring[0].mask + 1) * d->ctx.nrings)
-		cells *= 2;
-	d->queue.cell = calloc(cells, sizeof(*d->queue.cell));
-	assert_non_null(d->queue.cell);
-	d->queue.mask = cells - 1;
-	for (i = 0; i < cells; i++)
-		d->queue.cell[i].turn = i;
-	d->ctx.state = d->state;
-	d->ctx.stat = d->stat;
-	d->ctx.queue = &d->queue;
-	d->ctx.share = &d->share;
-	d->ctx.ctl = &d->ctl;
-	d->ctx.report = &d->report;
-	d->ctx.npollers = 1;
-	d->ctx.grain = 32;
-	for (i = 0; i < d->ctx.nrings; i++)
-		rgate_dpoll_load(&d->ctx, &d->poll[i], i);
-}
-
-static struct dev *dev_new(struct rgate_ring *ring)
-{
-	struct dev *d = calloc(1, sizeof(*d));
-
-	assert_non_null(d);
-	dev_add(d, ring);
-	dev_begin(d);
-	return d;
-}
-
-static void dev_free(struct dev *d)
-{
-	uint32_t i;
-
-	for (i = 0; i < d->ctx.nrings; i++) {
-		free(d->state[i].finished);
-		rgate_ring_close(d->ring[i]);
-	}
-	free(d->queue.cell);
-	free(d);
-}
 
 /* What one slot holds: checked by the user's function below */
 static uint64_t expect;
@@ -119,15 +28,10 @@ static uint32_t check_frame(const struct rgate_dpkt *pkt, void *result, void *ar
 }
 
 static const struct rgate_dshape plain = { NEAR, 0, 32, 0, check_frame };
-static unsigned char near_mem[RGATE_DWARP_BYTES(NEAR, REPLY, 32)]
+static unsigned char near_mem[RGATE_DWARP_BYTES(NEAR, 0, 32)]
 	__attribute__((aligned(16)));
 
-static uint32_t find(struct dev *d, struct rgate_drun *run)
-{
-	return rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DPOLL_AHEAD, run);
-}
-
-static void work(struct dev *d, const struct rgate_dshape *sh, const struct rgate_drun *run)
+static void work(struct gpu_dev *d, const struct rgate_dshape *sh, const struct rgate_drun *run)
 {
 	struct rgate_dnear near;
 
@@ -139,7 +43,7 @@ static void work(struct dev *d, const struct rgate_dshape *sh, const struct rgat
 static void one_by_one(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run;
 	uint64_t i;
@@ -147,12 +51,12 @@ static void one_by_one(void **state)
 	(void)state;
 	expect = 0;
 	assert_int_equal(rgate_producer_init(&p, ring), 0);
-	assert_int_equal(find(d, &run), 0);
+	assert_int_equal(gpu_dev_find(d, &run), 0);
 	for (i = 0; i < 1000; i++) {
 		uint64_t done = i / 32 * 32, credit = d->ctx.ring[0].credits[done / 32 % 2];
 
 		assert_int_equal(unit_put(&p, i, i % 193), 0);
-		assert_int_equal(find(d, &run), 1);
+		assert_int_equal(gpu_dev_find(d, &run), 1);
 		assert_int_equal(run.pos, i);
 		assert_int_equal(d->ctx.ring[0].credits[done / 32 % 2], credit);
 		work(d, &plain, &run);
@@ -163,14 +67,14 @@ static void one_by_one(void **state)
 	assert_int_equal(expect, 1000);
 	assert_int_equal(d->state[0].packets, 1000);
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* As many as there are, found in few looks */
 static void many(void **state)
 {
 	struct rgate_ring *ring = unit_ring(4096, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run;
 	uint64_t i, next = 0;
@@ -182,7 +86,7 @@ static void many(void **state)
 	for (i = 0; i < 4096; i++)
 		assert_int_equal(unit_put(&p, i, 64), 0);
 	assert_int_equal(unit_put(&p, i, 64), -ENOBUFS);
-	while ((n = find(d, &run))) {
+	while ((n = gpu_dev_find(d, &run))) {
 		assert_int_equal(run.pos, next);
 		next += n;
 		looks++;
@@ -190,14 +94,14 @@ static void many(void **state)
 	assert_int_equal(next, 4096);
 	assert_in_range(looks, 8, 12);	/* 1 + 2 + 4 + 8 + 7 * 16 batches and some */
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* In the first lap only one batch is looked at, and those returned before are skipped. */
 static void returned_before(void **state)
 {
 	struct rgate_ring *ring = unit_ring(256, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run;
 	uint64_t i;
@@ -208,21 +112,21 @@ static void returned_before(void **state)
 		assert_int_equal(unit_put(&p, i, 64), 0);
 	/* batches 1, 2 and 4 */
 	d->state[0].finished[1] = d->state[0].finished[2] = d->state[0].finished[4] = 32;
-	assert_int_equal(find(d, &run), 32);
+	assert_int_equal(gpu_dev_find(d, &run), 32);
 	assert_int_equal(run.pos, 0);
-	assert_int_equal(find(d, &run), 32);
+	assert_int_equal(gpu_dev_find(d, &run), 32);
 	assert_int_equal(run.pos, 96);
-	assert_int_equal(find(d, &run), 32);
+	assert_int_equal(gpu_dev_find(d, &run), 32);
 	assert_int_equal(run.pos, 160);
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* Pieces go through the queue, divided at multiples of grain, and come out whole. */
 static void through_queue(void **state)
 {
 	struct rgate_ring *ring = unit_ring(128, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_drun run, piece;
 	struct rgate_producer p;
 	uint64_t i = 0, taken = 0, seed = 99;
@@ -237,7 +141,7 @@ static void through_queue(void **state)
 		d->ctx.grain = 1U << unit_random(&seed) % 6;
 		while (n-- && !unit_put(&p, i, i % 193))
 			i++;
-		while (find(d, &run))
+		while (gpu_dev_find(d, &run))
 			rgate_dqueue_hand(&d->ctx, 0, run.pos, run.count);
 		/* one piece remains for the next round, sometimes */
 		while (d->queue.head < d->queue.tail - (d->queue.tail > 0 && rounds % 2)) {
@@ -253,14 +157,14 @@ static void through_queue(void **state)
 	assert_true(i > 100);
 	assert_int_equal(expect, taken);
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* Pieces finished in any order: the batch is returned by the last, done moves in order. */
 static void any_order(void **state)
 {
 	struct rgate_ring *ring = unit_ring(128, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run = { 0, 0, 8 };
 	static const uint64_t order[] = { 24, 40, 0, 56, 16, 32, 8, 48 };
@@ -280,7 +184,7 @@ static void any_order(void **state)
 		assert_int_equal(d->ctx.ring[0].credits[1], i == 7);
 	}
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* The count of a batch's slots wraps after 2^27 laps. */
@@ -288,7 +192,7 @@ static void counts_wrap(void **state)
 {
 	struct rgate_dring r = { .mask = 63, .lap_shift = 6 };
 	uint64_t credits[2] = { 0 };
-	struct dev *d = calloc(1, sizeof(*d));
+	struct gpu_dev *d = calloc(1, sizeof(*d));
 	uint64_t lap = (1ULL << 27) - 1, pos = (lap - 1) << 6;
 	struct rgate_drun run = { pos, 0, 32 };
 	uint32_t finished[2] = { (uint32_t)(lap - 1) * 32, 0 };
@@ -315,7 +219,7 @@ static void counts_wrap(void **state)
 static void half_chain(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	static unsigned char frame[4000];
 	struct rgate_producer p;
 	struct rgate_drun run;
@@ -329,17 +233,17 @@ static void half_chain(void **state)
 	assert_int_equal(rgate_producer_write(&p, NULL, frame, 1000, 1000), 0);
 	*seq = 0;	/* the 5th of its 6 slots, and so the last, are not there */
 	*(uint64_t *)(slots + 6 * 256) = 0;
-	assert_int_equal(find(d, &run), 1);
+	assert_int_equal(gpu_dev_find(d, &run), 1);
 	for (i = 0; i < 5; i++)
-		assert_int_equal(find(d, &run), 0);
+		assert_int_equal(gpu_dev_find(d, &run), 0);
 	*seq = 1;
 	for (i = 0; i < 5; i++)
-		assert_int_equal(find(d, &run), 0);
+		assert_int_equal(gpu_dev_find(d, &run), 0);
 	*(uint64_t *)(slots + 6 * 256) = 1;
-	assert_int_equal(find(d, &run), 6);
+	assert_int_equal(gpu_dev_find(d, &run), 6);
 	assert_int_equal(run.pos, 1);
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 static unsigned char chain_frame[7000];
@@ -364,7 +268,7 @@ static void chains(void **state)
 {
 	static const struct rgate_dshape sh = { NEAR, 0, 8, 1, check_chain };
 	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run;
 	uint32_t n = 0;
@@ -378,7 +282,7 @@ static void chains(void **state)
 			chain_frame[i] = (unsigned char)(1 + i * 7 + chain_len);
 		assert_int_equal(rgate_producer_write(&p, NULL, chain_frame, chain_len,
 						      chain_len), 0);
-		while (find(d, &run))
+		while (gpu_dev_find(d, &run))
 			rgate_dqueue_hand(&d->ctx, 0, run.pos, run.count);
 		while (d->queue.head < d->queue.tail) {
 			assert_true(rgate_dqueue_take(&d->queue, d->queue.head++, &run));
@@ -387,14 +291,14 @@ static void chains(void **state)
 		assert_int_equal(chains_seen, ++n);
 	}
 	rgate_producer_fini(&p);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* The ring's end is seen once its producer is gone and all is taken. */
 static void end(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run;
 
@@ -407,7 +311,7 @@ static void end(void **state)
 	rgate_dpoll_end(&d->ctx, &d->poll[0]);
 	assert_int_equal(d->poll[0].ended, 0);
 	assert_int_equal(rgate_dpoll_why(&d->ctx), 0);
-	assert_int_equal(find(d, &run), 1);
+	assert_int_equal(gpu_dev_find(d, &run), 1);
 	rgate_dpoll_end(&d->ctx, &d->poll[0]);
 	rgate_dpoll_report(&d->ctx, &d->poll[0]);
 	assert_int_equal(d->poll[0].ended, 1);
@@ -420,14 +324,14 @@ static void end(void **state)
 	assert_int_equal(d->stat[0].packets, 1);
 	d->ctl.stop = 1;
 	assert_int_equal(rgate_dpoll_why(&d->ctx), RGATE_DEXIT_STOP);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /* A launch ends, the next goes on in the middle of a batch. */
 static void launches(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	struct rgate_drun run;
 	uint64_t i;
@@ -439,7 +343,7 @@ static void launches(void **state)
 		assert_int_equal(unit_put(&p, i, 64), 0);
 		if (i % 7)
 			continue;
-		while (find(d, &run))
+		while (gpu_dev_find(d, &run))
 			work(d, &plain, &run);
 		d->queue.head += 3;	/* three waited in vain */
 		d->share.quit = RGATE_DEXIT_TIME;
@@ -456,127 +360,7 @@ static void launches(void **state)
 	}
 	assert_int_equal(expect, 498);
 	rgate_producer_fini(&p);
-	dev_free(d);
-}
-
-/*
- * Answers
- */
-
-static void out_open(struct dev *d, struct rgate_ring *ring, bool wait)
-{
-	struct rgate_dring r = dring_of(ring);
-
-	memset(&d->out, 0, sizeof(d->out));
-	d->out.slots = (unsigned char *)r.slots;
-	d->out.credits = r.credits;
-	d->out.prod = (struct rgate_prod *)r.prod;
-	d->out.mask = r.mask;
-	d->out.lap_shift = r.lap_shift;
-	d->out.size_shift = r.size_shift;
-	d->out.wait = wait;
-	d->ctx.out = &d->out;
-}
-
-/* Every third packet has no answer */
-static uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
-{
-	uint32_t i;
-
-	(void)arg;
-	if (pkt->pos % 3 == 2)
-		return 0;
-	for (i = 0; i < pkt->len; i++)
-		((unsigned char *)result)[i] = pkt->near[i];
-	rgate_dreply_header(result)->hash = (uint32_t)pkt->pos;
-	return pkt->len;
-}
-
-static const struct rgate_dshape answering = { REPLY, REPLY, 32, 0, echo };
-
-static void answers(void **state)
-{
-	static unsigned char near[RGATE_DWARP_BYTES(REPLY, REPLY, 32)]
-		__attribute__((aligned(16)));
-	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	struct rgate_ring *out = unit_ring(128, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(in);
-	const struct rgate_slot *s;
-	struct rgate_producer p;
-	struct rgate_consumer c;
-	struct rgate_dnear n;
-	struct rgate_drun run;
-	uint64_t i, want = 0;
-
-	(void)state;
-	out_open(d, out, false);
-	rgate_dnear_init(&n, near, &answering);
-	assert_int_equal(rgate_producer_init(&p, in), 0);
-	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
-	for (i = 0; i < 2000; i++) {
-		assert_int_equal(unit_put(&p, i, i % (REPLY + 1)), 0);
-		if (i % 5)
-			continue;
-		while (find(d, &run))
-			rgate_drun_work(&d->ctx, &answering, &run, &n);
-		while ((s = rgate_consumer_next(&c))) {
-			while (want % 3 == 2 || !(want % (REPLY + 1)))
-				want++;
-			assert_int_equal(s->hash, want);
-			assert_int_equal(s->len, want % (REPLY + 1));
-			assert_int_equal(s->wire_len, s->len);
-			assert_int_equal(unit_pattern_check(rgate_slot_data(s), want, s->len), 0);
-			if (s->len % 64)	/* zero up to the next multiple of 64 */
-				assert_int_equal(((const unsigned char *)rgate_slot_data(s))[s->len | 63],
-						 0);
-			rgate_consumer_release(&c);
-			want++;
-		}
-		assert_true(want + 5 > i);
-	}
-	assert_int_equal(d->out.dropped, 0);
-	assert_int_equal(d->out.prod->head, d->out.tail);
-	assert_int_equal(d->out.prod->stats.delivered, d->out.tail);
-	rgate_producer_fini(&p);
-	rgate_ring_close(out);
-	dev_free(d);
-}
-
-/* A full output ring: what has no room is dropped and counted, or waits until told to end */
-static void answers_full(void **state)
-{
-	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(in);
-	struct rgate_consumer c;
-	uint64_t pos;
-	int i;
-
-	(void)state;
-	out_open(d, out, false);
-	for (i = 0; i < 2; i++) {
-		pos = rgate_dout_reserve(&d->ctx, 32);
-		assert_int_equal(pos, i * 32);
-		memset(rgate_dout_slot(&d->out, pos), 0, 32 * 256);
-		rgate_dout_publish(&d->out, pos, 32, 0);
-	}
-	assert_true(rgate_dout_reserve(&d->ctx, 1) == RGATE_DOUT_FULL);
-	assert_int_equal(d->out.dropped, 1);
-	d->out.wait = 1;
-	d->ctl.stop = 1;
-	assert_true(rgate_dout_reserve(&d->ctx, 5) == RGATE_DOUT_FULL);
-	assert_int_equal(d->out.dropped, 6);
-	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
-	for (i = 0; i < 32; i++) {
-		assert_non_null(rgate_consumer_next(&c));
-		rgate_consumer_release(&c);
-	}
-	assert_int_equal(rgate_dout_reserve(&d->ctx, 5), 64);
-	assert_int_equal(rgate_dout_reserve(&d->ctx, 27), 69);
-	assert_true(rgate_dout_reserve(&d->ctx, 1) == RGATE_DOUT_FULL);
-	assert_int_equal(d->out.lock, 0);
-	rgate_ring_close(out);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 /*
@@ -587,7 +371,7 @@ static void readers(void **state)
 {
 	struct rgate_ring *ring = unit_ring(128, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
 	static unsigned char frame[1000], back[1000];
-	struct rgate_dring r = dring_of(ring);
+	struct rgate_dring r = gpu_dev_dring(ring);
 	struct rgate_dreader rd[3];
 	struct rgate_producer p;
 	uint64_t i, seen = 0, seed = 5;
@@ -628,7 +412,7 @@ static void readers(void **state)
 #define THREAD_FRAMES 200000
 
 struct threads {
-	struct dev *d;
+	struct gpu_dev *d;
 	uint64_t frames;
 	unsigned char *seen;
 };
@@ -652,7 +436,7 @@ static const struct rgate_dshape noting = { NEAR, 0, 32, 0, note_frame };
 static void *worker_main(void *arg)
 {
 	unsigned char mem[RGATE_DWARP_BYTES(NEAR, 0, 32)] __attribute__((aligned(16)));
-	struct dev *d = arg;
+	struct gpu_dev *d = arg;
 	struct rgate_dnear near;
 	struct rgate_drun run;
 
@@ -672,11 +456,11 @@ static void *worker_main(void *arg)
 
 static void *poller_main(void *arg)
 {
-	struct dev *d = arg;
+	struct gpu_dev *d = arg;
 	struct rgate_drun run;
 
 	while (!rgate_dpoll_why(&d->ctx)) {
-		if (find(d, &run)) {
+		if (gpu_dev_find(d, &run)) {
 			rgate_dqueue_hand(&d->ctx, 0, run.pos, run.count);
 			continue;
 		}
@@ -690,7 +474,7 @@ static void *poller_main(void *arg)
 static void threads(void **state)
 {
 	struct rgate_ring *ring = unit_ring(256, 256, 0, RGATE_POLICY_DROP);
-	struct dev *d = dev_new(ring);
+	struct gpu_dev *d = gpu_dev_new(ring);
 	struct rgate_producer p;
 	pthread_t t[3];
 	uint64_t i;
@@ -715,7 +499,7 @@ static void threads(void **state)
 		assert_int_equal(th.seen[i], 1);
 	assert_int_equal(rgate_dpoll_done(&d->ctx, &d->poll[0]), th.frames);
 	free(th.seen);
-	dev_free(d);
+	gpu_dev_free(d);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -729,8 +513,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(chains),
 	cmocka_unit_test(end),
 	cmocka_unit_test(launches),
-	cmocka_unit_test(answers),
-	cmocka_unit_test(answers_full),
 	cmocka_unit_test(readers),
 	cmocka_unit_test(threads),
 };

@@ -38,4 +38,7 @@ int bench_rate(const struct bench_opts *o, struct bench_rate *r);
  * seen it, one frame at a time. 0 or -errno */
 int bench_latency(const struct bench_opts *o, struct bench_latency *l);
 
+/* The command `ringgate bench gpu` */
+int bench_gpu(int argc, char **argv);
+
 #endif

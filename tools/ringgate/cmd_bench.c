@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <ringgate/ring.h>
@@ -95,7 +96,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 					  RGATE_SLOT_SIZE_MAX);
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "no argument is expected, '%s' is one", arg);
+		argp_error(state, "'%s': only gpu can be measured besides, as the first "
+			   "argument", arg);
 		break;
 	case ARGP_KEY_END:
 		check(a, state);
@@ -113,7 +115,8 @@ static const struct argp argp = {
 	       "size, and how long one hand-over takes.\v"
 	       "Every frame is copied in, copied out and checked. Needs neither "
 	       "module nor privilege. The latency includes one reading of the "
-	       "clock.",
+	       "clock. `ringgate bench gpu` times a GPU as the consumer; see "
+	       "`ringgate bench gpu --help`.",
 };
 
 /* The first two CPUs that this process may use */
@@ -260,6 +263,11 @@ int cmd_bench(int argc, char **argv)
 	unsigned int i;
 	int err, ret;
 
+	if (argc > 1 && !strcmp(argv[1], "gpu")) {
+		argv[1] = "ringgate bench gpu";
+		util_set_name(argv[1]);
+		return bench_gpu(argc - 1, argv + 1);
+	}
 	cmd_parse(&argp, argc, argv, &a);
 	for (i = 0; !a.nsizes && i < ARRAY_SIZE(sizes); i++)
 		if (sizes[i] <= a.o.slot_size - RGATE_SLOT_HDR)

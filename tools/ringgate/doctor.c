@@ -39,6 +39,7 @@ size_t doctor_run(struct check checks[CHECKS_MAX])
 	doctor_module(&c);
 	doctor_rights(&c);
 	doctor_hardware(&c);
+	doctor_gpu(&c);
 	doctor_rdma(&c);
 	return c.n;
 }

@@ -40,6 +40,7 @@ void doctor_kernel(struct checks *c);
 void doctor_module(struct checks *c);
 void doctor_rights(struct checks *c);
 void doctor_hardware(struct checks *c);
+void doctor_gpu(struct checks *c);
 void doctor_rdma(struct checks *c);
 
 #endif

@@ -84,5 +84,6 @@ int main(int argc, char **argv)
 			   cudaMemcpyDeviceToHost);
 		printf("%llu packets, the last: %g %g %g %g\n", (unsigned long long)st.packets,
 		       v.x, v.y, v.z, v.w);
+		fflush(stdout);
 	}
 }

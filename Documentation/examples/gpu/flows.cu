@@ -68,6 +68,7 @@ static void print(std::vector<struct flow> &f)
 		printf("%08x:%u -> %08x:%u  %llu packets, %llu bytes\n", f[i].saddr,
 		       f[i].ports >> 16, f[i].daddr, f[i].ports & 0xffff, f[i].packets, f[i].bytes);
 	printf("\n");
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)

@@ -91,6 +91,7 @@ int main(int argc, char **argv)
 		cudaMemcpyAsync(&first, out, sizeof(first), cudaMemcpyDeviceToHost, stream);
 		cudaStreamSynchronize(stream);
 		printf("%ld rows, mean of the first column %.2f\n", rows, first);
+		fflush(stdout);
 		rows = 0;
 	}
 }

@@ -86,6 +86,7 @@ int main(int argc, char **argv)
 		rgate_gpu_query(gpu, &st);
 		printf("%llu answered, %llu dropped\n", (unsigned long long)st.replies,
 		       (unsigned long long)st.replies_dropped);
+		fflush(stdout);
 		if (st.state != RGATE_GPU_RUNNING)
 			check(gpu, -EIO, "kernel");
 	}

@@ -111,7 +111,8 @@ struct rgate_gpu_start_opts {
 	uint32_t blocks;	/* of 8 warps; 0: chosen by the number of rings */
 	uint32_t pollers;	/* warps that look at rings; 0: one a ring */
 	uint32_t direct;	/* runs up to this many slots the looking warp does itself;
-				 * 0: chosen; RGATE_GPU_NO_DIRECT: none */
+				 * 0: chosen (none if it answers); RGATE_GPU_NO_DIRECT:
+				 * none */
 	uint32_t grain;		/* slots of one warp's piece of work, power of two;
 				 * 0: chosen */
 	uint32_t pause_ns;	/* between looks in vain; 0: 100 */

@@ -43,8 +43,8 @@ struct rgate_responder_stats {
  * source is what the socket is bound to: take rgate_source_socket() to answer from the
  * address that was asked. Checksums are the kernel's.
  * With ifname a slot holds a whole frame.
- * Packets that a full socket refuses are waited for, 100 ms at most; other errors cost
- * the one packet.
+ * A packet is in one slot; chains count as malformed. What a full socket refuses is waited
+ * for, 100 ms at most; other errors cost the one packet.
  * -EINVAL: options; or what socket(2), bind(2) say; -ENODEV: no such device.
  */
 RGATE_API int rgate_responder_start(struct rgate_responder **resp, struct rgate_ring *ring,
@@ -53,7 +53,8 @@ RGATE_API int rgate_responder_start(struct rgate_responder **resp, struct rgate_
 RGATE_API int rgate_responder_stats(const struct rgate_responder *resp,
 				    struct rgate_responder_stats *stats);
 
-/* rgate_responder_stop - sends what is there, ends the thread; NULL is allowed */
+/* rgate_responder_stop - sends what is there, a ring full at most, and ends the thread; NULL
+ * is allowed */
 RGATE_API void rgate_responder_stop(struct rgate_responder *resp);
 
 #ifdef __cplusplus

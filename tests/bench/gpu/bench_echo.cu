@@ -2,7 +2,7 @@
 /*
  * UDP echo over loopback sockets: answered by the GPU, by a CPU thread out of the same
  * ring, and by a plain thread with recvmmsg and sendmmsg. Round trips one at a time, then
- * CPU time at a given rate.
+ * CPU time at a given rate, beside a thread that does nothing but recvmmsg.
  */
 #include <ringgate/gpu/kernel.cuh>
 #include <ringgate/rgate_responder.h>
@@ -23,7 +23,18 @@
 #define ROUNDS	20000U
 #define BURST	32U
 
-enum who { PLAIN, RING_CPU, RING_GPU, WHOS };
+#define SPIN_LATENCY	1000U	/* us that the answering thread looks before it sleeps */
+#define SPIN_LOAD	10U
+
+enum echoer { PLAIN, RING_CPU, RING_GPU, RECEIVE, ECHOERS };
+
+static const char *const latency_names[] = {
+	"echo_latency_plain", "echo_latency_ring_cpu", "echo_latency_ring_gpu",
+};
+
+static const char *const load_names[ECHOERS] = {
+	"echo_load_plain", "echo_load_ring_cpu", "echo_load_ring_gpu", "echo_load_receive_only",
+};
 
 static __device__ void swap4(unsigned char *a, unsigned char *b, uint32_t n)
 {
@@ -54,7 +65,7 @@ static __device__ uint32_t echo(const struct rgate_dpkt *pkt, void *result, void
 RGATE_GPU_LANES(echo_kernel, echo, FRAME, FRAME)
 
 struct server {
-	enum who who;
+	enum echoer who;
 	int sock;		/* of the plain one */
 	struct sockaddr_in addr;
 	bool stop;
@@ -95,7 +106,7 @@ static void *plain_main(void *arg)
 		n = recvmmsg(s->sock, m, BURST, MSG_WAITFORONE, NULL);
 		for (i = 0; (int)i < n; i++)
 			iov[i].iov_len = m[i].msg_len;
-		if (n > 0)
+		if (n > 0 && s->who == PLAIN)
 			sendmmsg(s->sock, m, (unsigned int)n, 0);
 	}
 	return NULL;
@@ -146,7 +157,7 @@ static void *ring_main(void *arg)
 	return NULL;
 }
 
-static void open_ring_server(struct server *s)
+static void open_ring_server(struct server *s, uint32_t spin_us)
 {
 	struct rgate_source_opts so;
 	struct rgate_responder_opts ro;
@@ -160,7 +171,7 @@ static void open_ring_server(struct server *s)
 	so.cpu_plus1 = 4;
 	ro.sz = sizeof(ro);
 	ro.cpu_plus1 = 5;
-	ro.spin_us = 1000;
+	ro.spin_us = spin_us;
 	o.sz = sizeof(o);
 	o.blocks = 2;
 	s->in = b_ring(4096, 512);
@@ -180,7 +191,12 @@ static void open_ring_server(struct server *s)
 	b_require(!rgate_responder_start(&s->resp, s->out, &ro));
 }
 
-static void server_open(struct server *s, enum who who)
+static bool has_ring(const struct server *s)
+{
+	return s->who == RING_CPU || s->who == RING_GPU;
+}
+
+static void server_open(struct server *s, enum echoer who, uint32_t spin_us)
 {
 	socklen_t len = sizeof(s->addr);
 
@@ -188,8 +204,8 @@ static void server_open(struct server *s, enum who who)
 	s->who = who;
 	s->addr.sin_family = AF_INET;
 	s->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (who != PLAIN) {
-		open_ring_server(s);
+	if (has_ring(s)) {
+		open_ring_server(s, spin_us);
 		return;
 	}
 	s->sock = socket(AF_INET, SOCK_DGRAM, 0);
@@ -201,11 +217,11 @@ static void server_open(struct server *s, enum who who)
 static void server_close(struct server *s, int client)
 {
 	__atomic_store_n(&s->stop, true, __ATOMIC_RELEASE);
-	if (s->who == PLAIN)
+	if (!has_ring(s))
 		b_require(send(client, "end", 3, 0) == 3);	/* wakes it */
 	if (s->thread)
 		pthread_join(s->thread, NULL);
-	if (s->who == PLAIN) {
+	if (!has_ring(s)) {
 		close(s->sock);
 		return;
 	}
@@ -260,7 +276,7 @@ static uint64_t thread_cpu_ns(const char *name)
 	return ns;
 }
 
-static void latency(enum who who)
+static void latency(enum echoer who)
 {
 	static uint64_t took[ROUNDS];
 	char buf[PAYLOAD], back[2048];
@@ -270,7 +286,7 @@ static void latency(enum who who)
 	uint32_t n, k = 0;
 	int fd;
 
-	server_open(&s, who);
+	server_open(&s, who, SPIN_LATENCY);
 	fd = client_open(&s);
 	for (n = 0; n < ROUNDS; n++) {
 		long got = -1;
@@ -292,7 +308,7 @@ static void latency(enum who who)
 	close(fd);
 	b_require(k > ROUNDS / 2);
 	b_quantiles(took, k, &q);
-	b_line("echo_latency", "who", (double)who, "p50_ns", q.p50, "p90_ns", q.p90, "p99_ns",
+	b_line(latency_names[who], "p50_ns", q.p50, "p90_ns", q.p90, "p99_ns",
 	       q.p99, "min_ns", q.min, "lost", (double)lost, NULL);
 }
 
@@ -315,11 +331,11 @@ static void *take_main(void *arg)
 	return NULL;
 }
 
-static void load(enum who who, double rate)
+static void load(enum echoer who, double rate)
 {
-	static const char *const threads[WHOS][3] = {
+	static const char *const threads[ECHOERS][3] = {
 		{ "plain-echo" }, { "rgate-source", "rgate-respond", "ring-echo" },
-		{ "rgate-source", "rgate-respond", "rgate-gpu" },
+		{ "rgate-source", "rgate-respond", "rgate-gpu" }, { "plain-echo" },
 	};
 	uint64_t t0, cpu[3], n, sent = 0, batches = (uint64_t)(rate * 2 / 16);
 	struct taker t = {};
@@ -335,7 +351,7 @@ static void load(enum who who, double rate)
 		m[i].msg_hdr.msg_iov = &iov;
 		m[i].msg_hdr.msg_iovlen = 1;
 	}
-	server_open(&s, who);
+	server_open(&s, who, SPIN_LOAD);
 	t.fd = client_open(&s);
 	b_require(!pthread_create(&th, NULL, take_main, &t));
 	b_sleep_ms(50);
@@ -355,23 +371,33 @@ static void load(enum who who, double rate)
 	b_sleep_ms(50);
 	__atomic_store_n(&t.stop, true, __ATOMIC_RELEASE);
 	pthread_join(th, NULL);
-	b_line("echo_load", "who", (double)who, "rate", rate, "sent", (double)sent, "answered",
+	b_line(load_names[who], "rate", rate, "sent", (double)sent, "answered",
 	       (double)t.got, "receive_core_share", (double)cpu[0] / 1e9 / sec, "receive_ns_a_packet",
 	       (double)cpu[0] / (double)sent, "send_core_share", (double)cpu[1] / 1e9 / sec,
-	       "third_core_share", (double)cpu[2] / 1e9 / sec, NULL);
+	       "send_ns_a_packet", (double)cpu[1] / (double)sent, "third_core_share",
+	       (double)cpu[2] / 1e9 / sec, NULL);
 	server_close(&s, t.fd);
 	close(t.fd);
 }
 
+static void gpu_stats(const struct server *s, struct rgate_gpu_stats *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->sz = sizeof(*st);
+	b_ok(s->gpu, rgate_gpu_drain(s->gpu, 1000));
+	b_require(!rgate_gpu_ring_stats(s->gpu, 0, st));
+}
+
 /*
  * How a round trip divides: the client's send to the source's reading of its message, on
- * to the answer's being in the output ring, on to the client.
+ * to the answer's being in the output ring (of which the GPU has the packet in hand for
+ * gpu_work_ns, with reading and answering), on to the client.
  */
 static void split(void)
 {
 	static uint64_t took[3][ROUNDS];
 	struct b_quantiles q[3];
-	struct rgate_gpu_start_opts o;
+	struct rgate_gpu_stats st;
 	struct rgate_consumer c;
 	char buf[PAYLOAD] = {}, back[2048];
 	struct server s;
@@ -382,10 +408,9 @@ static void split(void)
 	s.addr.sin_family = AF_INET;
 	s.addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	s.who = RING_GPU;
-	open_ring_server(&s);
+	open_ring_server(&s, SPIN_LATENCY);
 	rgate_responder_stop(s.resp);
 	s.resp = NULL;
-	memset(&o, 0, sizeof(o));
 	b_require(!rgate_consumer_init(&c, s.out, NULL));
 	fd = client_open(&s);
 	for (n = 0; n < ROUNDS; n++) {
@@ -412,12 +437,14 @@ static void split(void)
 		took[1][n] = t2 - t1;
 		took[2][n] = b_now_ns() - t2;
 	}
+	gpu_stats(&s, &st);
 	server_close(&s, fd);
 	close(fd);
 	for (i = 0; i < 3; i++)
 		b_quantiles(took[i], ROUNDS, &q[i]);
 	b_line("echo_split", "kernel_in_ns", q[0].p50, "rings_and_gpu_ns", q[1].p50,
-	       "kernel_out_ns", q[2].p50, NULL);
+	       "kernel_out_ns", q[2].p50, "gpu_work_ns", (double)st.work_ns / (double)st.packets,
+	       NULL);
 }
 
 int main(void)
@@ -426,11 +453,11 @@ int main(void)
 	uint32_t who, i;
 
 	b_pin(2);
-	for (who = 0; who < WHOS; who++)
-		latency((enum who)who);
+	for (who = 0; who < RECEIVE; who++)
+		latency((enum echoer)who);
 	split();
 	for (i = 0; i < 2; i++)
-		for (who = 0; who < WHOS; who++)
-			load((enum who)who, rates[i]);
+		for (who = 0; who < ECHOERS; who++)
+			load((enum echoer)who, rates[i]);
 	return 0;
 }

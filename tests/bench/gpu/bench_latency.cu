@@ -14,19 +14,20 @@
 #define WARM	1000U
 #define SIZE	64U
 
-enum way {
+enum path {
 	WORD_WORD,	/* a word there, a word back */
 	RING_WORD,	/* a frame published; its seq seen, a word back */
 	RING_RING,	/* ... a frame published back, nothing read of the first */
 	COPY_WORD,	/* as WORD_WORD, and 64 bytes beside each word read and written */
 	ECHO_RING,	/* as RING_RING, and the 64 bytes read and written */
 	RUNTIME,	/* the same by rgate_gpu_start() and a user's function */
+	DIRECT,		/* ... in the hand of the warp that looks */
 	WAYS
 };
 
 static const char *const names[WAYS] = {
-	"bare words", "ring to a bare word", "ring to ring", "bare words and 64 bytes",
-	"ring to ring, 64 bytes echoed", "runtime, 64 bytes echoed",
+	"bare_words", "ring_to_word", "ring_to_ring", "bare_words_64", "ring_to_ring_64",
+	"runtime_64", "runtime_64_direct",
 };
 
 /* Host memory. Each word has a line of its own, and each line beside it a frame. */
@@ -140,7 +141,7 @@ static void bed_close(struct bed *b)
 	cudaFreeHost(b->w);
 }
 
-static void launch(struct bed *b, enum way way)
+static void launch(struct bed *b, enum path way)
 {
 	cudaStream_t stream = (cudaStream_t)rgate_gpu_stream(b->gpu);
 	struct rgate_gpu_start_opts o;
@@ -149,10 +150,11 @@ static void launch(struct bed *b, enum way way)
 
 	if (way == WORD_WORD || way == COPY_WORD) {
 		words_kernel<<<1, 32, 0, stream>>>(b->w, way == COPY_WORD);
-	} else if (way == RUNTIME) {
+	} else if (way == RUNTIME || way == DIRECT) {
 		memset(&o, 0, sizeof(o));
 		o.sz = sizeof(o);
 		o.pause_ns = 1;
+		o.direct = way == DIRECT ? 32 : 0;
 		b_ok(b->gpu, rgate_gpu_bind_output(b->gpu, b->out, RGATE_GPU_FULL_WAIT));
 		b_ok(b->gpu, rgate_gpu_start(b->gpu, &echo_kernel, &o));
 	} else {
@@ -164,7 +166,7 @@ static void launch(struct bed *b, enum way way)
 	b_require(!cudaGetLastError());
 }
 
-static void send_frame(struct bed *b, enum way way, const unsigned char *frame, uint64_t n)
+static void send_frame(struct bed *b, enum path way, const unsigned char *frame, uint64_t n)
 {
 	struct rgate_slot *s;
 
@@ -182,7 +184,7 @@ static void send_frame(struct bed *b, enum way way, const unsigned char *frame, 
 	rgate_producer_publish(&b->p);
 }
 
-static void receive(struct bed *b, enum way way, const unsigned char *frame, uint64_t n)
+static void receive(struct bed *b, enum path way, const unsigned char *frame, uint64_t n)
 {
 	const struct rgate_slot *s;
 
@@ -201,7 +203,7 @@ static void receive(struct bed *b, enum way way, const unsigned char *frame, uin
 	rgate_consumer_release(&b->c);
 }
 
-static double run(enum way way, double bare)
+static double run(enum path way, double bare)
 {
 	static uint64_t took[ROUNDS];
 	unsigned char frame[SIZE];
@@ -230,12 +232,66 @@ static double run(enum way way, double bare)
 	return q.p50;
 }
 
+/*
+ * What the parts take, one after the other, by one thread of the GPU
+ */
+
+enum part { READ_HOST, STORE_HOST, ATOMIC, LOAD, CLOCK, PARTS };
+#define PART_ROUNDS 2000
+
+static __global__ void parts_kernel(uint64_t *host, uint64_t *dev, uint64_t *took)
+{
+	uint64_t sum = 0, t0;
+	int i, part;
+
+	for (part = 0; part < PARTS; part++) {
+		t0 = rgate_dnow();
+		for (i = 0; i < PART_ROUNDS; i++) {
+			if (part == READ_HOST) {
+				sum += rgate_dsys_acquire(host + (sum & 1));
+			} else if (part == STORE_HOST) {
+				rgate_dsys_store(host + 16, i);
+				rgate_dsys_fence();
+			} else if (part == ATOMIC) {
+				sum += rgate_dgpu_cas(dev, sum, i);
+			} else if (part == LOAD) {
+				sum += rgate_dgpu_acquire(dev + 16 + (sum & 1));
+			} else {
+				sum += rgate_dnow() & 1;
+			}
+		}
+		took[part] = rgate_dnow() - t0;
+	}
+	dev[32] = sum;
+}
+
+static void parts(void)
+{
+	uint64_t *host, *dev, *took;
+
+	b_require(!cudaHostAlloc((void **)&host, 4096, cudaHostAllocMapped));
+	b_require(!cudaMallocManaged((void **)&took, 4096));
+	b_require(!cudaMalloc((void **)&dev, 4096) && !cudaMemset(dev, 0, 4096));
+	memset(host, 0, 4096);
+	parts_kernel<<<1, 1>>>(host, dev, took);
+	b_require(!cudaDeviceSynchronize());
+	b_line("parts", "read_host_ns", (double)took[READ_HOST] / PART_ROUNDS,
+	       "store_host_and_fence_ns", (double)took[STORE_HOST] / PART_ROUNDS,
+	       "device_atomic_ns", (double)took[ATOMIC] / PART_ROUNDS, "device_load_ns",
+	       (double)took[LOAD] / PART_ROUNDS, "clock_ns", (double)took[CLOCK] / PART_ROUNDS,
+	       NULL);
+	cudaFreeHost(host);
+	cudaFree(took);
+	cudaFree(dev);
+}
+
 int main(void)
 {
 	double bare[2] = { 0, 0 };
 	int round;
 
 	b_pin(2);
+	parts();
 	for (round = 0; round < 3; round++) {
 		bare[0] = run(WORD_WORD, 0);
 		run(RING_WORD, bare[0]);
@@ -243,6 +299,7 @@ int main(void)
 		bare[1] = run(COPY_WORD, 0);
 		run(ECHO_RING, bare[1]);
 		run(RUNTIME, bare[1]);
+		run(DIRECT, bare[1]);
 	}
 	return 0;
 }

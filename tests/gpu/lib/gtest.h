@@ -33,6 +33,9 @@ void g_die(const char *file, int line, const char *what) __attribute__((noreturn
 		} \
 	} while (0)
 
+/* The test cannot be made here */
+void g_skip(const char *why) __attribute__((noreturn));
+
 void g_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 struct g_test {

@@ -109,17 +109,8 @@ struct rgate_dshare {
 	uint64_t launches;	/* that have returned; of all */
 };
 
-/* Device memory, one an output ring; slots and credits are the host's */
-struct rgate_dout {
-	unsigned char *slots;
-	const uint64_t *credits;
-	struct rgate_prod *prod;
-	uint64_t mask;
-	uint32_t lap_shift;
-	uint32_t size_shift;
-	uint32_t wait;		/* full: wait rather than drop */
-	uint32_t reserved;
-	uint64_t pad[10];
+/* Device memory, one an output ring */
+struct rgate_doutstate {
 	uint64_t head;		/* given out to warps */
 	uint64_t pad2[15];
 	uint64_t limit;		/* free up to here */
@@ -132,6 +123,22 @@ struct rgate_dout {
 	uint64_t pad4[12];
 };
 
+/*
+ * The output ring; slots, credits and producer area are the host's. By value, as what is
+ * read from memory would be read again after each acquire.
+ */
+struct rgate_dout {
+	unsigned char *slots;
+	const uint64_t *credits;
+	struct rgate_prod *prod;
+	struct rgate_doutstate *state;	/* null: there is no output ring */
+	uint64_t mask;
+	uint32_t lap_shift;
+	uint32_t size_shift;
+	uint32_t wait;		/* full: wait rather than drop */
+	uint32_t reserved;
+};
+
 /* What a launch gets, by value */
 struct rgate_dctx {
 	struct rgate_dstate *state;
@@ -140,7 +147,7 @@ struct rgate_dctx {
 	struct rgate_dshare *share;
 	const struct rgate_dctl *ctl;
 	struct rgate_dreport *report;
-	struct rgate_dout *out;	/* where answers go; null: none */
+	struct rgate_dout out;	/* where answers go */
 	const uint64_t *until;	/* batch kernels: handed out, by ring */
 	void *arg;		/* the user's */
 	unsigned char *results;	/* the output array; null: none */

@@ -35,7 +35,7 @@
 
 /* Looks at the rings of poller @poller once; 0: nothing anywhere */
 RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-				     const struct rgate_dnear *near, struct rgate_dpoll *polls,
+				     struct rgate_dnear *near, struct rgate_dpoll *polls,
 				     uint32_t npolls)
 {
 	uint32_t i, busy = 0;
@@ -52,7 +52,8 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 			rgate_drun_work(ctx, sh, &run, near);
 			if (rgate_dlane() == 0)
 				p->direct += n;
-		} else if (p->idle % RGATE_DREPORT_LOOKS == 1) {
+		} else if (p->idle % RGATE_DREPORT_LOOKS == 0) {
+			/* not at once: what comes next would wait for it */
 			rgate_dpoll_end(ctx, p);
 			rgate_dpoll_report(ctx, p);
 			continue;
@@ -65,7 +66,7 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 }
 
 RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-			     const struct rgate_dnear *near, struct rgate_dpoll *polls,
+			     struct rgate_dnear *near, struct rgate_dpoll *polls,
 			     uint32_t poller)
 {
 	uint32_t ring, n = 0, i;
@@ -97,17 +98,17 @@ RGATE_DEV int rgate_dworker_wait(const struct rgate_dctx *ctx, uint64_t ticket,
 
 	while (!rgate_dqueue_take(ctx->queue, ticket, run)) {
 		/* tail is final once all pollers are out, whose additions this acquires */
-		if (rgate_dgpu_acquire32(&ctx->share->pollers_out) == ctx->npollers &&
+		if (++waits % 8 == 0 &&
+		    rgate_dgpu_acquire32(&ctx->share->pollers_out) == ctx->npollers &&
 		    rgate_dgpu_acquire(&ctx->queue->tail) <= ticket)
 			return 0;
-		rgate_dpause(waits < 1024 ? 64 : 256);
-		waits += waits < 1024;
+		rgate_dpause(waits < 4096 ? 32 : 256);
 	}
 	return 1;
 }
 
 RGATE_DEV void rgate_dworker(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-			     const struct rgate_dnear *near)
+			     struct rgate_dnear *near)
 {
 	struct rgate_drun run;
 
@@ -135,7 +136,7 @@ RGATE_DEV void rgate_dworker(const struct rgate_dctx *ctx, const struct rgate_ds
  * Batch kernels: warp @warp of @warps takes every so manieth piece of what the host saw
  */
 RGATE_DEV void rgate_dbatch(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-			    const struct rgate_dnear *near, uint32_t warp, uint32_t warps)
+			    struct rgate_dnear *near, uint32_t warp, uint32_t warps)
 {
 	uint32_t ring;
 
@@ -206,7 +207,7 @@ struct rgate_dorder {
 
 /* A warp's share of the work on what lies near in group @g of 32 slots */
 RGATE_DEV void rgate_dorder_group(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-				  struct rgate_dorder *o, const struct rgate_dnear *near,
+				  struct rgate_dorder *o, struct rgate_dnear *near,
 				  uint32_t g, struct rgate_dtally *t)
 {
 	const uint32_t lane = rgate_dlane(), warp = threadIdx.x / 32;
@@ -311,9 +312,9 @@ RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dord
 	uint32_t n, quit;
 
 	n = rgate_dpoll_find(ctx, p, RGATE_DBLOCK_WARPS, &run);
-	if (!n && p->idle % RGATE_DREPORT_LOOKS == 1)
+	if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_end(ctx, p);
-	if ((!n && p->idle % RGATE_DREPORT_LOOKS == 1) || p->looks % RGATE_DREPORT_LOOKS == 0)
+	if ((!n && p->idle % RGATE_DREPORT_LOOKS == 0) || p->looks % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_report(ctx, p);
 	quit = round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, blockIdx.x, round);
 	if (rgate_dlane() == 0) {
@@ -347,7 +348,7 @@ RGATE_DEV void rgate_dordered(const struct rgate_dctx *ctx, const struct rgate_d
 			break;
 		/* the others have read quit and count before they are written again */
 		__syncthreads();
-		if (warp == 0 && o.run.count)
+		if (warp == 0)
 			rgate_dorder_done(ctx, &o.run);
 	}
 	if (warp == 0) {

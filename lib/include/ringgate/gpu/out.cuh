@@ -32,9 +32,10 @@ RGATE_DEV uint32_t rgate_dout_room(const struct rgate_dout *o)
  * for a lap once its credit is that of the lap before; the acquire orders the consumer's
  * reads of the slots before the writes that follow.
  */
-RGATE_DEV void rgate_dout_scan(struct rgate_dout *o)
+RGATE_DEV void rgate_dout_scan(const struct rgate_dout *o)
 {
-	uint64_t limit = rgate_dgpu_load(&o->limit), b = limit >> RGATE_BATCH_SHIFT;
+	struct rgate_doutstate *st = o->state;
+	uint64_t limit = rgate_dgpu_load(&st->limit), b = limit >> RGATE_BATCH_SHIFT;
 	uint64_t batches = (o->mask + 1) >> RGATE_BATCH_SHIFT;
 	uint32_t lane, mask = 0, n;
 
@@ -48,41 +49,53 @@ RGATE_DEV void rgate_dout_scan(struct rgate_dout *o)
 	n = rgate_dones(mask);
 	rgate_dwarp_sync();
 	if (rgate_dlane() == 0 && n)
-		rgate_dgpu_release(&o->limit, limit + (uint64_t)n * RGATE_BATCH);
+		rgate_dgpu_release(&st->limit, limit + (uint64_t)n * RGATE_BATCH);
 	rgate_dwarp_sync();
 }
 
 /* The whole warp: more room, read by this warp or another? */
-RGATE_DEV void rgate_dout_refill(struct rgate_dout *o)
+RGATE_DEV void rgate_dout_refill(const struct rgate_dout *o)
 {
 	uint64_t got = 0;
 
 	if (rgate_dlane() == 0)
-		got = rgate_dgpu_cas(&o->lock, 0, 1) == 0;
+		got = rgate_dgpu_cas(&o->state->lock, 0, 1) == 0;
 	if (!rgate_dwarp_first(got)) {
 		rgate_dpause(200);
 		return;
 	}
 	rgate_dout_scan(o);
 	if (rgate_dlane() == 0)
-		rgate_dgpu_release(&o->lock, 0);
+		rgate_dgpu_release(&o->state->lock, 0);
 }
 
+/*
+ * What a thread knows of head and limit. Both only grow: what was acquired of limit holds
+ * for good, and a head that is behind makes the exchange fail, which then tells it. So an
+ * answer costs one round to the device's memory in the usual case, not three.
+ */
+struct rgate_dhint {
+	uint64_t head;
+	uint64_t limit;
+};
+
 /* One thread: @n slots, if there are */
-RGATE_DEV uint64_t rgate_dout_take(struct rgate_dout *o, uint32_t n)
+RGATE_DEV uint64_t rgate_dout_take(struct rgate_doutstate *st, struct rgate_dhint *hint,
+				   uint32_t n)
 {
-	uint64_t head = rgate_dgpu_load(&o->head);
-
 	for (;;) {
-		uint64_t was;
+		uint64_t head = hint->head, was;
 
-		/* acquire: who stored limit has seen the credits */
-		if (head + n > rgate_dgpu_acquire(&o->limit))
-			return RGATE_DOUT_FULL;
-		was = rgate_dgpu_cas(&o->head, head, head + n);
+		if (head + n > hint->limit) {
+			/* acquire: who stored limit has seen the credits */
+			hint->limit = rgate_dgpu_acquire(&st->limit);
+			if (head + n > hint->limit)
+				return RGATE_DOUT_FULL;
+		}
+		was = rgate_dgpu_cas(&st->head, head, head + n);
+		hint->head = was == head ? head + n : was;
 		if (was == head)
 			return head;
-		head = was;
 	}
 }
 
@@ -91,16 +104,17 @@ RGATE_DEV uint64_t rgate_dout_take(struct rgate_dout *o, uint32_t n)
  * Returns the first position. Full: RGATE_DOUT_FULL where the ring drops, the frames are
  * counted then; else it waits, until the kernel is to return.
  */
-RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, uint32_t n)
+RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate_dhint *hint,
+				      uint32_t n)
 {
-	struct rgate_dout *o = ctx->out;
+	const struct rgate_dout *o = &ctx->out;
 	uint32_t tries = 0;
 	uint64_t pos;
 
 	for (;;) {
 		pos = 0;
 		if (rgate_dlane() == 0)
-			pos = rgate_dout_take(o, n);
+			pos = rgate_dout_take(o->state, hint, n);
 		pos = rgate_dwarp_first(pos);
 		if (pos != RGATE_DOUT_FULL)
 			return pos;
@@ -116,7 +130,7 @@ RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, uint32_t n)
 		rgate_dout_refill(o);
 	}
 	if (rgate_dlane() == 0)
-		rgate_dgpu_add(&o->dropped, n);
+		rgate_dgpu_add(&o->state->dropped, n);
 	rgate_dwarp_sync();
 	return RGATE_DOUT_FULL;
 }
@@ -156,9 +170,10 @@ RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *
  * rgate_dout_publish - the whole warp: the @n slots from @pos on are written
  * @bytes: of their frames together
  */
-RGATE_DEV void rgate_dout_publish(struct rgate_dout *o, uint64_t pos, uint32_t n,
+RGATE_DEV void rgate_dout_publish(const struct rgate_dout *o, uint64_t pos, uint32_t n,
 				  uint64_t bytes)
 {
+	struct rgate_doutstate *st = o->state;
 	uint32_t i;
 
 	/* the barrier gives each lane all lanes' writes, its fence those to the system */
@@ -169,16 +184,16 @@ RGATE_DEV void rgate_dout_publish(struct rgate_dout *o, uint64_t pos, uint32_t n
 				 ((pos + i) >> o->lap_shift) + 1);
 	rgate_dwarp_sync();
 	if (rgate_dlane() == 0) {
-		while (rgate_dgpu_acquire(&o->tail) != pos)
+		while (rgate_dgpu_acquire(&st->tail) != pos)
 			rgate_dpause(32);
-		o->frames += n;
-		o->bytes += bytes;
-		rgate_dsys_store(&o->prod->stats.delivered, o->frames);
-		rgate_dsys_store(&o->prod->stats.bytes, o->bytes);
-		rgate_dsys_store(&o->prod->stats.dropped_full, rgate_dgpu_load(&o->dropped));
+		st->frames += n;
+		st->bytes += bytes;
+		rgate_dsys_store(&o->prod->stats.delivered, st->frames);
+		rgate_dsys_store(&o->prod->stats.bytes, st->bytes);
+		rgate_dsys_store(&o->prod->stats.dropped_full, rgate_dgpu_load(&st->dropped));
 		/* after the slots: the fence before, and that of each turn */
 		rgate_dsys_release(&o->prod->head, pos + n);
-		rgate_dgpu_release(&o->tail, pos + n);
+		rgate_dgpu_release(&st->tail, pos + n);
 	}
 	rgate_dwarp_sync();
 }

@@ -363,9 +363,9 @@ RGATE_DEV void rgate_dlaunch_out(const struct rgate_dctx *ctx, uint32_t warps)
 		rgate_dsys_store(&ctx->stat[i].work_ns, rgate_dgpu_load(&st->work_ns));
 		rgate_dsys_store(&ctx->stat[i].done, st->done);
 	}
-	if (ctx->out)
-		rgate_dsys_store(&ctx->out->prod->stats.dropped_full,
-				 rgate_dgpu_load(&ctx->out->dropped));
+	if (ctx->out.state)
+		rgate_dsys_store(&ctx->out.prod->stats.dropped_full,
+				 rgate_dgpu_load(&ctx->out.state->dropped));
 	/* tickets that were waited with in vain are given out again */
 	ctx->queue->head = ctx->queue->tail;
 	rgate_dsys_store(&ctx->report->why, sh->quit);

@@ -166,7 +166,7 @@ struct rgate_dreader {
 	uint32_t stride;
 };
 
-/* @start: position of a batch to begin with, as rgate_gpu_ring_start() has it */
+/* @start: position of a batch to begin with, as rgate_gpu_ring_view() has it */
 RGATE_DEV void rgate_dreader_init(struct rgate_dreader *rd, const struct rgate_dring *r,
 				  uint64_t start, uint32_t index, uint32_t count)
 {

@@ -47,6 +47,7 @@ struct rgate_dnear {
 	unsigned char *slots;
 	unsigned char *replies;
 	uint32_t *reply_len;
+	struct rgate_dhint hint;	/* lane 0's */
 };
 
 RGATE_DEV void rgate_dnear_init(struct rgate_dnear *n, unsigned char *mem,
@@ -55,6 +56,7 @@ RGATE_DEV void rgate_dnear_init(struct rgate_dnear *n, unsigned char *mem,
 	n->slots = mem;
 	n->replies = mem + sh->run * RGATE_DSTAGE_STRIDE(sh->near_len);
 	n->reply_len = (uint32_t *)(n->replies + sh->run * RGATE_DREPLY_STRIDE(sh->reply));
+	n->hint.head = n->hint.limit = 0;
 }
 
 /* The header of the answer that is built at @result: fields may be changed, seq not */
@@ -181,12 +183,12 @@ RGATE_DEV void rgate_dslot_work(const struct rgate_dctx *ctx, const struct rgate
  * @mine: bits of those that are this warp's
  */
 RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-				 const struct rgate_dnear *near, uint32_t n, uint32_t mine)
+				 struct rgate_dnear *near, uint32_t n, uint32_t mine)
 {
 	const uint32_t per = (RGATE_SLOT_HDR + sh->reply) / 16;
 	const uint32_t stride = RGATE_DREPLY_STRIDE(sh->reply);
 	uint32_t i, mask = 0, count, bytes = 0;
-	struct rgate_dout *o = ctx->out;
+	const struct rgate_dout *o = &ctx->out;
 	uint64_t pos;
 
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
@@ -200,7 +202,7 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 	count = rgate_dcount(mask);
 	if (!count)
 		return;
-	pos = rgate_dout_reserve(ctx, count);
+	pos = rgate_dout_reserve(ctx, &near->hint, count);
 	if (pos == RGATE_DOUT_FULL)
 		return;
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
@@ -227,7 +229,7 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 
 /* The whole warp: does a run of at most sh->run slots */
 RGATE_DEV void rgate_drun_piece(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-				const struct rgate_drun *run, const struct rgate_dnear *near)
+				const struct rgate_drun *run, struct rgate_dnear *near)
 {
 	uint64_t began = rgate_dnow();
 	struct rgate_dtally t = { 0, 0 };
@@ -253,7 +255,7 @@ RGATE_DEV void rgate_drun_piece(const struct rgate_dctx *ctx, const struct rgate
 
 /* The whole warp: a run inside one batch */
 RGATE_DEV void rgate_drun_work(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-			       const struct rgate_drun *run, const struct rgate_dnear *near)
+			       const struct rgate_drun *run, struct rgate_dnear *near)
 {
 	struct rgate_drun piece = *run;
 	uint32_t left = run->count;

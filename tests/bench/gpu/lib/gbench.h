@@ -45,6 +45,7 @@ void b_line(const char *name, ...) __attribute__((sentinel));
 struct b_quantiles {
 	double p50, p90, p99, min;
 };
+
 void b_quantiles(uint64_t *v, uint64_t n, struct b_quantiles *q);
 
 struct rgate_ring *b_ring(uint32_t slots, uint32_t slot_size);

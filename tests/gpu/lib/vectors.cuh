@@ -3,8 +3,8 @@
  * Frames, and what is to be found in them: for the device code on a GPU (t_own) and on a
  * CPU (tests/unit/test_gpu_packet).
  */
-#ifndef GPU_VECTORS_H
-#define GPU_VECTORS_H
+#ifndef GPU_VECTORS_CUH
+#define GPU_VECTORS_CUH
 
 #include <ringgate/ring.h>
 #include <ringgate/gpu/packet.cuh>

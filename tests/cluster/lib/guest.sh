@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# shellcheck shell=bash
+#
+# What a node's VM can do; sourced in it for each command that the test sends.
+
+node=${CLUSTER_NODE:?}
+bin=$RGATE_BUILD/tests/cluster
+ringgate=$RGATE_BUILD/tools/ringgate
+dir=/run/node			# of this node: socket, key, logs
+export RINGGATED_SOCKET=$dir/socket
+
+# The wire between the VMs, with an RDMA device on it
+wire_up()
+{
+	modprobe -a rdma_rxe rdma_ucm
+	sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	ip link set eth0 address "52:54:00:52:47:0$node"
+	ip addr add "10.90.0.$((node + 1))/24" dev eth0
+	ip link set eth0 up
+	rdma link add rxe0 type rxe netdev eth0
+}
+
+# Behind the gateway: a namespace where the traffic comes from
+internet_up()
+{
+	modprobe veth
+	insmod "$RGATE_KO"
+	ip netns add internet
+	ip -n internet link add i0 type veth peer name gw0 netns $$
+	ip -n internet addr add 10.77.0.1/24 dev i0
+	ip addr add 10.77.0.2/24 dev gw0
+	ip -n internet link set i0 up
+	ip link set gw0 up
+}
+
+# daemon [ARGUMENT...]: ringgated of this node, in the background
+daemon()
+{
+	local args=()
+
+	if [ "$node" = 0 ]; then
+		args=(-S "$dir/steer" --source
+			"module gw0 slots 4096 slot_size 2048 filter udp dst port 9000")
+	fi
+	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -n "$node" -s "$dir/socket" \
+		--pool 16M "${args[@]}" "$@" </dev/null >>"$dir/log" 2>&1 &
+	echo $! >"$dir/daemon.pid"
+}
+
+# receive NAME [ARGUMENT...]: cluster_recv in the background, reporting to $dir/NAME
+receive()
+{
+	local name=$1
+	shift
+	rm -f "$dir/$name"
+	setsid "$bin/cluster_recv" -m "$name" "$@" "$dir/$name" </dev/null >>"$dir/log" 2>&1 &
+	echo $! >"$dir/$name.pid"
+}
+
+# transmit NAME ARGUMENT...: cluster_send in the internet, in the background; how many it
+# sent goes to $dir/NAME
+transmit()
+{
+	local name=$1
+	shift
+	setsid ip netns exec internet "$bin/cluster_send" "$@" 10.77.0.2 9000 \
+		</dev/null >"$dir/$name" 2>>"$dir/log" &
+	echo $! >"$dir/$name.pid"
+}
+
+send() { ip netns exec internet "$bin/cluster_send" "$@" 10.77.0.2 9000; }
+
+# sent NAME: how many, once it was stopped
+sent() { cat "$dir/$1"; }
+
+running() { kill -0 "$(cat "$dir/$1.pid")" 2>/dev/null; }
+
+# stop NAME [SIGNAL]: and wait for its end, 20 s at most
+stop()
+{
+	local i
+
+	kill "${2:--TERM}" "$(cat "$dir/$1.pid")" 2>/dev/null
+	for ((i = 0; i < 200; i++)); do
+		running "$1" || return 0
+		sleep 0.1
+	done
+	echo "$1 does not end"
+	return 1
+}
+
+status() { "$ringgate" cluster status --json; }
+
+# What the daemon holds: descriptors, memory, and what the devices count for it
+held()
+{
+	local pid
+
+	pid=$(cat "$dir/daemon.pid")
+	echo "fds $(find "/proc/$pid/fd" -mindepth 1 | wc -l)"
+	awk '/^VmRSS/ { print "rss", $2 }' "/proc/$pid/status"
+	rdma resource show | tr ' ' '\n' | awk '/^(pd|cq|qp|mr|cm_id)$/ { k = $0; next }
+		k { print k, $0; k = "" }'
+}

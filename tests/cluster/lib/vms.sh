@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# shellcheck shell=bash disable=SC2154 # variables of tap.sh
+#
+# A cluster whose nodes are virtual machines on one wire. To be sourced; VM 0 is the
+# gateway. Everything is driven from here, by a directory that each VM shares.
+
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../cli/lib/tap.sh"
+
+declare -A lab
+kernel=${LAB_KERNEL:-6.1}
+vms_limit=${CLUSTER_TIMEOUT:-900}	# seconds that a VM lives at most
+# A segment of this test's own
+segment=239.$((RANDOM % 256)).$((RANDOM % 256)).$((RANDOM % 256)):$((20000 + RANDOM % 10000))
+
+vms_kill_all()
+{
+	local id
+
+	for id in "${!lab[@]}"; do
+		kill "${lab[$id]}" 2>/dev/null
+	done
+	wait
+	rm -rf "$tmp"
+}
+trap vms_kill_all EXIT
+trap 'exit 143' TERM INT
+
+# vms_cluster NODES TIMEOUT_MS: the cluster's files
+vms_cluster()
+{
+	local id
+
+	head -c 48 /dev/urandom >"$tmp/key"
+	{
+		echo "provider verbs"
+		echo "key /run/node/key"
+		echo "timeout $2"
+		echo "node 0 gateway 10.90.0.1 gw"
+		for ((id = 1; id < $1; id++)); do
+			echo "node $id compute 10.90.0.$((id + 1)) n$id"
+		done
+	} >"$tmp/cluster"
+	echo "flows hash:*" >"$tmp/steer"
+}
+
+# vm_boot ID: begins to
+vm_boot()
+{
+	local id=$1
+
+	rm -rf "$tmp/vm$id"
+	mkdir "$tmp/vm$id"
+	cp "$tmp/cluster" "$tmp/key" "$tmp/steer" "$tmp/vm$id/"
+	O=$build "$top/scripts/lab" -k "$kernel" -t "$vms_limit" -m 640 -c 1 --net "$segment" \
+		--share "$tmp/vm$id" --pidfile "$tmp/pid$id" -e RGATE_BUILD="$build" \
+		-- "$top/tests/cluster/lib/agent" "$id" >>"$tmp/log$id" 2>&1 &
+	lab[$id]=$!
+}
+
+vm_ready() { [ -e "$tmp/vm$1/ready" ]; }
+vm_ended() { ! kill -0 "${lab[$1]}" 2>/dev/null; }
+
+# vm_kill ID: as a loss of power
+vm_kill()
+{
+	kill -9 "$(cat "$tmp/pid$1")"
+	wait "${lab[$1]}" 2>/dev/null
+	unset "lab[$1]"
+}
+
+# vm_end ID...: the VMs end by themselves, with a clean kernel log
+vm_end()
+{
+	local id rc
+
+	for id; do
+		touch "$tmp/vm$id/end"
+	done
+	for id; do
+		wait_for 60 vm_ended "$id" || kill "${lab[$id]}"
+		wait "${lab[$id]}"
+		rc=$?
+		unset "lab[$id]"
+		is "VM $id ends well, with a clean kernel log" "$rc" 0
+		[ $rc = 0 ] || sed 's/^/# /' "$tmp/log$id"
+	done
+}
+
+# on ID COMMAND...: bash runs it in that VM, with lib/guest.sh; ends within vm_limit s
+on()
+{
+	local at=$tmp/vm$1/${EPOCHREALTIME//[.,]/}-$BASHPID end=$((SECONDS + ${vm_limit:-90}))
+	local id=$1
+	shift
+	printf '%s\n' "$*" >"$at.new"
+	mv "$at.new" "$at.cmd"
+	until [ -e "$at.rc" ]; do
+		if [ $SECONDS -ge $end ]; then
+			echo "VM $id does not answer: $*"
+			return 124
+		fi
+		sleep 0.1
+	done
+	cat "$at.out"
+	return "$(cat "$at.rc")"
+}
+
+# node_status ID EXPRESSION: of the daemon's status, j
+node_status() { on "$1" status 2>/dev/null | json "$2" 2>/dev/null; }
+# peers_up ID COUNT
+peers_up() { [ "$(node_status "$1" 'sum(p["state"] == "up" for p in j["peers"])')" = "$2" ]; }
+# filled COUNT: rings that the gateway fills
+filled() { [ "$(node_status 0 'len(j["gateway"]["rings"])')" = "$1" ]; }
+
+# fetch NAME ID...: what their receivers NAME have now
+fetch()
+{
+	local name=$1 id
+	shift
+	for id; do
+		on "$id" "cat \$dir/$name" >"$tmp/$name.$id" || : >"$tmp/$name.$id"
+	done
+}
+
+verify() { python3 "$top/tests/cluster/lib/verify.py" "$@"; }
+
+# arrived NAME FLOWS FIRST LAST ID...: all of these datagrams are there, each once
+arrived()
+{
+	local name=$1 flows=$2 first=$3 last=$4 files=() id
+	shift 4
+	fetch "$name" "$@"
+	for id; do
+		files+=("$tmp/$name.$id")
+	done
+	verify once "$flows" "$first" "$last" "${files[@]}"
+}
+
+# burst NAME FLOWS FIRST LAST ID...: sends them and has them arrive, once
+burst()
+{
+	local flows=$2 first=$3 last=$4
+
+	on 0 "send -f $flows -b $first -n $(((last - first + 1) * flows)) -r ${rate:-400}" \
+		>/dev/null || return
+	wait_for 60 arrived "$@" || arrived "$@"
+}
+
+# kept NAME PROBE FIRST TRANSMIT ID: nothing of what TRANSMIT sent, from FIRST on in 8
+# flows, is missing in those flows that have datagram PROBE at node ID
+kept()
+{
+	local name=$1 probe=$2 first=$3 count
+	count=$(on 0 sent "$4") || return
+	[ "$count" -ge 16 ] || { echo "only $count were sent"; return 1; }
+	fetch "$name" "$5"
+	verify kept "$probe" "$first" $((first + count / 8 - 1)) "$tmp/$name.$5"
+}
+
+# logs ID...: of the daemons, as comments
+logs()
+{
+	local id
+
+	for id; do
+		[ -z "${lab[$id]:-}" ] || vm_ended "$id" ||
+			on "$id" 'tail -n 40 $dir/log' | sed "s/^/# $id: /"
+	done
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * The output ring's device code on this CPU: answers built by it, taken by the library's
+ * consumer.
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "gpu_dev.h"
+
+#define REPLY 128
+
+static void out_open(struct gpu_dev *d, struct rgate_ring *ring, bool wait)
+{
+	struct rgate_dring r = gpu_dev_dring(ring);
+
+	memset(&d->out, 0, sizeof(d->out));
+	d->ctx.out = (struct rgate_dout){
+		.slots = (unsigned char *)r.slots,
+		.credits = r.credits,
+		.prod = (struct rgate_prod *)r.prod,
+		.state = &d->out,
+		.mask = r.mask,
+		.lap_shift = r.lap_shift,
+		.size_shift = r.size_shift,
+		.wait = wait,
+	};
+}
+
+/* Every third packet has no answer */
+static uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	uint32_t i;
+
+	(void)arg;
+	if (pkt->pos % 3 == 2)
+		return 0;
+	for (i = 0; i < pkt->len; i++)
+		((unsigned char *)result)[i] = pkt->near[i];
+	rgate_dreply_header(result)->hash = (uint32_t)pkt->pos;
+	return pkt->len;
+}
+
+static const struct rgate_dshape answering = { REPLY, REPLY, 32, 0, echo };
+
+static void answers(void **state)
+{
+	static unsigned char near[RGATE_DWARP_BYTES(REPLY, REPLY, 32)]
+		__attribute__((aligned(16)));
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *out = unit_ring(128, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	const struct rgate_slot *s;
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	struct rgate_dnear n;
+	struct rgate_drun run;
+	const unsigned char *f;
+	uint64_t i, want = 0;
+
+	(void)state;
+	out_open(d, out, false);
+	rgate_dnear_init(&n, near, &answering);
+	assert_int_equal(rgate_producer_init(&p, in), 0);
+	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
+	for (i = 0; i < 2000; i++) {
+		assert_int_equal(unit_put(&p, i, i % (REPLY + 1)), 0);
+		if (i % 5)
+			continue;
+		while (gpu_dev_find(d, &run))
+			rgate_drun_work(&d->ctx, &answering, &run, &n);
+		while ((s = rgate_consumer_next(&c))) {
+			while (want % 3 == 2 || !(want % (REPLY + 1)))
+				want++;
+			assert_int_equal(s->hash, want);
+			assert_int_equal(s->len, want % (REPLY + 1));
+			assert_int_equal(s->wire_len, s->len);
+			f = rgate_slot_data(s);
+			assert_int_equal(unit_pattern_check(f, want, s->len), 0);
+			if (s->len % 64)	/* zero up to the next multiple of 64 */
+				assert_int_equal(f[s->len | 63], 0);
+			rgate_consumer_release(&c);
+			want++;
+		}
+		assert_true(want + 5 > i);
+	}
+	assert_int_equal(d->out.dropped, 0);
+	assert_int_equal(d->ctx.out.prod->head, d->out.tail);
+	assert_int_equal(d->ctx.out.prod->stats.delivered, d->out.tail);
+	rgate_producer_fini(&p);
+	rgate_ring_close(out);
+	gpu_dev_free(d);
+}
+
+/* A full output ring: what has no room is dropped and counted, or waits until told to end */
+static void answers_full(void **state)
+{
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	struct rgate_dhint hint = { 0, 0 }, late = { 0, 0 };
+	struct rgate_consumer c;
+	uint64_t pos;
+	int i;
+
+	(void)state;
+	out_open(d, out, false);
+	for (i = 0; i < 2; i++) {
+		pos = rgate_dout_reserve(&d->ctx, &hint, 32);
+		assert_int_equal(pos, i * 32);
+		memset(rgate_dout_slot(&d->ctx.out, pos), 0, 32 * 256);
+		rgate_dout_publish(&d->ctx.out, pos, 32, 0);
+	}
+	assert_true(rgate_dout_reserve(&d->ctx, &hint, 1) == RGATE_DOUT_FULL);
+	assert_int_equal(d->out.dropped, 1);
+	d->ctx.out.wait = 1;
+	d->ctl.stop = 1;
+	assert_true(rgate_dout_reserve(&d->ctx, &hint, 5) == RGATE_DOUT_FULL);
+	assert_int_equal(d->out.dropped, 6);
+	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
+	for (i = 0; i < 32; i++) {
+		assert_non_null(rgate_consumer_next(&c));
+		rgate_consumer_release(&c);
+	}
+	assert_int_equal(rgate_dout_reserve(&d->ctx, &hint, 5), 64);
+	/* one who knows nothing, or what was long ago */
+	assert_int_equal(rgate_dout_reserve(&d->ctx, &late, 27), 69);
+	assert_true(rgate_dout_reserve(&d->ctx, &hint, 1) == RGATE_DOUT_FULL);
+	assert_int_equal(d->out.lock, 0);
+	rgate_ring_close(out);
+	gpu_dev_free(d);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(answers),
+	cmocka_unit_test(answers_full),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The thread that sends what is in an output ring, with a CPU as the ring's producer. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_responder.h>
+
+#define FRAMES 2000U
+
+struct bed {
+	struct rgate_ring *ring;
+	struct rgate_producer p;
+	struct rgate_responder *r;
+	int server, client;
+	struct sockaddr_in6 to;		/* the client's; room for either family */
+};
+
+static int bound(int family, struct sockaddr_in6 *addr)
+{
+	struct sockaddr_in *addr4 = (struct sockaddr_in *)addr;
+	socklen_t len = family == AF_INET ? sizeof(*addr4) : sizeof(*addr);
+	int fd = socket(family, SOCK_DGRAM, 0), size = 1 << 20;
+
+	if (fd < 0)
+		return fd;
+	memset(addr, 0, sizeof(*addr));
+	addr->sin6_family = (sa_family_t)family;
+	if (family == AF_INET)
+		addr4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		addr->sin6_addr = in6addr_loopback;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (bind(fd, (struct sockaddr *)addr, len) ||
+	    getsockname(fd, (struct sockaddr *)addr, &len)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* false: no such family here */
+static bool bed_open(struct bed *b, int family)
+{
+	struct rgate_responder_opts o = { .sz = sizeof(o), .batch = 7, .spin_us = 1 };
+	struct sockaddr_in6 from;
+
+	memset(b, 0, sizeof(*b));
+	b->client = bound(family, &b->to);
+	if (b->client < 0)
+		return false;
+	b->server = bound(family, &from);
+	assert_true(b->server >= 0);
+	b->ring = unit_ring(256, 256, 0, RGATE_POLICY_DROP);
+	assert_int_equal(rgate_producer_init(&b->p, b->ring), 0);
+	o.udp_socket_plus1 = b->server + 1;
+	assert_int_equal(rgate_responder_start(&b->r, b->ring, &o), 0);
+	return true;
+}
+
+static void bed_close(struct bed *b)
+{
+	rgate_responder_stop(b->r);
+	rgate_producer_fini(&b->p);
+	rgate_ring_close(b->ring);
+	close(b->client);
+	close(b->server);
+}
+
+/* A packet for the client: number @n, @len bytes of payload */
+static struct rgate_slot *put(struct bed *b, uint32_t n, uint32_t len)
+{
+	const struct sockaddr_in *to4 = (const struct sockaddr_in *)&b->to;
+	bool v4 = b->to.sin6_family == AF_INET;
+	uint32_t l4 = v4 ? 20 : 40;
+	struct rgate_slot *s;
+	unsigned char *f;
+
+	do {
+		s = rgate_producer_reserve(&b->p);
+	} while (!s);
+	f = rgate_producer_data(s);
+	memset(f, 0, l4 + 8);
+	f[0] = v4 ? 0x45 : 0x60;
+	if (v4)
+		memcpy(f + 16, &to4->sin_addr, 4);
+	else
+		memcpy(f + 24, &b->to.sin6_addr, 16);
+	memcpy(f + l4 + 2, &to4->sin_port, 2);	/* at the same place in both */
+	unit_pattern(f + l4 + 8, n, len);
+	rgate_producer_fill(&b->p, s, l4 + 8 + len, l4 + 8 + len);
+	s->l3_off = 0;
+	s->l4_off = (uint16_t)l4;
+	return s;
+}
+
+static void send_one(struct bed *b, uint32_t n, uint32_t len)
+{
+	put(b, n, len);
+	rgate_producer_publish(&b->p);
+}
+
+static void expect(struct bed *b, uint32_t n, uint32_t len)
+{
+	struct pollfd pfd = { .fd = b->client, .events = POLLIN };
+	unsigned char buf[512];
+
+	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	assert_int_equal(recv(b->client, buf, sizeof(buf), 0), len);
+	assert_int_equal(unit_pattern_check(buf, n, len), 0);
+}
+
+static struct rgate_responder_stats stats_of(struct bed *b)
+{
+	struct rgate_responder_stats st = { .sz = sizeof(st) };
+
+	assert_int_equal(rgate_responder_stats(b->r, &st), 0);
+	return st;
+}
+
+static void sends(int family)
+{
+	struct rgate_responder_stats st;
+	uint64_t end, bytes = 0;
+	struct bed b;
+	uint32_t i, k;
+
+	if (!bed_open(&b, family))
+		skip();
+	for (i = 0; i < FRAMES; i++) {
+		send_one(&b, i, i % 140);
+		bytes += i % 140;
+		if (i % 100 != 99)
+			continue;
+		rgate_producer_flush(&b.p);
+		for (k = i - 99; k <= i; k++)
+			expect(&b, k, k % 140);
+	}
+	end = unit_now_ns() + 5000000000ULL;
+	do {
+		st = stats_of(&b);
+	} while (st.sent < FRAMES && unit_now_ns() < end);
+	assert_int_equal(st.sent, FRAMES);
+	assert_int_equal(st.bytes, bytes);
+	assert_int_equal(st.errors + st.malformed, 0);
+	assert_true(st.calls >= FRAMES / 32 && st.calls <= FRAMES);
+	bed_close(&b);
+}
+
+static void sends_ipv4(void **state)
+{
+	(void)state;
+	sends(AF_INET);
+}
+
+static void sends_ipv6(void **state)
+{
+	(void)state;
+	sends(AF_INET6);
+}
+
+/* What is no packet to be sent is left out and counted, the next goes all the same. */
+static void malformed(void **state)
+{
+	struct rgate_responder_stats st;
+	struct rgate_slot *s;
+	struct bed b;
+
+	(void)state;
+	assert_true(bed_open(&b, AF_INET));
+	put(&b, 0, 8)->l4_off = 0;			/* no l4 behind l3 */
+	rgate_producer_publish(&b.p);
+	put(&b, 0, 8)->l3_off = RGATE_OFF_NONE;
+	rgate_producer_publish(&b.p);
+	put(&b, 0, 8)->l4_off = 30;			/* its header ends beyond the frame */
+	rgate_producer_publish(&b.p);
+	s = put(&b, 0, 8);
+	((unsigned char *)rgate_producer_data(s))[0] = 0x60;	/* the other family */
+	rgate_producer_publish(&b.p);
+	put(&b, 0, 8)->len = 193;			/* longer than the slot */
+	rgate_producer_publish(&b.p);
+	put(&b, 0, 8)->len = 0xffffffff;
+	rgate_producer_publish(&b.p);
+	put(&b, 0, 8)->chain_cnt = 2;
+	rgate_producer_publish(&b.p);
+	put(&b, 0, 8)->flags = RGATE_SLOT_CONT;
+	rgate_producer_publish(&b.p);
+	send_one(&b, 5, 100);
+	rgate_producer_flush(&b.p);
+	expect(&b, 5, 100);
+	st = stats_of(&b);
+	assert_int_equal(st.malformed, 8);
+	assert_int_equal(st.errors, 0);
+	bed_close(&b);
+}
+
+/* The socket refuses one: it is counted, the others go. */
+static void refused(void **state)
+{
+	uint64_t end = unit_now_ns() + 5000000000ULL;
+	struct rgate_responder_stats st;
+	struct rgate_slot *s;
+	struct bed b;
+
+	(void)state;
+	assert_true(bed_open(&b, AF_INET));
+	send_one(&b, 1, 10);
+	s = put(&b, 2, 10);
+	memset((unsigned char *)rgate_producer_data(s) + 16, 0xff, 4);	/* broadcast */
+	rgate_producer_publish(&b.p);
+	send_one(&b, 3, 10);
+	rgate_producer_flush(&b.p);
+	expect(&b, 1, 10);
+	expect(&b, 3, 10);
+	do {
+		st = stats_of(&b);
+	} while (st.sent + st.errors < 3 && unit_now_ns() < end);
+	assert_int_equal(st.sent, 2);
+	assert_int_equal(st.errors, 1);
+	bed_close(&b);
+}
+
+/* Stopped: what was published before is sent; a producer that goes on keeps nobody. */
+static void stops(void **state)
+{
+	struct bed b;
+	uint32_t i;
+
+	(void)state;
+	assert_true(bed_open(&b, AF_INET));
+	for (i = 0; i < 200; i++)
+		send_one(&b, i, 20);
+	rgate_producer_flush(&b.p);
+	rgate_responder_stop(b.r);
+	b.r = NULL;
+	for (i = 0; i < 200; i++)
+		expect(&b, i, 20);
+	bed_close(&b);
+}
+
+static void options(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_responder_opts o = { .sz = sizeof(o) };
+	struct rgate_responder *r = NULL;
+	int tcp = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)state;
+	assert_int_equal(rgate_responder_start(&r, ring, NULL), -EINVAL);
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
+	o.udp_socket_plus1 = tcp + 1;
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
+	o.ifname = "lo";	/* both */
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
+	o.udp_socket_plus1 = 0;
+	o.batch = 257;
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
+	o.batch = 0;
+	o.ifname = "no-such-device";
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -ENODEV);
+	o.ifname = NULL;
+	o.udp_socket_plus1 = -3;
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
+	assert_null(r);
+	rgate_responder_stop(NULL);
+	close(tcp);
+	rgate_ring_close(ring);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(sends_ipv4),
+	cmocka_unit_test(sends_ipv6),
+	cmocka_unit_test(malformed),
+	cmocka_unit_test(refused),
+	cmocka_unit_test(stops),
+	cmocka_unit_test(options),
+};
+
+UNIT_MAIN(tests)
