@@ -355,20 +355,21 @@ check-unit: unit-tests tools
 check-cli: tools
 	$(Q)O=$(O) scripts/check cli
 
-check-vm: vm-tests lab-kmod
+check-vm: vm-tests fabric-tests tools lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
 
 # The same on each kernel that scripts/kernel knows, or on KERNELS
 check-kernels:
 	$(Q)scripts/deps build vm test kernels
-	$(Q)$(MAKE) --no-print-directory vm-tests tools
+	$(Q)$(MAKE) --no-print-directory vm-tests fabric-tests tools
 	$(Q)O=$(O) TESTS='$(TESTS)' scripts/check-kernels $(KERNELS)
 
 # Everything that runs in a VM, on a kernel that looks for mistakes
 check-debug:
 	$(Q)scripts/deps build vm test debug
 	$(Q)scripts/debug-kernel
-	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug all vm-tests debug-tests lab-kmod lab-kunit
+	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug all vm-tests fabric-tests debug-tests \
+		lab-kmod lab-kunit
 	$(Q)O=$(O) LAB_KERNEL=debug TESTS='$(TESTS)' scripts/check vm debug
 
 check-lab:
