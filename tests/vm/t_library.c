@@ -294,6 +294,9 @@ static void overwritten(void)
 		n++;
 		if (!(vt_rand() & 31))
 			vt_usleep(500);
+		/* long enough for the whole ring, also where the sender is slow */
+		if (!(vt_rand() & 511))
+			vt_usleep(40000 * vt_slow());
 	}
 	vt_traffic_stop(&t);
 	vt_note("%llu copies, %llu slots lost", (unsigned long long)n,
