@@ -5,10 +5,11 @@
  * looked for shows in the kernel log, as a call that never returns, or as a module that
  * cannot be unloaded.
  *
- *	fuzz_device [-t SECONDS] [-s SEED] [-w PROCESSES] [-j THREADS]
+ *	fuzz_device [-t SECONDS] [-n OPERATIONS] [-s SEED] [-w PROCESSES] [-j THREADS]
  *
  * The seed decides what each thread tries, in which order; how the threads meet is the
- * scheduler's. Needs root, and a machine that may break: run it in the lab.
+ * scheduler's. A single thread does the same every time, and says at the end what it
+ * came to. Needs root, and a machine that may break: run it in the lab.
  */
 #include "fuzz.h"
 
@@ -42,12 +43,13 @@
 
 static struct {
 	unsigned int seconds, procs, threads;
-	uint64_t seed;
+	uint64_t seed, ops;
 } args = { .seconds = 30, .procs = 4, .threads = 2 };
 
 /* In memory that all processes share */
 static struct counters {
 	uint64_t ops, done;
+	uint64_t rnd;		/* where the random numbers were at the end */
 	pid_t tid;
 	const char *what;	/* the last thing begun; the same text in all processes */
 } *counters;
@@ -80,13 +82,14 @@ static void *thread(void *arg)
 	struct worker *w = arg;
 
 	__atomic_store_n(&w->c->tid, gettid(), __ATOMIC_RELAXED);
-	for (;;) {
+	while (!args.ops || w->c->ops < args.ops) {
 		const struct kind *k = &kinds[fuzz_below(&w->fuzz, 8)];
 
 		__atomic_store_n(&w->c->what, k->name, __ATOMIC_RELAXED);
 		k->op(&w->fuzz);
 		__atomic_fetch_add(&w->c->ops, 1, __ATOMIC_RELAXED);
 	}
+	w->c->rnd = w->fuzz.rnd;
 	return NULL;
 }
 
@@ -118,7 +121,7 @@ static void become(unsigned int i)
 static _Noreturn void process(unsigned int i, int sock)
 {
 	static struct worker workers[MAX_THREADS];
-	pthread_t id;
+	pthread_t ids[MAX_THREADS];
 	unsigned int t;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -136,11 +139,12 @@ static _Noreturn void process(unsigned int i, int sock)
 			.fuzz.done = &c->done,
 			.fuzz.rnd = args.seed + 0x9e3779b97f4a7c15ULL * (i * MAX_THREADS + t + 1),
 		};
-		if (pthread_create(&id, NULL, thread, &workers[t]))
+		if (pthread_create(&ids[t], NULL, thread, &workers[t]))
 			die("pthread_create");
 	}
-	for (;;)
-		pause();
+	for (t = 0; t < args.threads; t++)
+		pthread_join(ids[t], NULL);
+	_exit(0);
 }
 
 /* Where in the kernel a thread is */
@@ -185,7 +189,7 @@ static void sum(struct counters *all, unsigned int *stuck)
 			unsigned int k = i * MAX_THREADS + t;
 			uint64_t ops = __atomic_load_n(&counters[k].ops, __ATOMIC_RELAXED);
 
-			if (ops != last[k] || !since[k]) {
+			if (ops != last[k] || !since[k] || (args.ops && ops >= args.ops)) {
 				last[k] = ops;
 				since[k] = time(NULL);
 			} else if (time(NULL) - since[k] > patience()) {
@@ -198,13 +202,32 @@ static void sum(struct counters *all, unsigned int *stuck)
 	}
 }
 
-/* A process that died is one that a signal hit: none may */
-static bool watch(const pid_t *pids, struct counters *all)
+/* Takes ended processes out of @pids; false when one did not end as it should */
+static bool reap(pid_t *pids, unsigned int *running)
 {
-	unsigned int s, i, stuck;
+	unsigned int i;
 	int status;
 
-	for (s = 0; s < args.seconds; s++) {
+	*running = 0;
+	for (i = 0; i < args.procs; i++) {
+		if (pids[i] && waitpid(pids[i], &status, WNOHANG) == pids[i]) {
+			pids[i] = 0;
+			if (!args.ops || status) {
+				printf("# process %u ended: status %#x\n", i, (unsigned int)status);
+				return false;
+			}
+		}
+		*running += pids[i] != 0;
+	}
+	return true;
+}
+
+/* Until the time is over, or all operations are done. No process may end before. */
+static bool watch(pid_t *pids, struct counters *all)
+{
+	unsigned int s, stuck, running = args.procs;
+
+	for (s = 0; s < args.seconds && running; s++) {
 		sleep(1);
 		sum(all, &stuck);
 		if (s % 30 == 29)
@@ -214,14 +237,30 @@ static bool watch(const pid_t *pids, struct counters *all)
 			printf("# %u threads have not come back for %u s\n", stuck, patience());
 			return false;
 		}
-		for (i = 0; i < args.procs; i++) {
-			if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
-				printf("# process %u ended: status %#x\n", i, (unsigned int)status);
-				return false;
-			}
+		if (!reap(pids, &running))
+			return false;
+	}
+	sum(all, &stuck);
+	if (!args.ops)
+		return true;
+	if (running)
+		printf("# not done after %u s\n", args.seconds);
+	return !running;
+}
+
+/* The same for the same seed, where one thread has everything for itself */
+static void tell_ends(void)
+{
+	unsigned int i, t;
+
+	for (i = 0; i < args.procs; i++) {
+		for (t = 0; t < args.threads; t++) {
+			const struct counters *c = &counters[i * MAX_THREADS + t];
+
+			printf("# end of %u.%u: %" PRIu64 " operations, %" PRIu64
+			       " succeeded, state %016" PRIx64 "\n", i, t, c->ops, c->done, c->rnd);
 		}
 	}
-	return true;
 }
 
 static void stop(const pid_t *pids)
@@ -229,9 +268,11 @@ static void stop(const pid_t *pids)
 	unsigned int i;
 
 	for (i = 0; i < args.procs; i++)
-		kill(pids[i], SIGKILL);
+		if (pids[i])
+			kill(pids[i], SIGKILL);
 	for (i = 0; i < args.procs; i++)
-		waitpid(pids[i], NULL, 0);
+		if (pids[i])
+			waitpid(pids[i], NULL, 0);
 }
 
 static bool unloads(void)
@@ -251,6 +292,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 't':
 		args.seconds = (unsigned int)strtoul(arg, NULL, 0);
+		return 0;
+	case 'n':
+		args.ops = strtoull(arg, NULL, 0);
 		return 0;
 	case 's':
 		args.seed = strtoull(arg, NULL, 0);
@@ -272,6 +316,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options[] = {
 	{ "time", 't', "SECONDS", 0, "How long (default 30)", 0 },
+	{ "operations", 'n', "N", 0, "Of each thread, then end (default: no end)", 0 },
 	{ "seed", 's', "SEED", 0, "What to try (default: a new one)", 0 },
 	{ "processes", 'w', "N", 0, "Processes (default 4)", 0 },
 	{ "threads", 'j', "N", 0, "Threads of each (default 2)", 0 },
@@ -314,6 +359,8 @@ int main(int argc, char **argv)
 	}
 	good = watch(pids, &all);
 	stop(pids);
+	if (args.ops)
+		tell_ends();
 	close(sv[0]);
 	close(sv[1]);
 	printf("%sok 1 - %" PRIu64 " random calls returned\n", good ? "" : "not ", all.ops);
