@@ -275,8 +275,8 @@ static void creation_fails(void **state)
 /* One operation over several pieces, which are written or filled one after another */
 static void pieces(void **state)
 {
-	const struct rgate_rc_opts o = RGATE_OPTS(rgate_rc_opts, .sge = 3, .inline_data = 64,
-						  .access = RGATE_ACCESS_REMOTE);
+	struct rgate_rc_opts o = RGATE_OPTS(rgate_rc_opts, .sge = 3, .inline_data = 64,
+					    .access = RGATE_ACCESS_REMOTE);
 	const uint32_t key = rgate_mem_lkey(mem);
 	struct ibv_sge sge[4] = {
 		{ (uintptr_t)memory, 3, key }, { (uintptr_t)memory + 100, 2, key },
@@ -317,8 +317,8 @@ static void pieces(void **state)
 	sge[0].length = 60;
 	assert_int_equal(rgate_rc_do(rc, &w, 100), -EINVAL);
 	rgate_rc_destroy(rc);
-	assert_int_equal(rgate_rc_create(&rc, dev, &RGATE_OPTS(rgate_rc_opts,
-					 .sge = RGATE_RC_SGE + 1)), -EINVAL);
+	o.sge = RGATE_RC_SGE + 1;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -EINVAL);
 }
 
 static void events(void **state)
