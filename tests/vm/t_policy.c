@@ -199,6 +199,9 @@ static void overwrite_race(void)
 		/* on purpose slow enough now and then */
 		if (!(vt_rand() & 15))
 			vt_usleep(300);
+		/* for the whole ring, also where the sender is slow */
+		if (!(vt_rand() & 511))
+			vt_usleep(20000 * vt_slow());
 		len = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
 		if (len > sizeof(buf))
 			len = sizeof(buf);
