@@ -382,6 +382,57 @@ static void policy_spill(void **state)
 	close_setup(&t);
 }
 
+/* Takes what one ring has of the messages from @i on; a message is @len bytes, or gone. */
+static uint64_t take_chains(struct setup *t, unsigned int r, uint64_t i, size_t len)
+{
+	static unsigned char buf[8192], want[8192];
+	struct rgate_slot hdr;
+	long n;
+
+	assert_int_equal(rgate_consumer_init(&t->c, t->ring[r], NULL), 0);
+	while ((n = rgate_consumer_copy(&t->c, &hdr, buf, sizeof(buf))) != -EAGAIN) {
+		assert_int_equal(n, len + t->front);
+		unit_pattern(want, i++, len);
+		assert_memory_equal(buf + t->front, want, len);
+	}
+	return i;
+}
+
+/* A chain has room as a whole or goes to the next ring as a whole. */
+static void spill_chains(void **state)
+{
+	struct rgate_stats st[3];
+	struct setup t;
+	unsigned int r;
+	uint64_t i, was = 0;
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.ring[0] = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_SPILL);
+	t.ring[1] = unit_ring(128, 256, RGATE_RING_CHAIN, RGATE_POLICY_SPILL);
+	t.ring[2] = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
+	t.nrings = 3;
+	open_setup(&t, AF_INET, "127.0.0.1", NULL);
+	/* 850 bytes are five slots of 192; a chain stays in its batch: six in 32 slots */
+	for (i = 0; i < 60; i++) {
+		send_one(&t, i, 850);
+		wait_received(&t, i + 1);
+	}
+	assert_int_equal(rgate_source_stop(t.src), 0);
+	t.src = NULL;
+	for (r = 0; r < 3; r++) {
+		i = take_chains(&t, r, was, 850);
+		assert_int_equal(i - was, r == 1 ? 24 : 12);
+		was = i;
+		rgate_ring_stats(t.ring[r], &st[r]);
+	}
+	assert_int_equal(st[0].spilled, 60 - 12);
+	assert_int_equal(st[1].spilled, 60 - 36);
+	assert_int_equal(st[2].dropped_full, 60 - 48);
+	assert_int_equal(st[0].dropped_full + st[1].dropped_full, 0);
+	close_setup(&t);
+}
+
 static void arguments(void **state)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -546,6 +597,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(policy_drop),
 	cmocka_unit_test(policy_overwrite),
 	cmocka_unit_test(policy_spill),
+	cmocka_unit_test(spill_chains),
 	cmocka_unit_test(arguments),
 	cmocka_unit_test(stop_idle),
 	cmocka_unit_test(stop_loaded),
