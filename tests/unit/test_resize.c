@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static void simple(void **state)
@@ -182,8 +183,46 @@ static void by_process(void **state)
 	rgate_ring_close(ring);
 }
 
+/*
+ * Who does not look for so long that the socket fills up does not get the last memory:
+ * then that is an error, at once, and not a wait for frames that come elsewhere.
+ */
+static void not_told(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP), *far;
+	struct rgate_consumer c;
+	struct rgate_producer p;
+	unsigned int i;
+	int sv[2], r;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
+	assert_int_equal(rgate_ring_send(ring, sv[0]), 0);
+	assert_int_equal(rgate_ring_recv(&far, sv[1]), 0);
+	assert_int_equal(rgate_consumer_init(&c, far, NULL), 0);
+	for (i = 0; i < 1500; i++)
+		assert_int_equal(rgate_ring_resize(ring, 64U << (i & 1), 256), 0);
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	unit_put(&p, 1, 100);
+	rgate_producer_flush(&p);
+	/* It may have got some of the memories between, and follow these. */
+	for (i = 0; i < 1500; i++) {
+		r = rgate_consumer_wait(&c, 5000);
+		if (r)
+			break;
+	}
+	assert_int_equal(r, -ESTALE);
+	assert_null(rgate_consumer_next(&c));
+	rgate_producer_fini(&p);
+	rgate_ring_close(far);
+	rgate_ring_close(ring);
+	close(sv[0]);
+	close(sv[1]);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(simple),
+	cmocka_unit_test(not_told),
 	cmocka_unit_test(by_thread),
 	cmocka_unit_test(by_process),
 };
