@@ -261,6 +261,39 @@ static void torn_backwards(void **state)
 	rgate_ring_close(ring);
 }
 
+/*
+ * A sequence leads the consumer to where positions end, and there is a chain that
+ * would go on behind that end: it is no longer than its batch all the same.
+ */
+static void last_positions(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN,
+					    RGATE_POLICY_OVERWRITE);
+	const uint64_t lap = 1ULL << 58;	/* of the last 64 positions */
+	struct rgate_consumer c;
+	struct rgate_view v;
+	unsigned int i;
+
+	(void)state;
+	rgate_ring_view(ring, &v);
+	assert_int_equal(rgate_consumer_init(&c, ring, NULL), 0);
+	for (i = 0; i < 64; i++) {
+		struct rgate_slot *s = (struct rgate_slot *)(rgate_ring_slots_rw(ring) +
+							     (size_t)i * v.slot_size);
+
+		s->chain_cnt = i ? 1 : 64 + RGATE_BATCH;
+		s->seq = i == 0 ? lap : i < RGATE_BATCH ? 1 : lap - 1;
+	}
+	for (i = 0; i < 2 * RGATE_BATCH && rgate_consumer_next(&c); i++) {
+		assert_in_range(rgate_consumer_parts(&c), 1, RGATE_CHAIN_MAX);
+		rgate_consumer_release(&c);
+		assert_in_range(c.end - c.done, 0, RGATE_BATCH);
+	}
+	assert_int_equal(i, RGATE_BATCH);
+	assert_in_range(c.end - c.done, 0, RGATE_BATCH);
+	rgate_ring_close(ring);
+}
+
 /* What a receiver cannot do to a ring it was given */
 static int child_intruder(int sock, void *arg)
 {
@@ -482,6 +515,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(slot_headers),
 	cmocka_unit_test(endless),
 	cmocka_unit_test(torn_backwards),
+	cmocka_unit_test(last_positions),
 	cmocka_unit_test(seals),
 	cmocka_unit_test(forged_rings),
 	cmocka_unit_test(forged_messages),

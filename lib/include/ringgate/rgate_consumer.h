@@ -264,7 +264,7 @@ rgate_consumer_next(struct rgate_consumer *c)
 		if (__builtin_expect(cnt <= 1, 1))
 			return s;
 		/* A chain never crosses a batch; more is torn by overwriting. */
-		if (c->done + cnt > c->end || (s->flags & RGATE_SLOT_CONT)) {
+		if (cnt > c->end - c->done || (s->flags & RGATE_SLOT_CONT)) {
 			c->lost++;
 			rgate_consumer_release_n(c, 1);
 			continue;
