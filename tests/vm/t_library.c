@@ -264,6 +264,11 @@ static void chains_and_copies(void)
 	rgate_ring_close(ring);
 }
 
+static uint64_t head_of(const struct rgate_view *v)
+{
+	return __atomic_load_n(&v->prod->head, __ATOMIC_ACQUIRE);
+}
+
 static void overwritten(void)
 {
 	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 128,
@@ -271,16 +276,18 @@ static void overwritten(void)
 	struct vt_traffic t = { .ifname = "va", .len = 600, .cpu = 1 };
 	uint64_t start = vt_now(), n = 0, last = 0, seq, ms;
 	struct rgate_consumer c;
+	struct rgate_view v;
 	uint8_t buf[1024];
 
 	setup(&o);
 	REQUIRE(!rgate_ring_attach(ring, "vb", NULL, NULL));
 	REQUIRE(!rgate_consumer_init(&c, ring, NULL));
+	rgate_ring_view(ring, &v);
 	vt_pin(0);
 	vt_traffic_start(&t);
 	/* for a while, and on a slow machine until there was something to see */
 	while ((ms = (vt_now() - start) / 1000000) < 2000 ||
-	       ((n < 100 || !rgate_consumer_lost(&c)) && ms < 20000)) {
+	       ((n < 100 || !rgate_consumer_lost(&c)) && ms < 20000 * vt_slow())) {
 		long len = rgate_consumer_copy(&c, NULL, buf, sizeof(buf));
 
 		if (len == -EAGAIN)
@@ -294,9 +301,12 @@ static void overwritten(void)
 		n++;
 		if (!(vt_rand() & 31))
 			vt_usleep(500);
-		/* long enough for the whole ring, also where the sender is slow */
-		if (!(vt_rand() & 511))
-			vt_usleep(40000 * vt_slow());
+		/* once until the whole ring is new, however slow the sender */
+		if (n == 50) {
+			uint64_t head = head_of(&v);
+
+			EXPECT(VT_UNTIL(head_of(&v) > head + 2 * 128, 5000));
+		}
 	}
 	vt_traffic_stop(&t);
 	vt_note("%llu copies, %llu slots lost", (unsigned long long)n,

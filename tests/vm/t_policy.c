@@ -174,6 +174,11 @@ static void overwrite_oldest(void)
 	EXPECT_EQ(vt_stack_drain(stack, 50), 0);
 }
 
+static uint64_t head_of(const struct vt_ring *r)
+{
+	return __atomic_load_n(&r->prod->head, __ATOMIC_ACQUIRE);
+}
+
 /* Copies taken while the producer overwrites: intact ones are never torn */
 static void overwrite_race(void)
 {
@@ -189,7 +194,7 @@ static void overwrite_race(void)
 	vt_traffic_start(&t);
 	/* for a while, and on a slow machine until there was something to see */
 	while ((ms = (vt_now() - start) / 1000000) < 3000 ||
-	       ((intact < 100 || !(torn + r.lost)) && ms < 20000)) {
+	       ((intact < 100 || !(torn + r.lost)) && ms < 20000 * vt_slow())) {
 		const struct rgate_slot *s = vt_ring_next(&r);
 		uint32_t len;
 		uint64_t seq;
@@ -199,9 +204,12 @@ static void overwrite_race(void)
 		/* on purpose slow enough now and then */
 		if (!(vt_rand() & 15))
 			vt_usleep(300);
-		/* for the whole ring, also where the sender is slow */
-		if (!(vt_rand() & 511))
-			vt_usleep(20000 * vt_slow());
+		/* once until the whole ring is new, however slow the sender */
+		if (intact == 50 && !(torn + r.lost)) {
+			uint64_t head = head_of(&r);
+
+			EXPECT(VT_UNTIL(head_of(&r) > head + 2 * 64, 5000));
+		}
 		len = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
 		if (len > sizeof(buf))
 			len = sizeof(buf);
