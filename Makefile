@@ -368,7 +368,7 @@ check-kernels:
 check-debug:
 	$(Q)scripts/deps build vm test debug
 	$(Q)scripts/debug-kernel
-	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug all vm-tests fabric-tests debug-tests \
+	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug tools vm-tests fabric-tests debug-tests \
 		lab-kmod lab-kunit
 	$(Q)O=$(O) LAB_KERNEL=debug TESTS='$(TESTS)' scripts/check vm debug
 
