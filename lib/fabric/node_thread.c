@@ -285,6 +285,12 @@ static int check_client(struct rgate_node *node, struct rgate_link *link, const 
 	return err;
 }
 
+/* A client that does not believe the server's proof goes without one of its own. */
+static int ended(const struct rgate_link *link, int err)
+{
+	return link->client || err == -EPROTO ? err : -EACCES;
+}
+
 /* 1: ready; 0: not yet; -errno: it came to nothing */
 static int handshake(struct rgate_node *node, struct rgate_link *link)
 {
@@ -296,14 +302,14 @@ static int handshake(struct rgate_node *node, struct rgate_link *link)
 	if (link->state == RGATE_LINK_READY)
 		return 1;
 	if (link->down)
-		return link->down_err;
+		return ended(link, link->down_err);
 	if (rgate_clock_now(CLOCK_MONOTONIC) > link->deadline_ns)
 		return -ETIMEDOUT;
 	if (link->state != RGATE_LINK_PROOF)
 		return 0;
 	err = rgate_link_progress(link);
 	if (err < 0)
-		return err;
+		return ended(link, err);
 	data = rgate_link_message(link, &type, &at);
 	if (!data)
 		return 0;

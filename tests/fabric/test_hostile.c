@@ -259,6 +259,7 @@ static void no_key(void **state)
 					.remote = s.at.addr, .rkey = s.at.rkey };
 		assert_int_equal(end_do(&s.e, &op), -EREMOTEIO);
 		hang_up(&s);
+		wait_for(stats_of(s.node).bad_key == i + 1);
 	}
 	for (i = 0; i < 4; i++) {
 		good_hello(&s);
@@ -272,8 +273,9 @@ static void no_key(void **state)
 		assert_int_equal(say(&s, i == 3 ? RGATE_MSG_USER : RGATE_MSG_PROOF, &p,
 				     i == 2 ? sizeof(p) - 1 : sizeof(p)), 0);
 		wait_for_end(&s);
-		wait_for(stats_of(s.node).bad_key + stats_of(s.node).garbage == i + 1);
-		assert_int_equal(stats_of(s.node).bad_key, i < 2 ? i + 1 : 2);
+		wait_for(stats_of(s.node).bad_key + stats_of(s.node).garbage ==
+			 ARRAY_LEN(kinds) + i + 1);
+		assert_int_equal(stats_of(s.node).garbage, i < 2 ? 0 : i - 1);
 		assert_true(peer_state(s.peer) != RGATE_PEER_UP);
 	}
 	assert_int_equal(stats_of(s.node).accepted, 0);

@@ -170,6 +170,7 @@ static void credits(void **state)
 		o = offer(&l);
 		say(&l, &o, sizeof(o));
 		wait_for(plane_rings(&p) == 2);
+		wait_for(__atomic_load_n(&l.taken, __ATOMIC_ACQUIRE) == i + 1);
 		memcpy(word->addr, &(uint64_t){ htole64(lies[i]) }, 8);
 		assert_int_equal(rgate_peer_write(l.peer, &l.credit, 0, &sge, MS), 0);
 		for (k = 0; k < 10; k++)

@@ -64,7 +64,7 @@ RGATE_API uint64_t rgate_node_incarnation(const struct rgate_node *node);
 struct rgate_node_stats {
 	size_t sz;
 	uint64_t accepted;	/* connections from peers that proved the key */
-	uint64_t bad_key;	/* connections refused: no or a wrong proof */
+	uint64_t bad_key;	/* connections that ended without the proof of the key */
 	uint64_t garbage;	/* connections refused: malformed, wrong version or id */
 	uint64_t timeouts;	/* connections that did not get ready in time */
 };
