@@ -36,6 +36,8 @@ struct parser {
 	unsigned int n;
 	char *words[WORDS_MAX + 1];
 	bool seen_timeout;
+	/* an address, in the provider's form */
+	int (*set)(struct parser *p, struct rgate_cluster_node *node, const char *word);
 };
 
 static int bad(const struct parser *p, const char *fmt, ...)
@@ -69,19 +71,6 @@ static int number(const char *word, uint32_t least, uint32_t most, uint32_t *val
 	if (c == word || v < least || v > most)
 		return -EINVAL;
 	*value = (uint32_t)v;
-	return 0;
-}
-
-static int on_provider(struct parser *p)
-{
-	if (p->c->provider)
-		return bad(p, "the provider is given twice");
-	if (p->n == 2 && !strcmp(p->words[1], "verbs"))
-		p->c->provider = RGATE_PROVIDER_VERBS;
-	else if (p->n == 2 && !strcmp(p->words[1], "local"))
-		p->c->provider = RGATE_PROVIDER_LOCAL;
-	else
-		return bad(p, "write `provider verbs` (RDMA) or `provider local` (one machine)");
 	return 0;
 }
 
@@ -149,6 +138,29 @@ static int set_path(struct parser *p, struct rgate_cluster_node *node, const cha
 	return 0;
 }
 
+static int on_provider(struct parser *p)
+{
+	static const struct {
+		const char *word;
+		uint32_t number;
+		int (*set)(struct parser *p, struct rgate_cluster_node *node, const char *word);
+	} providers[] = {
+		{ "verbs", RGATE_PROVIDER_VERBS, set_address },
+		{ "local", RGATE_PROVIDER_LOCAL, set_path },
+	};
+	unsigned int i;
+
+	if (p->c->provider)
+		return bad(p, "the provider is given twice");
+	for (i = 0; p->n == 2 && i < sizeof(providers) / sizeof(providers[0]); i++)
+		if (!strcmp(p->words[1], providers[i].word)) {
+			p->c->provider = providers[i].number;
+			p->set = providers[i].set;
+			return 0;
+		}
+	return bad(p, "write `provider verbs` (RDMA) or `provider local` (one machine)");
+}
+
 static int set_name(struct parser *p, struct rgate_cluster_node *node, const char *word)
 {
 	uint32_t v;
@@ -201,8 +213,7 @@ static int on_node(struct parser *p)
 		node.role = RGATE_ROLE_COMPUTE;
 	else
 		return bad(p, "'%.60s' is no role: gateway or compute", p->words[2]);
-	err = p->c->provider == RGATE_PROVIDER_LOCAL ? set_path(p, &node, p->words[3]) :
-	      set_address(p, &node, p->words[3]);
+	err = p->set(p, &node, p->words[3]);
 	if (err)
 		return err;
 	snprintf(node.name, sizeof(node.name), "node%u", node.id);

@@ -102,8 +102,9 @@ static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *
 	};
 	int err;
 
-	node->prov = rgate_cluster_provider(node->cluster) == RGATE_PROVIDER_LOCAL ?
-		     &rgate_prov_local : &rgate_prov_verbs;
+	node->prov = rgate_prov_find(rgate_cluster_provider(node->cluster));
+	if (!node->prov)
+		return -EPROTONOSUPPORT;
 	err = node->prov->open(&node->ep, &ep);
 	if (err)
 		return err;

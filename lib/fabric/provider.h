@@ -4,7 +4,7 @@
  * endpoints and moves memory over them; everything that is the same for all of them
  * (who connects, the cluster key, credits, tickets, heartbeats, making a connection
  * anew) is above, in peer.c. Documentation/fabric.rst tells how to write another one;
- * tests/unit/test_fabric_*.c is the suite that it has to pass.
+ * tests/fabric/test_provider.c is the suite that it has to pass.
  *
  * Connections are made in three steps, so that the key can be proved on the way:
  *
@@ -144,5 +144,8 @@ struct rgate_prov_ops {
 
 extern const struct rgate_prov_ops rgate_prov_verbs;
 extern const struct rgate_prov_ops rgate_prov_local;
+
+/* Of enum rgate_provider; NULL: there is none such */
+const struct rgate_prov_ops *rgate_prov_find(uint32_t provider);
 
 #endif

@@ -17,7 +17,8 @@ void end_open(struct end *e, const struct cluster *c, unsigned int id, uint32_t 
 	struct rgate_desc d;
 
 	memset(e, 0, sizeof(*e));
-	e->prov = c->local ? &rgate_prov_local : &rgate_prov_verbs;
+	e->prov = rgate_prov_find(rgate_cluster_provider(c->conf));
+	unit_require(e->prov);
 	e->self.sz = sizeof(e->self);
 	unit_require(!rgate_cluster_node(c->conf, id, &e->self));
 	unit_require(!e->prov->open(&e->ep, &opts));

@@ -44,11 +44,13 @@ void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 	if (getenv("RGATE_TEST_LOG"))
 		rgate_log_set(to_stderr, NULL);
 	c->n = n;
-	c->local = !provider || strcmp(provider, "verbs");
+	if (!provider)
+		provider = "local";
+	c->local = !strcmp(provider, "local");
 	strcpy(c->dir, "/tmp/ringgate-test-XXXXXX");
 	unit_require(mkdtemp(c->dir));
 	at = (size_t)snprintf(text, sizeof(text), "provider %s\nkey /nowhere\n",
-			      c->local ? "local" : "verbs");
+			      provider);
 	for (i = 0; i < n; i++) {
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "node %u %s ", i,
 				       i ? "compute" : "gateway");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Clusters for tests: of the provider that RGATE_FABRIC_PROVIDER names (local unless
- * it says verbs), with RGATE_FABRIC_ADDRS, addresses separated by commas, for verbs.
+ * Clusters for tests: of the provider that RGATE_FABRIC_PROVIDER names (local without
+ * it), with RGATE_FABRIC_ADDRS, addresses separated by commas; local needs none.
  */
 #ifndef NODES_H
 #define NODES_H
