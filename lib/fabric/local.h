@@ -112,6 +112,7 @@ struct rgate_conn {
 	uint32_t done_depth, done_in, done_out;
 	struct local_map map[PEER_MAPS];
 	uint32_t maps;
+	uint32_t next_map;	/* to go when there is no room */
 };
 
 /* local_ops.c */
@@ -146,6 +147,8 @@ void local_serve_end(struct rgate_conn *conn);
 /* local_packet.c: one packet with up to two descriptors; 0 or -errno (-EAGAIN: no room) */
 int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
 	       const int *fds, unsigned int nfds);
+/* 0, or -ETIMEDOUT: none of @events (poll(2)) within @timeout_ms */
+int local_wait(int fd, short events, uint32_t timeout_ms);
 /* Descriptors that came along, up to @most; more are closed. How many */
 unsigned int local_take_fds(struct msghdr *msg, int *fds, unsigned int most);
 

@@ -71,7 +71,6 @@ static bool writable(uint32_t access)
 static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, int *fd)
 {
 	const struct local_question q = { .rkey = rkey };
-	struct pollfd pfd = { .fd = conn->ask_sock, .events = POLLIN };
 	union {
 		struct cmsghdr align;
 		char buf[CMSG_SPACE(sizeof(int))];
@@ -83,12 +82,14 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 		.msg_control = control.buf, .msg_controllen = sizeof(control.buf),
 	};
 	ssize_t n;
+	int err;
 
 	*fd = -1;
 	if (send(conn->ask_sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(q))
 		return -ECONNRESET;
-	if (poll(&pfd, 1, (int)conn->ep->opts.timeout_ms) <= 0)
-		return -ETIMEDOUT;
+	err = local_wait(conn->ask_sock, POLLIN, conn->ep->opts.timeout_ms);
+	if (err)
+		return err;
 	n = recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return -ECONNRESET;
@@ -153,18 +154,22 @@ static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *
 	return err;
 }
 
-static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
+static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *found)
 {
+	struct local_map *m;
 	uint32_t i;
 	int err;
 
 	if (conn->ask_sock < 0)
-		return own_memory(conn, rkey, m);
+		return own_memory(conn, rkey, found);
 	for (i = 0; i < conn->maps && conn->map[i].rkey != rkey; i++)
 		;
 	if (i == PEER_MAPS) {
-		rgate_err("more than %u regions of one peer are in use", PEER_MAPS);
-		return -ENOSPC;
+		/* Each in its turn makes room, and is asked for again when it is needed. */
+		m = &conn->map[conn->next_map++ % PEER_MAPS];
+		munmap(m->addr, m->len);
+		i = --conn->maps;
+		*m = conn->map[i];
 	}
 	if (i == conn->maps) {
 		err = map_it(conn, rkey, &conn->map[i]);
@@ -172,7 +177,7 @@ static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
 			return err;
 		conn->maps++;
 	}
-	*m = conn->map[i];
+	*found = conn->map[i];
 	return 0;
 }
 

@@ -142,7 +142,6 @@ static int speak(struct rgate_conn *conn, const struct rgate_op *op, bool wait)
 		.type = op->kind == RGATE_OP_SEND ? LOCAL_MESSAGE : LOCAL_NOTICE,
 		.arg = (int32_t)op->imm,
 	};
-	struct pollfd pfd = { .fd = conn->sock, .events = POLLOUT };
 	struct iovec iov[RGATE_SGE_MAX + 1];
 	unsigned int i, n = op->kind == RGATE_OP_SEND ? op->nsge : 0;
 	int err;
@@ -154,8 +153,9 @@ static int speak(struct rgate_conn *conn, const struct rgate_op *op, bool wait)
 		err = local_send(conn->sock, &p, iov, n, NULL, 0);
 		if (err != -EAGAIN || !wait)
 			return err;
-		if (poll(&pfd, 1, (int)conn->ep->opts.timeout_ms) <= 0)
-			return -ETIMEDOUT;
+		err = local_wait(conn->sock, POLLOUT, conn->ep->opts.timeout_ms);
+		if (err)
+			return err;
 	}
 }
 

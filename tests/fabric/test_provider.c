@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define MANY	100
+
 /* Hello and welcome arrive as they were given, and so does the owner */
 static void handshake(void **state)
 {
@@ -582,6 +584,45 @@ static void shares(void **state)
 	ends_down(&c, e);
 }
 
+/* More pieces of memory than anybody keeps an eye on, one after another and again */
+static void many_shares(void **state)
+{
+	struct rgate_prov_share sh[MANY];
+	struct rgate_sge s;
+	struct rgate_op op;
+	struct end e[2];
+	struct cluster c;
+	unsigned int i;
+	uint8_t *at;
+	void *mem;
+	int fd;
+
+	(void)state;
+	ends_up(&c, e);
+	fd = nodes_memfd(MANY * 4096, &mem);
+	at = mem;
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(e[1].prov->share(e[1].ep, at + i * 4096, 4096, fd, i * 4096,
+						  RGATE_ACCESS_REMOTE, &sh[i]), 0);
+	s = end_sge(&e[0], 0, 4096);
+	for (i = 0; i < 3 * MANY; i++) {
+		unit_pattern(s.addr, i, 4096);
+		op = end_op(RGATE_OP_WRITE, &s, &e[1], 0);
+		op.remote = sh[i * 7 % MANY].addr;
+		op.rkey = sh[i * 7 % MANY].rkey;
+		assert_int_equal(end_do(&e[0], &op), 0);
+		end_flush(&e[0], &e[1]);
+		assert_int_equal(unit_pattern_check(at + i * 7 % MANY * 4096, i, 4096), 0);
+	}
+	e[0].prov->destroy(e[0].conn);
+	e[0].conn = NULL;
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(e[1].prov->unshare(e[1].ep, &sh[i]), 0);
+	munmap(mem, MANY * 4096);
+	close(fd);
+	ends_down(&c, e);
+}
+
 /* To the own end: operations, messages, and the end of a share */
 static void loopback(void **state)
 {
@@ -774,6 +815,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_rkey),
 	cmocka_unit_test(not_allowed),
 	cmocka_unit_test(shares),
+	cmocka_unit_test(many_shares),
 	cmocka_unit_test(loopback),
 	cmocka_unit_test(woken),
 	cmocka_unit_test(too_long),
