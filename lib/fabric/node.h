@@ -63,6 +63,7 @@ struct rgate_peer {
 	pthread_cond_t changed;
 	struct rgate_link *link;	/* up, or dead and not yet taken away */
 	struct rgate_link *husk;	/* ended, with messages that nobody took yet */
+	bool wanted;			/* atomic: by the thread, which did not get the lock */
 	bool connecting;
 	uint32_t epoch;
 	int last_err;
@@ -96,6 +97,8 @@ struct rgate_link_opts rgate_node_link_opts(const struct rgate_node *node,
 
 /* With both locks, or before anybody else knows the peer */
 int rgate_peer_install(struct rgate_peer *peer, struct rgate_link *link);
+/* With the peer's lock: heartbeat and credits, if it is time; or why the link has to end */
+int rgate_node_beat(const struct rgate_node *node, struct rgate_link *link, uint64_t now);
 /* With the peer's lock: takes a dead link away */
 void rgate_peer_reap(struct rgate_peer *peer);
 void rgate_peer_signal(struct rgate_peer *peer);

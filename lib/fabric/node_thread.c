@@ -15,6 +15,7 @@
 #define MS		1000000ULL
 #define BACKOFF_FIRST	20	/* ms */
 #define BACKOFF_LAST	2000
+#define LASTED		(1000 * MS) /* a connection: the next one is begun at once */
 #define HANDSHAKE_STEP	2	/* ms between looks while there is a handshake */
 #define INCOMING_MAX	16
 #define PATIENCE	(1000 * MS) /* with a handshake before another may take its place */
@@ -29,6 +30,11 @@ static uint64_t beat_interval(const struct rgate_node *node)
 	const uint64_t ns = node->timeout_ns / 6;
 
 	return ns > 500 * MS ? 500 * MS : ns;
+}
+
+int rgate_node_beat(const struct rgate_node *node, struct rgate_link *link, uint64_t now)
+{
+	return rgate_link_beat(link, now, beat_interval(node), node->timeout_ns);
 }
 
 static struct rgate_peer *find_peer(struct rgate_node *node, uint32_t id)
@@ -398,8 +404,7 @@ static void tend(struct rgate_node *node, struct rgate_peer *peer, uint64_t now)
 	if (ret >= 0 && link->down)
 		rgate_link_fail(link, link->down_err);
 	if (link->state == RGATE_LINK_UP) {
-		int err = node->broken ? -EIO :
-			  rgate_link_beat(link, now, beat_interval(node), node->timeout_ns);
+		int err = node->broken ? -EIO : rgate_node_beat(node, link, now);
 
 		if (err)
 			rgate_link_fail(link, err);
@@ -409,7 +414,7 @@ static void tend(struct rgate_node *node, struct rgate_peer *peer, uint64_t now)
 		rgate_peer_signal(peer);
 	if (link->state == RGATE_LINK_DEAD) {
 		rgate_peer_reap(peer);
-		peer->retry_ns = now;
+		peer->retry_ns = now - peer->up_ns < LASTED ? now + BACKOFF_FIRST * MS : now;
 	}
 }
 
@@ -419,8 +424,12 @@ static void tick(struct rgate_node *node, struct rgate_peer *peer, uint64_t now)
 
 	if (peer->attempt)
 		step_attempt(node, peer);
-	if (pthread_mutex_trylock(&peer->lock))
+	if (pthread_mutex_trylock(&peer->lock)) {
+		/* Who has it next does what cannot wait: see lock() in peer_ops.c. */
+		__atomic_store_n(&peer->wanted, true, __ATOMIC_RELAXED);
 		return;
+	}
+	__atomic_store_n(&peer->wanted, false, __ATOMIC_RELAXED);
 	tend(node, peer, now);
 	peer->linked = peer->link;
 	/* Of two nodes the one with the higher id connects. */

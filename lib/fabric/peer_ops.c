@@ -43,6 +43,26 @@ static int progress(struct rgate_peer *peer, struct rgate_link *link)
 	return ret;
 }
 
+/*
+ * Callers who take turns can keep the node's thread, which does not wait, from the lock
+ * for so long that the peer misses its heartbeats: then they send them in its place.
+ */
+static void lock(struct rgate_peer *peer)
+{
+	struct rgate_link *link;
+	int err;
+
+	pthread_mutex_lock(&peer->lock);
+	if (!__atomic_load_n(&peer->wanted, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&peer->wanted, false, __ATOMIC_RELAXED);
+	link = up(peer);
+	err = link ? rgate_node_beat(peer->node, link, rgate_clock_now(CLOCK_MONOTONIC)) : 0;
+	if (err)
+		rgate_link_fail(link, err);
+	noticed(peer);
+}
+
 static int post_locked(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
 		       uint64_t *ticket)
 {
@@ -72,7 +92,7 @@ int rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigne
 
 	if (!ops)
 		return -EINVAL;
-	pthread_mutex_lock(&peer->lock);
+	lock(peer);
 	err = post_locked(peer, ops, n, ticket);
 	pthread_mutex_unlock(&peer->lock);
 	return err;
@@ -125,7 +145,7 @@ int rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
 {
 	int ret;
 
-	pthread_mutex_lock(&peer->lock);
+	lock(peer);
 	ret = look(peer, ticket);
 	pthread_mutex_unlock(&peer->lock);
 	return ret;
@@ -460,7 +480,7 @@ int rgate_peer_recv(struct rgate_peer *peer, struct rgate_msg *msg, void *buf, s
 	if (!msg || (cap && !buf))
 		return -EINVAL;
 	for (;;) {
-		pthread_mutex_lock(&peer->lock);
+		lock(peer);
 		ret = recv_locked(peer, msg, buf, cap);
 		pthread_mutex_unlock(&peer->lock);
 		if (ret)

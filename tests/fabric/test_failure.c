@@ -3,6 +3,7 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,6 +221,51 @@ static void stopped(void **state)
 	solo_down(&s);
 }
 
+struct busy {
+	struct rgate_peer *peer;
+	struct rgate_op op[RGATE_POST_MAX];
+	uint64_t until;
+};
+
+static void *keep_busy(void *arg)
+{
+	struct busy *b = arg;
+	int err = 0;
+
+	while ((!err || err == -EAGAIN) && unit_now_ns() < b->until)
+		err = rgate_peer_post(b->peer, b->op, RGATE_POST_MAX, NULL);
+	unit_require(!err || err == -EAGAIN);
+	return NULL;
+}
+
+/* Callers who hold the lock all the time are no reason to take a node for dead */
+static void busy(void **state)
+{
+	pthread_t thread[2];
+	struct rgate_sge s;
+	struct busy b;
+	unsigned int i;
+	struct duo d;
+
+	(void)state;
+	duo_up(&d, SHORT_MS);
+	s = duo_sge(&d, 0, 0, DUO_BYTES);
+	b.peer = d.peer[0];
+	b.until = unit_now_ns() + 3 * SHORT_MS * 1000000ULL;
+	for (i = 0; i < RGATE_POST_MAX; i++)
+		b.op[i] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &s,
+					     .remote = d.at[1].addr, .rkey = d.at[1].rkey };
+	for (i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, keep_busy, &b), 0);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(peer_state(d.peer[i]), RGATE_PEER_UP);
+		assert_int_equal(info_of(d.peer[i]).epoch, 1);
+	}
+	duo_down(&d);
+}
+
 static void wrong_key(void **state)
 {
 	struct rgate_node_stats st = { .sz = sizeof(st) };
@@ -343,6 +389,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused),
 	cmocka_unit_test(killed),
 	cmocka_unit_test(stopped),
+	cmocka_unit_test(busy),
 	cmocka_unit_test(wrong_key),
 	cmocka_unit_test(not_there),
 	cmocka_unit_test(eight),
