@@ -81,6 +81,22 @@ void rgate_peer_describe(const struct rgate_link *link, struct rgate_failure *fa
 	};
 }
 
+static void tell_loss(const struct rgate_peer *peer, const struct rgate_link *link)
+{
+	const struct rgate_failure *f = &peer->failure;
+
+	if (!f->lost) {
+		rgate_info("node %u: connection to node %u lost: %s", peer->node->self.id,
+			   peer->to.id, strerror(-link->err));
+		return;
+	}
+	rgate_warn("node %u: connection to node %u lost: %s; %s was %s; %llu operation%s lost",
+		   peer->node->self.id, peer->to.id, strerror(-link->err), rgate_op_name(f->kind),
+		   f->outcome == RGATE_OUTCOME_NOT_DONE ? "refused, and did nothing" :
+		   "under way, and may have been done",
+		   (unsigned long long)f->lost, f->lost == 1 ? "" : "s");
+}
+
 void rgate_peer_reap(struct rgate_peer *peer)
 {
 	struct rgate_link *link = peer->link;
@@ -92,8 +108,7 @@ void rgate_peer_reap(struct rgate_peer *peer)
 	};
 	peer->last_err = link->err;
 	peer->link = NULL;
-	rgate_info("node %u: connection to node %u lost: %s", peer->node->self.id, peer->to.id,
-		   strerror(-link->err));
+	tell_loss(peer, link);
 	/* Closing its fd takes it out of the epoll set. */
 	rgate_link_disconnect(link);
 	if (link->in == link->out) {
