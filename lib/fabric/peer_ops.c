@@ -235,10 +235,8 @@ static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, stru
 
 	for (;;) {
 		err = rgate_peer_post(peer, op, 1, ticket);
-		if (err != -EAGAIN)
+		if (err != -EAGAIN || !wait_more(peer, w))
 			return err;
-		if (!wait_more(peer, w))
-			return -ETIMEDOUT;
 	}
 }
 
@@ -280,6 +278,9 @@ static int one(struct rgate_peer *peer, const struct rgate_op *op, int timeout_m
 	uint64_t ticket;
 	int err;
 
+	/* Without any time it would be begun, and the connection ended at once. */
+	if (timeout_ms < 1)
+		return -EINVAL;
 	err = post_in_time(peer, op, &w, &ticket);
 	return err ? err : finish_for_good(peer, ticket, &w);
 }

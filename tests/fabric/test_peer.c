@@ -109,7 +109,7 @@ static void credits(void **state)
 	do
 		err = rgate_peer_send(d.peer[0], &sent, 4, 50);
 	while (!err && ++sent <= 64);
-	assert_int_equal(err, -ETIMEDOUT);
+	assert_int_equal(err, -EAGAIN);
 	assert_int_equal(peer_state(d.peer[0]), RGATE_PEER_UP);
 	for (i = 0; i < 1000; i++) {
 		assert_int_equal(rgate_peer_recv(d.peer[1], &msg, &in, 4, MS), 0);
@@ -266,6 +266,8 @@ static void malformed(void **state)
 	s = duo_sge(&d, 0, 0, 9);
 	assert_int_equal(rgate_peer_write(d.peer[0], &d.at[1], DUO_BYTES - 8, &s, MS), -ERANGE);
 	assert_int_equal(rgate_peer_write(d.peer[0], &d.at[1], UINT64_MAX, &s, MS), -ERANGE);
+	assert_int_equal(rgate_peer_write(d.peer[0], &d.at[1], 0, &s, 0), -EINVAL);
+	assert_int_equal(rgate_peer_flush(d.peer[0], -1), -EINVAL);
 	narrow = d.at[1];
 	narrow.access = RGATE_ACCESS_REMOTE_READ;
 	assert_int_equal(rgate_peer_write(d.peer[0], &narrow, 0, &s, MS), -EACCES);

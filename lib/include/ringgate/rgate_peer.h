@@ -131,10 +131,15 @@ RGATE_API int rgate_peer_done(struct rgate_peer *peer, uint64_t ticket);
 RGATE_API int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
 
 /*
- * One operation from beginning to end, with @len bytes at @at.addr + @offset.
- * -ERANGE: not inside of @at; -EACCES: @at does not allow it; -EREMOTEIO: the peer's
- * device refused (the connection is lost with that); -ETIMEDOUT: the connection fails
- * after that, since nobody knows what became of it; -ECANCELED, -ENOTCONN, ...
+ * One operation from beginning to end, at byte @offset of @at.
+ * @at: as rgate_desc_parse() made it from the peer's descriptor
+ * @from, @to: local bytes; the caller's again when the call returns
+ * @timeout_ms: 1 or more
+ * Not begun: -EINVAL: malformed; -ERANGE: not inside of @at; -EACCES: @at does not
+ * allow it; -EAGAIN: no room or no credit all the while; -ENOTCONN: no connection.
+ * Refused, without effect, and the connection is lost with it: -EREMOTEIO: by the peer's
+ * device; -EPERM: by the own one. Nobody knows whether it was done: -ETIMEDOUT: late, and
+ * so the connection is ended; -ECONNRESET, -ECANCELED, -EIO: the connection failed.
  */
 RGATE_API int rgate_peer_write(struct rgate_peer *peer, const struct rgate_remote *at,
 			       uint64_t offset, const struct rgate_sge *from, int timeout_ms);
@@ -143,15 +148,19 @@ RGATE_API int rgate_peer_write_imm(struct rgate_peer *peer, const struct rgate_r
 				   uint32_t imm, int timeout_ms);
 RGATE_API int rgate_peer_read(struct rgate_peer *peer, const struct rgate_remote *at,
 			      uint64_t offset, const struct rgate_sge *to, int timeout_ms);
+/* rgate_peer_fetch_add - *@old: what was there; may be NULL; only set on success.
+ * rgate_peer_compare_swap - *@old == @expect: it was swapped. Both: 8 aligned bytes in the
+ * byte order of the machines, atomic to other nodes' atomics and not to the owner's CPU. */
 RGATE_API int rgate_peer_fetch_add(struct rgate_peer *peer, const struct rgate_remote *at,
 				   uint64_t offset, uint64_t add, uint64_t *old,
 				   int timeout_ms);
-/* *@old == @expect: it was swapped */
 RGATE_API int rgate_peer_compare_swap(struct rgate_peer *peer, const struct rgate_remote *at,
 				      uint64_t offset, uint64_t expect, uint64_t swap,
 				      uint64_t *old, int timeout_ms);
+/* rgate_peer_flush - all that was written before is visible to the peer */
 RGATE_API int rgate_peer_flush(struct rgate_peer *peer, int timeout_ms);
-/* @data: any memory; it is copied. Waits for a credit, too. */
+/* rgate_peer_send - @data: any memory; it is copied. Waits for a credit, too. -EMSGSIZE:
+ * longer than the peer takes; -ENOBUFS and others as rgate_pool_alloc() */
 RGATE_API int rgate_peer_send(struct rgate_peer *peer, const void *data, size_t len,
 			      int timeout_ms);
 
