@@ -16,7 +16,7 @@
 #define DEFAULT_DEPTH	64
 #define DEFAULT_MS	1000
 #define SPIN		2000	/* looks before it sleeps between them */
-#define CHAIN		16	/* operations handed to the device at once */
+#define CHAIN		64	/* operations handed to the device at once */
 #define ACK_EVERY	64	/* events */
 #define PSN_MASK	0xffffff
 
