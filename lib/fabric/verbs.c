@@ -160,43 +160,61 @@ static bool may_inline(const struct rgate_op *op)
 	       op->kind != RGATE_OP_COMPARE_SWAP && !(op->flags & RGATE_OP_FENCE);
 }
 
+static void fill(struct rgate_conn *conn, struct ibv_send_wr *wr, struct ibv_sge *sge,
+		 const struct rgate_prov_work *work)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		[RGATE_OP_WRITE] = IBV_WR_RDMA_WRITE,
+		[RGATE_OP_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+		[RGATE_OP_READ] = IBV_WR_RDMA_READ,
+		[RGATE_OP_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		[RGATE_OP_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+		[RGATE_OP_SEND] = IBV_WR_SEND,
+	};
+	const struct rgate_op *op = work->op;
+	uint64_t bytes = 0;
+	unsigned int k;
+
+	for (k = 0; k < op->nsge; k++) {
+		sge[k] = (struct ibv_sge){ (uintptr_t)op->sge[k].addr, op->sge[k].length,
+					   op->sge[k].lkey };
+		bytes += op->sge[k].length;
+	}
+	wr->wr_id = work->id;
+	wr->sg_list = sge;
+	wr->num_sge = op->nsge;
+	wr->opcode = opcodes[op->kind];
+	wr->send_flags = (op->flags & RGATE_OP_FENCE ? IBV_SEND_FENCE : 0) |
+			 (work->signal ? IBV_SEND_SIGNALED : 0) |
+			 (bytes <= conn->inline_size && may_inline(op) ? IBV_SEND_INLINE : 0);
+	wr->imm_data = htobe32(op->imm);
+	if (op->kind == RGATE_OP_FETCH_ADD || op->kind == RGATE_OP_COMPARE_SWAP) {
+		wr->wr.atomic.remote_addr = op->remote;
+		wr->wr.atomic.rkey = op->rkey;
+		wr->wr.atomic.compare_add = op->operand;
+		wr->wr.atomic.swap = op->swap;
+	} else {
+		wr->wr.rdma.remote_addr = op->remote;
+		wr->wr.rdma.rkey = op->rkey;
+	}
+}
+
 static int verbs_post(struct rgate_conn *conn, const struct rgate_prov_work *work,
 		      unsigned int n)
 {
-	static const uint8_t ops[] = {
-		[RGATE_OP_WRITE] = RGATE_RC_WRITE,
-		[RGATE_OP_WRITE_IMM] = RGATE_RC_WRITE_IMM,
-		[RGATE_OP_READ] = RGATE_RC_READ,
-		[RGATE_OP_FETCH_ADD] = RGATE_RC_FETCH_ADD,
-		[RGATE_OP_COMPARE_SWAP] = RGATE_RC_COMPARE_SWAP,
-		[RGATE_OP_SEND] = RGATE_RC_SEND,
-	};
 	struct ibv_sge sge[POST_MAX][RGATE_VERBS_SGE];
-	struct rgate_rc_work w[POST_MAX];
-	unsigned int i, k;
+	struct ibv_send_wr wr[POST_MAX];
+	unsigned int i;
 	int err;
 
-	if (n > POST_MAX)
+	if (!n || n > POST_MAX)
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
-		const struct rgate_op *op = work[i].op;
-		uint64_t bytes = 0;
-
-		for (k = 0; k < op->nsge; k++) {
-			sge[i][k] = (struct ibv_sge){ (uintptr_t)op->sge[k].addr,
-						      op->sge[k].length, op->sge[k].lkey };
-			bytes += op->sge[k].length;
-		}
-		w[i] = (struct rgate_rc_work){
-			.op = ops[op->kind], .fence = op->flags & RGATE_OP_FENCE,
-			.quiet = !work[i].signal, .id = work[i].id,
-			.sge = sge[i], .nsge = op->nsge,
-			.inlined = bytes <= conn->inline_size && may_inline(op),
-			.remote = op->remote, .rkey = op->rkey, .imm = op->imm,
-			.operand = op->operand, .swap = op->swap,
-		};
+		fill(conn, &wr[i], sge[i], &work[i]);
+		wr[i].next = &wr[i + 1];
 	}
-	err = rgate_rc_post(conn->rc, w, n);
+	wr[n - 1].next = NULL;
+	err = rgate_rc_post_wr(conn->rc, wr, n);
 	return err == -ENOBUFS ? -EAGAIN : err;
 }
 

@@ -16,7 +16,6 @@
 #define DEFAULT_DEPTH	64
 #define DEFAULT_MS	1000
 #define SPIN		2000	/* looks before it sleeps between them */
-#define CHAIN		64	/* operations handed to the device at once */
 #define ACK_EVERY	64	/* events */
 #define PSN_MASK	0xffffff
 
@@ -310,32 +309,32 @@ static void fill(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct rgate
 }
 
 /* A signalled completion tells that all posted before it are done too. */
-static void posted(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n)
+static void posted(struct rgate_rc *rc, const struct ibv_send_wr *wr, const struct ibv_send_wr *end)
 {
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
+	for (; wr && wr != end; wr = wr->next) {
 		rc->posted++;
-		if (!work[i].quiet)
+		if (wr->send_flags & IBV_SEND_SIGNALED)
 			rc->at[rc->at_in++ % rc->send_wr] = rc->posted;
 	}
 }
 
-static int post_chain(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n)
+int rgate_rc_post_wr(struct rgate_rc *rc, struct ibv_send_wr *wr, unsigned int n)
 {
-	struct ibv_send_wr wr[CHAIN], *bad = NULL;
-	struct ibv_sge sge[CHAIN];
-	unsigned int i, done = n;
+	const uint32_t before = rc->posted;
+	struct ibv_send_wr *bad = NULL;
 	int err;
 
-	for (i = 0; i < n; i++) {
-		fill(&wr[i], &sge[i], &work[i]);
-		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-	}
+	if (rc->failed)
+		return -ENOTCONN;
+	if (n > rc->send_wr - (rc->posted - rc->freed))
+		return -ENOBUFS;
 	err = ibv_post_send(rc->qp, wr, &bad);
-	if (err && bad >= wr && bad < wr + n)
-		done = (unsigned int)(bad - wr);
-	posted(rc, work, done);
+	posted(rc, wr, err ? bad : NULL);
+	if (err && rc->posted != before) {
+		/* Some are under way: never as if none had begun. */
+		rc->failed = true;
+		return -EIO;
+	}
 	return err == ENOMEM ? -ENOBUFS : -err;
 }
 
@@ -366,29 +365,19 @@ static bool valid(const struct rgate_rc *rc, const struct rgate_rc_work *w)
 
 int rgate_rc_post(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n)
 {
-	const uint32_t before = rc->posted;
-	unsigned int i, part;
-	int err;
+	struct ibv_send_wr wr[RGATE_RC_POST];
+	struct ibv_sge sge[RGATE_RC_POST];
+	unsigned int i;
 
-	if (rc->failed)
-		return -ENOTCONN;
-	for (i = 0; i < n; i++)
+	if (!n || n > RGATE_RC_POST)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
 		if (!valid(rc, &work[i]))
 			return -EINVAL;
-	if (n > rc->send_wr - (rc->posted - rc->freed))
-		return -ENOBUFS;
-	for (i = 0; i < n; i += part) {
-		part = n - i < CHAIN ? n - i : CHAIN;
-		err = post_chain(rc, work + i, part);
-		if (err && rc->posted != before) {
-			/* Some are under way: never as if none had begun. */
-			rc->failed = true;
-			return -EIO;
-		}
-		if (err)
-			return err;
+		fill(&wr[i], &sge[i], &work[i]);
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
 	}
-	return 0;
+	return rgate_rc_post_wr(rc, wr, n);
 }
 
 int rgate_rc_recv(struct rgate_rc *rc, uint64_t id, void *addr, uint32_t length, uint32_t lkey)

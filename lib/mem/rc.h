@@ -26,6 +26,7 @@ struct rgate_rc_opts {
 };
 
 #define RGATE_RC_SGE	8	/* of an operation at most */
+#define RGATE_RC_POST	64	/* operations at once, handed to the device as one chain */
 #define RGATE_RC_RETRIES 6	/* of what was not answered; soft-RoCE takes 7 for ever */
 #define RGATE_RC_MIN_RNR 12	/* 0.64 ms: IBTA, table 45 */
 
@@ -78,6 +79,8 @@ int rgate_rc_connect(struct rgate_rc *rc, const struct rgate_rc_addr *peer);
 /* All or none: -ENOBUFS: queue full; -ENOTCONN: failed before. -EIO: device gone, or it
  * took a part only: the connection has failed */
 int rgate_rc_post(struct rgate_rc *rc, const struct rgate_rc_work *work, unsigned int n);
+/* The same of @n requests that the caller chained, and has checked */
+int rgate_rc_post_wr(struct rgate_rc *rc, struct ibv_send_wr *wr, unsigned int n);
 int rgate_rc_recv(struct rgate_rc *rc, uint64_t id, void *addr, uint32_t length,
 		  uint32_t lkey);
 

@@ -197,23 +197,25 @@ static void queue_accounting(void **state)
 	disconnect();
 }
 
-/* More than is handed to the device at once */
+/* Many at once, of which the last one tells */
 static void long_chain(void **state)
 {
-	struct rgate_rc_work w[50];
+	struct rgate_rc_work w[RGATE_RC_POST + 1];
 	struct ibv_wc wc;
 	unsigned int i;
 
 	(void)state;
-	connect_pair(64);
-	for (i = 0; i < 50; i++) {
+	connect_pair(128);
+	for (i = 0; i < RGATE_RC_POST; i++) {
 		memory[i] = (char)(i + 1);
 		w[i] = work(RGATE_RC_WRITE, i, 4096 + i, 1);
-		w[i].quiet = i < 49;
+		w[i].quiet = i < RGATE_RC_POST - 1;
 	}
-	assert_int_equal(rgate_rc_post(a, w, 50), 0);
+	w[i] = w[0];
+	assert_int_equal(rgate_rc_post(a, w, RGATE_RC_POST + 1), -EINVAL);
+	assert_int_equal(rgate_rc_post(a, w, RGATE_RC_POST), 0);
 	assert_int_equal(rgate_rc_poll(a, &wc, 100), 1);
-	assert_memory_equal(memory, memory + 4096, 50);
+	assert_memory_equal(memory, memory + 4096, RGATE_RC_POST);
 	disconnect();
 }
 
