@@ -17,6 +17,16 @@ static size_t message_room(const struct rgate_link_opts *o)
 	return ((size_t)o->msg_size + RGATE_MSG_HEADER + LINE - 1) / LINE * LINE;
 }
 
+/* A division for each operation would cost as much as the rest of its record. */
+static uint64_t round_up(uint32_t depth)
+{
+	uint64_t n = 1;
+
+	while (n < depth)
+		n *= 2;
+	return n;
+}
+
 int rgate_link_create(struct rgate_link **out, const struct rgate_link_opts *opts)
 {
 	const size_t room = message_room(opts);
@@ -28,7 +38,8 @@ int rgate_link_create(struct rgate_link **out, const struct rgate_link_opts *opt
 	link->o = *opts;
 	link->failed_kind = RGATE_OP_KINDS;
 	err = -ENOMEM;
-	link->records = calloc(opts->send_depth, sizeof(*link->records));
+	link->mask = round_up(opts->send_depth) - 1;
+	link->records = calloc(link->mask + 1, sizeof(*link->records));
 	link->inbox = calloc(opts->msg_depth, sizeof(*link->inbox));
 	if (!link->records || !link->inbox)
 		goto free_link;
@@ -136,7 +147,9 @@ static uint64_t bytes_of(const struct rgate_op *op)
 	return sum;
 }
 
-static int check_op(const struct rgate_link *link, const struct rgate_op *op, bool internal)
+/* @sum: out, bytes of @op */
+static int check_op(const struct rgate_link *link, const struct rgate_op *op, bool internal,
+		    uint64_t *sum)
 {
 	uint64_t bytes;
 
@@ -144,6 +157,7 @@ static int check_op(const struct rgate_link *link, const struct rgate_op *op, bo
 	    op->nsge > RGATE_SGE_MAX || (op->nsge && !op->sge))
 		return -EINVAL;
 	bytes = bytes_of(op);
+	*sum = bytes;
 	switch (op->kind) {
 	case RGATE_OP_FETCH_ADD:
 	case RGATE_OP_COMPARE_SWAP:
@@ -161,7 +175,7 @@ static int check_op(const struct rgate_link *link, const struct rgate_op *op, bo
 }
 
 static int check(struct rgate_link *link, const struct rgate_op *ops, unsigned int n,
-		 bool internal)
+		 bool internal, uint64_t *bytes)
 {
 	const uint64_t kept = internal ? 0 : KEPT_BACK;
 	unsigned int i, messages = 0;
@@ -172,7 +186,7 @@ static int check(struct rgate_link *link, const struct rgate_op *ops, unsigned i
 	if (!n || n > RGATE_POST_MAX || n > link->o.send_depth - KEPT_BACK)
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
-		err = check_op(link, &ops[i], internal);
+		err = check_op(link, &ops[i], internal, &bytes[i]);
 		if (err)
 			return err;
 		messages += takes_credit(ops[i].kind);
@@ -212,9 +226,9 @@ static const struct rgate_op *translate(const struct rgate_link *link, const str
 }
 
 static void record(struct rgate_link *link, const struct rgate_op *op, bool internal,
-		   uint64_t now)
+		   uint64_t bytes, uint64_t now)
 {
-	struct rgate_record *r = &link->records[++link->posted % link->o.send_depth];
+	struct rgate_record *r = &link->records[++link->posted & link->mask];
 
 	*r = (struct rgate_record){
 		.begun_ns = now, .kind = op->kind, .internal = internal,
@@ -223,7 +237,7 @@ static void record(struct rgate_link *link, const struct rgate_op *op, bool inte
 		link->sent++;
 	if (!internal) {
 		link->o.counts[op->kind].posted++;
-		link->o.counts[op->kind].bytes += bytes_of(op);
+		link->o.counts[op->kind].bytes += bytes;
 	}
 }
 
@@ -234,10 +248,11 @@ int rgate_link_post(struct rgate_link *link, const struct rgate_op *ops, unsigne
 	struct rgate_prov_work work[RGATE_POST_MAX];
 	struct rgate_op mine[RGATE_POST_MAX];
 	uint64_t now, signalled = link->signalled;
+	uint64_t bytes[RGATE_POST_MAX];
 	unsigned int i;
 	int err;
 
-	err = check(link, ops, n, internal);
+	err = check(link, ops, n, internal, bytes);
 	if (err) {
 		if (err == -EAGAIN && !internal)
 			link->o.counts[ops[0].kind].stalled++;
@@ -266,7 +281,7 @@ int rgate_link_post(struct rgate_link *link, const struct rgate_op *ops, unsigne
 		return err;
 	}
 	for (i = 0; i < n; i++)
-		record(link, &ops[i], internal, i + 1 == n ? now : 0);
+		record(link, &ops[i], internal, bytes[i], i + 1 == n ? now : 0);
 	link->signalled = signalled;
 	if (seq)
 		*seq = link->posted;
@@ -284,7 +299,7 @@ static void completed(struct rgate_link *link, uint64_t last)
 	if (last <= link->done || last > link->posted)
 		return;
 	link->done = last;
-	r = &link->records[last % link->o.send_depth];
+	r = &link->records[last & link->mask];
 	if (!r->begun_ns || r->internal)
 		return;
 	now = rgate_clock_now(CLOCK_MONOTONIC);
@@ -304,7 +319,7 @@ void rgate_link_fail(struct rgate_link *link, int err)
 	link->outcome = RGATE_OUTCOME_UNKNOWN;
 	/* The first that is the user's: what is before it is nothing to him. */
 	for (i = link->done + 1; i <= link->posted; i++) {
-		r = &link->records[i % link->o.send_depth];
+		r = &link->records[i & link->mask];
 		if (r->internal)
 			continue;
 		if (!link->failed_seq) {
@@ -393,7 +408,7 @@ int rgate_link_tell_credit(struct rgate_link *link, bool now)
 	int err;
 
 	/* It costs as much as an operation of the user: rarely, then. */
-	if (!fresh || (!now && !short_of && fresh <= link->o.msg_depth / 2))
+	if (!fresh || (!now && !short_of && fresh < link->o.msg_depth - quarter))
 		return 0;
 	/* Read by the device when it sends: a later value is as good. */
 	__atomic_store_n(&link->line->my_credit, link->reposted, __ATOMIC_RELEASE);

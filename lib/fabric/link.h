@@ -92,7 +92,8 @@ struct rgate_link {
 	struct rgate_line *line;
 	struct rgate_remote peer_line;
 
-	struct rgate_record *records;	/* a ring of send_depth */
+	struct rgate_record *records;	/* a ring of send_depth, rounded up */
+	uint64_t mask;
 	uint64_t posted;
 	uint64_t done;
 	uint64_t signalled;		/* last one with a signal */

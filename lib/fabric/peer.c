@@ -72,7 +72,7 @@ void rgate_peer_describe(const struct rgate_link *link, struct rgate_failure *fa
 	uint64_t i, lost = 0;
 
 	for (i = link->done + 1; i <= link->posted; i++)
-		lost += !link->records[i % link->o.send_depth].internal;
+		lost += !link->records[i & link->mask].internal;
 	*failure = (struct rgate_failure){
 		.sz = sizeof(*failure), .epoch = link->epoch, .error = link->op_err,
 		.kind = link->failed_kind, .outcome = link->outcome,
