@@ -15,7 +15,7 @@
 #include "opts.h"
 
 #define DEFAULT_MSG_SIZE	1024
-#define DEFAULT_MSG_DEPTH	64
+#define DEFAULT_MSG_DEPTH	128
 #define DEFAULT_SEND_DEPTH	128
 
 struct rgate_share {

@@ -101,14 +101,14 @@ static void credits(void **state)
 	}
 	sent--;
 	assert_int_equal(err, -EAGAIN);
-	assert_in_range(sent, 32, 64);
+	assert_in_range(sent, 64, 128);
 	assert_int_equal(rgate_peer_stats(d.peer[0], RGATE_OP_SEND, &st), 0);
 	assert_int_equal(st.posted, sent);
 	assert_true(st.stalled > 0 && st.measured == sent && st.p50_ns > 0);
 	/* that of the handshake may still come back */
 	do
 		err = rgate_peer_send(d.peer[0], &sent, 4, 50);
-	while (!err && ++sent <= 64);
+	while (!err && ++sent <= 128);
 	assert_int_equal(err, -EAGAIN);
 	assert_int_equal(peer_state(d.peer[0]), RGATE_PEER_UP);
 	for (i = 0; i < 1000; i++) {

@@ -27,7 +27,7 @@ struct rgate_node_opts {
 	size_t key_len;		/* RGATE_KEY_MIN to RGATE_KEY_MAX bytes */
 	uint32_t timeout_ms;	/* a peer silent for so long is dead; 0: the cluster's */
 	uint32_t msg_size;	/* bytes of a message at most; 0: 1024, 64 to 65536 */
-	uint32_t msg_depth;	/* messages a peer may have under way; 0: 64, 4 to 4096 */
+	uint32_t msg_depth;	/* messages a peer may have under way; 0: 128, 4 to 4096 */
 	uint32_t send_depth;	/* operations outstanding to a peer; 0: 128, 16 to 16384 */
 	uint32_t flags;		/* RGATE_NODE_* */
 };
