@@ -17,6 +17,7 @@
 #define DEFAULT_MSG_SIZE	1024
 #define DEFAULT_MSG_DEPTH	128
 #define DEFAULT_SEND_DEPTH	128
+#define DEFAULT_SPIN_US		30
 
 struct rgate_share {
 	struct rgate_node *node;
@@ -37,7 +38,7 @@ static int in_range(uint32_t *to, uint32_t value, uint32_t fallback, uint32_t le
 
 static int set_sizes(struct rgate_node *node, const struct rgate_node_opts *o)
 {
-	uint32_t timeout_ms;
+	uint32_t timeout_ms, spin_us;
 	int err;
 
 	err = in_range(&node->msg_size, o->msg_size, DEFAULT_MSG_SIZE, 64, 65536, "msg_size");
@@ -51,8 +52,12 @@ static int set_sizes(struct rgate_node *node, const struct rgate_node_opts *o)
 		err = in_range(&timeout_ms, o->timeout_ms,
 			       rgate_cluster_timeout_ms(node->cluster), 100, 60000, "timeout_ms");
 	if (!err)
-		node->timeout_ns = (uint64_t)timeout_ms * 1000000;
-	return err;
+		err = in_range(&spin_us, o->spin_us, DEFAULT_SPIN_US, 1, 1000000, "spin_us");
+	if (err)
+		return err;
+	node->timeout_ns = (uint64_t)timeout_ms * 1000000;
+	node->spin_ns = (uint64_t)spin_us * 1000;
+	return 0;
 }
 
 static int set_key(struct rgate_node *node, const struct rgate_node_opts *o)

@@ -22,6 +22,7 @@ struct rgate_node {
 	struct rgate_cluster_node self;
 	uint64_t incarnation;
 	uint64_t timeout_ns;
+	uint64_t spin_ns;
 	uint32_t msg_size;
 	uint32_t msg_depth;
 	uint32_t send_depth;

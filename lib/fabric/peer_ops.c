@@ -8,12 +8,13 @@
 #include "clock.h"
 #include "node.h"
 
-#define SPIN_NS		30000	/* looks so long before it sleeps */
+#define EAGER		64	/* looks before the clock is asked for the first time */
 #define NAP_MS		10	/* another thread may have taken the sign that woke it */
 
-/* Of one call. The clock is not asked before there is something to wait for. */
+/* Of one call. The clock is asked only where it takes longer than a device needs. */
 struct wait {
 	int timeout_ms;
+	unsigned int looks;
 	uint64_t begun;		/* this waiting; 0: not yet */
 	uint64_t end;		/* of all of the call's; 0: not known yet */
 };
@@ -188,6 +189,8 @@ static bool wait_more(struct rgate_peer *peer, struct wait *w)
 
 	if (w->timeout_ms <= 0)
 		return false;
+	if (w->looks++ < EAGER)
+		return true;
 	now = rgate_clock_now(CLOCK_MONOTONIC);
 	if (!w->begun)
 		w->begun = now;
@@ -195,7 +198,7 @@ static bool wait_more(struct rgate_peer *peer, struct wait *w)
 		w->end = now + (uint64_t)w->timeout_ms * 1000000;
 	if (now >= w->end)
 		return false;
-	if (now - w->begun < SPIN_NS) {
+	if (now - w->begun < peer->node->spin_ns) {
 		rgate_cpu_relax();
 		return true;
 	}
@@ -211,6 +214,7 @@ static int finish(struct rgate_peer *peer, uint64_t ticket, struct wait *w)
 {
 	int ret;
 
+	w->looks = 0;
 	for (w->begun = 0;;) {
 		ret = rgate_peer_done(peer, ticket);
 		if (ret)

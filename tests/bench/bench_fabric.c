@@ -94,7 +94,9 @@ static void side_open(struct side *s, const char *dir, uint32_t id)
 						       .access = RGATE_ACCESS_REMOTE);
 	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
 						       .key = key, .key_len = sizeof(key),
-						       .timeout_ms = PATIENCE);
+						       .timeout_ms = PATIENCE,
+						       /* perftest never sleeps */
+						       .spin_us = 1000000);
 
 	s->cluster = make_cluster(dir);
 	must(rgate_node_create(&s->node, s->cluster, id, &opts), "rgate_node_create");
@@ -127,7 +129,7 @@ static void post(struct side *s, const struct rgate_op *op, unsigned int n, uint
 	int err;
 
 	while ((err = rgate_peer_post(s->peer, op, n, ticket)) == -EAGAIN)
-		bench_relax();
+		;
 	must(err, "rgate_peer_post");
 }
 
@@ -136,8 +138,8 @@ static void wait_byte(const struct side *s, uint32_t at, uint8_t value)
 	const uint8_t *byte = (const uint8_t *)s->in->addr + at;
 	unsigned int looks = 0;
 
+	/* No pause between looks, as perftest has none */
 	while (__atomic_load_n(byte, __ATOMIC_ACQUIRE) != value) {
-		bench_relax();
 		/* It is nobody's wish to wait here for ever. */
 		if (!(++looks & 0xfffff)) {
 			struct rgate_peer_info info = { .sz = sizeof(info) };
@@ -156,7 +158,7 @@ static void wait_message(struct side *s, bool imm)
 	int err;
 
 	while ((err = rgate_peer_recv(s->peer, &msg, buf, sizeof(buf), 0)) == -EAGAIN)
-		bench_relax();
+		;
 	must(err, "rgate_peer_recv");
 	if (msg.has_imm != imm)
 		bench_die(0, "not what was sent");

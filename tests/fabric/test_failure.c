@@ -320,6 +320,9 @@ static void not_there(void **state)
 	o.msg_depth = 3;
 	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
 	o = c.opts;
+	o.spin_us = 1000001;
+	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
+	o = c.opts;
 	o.key = NULL;
 	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -ENOENT);
 	node = cluster_node(&c, 1);

@@ -30,6 +30,8 @@ struct rgate_node_opts {
 	uint32_t msg_depth;	/* messages a peer may have under way; 0: 128, 4 to 4096 */
 	uint32_t send_depth;	/* operations outstanding to a peer; 0: 128, 16 to 16384 */
 	uint32_t flags;		/* RGATE_NODE_* */
+	uint32_t spin_us;	/* a waiting call looks for so long, then sleeps; 0: 30, 1 to
+				 * 1000000 */
 };
 
 enum rgate_node_flags {
