@@ -68,5 +68,22 @@ done <"$tmp/names" >"$tmp/log"
 [ "$(wc -l <"$tmp/names")" -gt 10 ] && [ ! -s "$tmp/log" ]
 ok $? "functions and constants that fabric.rst names are there"
 
+# And the other way round
+sed -n 's/^RGATE_API .*\b\(rgate_[a-z_]*\)(.*/\1/p' \
+	lib/include/ringgate/rgate_{cluster,node,peer,hub}.h | sort -u >"$tmp/names"
+while read -r name; do
+	grep -qF "\`\`$name()" Documentation/fabric.rst Documentation/cluster.rst ||
+		echo "$name is not told of"
+done <"$tmp/names" >"$tmp/log"
+[ "$(wc -l <"$tmp/names")" -gt 40 ] && [ ! -s "$tmp/log" ]
+ok $? "every function of the fabric is named in its guide"
+
+# What the log says when a connection is lost is put together like the guide's example.
+tr '\n' ' ' <Documentation/fabric.rst | tr -s ' ' |
+	grep -qF 'lost: Connection timed out; fetch-add was under way, and may have been done; 3 operations lost' &&
+	grep -qF 'lost: %s; %s was %s; %llu operation%s lost' lib/fabric/peer.c &&
+	grep -qF '"under way, and may have been done"' lib/fabric/peer.c
+ok $? "so is what the log says of a lost connection"
+
 echo "1..$n"
 [ "$failed" -eq 0 ]
