@@ -38,6 +38,11 @@ program crash 'echo 1..1; echo ok 1; kill -SEGV $$'
 program status 'echo 1..1; echo ok 1; exit 3'
 program hang 'echo 1..1; echo ok 1; sleep 60'
 program asks 'echo "# timeout: 6"; echo 1..1; sleep 3; echo ok 1'
+program asks_first '# timeout: 6
+echo 1..1; sleep 3; echo ok 1'
+program asks_late 'sleep 3
+# timeout: 6
+echo 1..1; echo ok 1'
 program skip 'echo 1..2; echo ok 1; echo "ok 2 - b # SKIP no such device"'
 program skip_all 'echo "1..0 # SKIP no root"'
 program empty 'echo 1..0'
@@ -64,6 +69,8 @@ expect "an exit status without a failed result" judged status 1 "1 passed, 1 fai
 expect "no end" judged hang 1 "1 passed, 1 failed"
 expect "the timeout is told" said "no end after 2 s"
 expect "a program may ask for more time" judged asks 0 "1 passed, 0 failed"
+expect "... or in the comment at its beginning" judged asks_first 0 "1 passed, 0 failed"
+expect "... but not further down" judged asks_late 1 "0 passed, 1 failed"
 expect "a skip counts apart" judged skip 0 "1 passed, 0 failed, 1 skipped"
 expect "its reason is printed" said "skipped: b: no such device"
 expect "a program may skip as a whole" judged skip_all 0 "0 passed, 0 failed, 1 skipped"
