@@ -12,10 +12,12 @@
 
 #include "log.h"
 #include "opts.h"
+#include "outbox.h"
 
 #define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
 #define ROUND		64	/* messages of one peer before the others have their turn */
 #define EVENTS		(RGATE_NODES_MAX + 1)
+#define ROOM_NS		2000000	/* between looks for room for messages */
 
 struct hub_service {
 	struct rgate_service ops;	/* sz 0: none */
@@ -26,6 +28,7 @@ struct hub_peer {
 	struct rgate_peer *peer;	/* NULL: none for that node */
 	uint32_t epoch;			/* of the connection told of last */
 	bool up;			/* as told */
+	struct outbox out;
 };
 
 struct rgate_hub {
@@ -69,6 +72,7 @@ static void look_at_state(struct rgate_hub *hub, uint32_t id)
 	up = info.state == RGATE_PEER_UP;
 	if (up == p->up && (!up || info.epoch == p->epoch))
 		return;
+	outbox_reset(&p->out, up);
 	if (p->up)
 		tell(hub, id, false);
 	p->up = up;
@@ -123,6 +127,10 @@ static int64_t tick(struct rgate_hub *hub)
 	int64_t least = -1;
 	unsigned int i;
 
+	/* A peer that has taken messages does not wake us. */
+	for (i = 0; i < RGATE_NODES_MAX; i++)
+		if (hub->peers[i].peer && outbox_pump(&hub->peers[i].out))
+			least = ROOM_NS;
 	for (i = 0; i < RGATE_SERVICES_MAX; i++) {
 		const struct hub_service *s = &hub->services[i];
 		int64_t ns = s->ops.tick ? s->ops.tick(s->ctx) : -1;
@@ -170,14 +178,17 @@ static void close_peers(struct rgate_hub *hub)
 {
 	unsigned int id;
 
-	for (id = 0; id < RGATE_NODES_MAX; id++)
+	for (id = 0; id < RGATE_NODES_MAX; id++) {
 		rgate_peer_close(hub->peers[id].peer);
+		outbox_fini(&hub->peers[id].out);
+	}
 }
 
 static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 {
 	const struct rgate_cluster *cluster = rgate_node_cluster(hub->node);
 	struct rgate_cluster_node to;
+	struct hub_peer *p;
 	unsigned int i;
 	int err = 0;
 
@@ -188,9 +199,12 @@ static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 			break;
 		if (nodes ? !(nodes & 1U << to.id) : to.id == rgate_node_id(hub->node))
 			continue;
-		err = rgate_peer_open(&hub->peers[to.id].peer, hub->node, to.id);
+		p = &hub->peers[to.id];
+		err = rgate_peer_open(&p->peer, hub->node, to.id);
 		if (!err)
-			err = watch(hub, rgate_peer_fd(hub->peers[to.id].peer));
+			err = outbox_init(&p->out, hub->node, p->peer);
+		if (!err)
+			err = watch(hub, rgate_peer_fd(p->peer));
 	}
 	if (err)
 		close_peers(hub);
@@ -323,6 +337,21 @@ struct rgate_node *rgate_hub_node(const struct rgate_hub *hub)
 struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node)
 {
 	return node < RGATE_NODES_MAX ? hub->peers[node].peer : NULL;
+}
+
+int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)
+{
+	struct rgate_peer *peer = rgate_hub_peer(hub, node);
+	struct outbox *box;
+	int err;
+
+	if (!peer)
+		return -ENOTCONN;
+	box = &hub->peers[node].out;
+	err = outbox_send(box, msg, len);
+	if (!err && outbox_pump(box))
+		rgate_hub_wake(hub);
+	return err;
 }
 
 void rgate_hub_wake(struct rgate_hub *hub)

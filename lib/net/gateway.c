@@ -14,7 +14,7 @@
 #include "opts.h"
 
 #define SPIN_US		50
-#define SEND_MS		1000
+#define FINISH_MS	1000
 #define EVERYONE	"default hash:*"	/* rules, until there are others */
 
 static void wake(struct rgate_gateway *gw)
@@ -24,7 +24,7 @@ static void wake(struct rgate_gateway *gw)
 
 static void send_to(struct rgate_gateway *gw, uint32_t node, const void *msg, size_t len)
 {
-	int err = rgate_peer_send(rgate_hub_peer(gw->hub, node), msg, len, SEND_MS);
+	int err = rgate_hub_send(gw->hub, node, msg, len);
 
 	if (err && err != -ENOTCONN)
 		rgate_warn("no message to node %u: %s", node, strerror(-err));
@@ -302,7 +302,7 @@ void rgate_gateway_destroy(struct rgate_gateway *gw)
 		if (d->flight_in != d->flight_out)
 			(void)rgate_peer_finish(d->peer,
 						d->flights[(d->flight_in - 1) % GW_FLIGHTS].ticket,
-						SEND_MS);
+						FINISH_MS);
 		(void)gw_dest_reap(gw, d);
 	}
 	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)

@@ -11,7 +11,6 @@
 #include "gateway.h"
 #include "log.h"
 
-#define SEND_MS		1000
 #define IDLE_NS		1000000000LL	/* sleeps at most */
 #define FLIGHT_NS	50000LL		/* while posts are under way */
 #define FULL_NS		5000000LL	/* while queues wait for room */
@@ -41,8 +40,7 @@ static void say_left(struct rgate_gateway *gw, const struct gw_dest *d)
 		.service = RGATE_SERVICE_NET, .type = NET_LEFT, .ring = htole16((uint16_t)d->ring),
 	};
 
-	(void)gw;
-	(void)rgate_peer_send(d->peer, &msg, sizeof(msg), SEND_MS);
+	(void)rgate_hub_send(gw->hub, d->node, &msg, sizeof(msg));
 }
 
 static void drop_dest(struct rgate_gateway *gw, unsigned int i)

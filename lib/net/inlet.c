@@ -10,12 +10,11 @@
 #include "log.h"
 #include "opts.h"
 
-#define SEND_MS		1000
 #define LEAVE_NS	2000000000ULL
 
 int inlet_send(struct rgate_inlet *in, const void *msg, size_t len)
 {
-	int err = rgate_peer_send(in->peer, msg, len, SEND_MS);
+	int err = rgate_hub_send(in->hub, in->gateway, msg, len);
 
 	if (err && err != -ENOTCONN)
 		rgate_warn("node %u: no message to the gateway: %s", rgate_node_id(in->node),

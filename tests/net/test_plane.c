@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FLOWS	16U
 
@@ -479,6 +481,40 @@ static void clocks(void **state)
 	plane_down(&p);
 }
 
+static uint32_t connections(struct plane *p)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+
+	assert_int_equal(rgate_peer_info(rgate_hub_peer(p->hub, 1), &info), 0);
+	return info.epoch;
+}
+
+/* Nothing passes for a while that is longer than a message usually takes */
+static void stalled_wire(void **state)
+{
+	uint32_t before;
+	struct plane p;
+	uint64_t i, n;
+
+	(void)state;
+	if (!getenv("RGATE_FABRIC_CUT") || !getenv("RGATE_FABRIC_MEND"))
+		skip();
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	before = connections(&p);
+	assert_int_equal(system(getenv("RGATE_FABRIC_CUT")), 0);
+	for (i = 0; i < 200; i++)
+		plane_send(&p, 0, i, 300, true);
+	usleep(2500000);
+	assert_int_equal(system(getenv("RGATE_FABRIC_MEND")), 0);
+	for (i = 0; i < 200; i++) {
+		assert_true(plane_take(&p.at[1], NULL, &n, NULL, MS));
+		assert_int_equal(n, i);
+	}
+	assert_int_equal(connections(&p), before);
+	assert_int_equal(plane_node(&p, 1).lost, 0);
+	plane_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_frame),
 	cmocka_unit_test(small_rings),
@@ -498,6 +534,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(sources),
 	cmocka_unit_test(resized),
 	cmocka_unit_test(clocks),
+	cmocka_unit_test(stalled_wire),
 };
 
 UNIT_MAIN(tests)

@@ -21,6 +21,7 @@ struct rgate_hub;
 #define RGATE_SERVICE_NET	1
 #define RGATE_SERVICE_SPAWN	2
 #define RGATE_NOTICE_SHIFT	28
+#define RGATE_HUB_MSG_MAX	256	/* bytes, by rgate_hub_send() */
 
 struct rgate_hub_opts {
 	size_t sz;
@@ -65,6 +66,18 @@ RGATE_API struct rgate_node *rgate_hub_node(const struct rgate_hub *hub);
 /* The peer for operations; NULL: there is none for that node. Do not close it, nor
  * receive from it. */
 RGATE_API struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node);
+
+/*
+ * rgate_hub_send - a message to a service of @node, which is not waited for
+ * @msg: is copied; its first byte is the service's number.
+ *
+ * Messages arrive in their order, all of them or, if the connection ends, the first ones:
+ * when it comes up again, the services begin anew (state()). A wire that stalls for less
+ * than the cluster's timeout delays them. From any thread, also from a service's function.
+ * -ENOTCONN: no connection; -EMSGSIZE; -EAGAIN: 256 messages wait already.
+ */
+RGATE_API int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len);
+
 /* rgate_hub_wake - makes the thread call the tick functions; any thread, no lock */
 RGATE_API void rgate_hub_wake(struct rgate_hub *hub);
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox.h"
+
+int outbox_init(struct outbox *box, struct rgate_node *node, struct rgate_peer *peer)
+{
+	int err;
+
+	memset(box, 0, sizeof(*box));
+	box->queue = calloc(OUTBOX_QUEUE, sizeof(*box->queue));
+	if (!box->queue)
+		return -ENOMEM;
+	box->pool = rgate_node_pool(node);
+	err = rgate_pool_alloc(box->pool, OUTBOX_SLOTS * RGATE_HUB_MSG_MAX, &box->mem);
+	if (err) {
+		free(box->queue);
+		box->queue = NULL;
+		return err;
+	}
+	box->peer = peer;
+	pthread_mutex_init(&box->lock, NULL);
+	return 0;
+}
+
+void outbox_fini(struct outbox *box)
+{
+	if (!box->queue)
+		return;
+	pthread_mutex_destroy(&box->lock);
+	rgate_pool_free(box->pool, box->mem);
+	free(box->queue);
+	box->queue = NULL;
+}
+
+static int post(struct outbox *box)
+{
+	const struct outbox_msg *msg = &box->queue[box->posted % OUTBOX_QUEUE];
+	const uint32_t slot = box->posted % OUTBOX_SLOTS;
+	struct rgate_sge sge = {
+		(unsigned char *)box->mem->addr + slot * RGATE_HUB_MSG_MAX, msg->len,
+		box->mem->lkey,
+	};
+	const struct rgate_op op = { .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge };
+	int err;
+
+	memcpy(sge.addr, msg->data, msg->len);
+	err = rgate_peer_post(box->peer, &op, 1, &box->ticket[slot]);
+	if (!err)
+		box->posted++;
+	return err;
+}
+
+/* With the lock */
+static int pump(struct outbox *box)
+{
+	int err = 0;
+
+	/* An error is an end, too: that of the connection. */
+	while (box->done != box->posted &&
+	       rgate_peer_done(box->peer, box->ticket[box->done % OUTBOX_SLOTS]))
+		box->done++;
+	while (!err && box->posted != box->in && box->posted - box->done < OUTBOX_SLOTS)
+		err = post(box);
+	if (err && err != -EAGAIN)
+		box->in = box->posted;
+	return err;
+}
+
+void outbox_reset(struct outbox *box, bool up)
+{
+	pthread_mutex_lock(&box->lock);
+	box->up = up;
+	box->in = box->posted;
+	pthread_mutex_unlock(&box->lock);
+}
+
+int outbox_send(struct outbox *box, const void *msg, size_t len)
+{
+	struct outbox_msg *place;
+	int err = 0;
+
+	if (!len || len > RGATE_HUB_MSG_MAX)
+		return -EMSGSIZE;
+	pthread_mutex_lock(&box->lock);
+	if (!box->up)
+		err = -ENOTCONN;
+	else if (box->in - box->done == OUTBOX_QUEUE)
+		err = -EAGAIN;
+	if (!err) {
+		place = &box->queue[box->in++ % OUTBOX_QUEUE];
+		place->len = (uint32_t)len;
+		memcpy(place->data, msg, len);
+		err = pump(box);
+		/* it waits */
+		if (err == -EAGAIN)
+			err = 0;
+	}
+	pthread_mutex_unlock(&box->lock);
+	return err;
+}
+
+bool outbox_pump(struct outbox *box)
+{
+	bool waits;
+
+	pthread_mutex_lock(&box->lock);
+	if (box->in != box->posted)
+		(void)pump(box);
+	waits = box->in != box->posted;
+	pthread_mutex_unlock(&box->lock);
+	return waits;
+}

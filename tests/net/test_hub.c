@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Messages of services that nobody waits for: their order, their end, a peer that is slow. */
+#include "nodes.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_hub.h>
+
+#define SERVICE		9
+#define WAITING		256	/* as rgate_hub.h says */
+#define SOON_NS		(MS / 4 * 1000000ULL)
+
+struct note {
+	uint8_t service;
+	uint8_t fill[3];
+	uint32_t number;
+};
+
+/* A hub at node 0; at node 1 a peer that is read by hand */
+struct pair {
+	struct cluster c;
+	struct rgate_node *node[2];
+	struct rgate_hub *hub;
+	struct rgate_peer *peer;
+	unsigned int ups;		/* atomic: connections that the service was told of */
+};
+
+static void on_state(void *ctx, uint32_t node, bool up)
+{
+	struct pair *p = ctx;
+
+	assert_int_equal(node, 1);
+	if (up)
+		__atomic_add_fetch(&p->ups, 1, __ATOMIC_RELEASE);
+}
+
+static void meet(struct pair *p, unsigned int times)
+{
+	assert_int_equal(rgate_peer_open(&p->peer, p->node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(p->peer, MS), 0);
+	wait_for(__atomic_load_n(&p->ups, __ATOMIC_ACQUIRE) == times);
+}
+
+static void pair_up(struct pair *p)
+{
+	const struct rgate_service service = { .sz = sizeof(service), .state = on_state };
+
+	memset(p, 0, sizeof(*p));
+	cluster_make(&p->c, 2, 0);
+	p->node[0] = cluster_node(&p->c, 0);
+	p->node[1] = cluster_node(&p->c, 1);
+	assert_int_equal(rgate_hub_create(&p->hub, p->node[0], NULL), 0);
+	assert_int_equal(rgate_hub_add(p->hub, SERVICE, &service, p), 0);
+}
+
+static void pair_down(struct pair *p)
+{
+	struct rgate_pool_stats ps = { .sz = sizeof(ps) };
+
+	rgate_hub_remove(p->hub, SERVICE);
+	rgate_peer_close(p->peer);
+	assert_int_equal(rgate_hub_destroy(p->hub), 0);
+	assert_int_equal(rgate_pool_stats(rgate_node_pool(p->node[0]), &ps), 0);
+	assert_int_equal(ps.used_buffers, 0);
+	assert_int_equal(rgate_node_destroy(p->node[1]), 0);
+	assert_int_equal(rgate_node_destroy(p->node[0]), 0);
+	cluster_free(&p->c);
+}
+
+static int say(struct pair *p, uint32_t number)
+{
+	const struct note n = { .service = SERVICE, .number = number };
+
+	return rgate_hub_send(p->hub, 1, &n, sizeof(n));
+}
+
+static void expect(struct pair *p, uint32_t number)
+{
+	struct rgate_msg msg;
+	struct note n;
+
+	assert_int_equal(rgate_peer_recv(p->peer, &msg, &n, sizeof(n), MS), 0);
+	assert_int_equal(msg.len, sizeof(n));
+	assert_int_equal(n.service, SERVICE);
+	assert_int_equal(n.number, number);
+}
+
+/* Whoever does not read holds up nobody, and gets all of it when he does. */
+static void unread(void **state)
+{
+	uint64_t began = unit_now_ns();
+	uint32_t sent = 0, i;
+	struct pair p;
+	int err = 0;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	while (!err && sent < 10 * WAITING) {
+		err = say(&p, sent);
+		sent += !err;
+	}
+	assert_int_equal(err, -EAGAIN);
+	assert_true(unit_now_ns() - began < SOON_NS);
+	assert_true(sent >= WAITING);
+	assert_int_equal(peer_state(p.peer), RGATE_PEER_UP);
+	for (i = 0; i < sent; i++)
+		expect(&p, i);
+	/* and as many again */
+	for (i = 0; i < WAITING; i++)
+		wait_for(say(&p, i) != -EAGAIN);
+	for (i = 0; i < WAITING; i++)
+		expect(&p, i);
+	pair_down(&p);
+}
+
+/* What waited for a connection that ended does not go to the next one. */
+static void ended(void **state)
+{
+	struct rgate_msg msg;
+	uint32_t round, i;
+	struct pair p;
+	struct note n;
+
+	(void)state;
+	pair_up(&p);
+	assert_int_equal(say(&p, 0), -ENOTCONN);
+	for (round = 1; round <= 3; round++) {
+		meet(&p, round);
+		for (i = 0; !say(&p, 1000 * round + i); i++)
+			;
+		expect(&p, 1000 * round);
+		rgate_peer_close(p.peer);
+		wait_for(say(&p, 0) == -ENOTCONN);
+	}
+	meet(&p, round);
+	assert_int_equal(say(&p, 7), 0);
+	expect(&p, 7);
+	assert_int_equal(rgate_peer_recv(p.peer, &msg, &n, sizeof(n), 50), -EAGAIN);
+	pair_down(&p);
+}
+
+static void sizes(void **state)
+{
+	unsigned char buf[RGATE_HUB_MSG_MAX + 1], got[RGATE_HUB_MSG_MAX];
+	struct rgate_msg msg;
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(buf); i++)
+		buf[i] = (unsigned char)(i * 7 + SERVICE);
+	pair_up(&p);
+	meet(&p, 1);
+	assert_int_equal(rgate_hub_send(p.hub, 1, buf, 0), -EMSGSIZE);
+	assert_int_equal(rgate_hub_send(p.hub, 1, buf, sizeof(buf)), -EMSGSIZE);
+	assert_int_equal(rgate_hub_send(p.hub, 0, buf, 1), -ENOTCONN);
+	assert_int_equal(rgate_hub_send(p.hub, RGATE_NODES_MAX, buf, 1), -ENOTCONN);
+	for (i = 1; i <= RGATE_HUB_MSG_MAX; i += 51) {
+		assert_int_equal(rgate_hub_send(p.hub, 1, buf, i), 0);
+		assert_int_equal(rgate_peer_recv(p.peer, &msg, got, sizeof(got), MS), 0);
+		assert_int_equal(msg.len, i);
+		assert_memory_equal(got, buf, i);
+	}
+	pair_down(&p);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(unread),
+	cmocka_unit_test(ended),
+	cmocka_unit_test(sizes),
+};
+
+UNIT_MAIN(tests)
