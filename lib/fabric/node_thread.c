@@ -130,6 +130,10 @@ static int on_reply(struct rgate_node *node, struct rgate_link *link,
 				    node->key_len);
 	if (err) {
 		count(err == -EACCES ? &node->stats.bad_key : &node->stats.garbage);
+		/* told once, not at each attempt */
+		if (err == -EACCES && link->peer->last_err != err)
+			rgate_err("node %u: node %u has another cluster key", node->self.id,
+				  link->peer->to.id);
 		return err;
 	}
 	err = take_sizes(link, &link->welcome.hello);
