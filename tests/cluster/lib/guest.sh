@@ -20,6 +20,22 @@ wire_up()
 	rdma link add rxe0 type rxe netdev eth0
 }
 
+# A cable that is pulled out: nothing gets through, and nobody is told. (Soft-RoCE of 6.1
+# does not survive that its device is taken down: sends that fail there end its CM's queue
+# pair for good.)
+wire_cut()
+{
+	tc qdisc add dev eth0 root netem loss 100% &&
+		tc qdisc add dev eth0 ingress &&
+		tc filter add dev eth0 ingress matchall action drop
+}
+
+wire_mend()
+{
+	tc qdisc del dev eth0 ingress
+	tc qdisc del dev eth0 root
+}
+
 # Behind the gateway: a namespace where the traffic comes from
 internet_up()
 {
@@ -47,13 +63,15 @@ daemon()
 	echo $! >"$dir/daemon.pid"
 }
 
-# receive NAME [ARGUMENT...]: cluster_recv in the background, reporting to $dir/NAME
+# receive NAME [ARGUMENT...]: cluster_recv in the background, reporting to the machine
+# outside
 receive()
 {
 	local name=$1
 	shift
-	rm -f "$dir/$name"
-	setsid "$bin/cluster_recv" -m "$name" "$@" "$dir/$name" </dev/null >>"$dir/log" 2>&1 &
+	rm -f "$LAB_SHARE/got/$name"
+	setsid "$bin/cluster_recv" -m "$name" "$@" "$LAB_SHARE/got/$name" \
+		</dev/null >>"$dir/log" 2>&1 &
 	echo $! >"$dir/$name.pid"
 }
 
@@ -91,14 +109,34 @@ stop()
 
 status() { "$ringgate" cluster status --json; }
 
-# What the daemon holds: descriptors, memory, and what the devices count for it
+# What the daemon holds, in a line: descriptors, KiB of memory, what the device counts
 held()
 {
 	local pid
 
 	pid=$(cat "$dir/daemon.pid")
-	echo "fds $(find "/proc/$pid/fd" -mindepth 1 | wc -l)"
-	awk '/^VmRSS/ { print "rss", $2 }' "/proc/$pid/status"
-	rdma resource show | tr ' ' '\n' | awk '/^(pd|cq|qp|mr|cm_id)$/ { k = $0; next }
-		k { print k, $0; k = "" }'
+	echo "boot $(cat /proc/sys/kernel/random/boot_id) pid $pid" \
+		"fds $(find "/proc/$pid/fd" -mindepth 1 | wc -l)" \
+		"rss $(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status")" \
+		"$(rdma resource show | sed 's/^[^:]*: [^:]*: //')"
+}
+
+# The daemon's memory, and the keys of what it has registered
+regions()
+{
+	rdma resource show mr -d | sed -n 's/.* mrn .* rkey/mr rkey/p'
+	sed 's/^/map /' "/proc/$(cat "$dir/daemon.pid")/maps"
+}
+
+# hostile VICTIM: writes to what targets.py chose there
+hostile()
+{
+	"$bin/cluster_hostile" "$dir/cluster" "$node" "$1" <"$LAB_SHARE/targets.$1"
+}
+
+# intact NODE: nothing of what cluster_hostile writes is in this node's daemon
+intact()
+{
+	python3 "${BASH_SOURCE[0]%/*}/targets.py" intact "$(cat "$dir/daemon.pid")" \
+		<"$LAB_SHARE/targets"
 }

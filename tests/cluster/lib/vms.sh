@@ -10,6 +10,7 @@
 declare -A lab
 kernel=${LAB_KERNEL:-6.1}
 vms_limit=${CLUSTER_TIMEOUT:-900}	# seconds that a VM lives at most
+vms_memory=640			# MiB of each
 # A segment of this test's own
 segment=239.$((RANDOM % 256)).$((RANDOM % 256)).$((RANDOM % 256)):$((20000 + RANDOM % 10000))
 
@@ -52,10 +53,43 @@ vm_boot()
 	rm -rf "$tmp/vm$id"
 	mkdir "$tmp/vm$id"
 	cp "$tmp/cluster" "$tmp/key" "$tmp/steer" "$tmp/vm$id/"
-	O=$build "$top/scripts/lab" -k "$kernel" -t "$vms_limit" -m 640 -c 1 --net "$segment" \
+	O=$build "$top/scripts/lab" -k "$kernel" -t "$vms_limit" -m "$vms_memory" -c 1 --net "$segment" \
 		--share "$tmp/vm$id" --pidfile "$tmp/pid$id" -e RGATE_BUILD="$build" \
 		-- "$top/tests/cluster/lib/agent" "$id" >>"$tmp/log$id" 2>&1 &
 	lab[$id]=$!
+}
+
+# vms_start ID...: these VMs, with their daemons; without one of them there is no test
+vms_start()
+{
+	local id
+
+	for id; do
+		vm_boot "$id"
+	done
+	for id; do
+		ok "VM $id is there" wait_for $((120 + 30 * $#)) vm_ready "$id"
+	done
+	if [ "$failures" -gt 0 ]; then
+		sed 's/^/# /' "$tmp"/log?
+		finish
+	fi
+	for id; do
+		on "$id" daemon
+	done
+}
+
+# vms_finish ID...: the daemons end, the VMs, and the test
+vms_finish()
+{
+	local id
+
+	[ "$failures" = 0 ] || logs "$@"
+	for id; do
+		ok "node $id: the daemon ends when told to" on "$id" stop daemon
+	done
+	vm_end "$@"
+	finish
 }
 
 vm_ready() { [ -e "$tmp/vm$1/ready" ]; }
@@ -110,6 +144,10 @@ on()
 node_status() { on "$1" status 2>/dev/null | json "$2" 2>/dev/null; }
 # peers_up ID COUNT
 peers_up() { [ "$(node_status "$1" 'sum(p["state"] == "up" for p in j["peers"])')" = "$2" ]; }
+# connections: of the gateway with each node, by its number
+connections() { node_status 0 '__import__("json").dumps({p["node"]: p["connections"] for p in j["peers"]})'; }
+# refused ID: it has refused the key of another
+refused() { [ "$(node_status "$1" 'j["bad_key"]')" -gt 0 ]; }
 # filled COUNT: rings that the gateway fills
 filled() { [ "$(node_status 0 'len(j["gateway"]["rings"])')" = "$1" ]; }
 
@@ -119,7 +157,7 @@ fetch()
 	local name=$1 id
 	shift
 	for id; do
-		on "$id" "cat \$dir/$name" >"$tmp/$name.$id" || : >"$tmp/$name.$id"
+		cp "$tmp/vm$id/got/$name" "$tmp/$name.$id" 2>/dev/null || : >"$tmp/$name.$id"
 	done
 }
 
@@ -144,18 +182,74 @@ burst()
 
 	on 0 "send -f $flows -b $first -n $(((last - first + 1) * flows)) -r ${rate:-400}" \
 		>/dev/null || return
-	wait_for 60 arrived "$@" || arrived "$@"
+	wait_for "${patience:-60}" arrived "$@" || arrived "$@"
 }
 
-# kept NAME PROBE FIRST TRANSMIT ID: nothing of what TRANSMIT sent, from FIRST on in 8
-# flows, is missing in those flows that have datagram PROBE at node ID
+# all_arrive NAME TRANSMIT FIRST ID...: what TRANSMIT sends, 8 flows from FIRST on, until now,
+# but for a last round that is not complete
+all_arrive()
+{
+	local name=$1 transmit=$2 first=$3 count
+	shift 3
+	on 0 stop "$transmit" && count=$(on 0 sent "$transmit") || return
+	[ "$count" -ge 16 ] || { echo "only $count were sent"; return 1; }
+	set -- "$name" 8 "$first" $((first + count / 8 - 1)) "$@"
+	wait_for "${patience:-60}" arrived "$@" || arrived "$@"
+}
+
+# sound NAME ID...: nothing malformed or out of order there
+sound()
+{
+	local name=$1 files=() id
+	shift
+	fetch "$name" "$@"
+	for id; do
+		files+=("$tmp/$name.$id")
+	done
+	verify sound "${files[@]}"
+}
+
+# copies NAME FLOWS NUMBER ID...: one datagram of each flow, the last one of which goes to all
+copies()
+{
+	local name=$1 flows=$2 number=$3
+	shift 3
+	on 0 "send -f $flows -b $number -n $flows -r 400" >/dev/null || return
+	wait_for 60 copied "$name" $((flows - 1)) "$number" "$@" ||
+		copied "$name" $((flows - 1)) "$number" "$@"
+}
+copied()
+{
+	local name=$1 flow=$2 number=$3 files=() id
+	shift 3
+	fetch "$name" "$@"
+	for id; do
+		files+=("$tmp/$name.$id")
+	done
+	verify copies "$flow" "$number" "${files[@]}"
+}
+
+# count_from: what the gateway has counted until now, for `accounted`
+count_from() { on 0 status >"$tmp/before"; }
+# accounted FLOWS FIRST COUNT FILE...: of COUNT datagrams that were sent since then each one
+# was consumed, once, or is counted by the gateway for what became of it
+accounted()
+{
+	local flows=$1 first=$2 count=$3
+	shift 3
+	on 0 status >"$tmp/after" &&
+		verify accounted "$tmp/before" "$tmp/after" "$flows" "$first" "$count" exact "$@"
+}
+
+# kept NAME PROBE FIRST TRANSMIT ID: nothing of what TRANSMIT sent, from FIRST on in $flows
+# (or 8) flows, is missing in those flows that have datagram PROBE at node ID
 kept()
 {
 	local name=$1 probe=$2 first=$3 count
 	count=$(on 0 sent "$4") || return
-	[ "$count" -ge 16 ] || { echo "only $count were sent"; return 1; }
+	[ "$count" -ge $((2 * ${flows:-8})) ] || { echo "only $count were sent"; return 1; }
 	fetch "$name" "$5"
-	verify kept "$probe" "$first" $((first + count / 8 - 1)) "$tmp/$name.$5"
+	verify kept "$probe" "$first" $((first + count / ${flows:-8} - 1)) "$tmp/$name.$5"
 }
 
 # logs ID...: of the daemons, as comments
