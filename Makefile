@@ -83,7 +83,7 @@ $(flags_file):
 #
 
 # Layers look down only: each sees what its include path has.
-lib_layers := base ring mem fabric cluster net
+lib_layers := base ring mem fabric cluster net spawn
 lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
 lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
 lib_real := $(O)/lib/libringgate.so.$(VERSION)

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+
+#define PREFIX	"ringgate-spawn."
+#define ROUNDS	100	/* of taking a killed group away, a millisecond each */
+
+static int write_at(int dir, const char *path, const char *text)
+{
+	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static ssize_t read_at(int dir, const char *path, char *buf, size_t cap)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return -errno;
+	while (len < cap - 1 && (n = read(fd, buf + len, cap - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	buf[len] = '\0';
+	return (ssize_t)len;
+}
+
+static void pause_ms(void)
+{
+	usleep(1000);
+}
+
+/* Everything in the group's directory @name of @dir dies, and the directory goes */
+static int kill_and_remove(int dir, const char *name)
+{
+	char path[PATH_MAX];
+	int i;
+
+	snprintf(path, sizeof(path), "%s/cgroup.kill", name);
+	for (i = 0; i < ROUNDS; i++) {
+		(void)write_at(dir, path, "1");
+		if (!unlinkat(dir, name, AT_REMOVEDIR) || errno == ENOENT)
+			return 0;
+		if (errno != EBUSY)
+			break;
+		pause_ms();
+	}
+	return -errno;
+}
+
+/* The groups of a spawner that is gone */
+static void sweep(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *e;
+	DIR *dir;
+
+	if (fd < 0)
+		return;
+	/* Its spawner holds a lock as long as it lives. */
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		return;
+	}
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return;
+	}
+	while ((e = readdir(dir)))
+		if (e->d_type == DT_DIR && e->d_name[0] != '.')
+			(void)kill_and_remove(fd, e->d_name);
+	closedir(dir);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static void sweep_all(int parent)
+{
+	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((e = readdir(dir)))
+		if (!strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1))
+			sweep(parent, e->d_name);
+	closedir(dir);
+}
+
+/* Where cgroup2 is mounted: field 5 of a line with "- cgroup2" in mountinfo */
+static int find_mount(char *path, size_t cap)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, *at;
+	size_t room = 0;
+	int ret = -ENOENT, i;
+
+	if (!f)
+		return -errno;
+	while (ret && getline(&line, &room, f) > 0) {
+		if (!strstr(line, " - cgroup2 "))
+			continue;
+		for (at = line, i = 0; at && i < 4; i++) {
+			at = strchr(at, ' ');
+			at += !!at;
+		}
+		if (!at || strcspn(at, " ") >= cap)
+			continue;
+		snprintf(path, cap, "%.*s", (int)strcspn(at, " "), at);
+		ret = 0;
+	}
+	free(line);
+	fclose(f);
+	return ret;
+}
+
+static int own_group(char *path, size_t cap)
+{
+	char mount[PATH_MAX / 2], *line = NULL;
+	size_t room = 0;
+	int err, n;
+	FILE *f;
+
+	err = find_mount(mount, sizeof(mount));
+	if (err)
+		return err;
+	f = fopen("/proc/self/cgroup", "re");
+	if (!f)
+		return -errno;
+	err = -ENOENT;
+	while (err && getline(&line, &room, f) > 0) {
+		if (strncmp(line, "0::/", 4))
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		n = snprintf(path, cap, "%s%s", mount, line + 3);
+		err = n < (int)cap ? 0 : -ENAMETOOLONG;
+	}
+	free(line);
+	fclose(f);
+	return err;
+}
+
+static bool enable(const struct rgate_cgroups *cg, const char *what)
+{
+	char control[32];
+
+	/* Of the parent only where nothing lives in it, or it is the root. */
+	snprintf(control, sizeof(control), "+%s", what);
+	(void)write_at(cg->parent_fd, "cgroup.subtree_control", control);
+	return !write_at(cg->fd, "cgroup.subtree_control", control);
+}
+
+void rgate_cgroups_open(struct rgate_cgroups *cg, const char *dir)
+{
+	char path[PATH_MAX];
+
+	*cg = (struct rgate_cgroups){ .fd = -1, .parent_fd = -1 };
+	if (dir && !*dir)
+		return;
+	if (!dir && own_group(path, sizeof(path)))
+		return;
+	cg->parent_fd = open(dir ? dir : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (cg->parent_fd < 0)
+		return;
+	sweep_all(cg->parent_fd);
+	snprintf(cg->name, sizeof(cg->name), PREFIX "%d", (int)getpid());
+	if (mkdirat(cg->parent_fd, cg->name, 0755))
+		goto close_parent;
+	cg->fd = openat(cg->parent_fd, cg->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cg->fd < 0 || flock(cg->fd, LOCK_EX | LOCK_NB) ||
+	    faccessat(cg->fd, "cgroup.procs", W_OK, 0) ||
+	    faccessat(cg->fd, "cgroup.kill", W_OK, 0))
+		goto remove;
+	cg->memory = enable(cg, "memory");
+	cg->pids = enable(cg, "pids");
+	return;
+
+remove:
+	if (cg->fd >= 0)
+		close(cg->fd);
+	cg->fd = -1;
+	(void)unlinkat(cg->parent_fd, cg->name, AT_REMOVEDIR);
+close_parent:
+	close(cg->parent_fd);
+	cg->parent_fd = -1;
+}
+
+void rgate_cgroups_close(struct rgate_cgroups *cg)
+{
+	if (cg->fd < 0)
+		return;
+	close(cg->fd);
+	(void)unlinkat(cg->parent_fd, cg->name, AT_REMOVEDIR);
+	close(cg->parent_fd);
+	cg->fd = -1;
+}
+
+static const char *file_of(uint64_t id, const char *file, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%llx%s%s", (unsigned long long)id, *file ? "/" : "", file);
+	return buf;
+}
+
+int rgate_cgroup_create(const struct rgate_cgroups *cg, uint64_t id, uint64_t memory,
+			uint32_t processes)
+{
+	char path[64], value[32];
+	int err = 0;
+
+	if (cg->fd < 0)
+		return -EOPNOTSUPP;
+	if (mkdirat(cg->fd, file_of(id, "", path, sizeof(path)), 0755))
+		return -errno;
+	if (memory && cg->memory) {
+		snprintf(value, sizeof(value), "%llu", (unsigned long long)memory);
+		err = write_at(cg->fd, file_of(id, "memory.max", path, sizeof(path)), value);
+		/* Without swap there is no such file. */
+		(void)write_at(cg->fd, file_of(id, "memory.swap.max", path, sizeof(path)), "0");
+	}
+	if (!err && processes && cg->pids) {
+		snprintf(value, sizeof(value), "%u", processes);
+		err = write_at(cg->fd, file_of(id, "pids.max", path, sizeof(path)), value);
+	}
+	if (err)
+		(void)rgate_cgroup_remove(cg, id);
+	return err;
+}
+
+int rgate_cgroup_procs(const struct rgate_cgroups *cg, uint64_t id)
+{
+	char path[64];
+	int fd = openat(cg->fd, file_of(id, "cgroup.procs", path, sizeof(path)),
+			O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t id)
+{
+	char path[64];
+
+	return unlinkat(cg->fd, file_of(id, "", path, sizeof(path)), AT_REMOVEDIR) ? -errno : 0;
+}
+
+bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t id)
+{
+	char path[64], text[512], *at;
+
+	if (!cg->memory ||
+	    read_at(cg->fd, file_of(id, "memory.events", path, sizeof(path)), text,
+		    sizeof(text)) <= 0)
+		return false;
+	at = strstr(text, "oom_kill ");
+	return at && strtoul(at + sizeof("oom_kill ") - 1, NULL, 10);
+}
+
+/* Calls @fn for each process in the group; how many there were */
+static int each(const struct rgate_cgroups *cg, uint64_t id, void (*fn)(pid_t pid, int arg),
+		int arg)
+{
+	char path[64], *text, *at, *end;
+	int n = 0;
+	long pid;
+
+	text = malloc(1 << 16);
+	if (!text)
+		return 0;
+	if (read_at(cg->fd, file_of(id, "cgroup.procs", path, sizeof(path)), text, 1 << 16) > 0) {
+		for (at = text; (pid = strtol(at, &end, 10)) > 0 && end != at; at = end, n++)
+			fn((pid_t)pid, arg);
+	}
+	free(text);
+	return n;
+}
+
+static void count_one(pid_t pid, int arg)
+{
+	(void)pid;
+	(void)arg;
+}
+
+int rgate_cgroup_end(const struct rgate_cgroups *cg, uint64_t id)
+{
+	int i, err = rgate_cgroup_remove(cg, id);
+
+	/* Some kernels let a task that was reaped leave its group only later. */
+	for (i = 0; err == -EBUSY && i < ROUNDS && !each(cg, id, count_one, 0); i++) {
+		usleep(50);
+		err = rgate_cgroup_remove(cg, id);
+	}
+	return err;
+}
+
+static void send_one(pid_t pid, int sig)
+{
+	(void)kill(pid, sig);
+}
+
+int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t id, int sig)
+{
+	char path[64];
+
+	if (sig == SIGKILL)
+		return !write_at(cg->fd, file_of(id, "cgroup.kill", path, sizeof(path)), "1");
+	return each(cg, id, send_one, sig);
+}
+
+static void move_one(pid_t pid, int parent)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	(void)write_at(parent, "cgroup.procs", text);
+}
+
+void rgate_cgroup_let_go(const struct rgate_cgroups *cg, uint64_t id)
+{
+	int i;
+
+	/* More may be born meanwhile. */
+	for (i = 0; i < ROUNDS && each(cg, id, move_one, cg->parent_fd); i++)
+		;
+	(void)rgate_cgroup_remove(cg, id);
+}

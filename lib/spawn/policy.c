@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "policy_rules.h"
+
+#define WORDS_MAX	128	/* of a line */
+#define GROUPS_MAX	RGATE_POLICY_GROUPS
+#define MAX_RUNNING	64
+#define MAX_QUEUED	1024
+#define DEFAULT_SEARCH	"/usr/local/bin:/usr/bin:/bin"
+
+struct parser {
+	struct rgate_spawn_policy *to;
+	const struct rgate_cluster *cluster;
+	const char *name;
+	unsigned int line;
+	char *word[WORDS_MAX];
+	unsigned int n;
+};
+
+__attribute__((format(printf, 2, 3)))
+static int bad(const struct parser *p, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	rgate_err("%s:%u: %s", p->name, p->line, text);
+	return -EINVAL;
+}
+
+/* Splits the line in place. Quotes keep spaces; # begins a comment */
+static int split(struct parser *p, char *s)
+{
+	p->n = 0;
+	for (;;) {
+		while (*s == ' ' || *s == '\t' || *s == '\r')
+			s++;
+		if (!*s || *s == '#')
+			return 0;
+		if (p->n == WORDS_MAX)
+			return bad(p, "more than %d words", WORDS_MAX);
+		if (*s == '"') {
+			p->word[p->n++] = ++s;
+			s = strchr(s, '"');
+			if (!s)
+				return bad(p, "a quote that does not end");
+			*s++ = '\0';
+			if (*s && !strchr(" \t\r", *s))
+				return bad(p, "a quote that ends within a word");
+			continue;
+		}
+		p->word[p->n++] = s;
+		s += strcspn(s, " \t\r");
+		if (*s)
+			*s++ = '\0';
+	}
+}
+
+static int number(const struct parser *p, const char *what, const char *s, int64_t least,
+		  int64_t most, int64_t *to)
+{
+	char *end;
+
+	errno = 0;
+	*to = strtoll(s, &end, 10);
+	if (errno || end == s || *end || *to < least || *to > most)
+		return bad(p, "%s is '%s', and must be %lld to %lld", what, s,
+			   (long long)least, (long long)most);
+	return 0;
+}
+
+static int size(const struct parser *p, const char *s, uint64_t *to)
+{
+	static const char units[] = "KMGT";
+	unsigned int shift = 0;
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*to = strtoull(s, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		end++;
+	}
+	if (errno || *s < '0' || *s > '9' || *end || !*to || *to > UINT64_MAX >> shift)
+		return bad(p, "'%s' is not a size such as 512M", s);
+	*to <<= shift;
+	return 0;
+}
+
+static int find_node(const struct parser *p, const char *what, uint32_t *id)
+{
+	struct rgate_cluster_node node = { .sz = sizeof(node) };
+
+	if (rgate_cluster_find(p->cluster, what, &node))
+		return bad(p, "the cluster has no node '%s'", what);
+	*id = node.id;
+	return 0;
+}
+
+/* A node, or * for all of them */
+static int find_nodes(const struct parser *p, const char *what, uint32_t *mask)
+{
+	uint32_t id;
+	int err;
+
+	*mask = (1U << RGATE_NODES_MAX) - 1;
+	if (!strcmp(what, "*"))
+		return 0;
+	err = find_node(p, what, &id);
+	if (!err)
+		*mask = 1U << id;
+	return err;
+}
+
+static int find_groups(struct rgate_policy_user *user)
+{
+	int n = 16, got = -1;
+	gid_t *groups = NULL, *more;
+
+	while (got < 0 && n <= GROUPS_MAX) {
+		more = reallocarray(groups, (size_t)n, sizeof(*groups));
+		if (!more)
+			break;
+		groups = more;
+		got = n;
+		if (getgrouplist(user->name, user->gid, groups, &got) < 0) {
+			n = got > n ? got : n * 2;
+			got = -1;
+		}
+	}
+	if (got < 0) {
+		free(groups);
+		return -ENOMEM;
+	}
+	user->groups = groups;
+	user->ngroups = (uint32_t)got;
+	return 0;
+}
+
+static int find_user(const struct parser *p, const char *name, struct rgate_policy_user *user)
+{
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+
+	if (strlen(name) >= sizeof(user->name))
+		return bad(p, "the name of the user is too long");
+	if (getpwnam_r(name, &pw, buf, sizeof(buf), &found) || !found)
+		return bad(p, "there is no user '%s'", name);
+	if (!pw.pw_uid && strcmp(name, "root"))
+		return bad(p, "'%s' is root: it has to be called so", name);
+	strcpy(user->name, name);
+	user->uid = pw.pw_uid;
+	user->gid = pw.pw_gid;
+	user->home = strdup(pw.pw_dir);
+	user->shell = strdup(*pw.pw_shell ? pw.pw_shell : "/bin/sh");
+	if (!user->home || !user->shell)
+		return -ENOMEM;
+	return find_groups(user);
+}
+
+/* node NODE user USER [max-running N] [max-queued N] [admin] */
+static int read_node(struct parser *p)
+{
+	struct rgate_policy_node *node;
+	unsigned int i;
+	int64_t value;
+	uint32_t id;
+	int err;
+
+	if (p->n < 4 || strcmp(p->word[2], "user"))
+		return bad(p, "node NODE user USER ...");
+	err = find_node(p, p->word[1], &id);
+	if (err)
+		return err;
+	node = &p->to->node[id];
+	if (node->known)
+		return bad(p, "node '%s' has a user already", p->word[1]);
+	err = find_user(p, p->word[3], &node->user);
+	for (i = 4; i < p->n && !err; i++) {
+		if (!strcmp(p->word[i], "admin")) {
+			node->admin = true;
+			continue;
+		}
+		if (i + 1 == p->n)
+			return bad(p, "what is '%s'?", p->word[i]);
+		err = number(p, p->word[i], p->word[i + 1], 1, 1000000, &value);
+		if (!strcmp(p->word[i], "max-running"))
+			node->max_running = (uint32_t)value;
+		else if (!strcmp(p->word[i], "max-queued"))
+			node->max_queued = (uint32_t)value;
+		else
+			return bad(p, "what is '%s'?", p->word[i]);
+		i++;
+	}
+	node->known = !err;
+	return err;
+}
+
+static int read_hash(const struct parser *p, const char *hex, uint8_t to[32])
+{
+	unsigned int i, byte;
+	char pair[3] = "";
+
+	if (strlen(hex) != 64 || strspn(hex, "0123456789abcdefABCDEF") != 64)
+		return bad(p, "sha256 has 64 hexadecimal digits");
+	for (i = 0; i < 32; i++) {
+		memcpy(pair, hex + 2 * (size_t)i, 2);
+		byte = (unsigned int)strtoul(pair, NULL, 16);
+		to[i] = (uint8_t)byte;
+	}
+	return 0;
+}
+
+static int read_args(struct parser *p, unsigned int first, struct rgate_policy_rule *rule)
+{
+	unsigned int n = p->n - first;
+
+	rule->with_args = true;
+	if (n && !strcmp(p->word[p->n - 1], "...")) {
+		rule->rest = true;
+		n--;
+	}
+	rule->nargs = n;
+	rule->args = calloc(n + 1, sizeof(*rule->args));
+	if (!rule->args)
+		return -ENOMEM;
+	if (n)
+		memcpy(rule->args, p->word + first, n * sizeof(*rule->args));
+	return 0;
+}
+
+/* allow NODE PATH [sha256 HEX] [args PATTERN...] */
+static int read_allow(struct parser *p)
+{
+	struct rgate_policy_rule *rule;
+	unsigned int i = 3;
+	int err;
+
+	if (p->n < 3)
+		return bad(p, "allow NODE PATH ...");
+	rule = calloc(1, sizeof(*rule));
+	if (!rule)
+		return -ENOMEM;
+	*p->to->last = rule;
+	p->to->last = &rule->next;
+	err = find_nodes(p, p->word[1], &rule->nodes);
+	if (err)
+		return err;
+	if (*p->word[2] == '/')
+		rule->path = p->word[2];
+	else if (strcmp(p->word[2], "any"))
+		return bad(p, "'%s' is neither a path from / on nor any", p->word[2]);
+	if (i + 1 < p->n && !strcmp(p->word[i], "sha256")) {
+		err = read_hash(p, p->word[i + 1], rule->sha256);
+		if (err)
+			return err;
+		rule->with_hash = true;
+		i += 2;
+	}
+	if (i == p->n)
+		return 0;
+	if (strcmp(p->word[i], "args"))
+		return bad(p, "what is '%s'?", p->word[i]);
+	return read_args(p, i + 1, rule);
+}
+
+/* env NODE PATTERN...: added to what is there */
+static int read_env(struct parser *p)
+{
+	const char **list, **more;
+	unsigned int i, n, id;
+	uint32_t mask;
+	int err;
+
+	if (p->n < 3)
+		return bad(p, "env NODE PATTERN...");
+	err = find_nodes(p, p->word[1], &mask);
+	if (err)
+		return err;
+	for (id = 0; id < RGATE_NODES_MAX; id++) {
+		if (!(mask & 1U << id))
+			continue;
+		list = p->to->node[id].env;
+		for (n = 0; list && list[n]; n++)
+			;
+		more = reallocarray(list, n + p->n - 1, sizeof(*list));
+		if (!more)
+			return -ENOMEM;
+		for (i = 2; i < p->n; i++)
+			more[n++] = p->word[i];
+		more[n] = NULL;
+		p->to->node[id].env = more;
+	}
+	return 0;
+}
+
+static int set_limit(struct parser *p, struct rgate_policy_node *node, const char *what,
+		     const char *value)
+{
+	int64_t v = 0;
+	int err;
+
+	if (!strcmp(what, "memory"))
+		return size(p, value, &node->memory);
+	err = number(p, what, value, strcmp(what, "nice") ? 1 : -20,
+		     strcmp(what, "nice") ? 1000000000 : 19, &v);
+	if (!strcmp(what, "wall"))
+		node->wall_ms = (uint64_t)v * 1000;
+	else if (!strcmp(what, "processes"))
+		node->processes = (uint32_t)v;
+	else if (!strcmp(what, "files"))
+		node->files = (uint32_t)v;
+	else if (!strcmp(what, "cpu"))
+		node->cpu_s = (uint32_t)v;
+	else if (!strcmp(what, "nice"))
+		node->nice = (int32_t)v;
+	else
+		return bad(p, "there is no limit '%s'", what);
+	return err;
+}
+
+/* limit NODE WHAT VALUE ... */
+static int read_limit(struct parser *p)
+{
+	unsigned int i, id;
+	uint32_t mask;
+	int err;
+
+	if (p->n < 4 || p->n % 2)
+		return bad(p, "limit NODE WHAT VALUE ...");
+	err = find_nodes(p, p->word[1], &mask);
+	for (id = 0; id < RGATE_NODES_MAX; id++)
+		for (i = 2; i < p->n && !err; i += 2)
+			if (mask & 1U << id)
+				err = set_limit(p, &p->to->node[id], p->word[i], p->word[i + 1]);
+	return err;
+}
+
+static int read_path(struct parser *p)
+{
+	const char *s;
+
+	if (p->n != 2)
+		return bad(p, "path DIRECTORY:DIRECTORY...");
+	for (s = p->word[1]; s; s = strchr(s, ':')) {
+		s += *s == ':';
+		if (*s != '/')
+			return bad(p, "a directory of the path does not begin with /");
+	}
+	p->to->search = p->word[1];
+	return 0;
+}
+
+static int read_count(struct parser *p, uint32_t *to)
+{
+	int64_t value;
+	int err;
+
+	if (p->n != 2)
+		return bad(p, "%s NUMBER", p->word[0]);
+	err = number(p, p->word[0], p->word[1], 1, 1000000, &value);
+	*to = err ? 0 : (uint32_t)value;
+	return err;
+}
+
+static int read_line(struct parser *p, char *line)
+{
+	int err = split(p, line);
+
+	if (err || !p->n)
+		return err;
+	if (!strcmp(p->word[0], "node"))
+		return read_node(p);
+	if (!strcmp(p->word[0], "allow"))
+		return read_allow(p);
+	if (!strcmp(p->word[0], "env"))
+		return read_env(p);
+	if (!strcmp(p->word[0], "limit"))
+		return read_limit(p);
+	if (!strcmp(p->word[0], "path"))
+		return read_path(p);
+	if (!strcmp(p->word[0], "max-running"))
+		return read_count(p, &p->to->max_running);
+	if (!strcmp(p->word[0], "max-queued"))
+		return read_count(p, &p->to->max_queued);
+	return bad(p, "what is '%s'?", p->word[0]);
+}
+
+int rgate_policy_nothing(struct rgate_spawn_policy **out)
+{
+	struct rgate_spawn_policy *policy = calloc(1, sizeof(*policy));
+
+	if (!policy)
+		return -ENOMEM;
+	policy->last = &policy->rules;
+	policy->max_running = MAX_RUNNING;
+	policy->max_queued = MAX_QUEUED;
+	policy->search = DEFAULT_SEARCH;
+	*out = policy;
+	return 0;
+}
+
+int rgate_policy_parse(struct rgate_spawn_policy **out, const struct rgate_cluster *cluster,
+		       const char *name, const char *text, size_t len)
+{
+	struct parser p = { .cluster = cluster, .name = name };
+	char *line, *next;
+	int err;
+
+	if (len > RGATE_POLICY_MAX)
+		return -EFBIG;
+	err = rgate_policy_nothing(&p.to);
+	if (err)
+		return err;
+	p.to->text = malloc(len + 1);
+	err = -ENOMEM;
+	if (!p.to->text)
+		goto free_policy;
+	memcpy(p.to->text, text, len);
+	p.to->text[len] = '\0';
+	for (line = p.to->text, err = 0; line && !err; line = next) {
+		p.line++;
+		next = memchr(line, '\n', len - (size_t)(line - p.to->text));
+		if (next)
+			*next++ = '\0';
+		if (strlen(line) != (next ? (size_t)(next - line) - 1 :
+					    len - (size_t)(line - p.to->text)))
+			err = bad(&p, "a NUL");
+		else
+			err = read_line(&p, line);
+	}
+	if (err)
+		goto free_policy;
+	*out = p.to;
+	return 0;
+
+free_policy:
+	rgate_policy_free(p.to);
+	return err;
+}
+
+static int read_file(int fd, const char *path, char *buf, size_t *len)
+{
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_mode & 022 || (st.st_uid && st.st_uid != geteuid())) {
+		rgate_err("%s: others may write it, or it is not root's: not read", path);
+		return -EPERM;
+	}
+	for (*len = 0; *len <= RGATE_POLICY_MAX; *len += (size_t)n) {
+		n = read(fd, buf + *len, RGATE_POLICY_MAX + 1 - *len);
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return 0;
+	}
+	return -EFBIG;
+}
+
+int rgate_policy_load(struct rgate_spawn_policy **policy, const struct rgate_cluster *cluster,
+		      const char *path)
+{
+	size_t len = 0;
+	char *buf;
+	int fd, err;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	buf = malloc(RGATE_POLICY_MAX + 1);
+	err = buf ? read_file(fd, path, buf, &len) : -ENOMEM;
+	if (!err)
+		err = rgate_policy_parse(policy, cluster, path, buf, len);
+	free(buf);
+	close(fd);
+	return err;
+}
+
+void rgate_policy_free(struct rgate_spawn_policy *policy)
+{
+	struct rgate_policy_rule *rule;
+	unsigned int i;
+
+	if (!policy)
+		return;
+	while ((rule = policy->rules)) {
+		policy->rules = rule->next;
+		free(rule->args);
+		free(rule);
+	}
+	for (i = 0; i < RGATE_NODES_MAX; i++) {
+		free(policy->node[i].user.groups);
+		free(policy->node[i].user.home);
+		free(policy->node[i].user.shell);
+		free(policy->node[i].env);
+	}
+	free(policy->text);
+	free(policy);
+}

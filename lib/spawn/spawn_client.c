@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "opts.h"
+#include "spawn_client.h"
+
+#define MS		1000000ULL
+#define SPIN_NS		20000	/* looks so long before it sleeps */
+#define NAP_MS		10	/* another thread may have taken the sign that woke it */
+#define CLOSE_MS	2000
+
+RGATE_ASSERT(sizeof(struct rgate_spawn_status) <= CLIENT_MESSAGE);
+RGATE_ASSERT(CLIENT_MESSAGE + sizeof(struct rgate_spawn_start) <= CLIENT_RECORD);
+
+void client_wake_at(struct rgate_spawn *sp, uint64_t ns)
+{
+	const struct itimerspec it = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
+						     .tv_nsec = (long)(ns % 1000000000) } };
+
+	if (ns >= sp->wake_ns)
+		return;
+	sp->wake_ns = ns;
+	(void)timerfd_settime(sp->timer_fd, TFD_TIMER_ABSTIME, &it, NULL);
+}
+
+void *client_job_at(const struct rgate_spawn_job *job, uint32_t offset)
+{
+	return (uint8_t *)job->buf->addr + offset;
+}
+
+void client_need(struct rgate_spawn_job *job, uint32_t need)
+{
+	struct rgate_spawn *sp = job->spawn;
+
+	job->need |= need;
+	if (job->in_work)
+		return;
+	job->in_work = true;
+	job->work_next = NULL;
+	*sp->work_last = job;
+	sp->work_last = &job->work_next;
+}
+
+void client_news(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn *sp = job->spawn;
+
+	if (job->in_news || job->closed)
+		return;
+	job->in_news = true;
+	job->news_next = NULL;
+	*sp->news_last = job;
+	sp->news_last = &job->news_next;
+}
+
+struct rgate_spawn_job *client_find(struct rgate_spawn *sp, uint64_t cookie)
+{
+	struct rgate_spawn_job *job = sp->by_cookie[cookie % RGATE_CLIENT_BUCKETS];
+
+	while (job && job->cookie != cookie)
+		job = job->next_cookie;
+	return job;
+}
+
+struct rgate_spawn_job *client_job_create(struct rgate_spawn *sp, const uint32_t ring_len[3],
+					  uint32_t record_len, int *err)
+{
+	struct rgate_spawn_job *job = calloc(1, sizeof(*job));
+	uint32_t at = CLIENT_RECORD + (record_len + 63) / 64 * 64;
+	int i;
+
+	*err = -ENOMEM;
+	if (!job)
+		return NULL;
+	job->spawn = sp;
+	job->record_len = record_len;
+	for (i = 0; i < 3; i++) {
+		job->ring[i] = at;
+		job->ring_len[i] = ring_len[i];
+		at += ring_len[i];
+	}
+	*err = rgate_pool_alloc(sp->pool, at, &job->buf);
+	if (*err) {
+		free(job);
+		return NULL;
+	}
+	memset(job->buf->addr, 0, CLIENT_RECORD);
+	job->cookie = sp->next_cookie++;
+	job->next_cookie = sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS];
+	sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS] = job;
+	job->next = sp->jobs;
+	job->prev = &sp->jobs;
+	if (job->next)
+		job->next->prev = &job->next;
+	sp->jobs = job;
+	sp->handles++;
+	job->result.state = RGATE_SPAWN_PENDING;
+	return job;
+}
+
+static void leave_work(struct rgate_spawn *sp, struct rgate_spawn_job *job)
+{
+	struct rgate_spawn_job **at;
+
+	for (at = &sp->work; *at != job; at = &(*at)->work_next)
+		;
+	*at = job->work_next;
+	if (sp->work_last == &job->work_next)
+		sp->work_last = at;
+}
+
+static void leave_news(struct rgate_spawn *sp, struct rgate_spawn_job *job)
+{
+	struct rgate_spawn_job **at;
+
+	for (at = &sp->news; *at != job; at = &(*at)->news_next)
+		;
+	*at = job->news_next;
+	if (sp->news_last == &job->news_next)
+		sp->news_last = at;
+}
+
+void client_job_reap(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn *sp = job->spawn;
+	struct rgate_spawn_job **at;
+
+	if (!job->closed || job->flying || job->need || (job->sent && !job->gone))
+		return;
+	for (at = &sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS]; *at != job;
+	     at = &(*at)->next_cookie)
+		;
+	*at = job->next_cookie;
+	*job->prev = job->next;
+	if (job->next)
+		job->next->prev = job->prev;
+	if (job->in_work)
+		leave_work(sp, job);
+	if (job->in_news)
+		leave_news(sp, job);
+	rgate_pool_free(sp->pool, job->buf);
+	free(job);
+}
+
+void client_job_end(struct rgate_spawn_job *job)
+{
+	job->ended = job->gone = true;
+	job->asked_ns = 0;
+	job->need &= RGATE_NEED_RELEASE;
+	client_news(job);
+}
+
+void client_job_lose(struct rgate_spawn_job *job, int err, uint32_t stage, const char *reason)
+{
+	if (job->ended)
+		return;
+	job->result.state = RGATE_SPAWN_ERROR;
+	job->result.error = err;
+	job->result.stage = stage;
+	strncpy(job->result.reason, reason, sizeof(job->result.reason) - 1);
+	job->lost = job->answered;
+	job->need = 0;
+	client_job_end(job);
+}
+
+/* @unsent: also those that nobody was asked for yet */
+static void lose_all(struct rgate_spawn *sp, bool unsent, int err, const char *reason)
+{
+	struct rgate_spawn_job *job, *next;
+
+	for (job = sp->jobs; job; job = next) {
+		next = job->next;
+		if (!job->sent && !unsent)
+			continue;
+		client_job_lose(job, err, RGATE_SPAWN_AT_LOST, reason);
+		client_job_reap(job);
+	}
+}
+
+static void went_down(struct rgate_spawn *sp, uint64_t now)
+{
+	struct rgate_spawn_job *job, *next;
+
+	sp->up = false;
+	sp->down_ns = now;
+	client_wake_at(sp, now + sp->o.reconnect_ms * MS);
+	for (job = sp->jobs; job; job = next) {
+		next = job->next;
+		if (job->flying)
+			client_landed(job, sp);
+		/* Nobody reaches its memory now. */
+		if (job->closed || job->detached)
+			job->gone = true;
+		if (job->closed || job->ended)
+			job->need = 0;
+		client_job_reap(job);
+	}
+}
+
+/* Those that the server knows are attached again, the others asked for again. */
+static void came_up(struct rgate_spawn *sp)
+{
+	struct rgate_spawn_job *job;
+
+	sp->up = true;
+	sp->down_ns = 0;
+	for (job = sp->jobs; job; job = job->next) {
+		if (job->ended || job->closed || !job->sent)
+			continue;
+		job->signal_sent = job->signal_seen;
+		client_need(job, job->answered || !job->record_len ? RGATE_NEED_ATTACH :
+								     RGATE_NEED_START);
+	}
+}
+
+static void check_peer(struct rgate_spawn *sp, uint64_t now)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+	bool up;
+
+	if (rgate_peer_info(sp->peer, &info))
+		return;
+	up = info.state == RGATE_PEER_UP;
+	if (sp->up && (!up || info.epoch != sp->epoch))
+		went_down(sp, now);
+	if (sp->up || !up)
+		return;
+	if (sp->incarnation && sp->incarnation != info.incarnation)
+		lose_all(sp, false, -ECONNRESET, "the node that ran it was started anew");
+	sp->epoch = info.epoch;
+	sp->incarnation = info.incarnation;
+	came_up(sp);
+}
+
+static void check_times(struct rgate_spawn *sp, uint64_t now)
+{
+	struct rgate_spawn_job *job, *next;
+	uint64_t n;
+
+	(void)!read(sp->timer_fd, &n, sizeof(n));
+	sp->wake_ns = UINT64_MAX;
+	if (sp->down_ns && now >= sp->down_ns + sp->o.reconnect_ms * MS) {
+		lose_all(sp, true, -ENOTCONN, "no connection to its node");
+		sp->down_ns = now;
+	}
+	if (sp->down_ns)
+		client_wake_at(sp, sp->down_ns + sp->o.reconnect_ms * MS);
+	for (job = sp->jobs; job; job = next) {
+		next = job->next;
+		if (!job->asked_ns || !sp->up)
+			continue;
+		if (now < job->asked_ns + sp->o.answer_ms * MS) {
+			client_wake_at(sp, job->asked_ns + sp->o.answer_ms * MS);
+			continue;
+		}
+		client_job_lose(job, -ETIMEDOUT, RGATE_SPAWN_AT_LOST,
+				"no answer: does that node run processes?");
+		/* It may answer still: its memory stays until the connection ends. */
+		job->gone = false;
+	}
+}
+
+void client_process(struct rgate_spawn *sp)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	check_peer(sp, now);
+	if (!(sp->o.flags & RGATE_SPAWN_SHARED))
+		client_receive(sp);
+	if (now >= sp->wake_ns)
+		check_times(sp, now);
+	if (client_send(sp))
+		client_wake_at(sp, now + MS);
+	if (!(sp->o.flags & RGATE_SPAWN_SHARED))
+		(void)rgate_peer_arm(sp->peer);
+}
+
+int rgate_spawn_process(struct rgate_spawn *sp)
+{
+	pthread_mutex_lock(&sp->lock);
+	client_process(sp);
+	pthread_mutex_unlock(&sp->lock);
+	return 0;
+}
+
+int client_wait(struct rgate_spawn *sp, bool (*done)(void *arg), void *arg, int timeout_ms)
+{
+	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
+	const uint64_t end = begun + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * MS;
+	struct pollfd p = { .fd = sp->epoll_fd, .events = POLLIN };
+	uint64_t now;
+	bool is;
+	int ms;
+
+	for (;;) {
+		pthread_mutex_lock(&sp->lock);
+		is = done(arg);
+		if (!is) {
+			client_process(sp);
+			is = done(arg);
+		}
+		pthread_mutex_unlock(&sp->lock);
+		now = rgate_clock_now(CLOCK_MONOTONIC);
+		if (is)
+			return 0;
+		if (now >= end)
+			return -ETIMEDOUT;
+		if (now - begun < SPIN_NS) {
+			rgate_cpu_relax();
+			continue;
+		}
+		ms = end - now > NAP_MS * MS ? NAP_MS : (int)((end - now) / MS) + 1;
+		(void)poll(&p, 1, ms);
+	}
+}
+
+static int open_fds(struct rgate_spawn *sp)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int err;
+
+	sp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (sp->epoll_fd < 0)
+		return -errno;
+	sp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (sp->timer_fd < 0) {
+		err = -errno;
+		goto close_epoll;
+	}
+	if (epoll_ctl(sp->epoll_fd, EPOLL_CTL_ADD, sp->timer_fd, &ev) ||
+	    epoll_ctl(sp->epoll_fd, EPOLL_CTL_ADD, rgate_peer_fd(sp->peer), &ev)) {
+		err = -errno;
+		goto close_timer;
+	}
+	return 0;
+
+close_timer:
+	close(sp->timer_fd);
+close_epoll:
+	close(sp->epoll_fd);
+	return err;
+}
+
+int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct rgate_peer *peer,
+		     const struct rgate_spawn_opts *opts)
+{
+	struct rgate_spawn *sp;
+	int err;
+
+	if (!out || !node || !peer)
+		return -EINVAL;
+	sp = calloc(1, sizeof(*sp));
+	if (!sp)
+		return -ENOMEM;
+	err = rgate_opts_copy(&sp->o, sizeof(sp->o), opts);
+	if (!err && sp->o.flags & ~(uint32_t)RGATE_SPAWN_SHARED)
+		err = -EINVAL;
+	if (err)
+		goto free_sp;
+	if (!sp->o.answer_ms)
+		sp->o.answer_ms = 10000;
+	if (!sp->o.reconnect_ms)
+		sp->o.reconnect_ms = 10000;
+	sp->node = node;
+	sp->pool = rgate_node_pool(node);
+	sp->peer = peer;
+	sp->wake_ns = UINT64_MAX;
+	sp->news_last = &sp->news;
+	sp->work_last = &sp->work;
+	if (getrandom(&sp->next_cookie, sizeof(sp->next_cookie), 0) < 0) {
+		err = -errno;
+		goto free_sp;
+	}
+	err = open_fds(sp);
+	if (err)
+		goto free_sp;
+	pthread_mutex_init(&sp->lock, NULL);
+	pthread_mutex_lock(&sp->lock);
+	/* A peer that never comes up is as lost as one that went away. */
+	sp->down_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	client_wake_at(sp, sp->down_ns + sp->o.reconnect_ms * MS);
+	client_process(sp);
+	pthread_mutex_unlock(&sp->lock);
+	*out = sp;
+	return 0;
+
+free_sp:
+	free(sp);
+	return err;
+}
+
+/* Nothing of the pool is used by the other side. */
+static bool none_left(void *arg)
+{
+	struct rgate_spawn *sp = arg;
+
+	return !sp->jobs && (!sp->late || !sp->up || sp->epoch != sp->late_epoch);
+}
+
+int rgate_spawn_close(struct rgate_spawn *sp)
+{
+	if (!sp)
+		return 0;
+	if (sp->handles || client_wait(sp, none_left, sp, CLOSE_MS))
+		return -EBUSY;
+	rgate_pool_free(sp->pool, sp->ask_buf);
+	close(sp->timer_fd);
+	close(sp->epoll_fd);
+	pthread_mutex_destroy(&sp->lock);
+	free(sp);
+	return 0;
+}
+
+int rgate_spawn_fd(const struct rgate_spawn *sp)
+{
+	return sp->epoll_fd;
+}

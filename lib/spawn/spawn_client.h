@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * The asking side: spawn_client.c has the object, spawn_client_send.c and
+ * spawn_client_recv.c its messages, spawn_client_job.c a job's functions,
+ * spawn_client_ask.c questions that are answered once.
+ */
+#ifndef RGATE_SPAWN_CLIENT_H
+#define RGATE_SPAWN_CLIENT_H
+
+#include <pthread.h>
+
+#include "record.h"
+
+#define RGATE_CLIENT_BUCKETS	1024
+#define RGATE_CLIENT_SIGNALS	8
+
+struct client_signal {
+	uint32_t number;
+	int32_t signal;
+	uint32_t scope;
+};
+
+enum client_need {		/* messages to be sent, in this order */
+	RGATE_NEED_START	= 1U << 0,
+	RGATE_NEED_ATTACH	= 1U << 1,
+	RGATE_NEED_CONTROL	= 1U << 2,
+	RGATE_NEED_DETACH	= 1U << 3,
+	RGATE_NEED_RELEASE	= 1U << 4,
+};
+
+struct rgate_spawn_job {
+	struct rgate_spawn_job *next_cookie;	/* bucket */
+	struct rgate_spawn_job *next, **prev;	/* all of them */
+	struct rgate_spawn_job *news_next, *work_next;
+	bool in_news, in_work;
+	struct rgate_spawn *spawn;
+	uint64_t cookie;
+	uint64_t id;
+	void *data;
+	const struct rgate_buf *buf;	/* status, message, record, rings */
+	uint32_t record_len;
+	uint32_t ring[3], ring_len[3];	/* stdin, stdout, stderr */
+	uint32_t need;			/* enum client_need */
+	bool flying;			/* a message, */
+	uint64_t ticket;		/* which is this operation */
+	bool sent;			/* the first message, once at least */
+	bool answered;			/* the server knows it */
+	bool greeted;			/* and where its streams begin */
+	bool closed;			/* the caller's handle is gone */
+	bool gone;			/* the server does not use its memory */
+	bool detached;
+	bool ended;
+	uint64_t asked_ns;		/* 0: an answer is not awaited */
+	struct rgate_spawn_result result;
+	uint32_t stream_ended;		/* enum rgate_spawn_ended */
+	bool lost;			/* with less than all of its output */
+	uint64_t consumed[2], told[2];
+	uint64_t given, taken;
+	bool given_all;
+	struct client_signal signals[RGATE_CLIENT_SIGNALS];
+	uint32_t signal_last;		/* number of the last one that was asked for, */
+	uint32_t signal_sent;		/* sent */
+	uint32_t signal_seen;		/* and taken by the server */
+};
+
+struct rgate_spawn {
+	pthread_mutex_t lock;
+	struct rgate_spawn_opts o;
+	struct rgate_node *node;
+	struct rgate_pool *pool;
+	struct rgate_peer *peer;
+	int epoll_fd, timer_fd;
+	uint64_t wake_ns;
+	bool up;
+	uint32_t epoch;
+	uint64_t incarnation;		/* of the peer; 0: never seen */
+	uint64_t down_ns;		/* 0: up, or told already */
+	uint64_t next_cookie;
+	struct rgate_spawn_job *by_cookie[RGATE_CLIENT_BUCKETS];
+	struct rgate_spawn_job *jobs;
+	uint32_t handles;		/* that the caller has */
+	struct rgate_spawn_job *news, **news_last;
+	struct rgate_spawn_job *work, **work_last;
+	/* one question at a time */
+	bool asking;
+	uint64_t ask_cookie;
+	bool answered;
+	struct rgate_spawn_answer answer;
+	const struct rgate_buf *ask_buf;
+	bool late;			/* an answer may still come, to this: */
+	uint64_t late_cookie;
+	uint32_t late_epoch;
+};
+
+/* All with the lock */
+void client_process(struct rgate_spawn *spawn);
+void client_need(struct rgate_spawn_job *job, uint32_t need);
+void client_news(struct rgate_spawn_job *job);
+struct rgate_spawn_job *client_job_create(struct rgate_spawn *spawn, const uint32_t ring_len[3],
+					  uint32_t record_len, int *err);
+/* Frees it as soon as nothing uses its memory */
+void client_job_reap(struct rgate_spawn_job *job);
+void client_job_lose(struct rgate_spawn_job *job, int err, uint32_t stage, const char *reason);
+/* Its end, told by the server or found here: nothing will be written to its memory. */
+void client_job_end(struct rgate_spawn_job *job);
+struct rgate_spawn_job *client_find(struct rgate_spawn *spawn, uint64_t cookie);
+void client_wake_at(struct rgate_spawn *spawn, uint64_t ns);
+void client_receive(struct rgate_spawn *spawn);
+/* Sends what is to be sent; true: something could not be */
+bool client_send(struct rgate_spawn *spawn);
+/* Looks whether its message has left */
+void client_landed(struct rgate_spawn_job *job, struct rgate_spawn *spawn);
+void *client_job_at(const struct rgate_spawn_job *job, uint32_t offset);
+
+/*
+ * Without the lock, which is held while @done is asked. 0: it was so; -ETIMEDOUT
+ */
+int client_wait(struct rgate_spawn *spawn, bool (*done)(void *arg), void *arg, int timeout_ms);
+
+#define CLIENT_MESSAGE	320	/* in a job's memory: the message that is under way */
+#define CLIENT_RECORD	512
+
+#endif

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "opts.h"
+#include "spawnd.h"
+
+#define EVENTS		128
+#define ROUNDS		4		/* of looking for events, before others have a turn */
+#define PACKETS		256
+#define AGAIN_NS	1000000		/* what could not be done is tried again */
+#define STAGE_BYTES	(16ULL << 20)
+#define RECONNECT_MS	10000
+#define RETAIN_MS	600000
+
+const char *rgate_spawn_stage_name(uint32_t stage)
+{
+	static const char *const names[] = { "run", "request", "setup", "exec", "lost" };
+
+	return stage < sizeof(names) / sizeof(names[0]) ? names[stage] : "unknown";
+}
+
+int spawnd_watch(struct rgate_spawnd *sd, int fd, uint32_t events, struct rgate_spawnd_tag *tag)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = tag };
+
+	return epoll_ctl(sd->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+void spawnd_wake_at(struct rgate_spawnd *sd, uint64_t ns)
+{
+	const struct itimerspec it = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
+						     .tv_nsec = (long)(ns % 1000000000) } };
+
+	if (ns >= sd->wake_ns)
+		return;
+	sd->wake_ns = ns;
+	(void)timerfd_settime(sd->timer_fd, TFD_TIMER_ABSTIME, &it, NULL);
+}
+
+const struct rgate_buf *spawnd_stage(struct rgate_spawnd *sd, size_t len)
+{
+	const struct rgate_buf *buf;
+
+	/* One thing at least, however large */
+	if (sd->staged && sd->staged + len > sd->o.stage_bytes)
+		return NULL;
+	if (rgate_pool_alloc(sd->pool, len, &buf))
+		return NULL;
+	sd->staged += buf->length;
+	return buf;
+}
+
+void spawnd_unstage(struct rgate_spawnd *sd, const struct rgate_buf **buf)
+{
+	if (!*buf)
+		return;
+	sd->staged -= (*buf)->length;
+	rgate_pool_free(sd->pool, *buf);
+	*buf = NULL;
+}
+
+static int load_policy(struct rgate_spawnd *sd)
+{
+	struct rgate_spawn_policy *policy;
+	int err;
+
+	err = rgate_policy_load(&policy, sd->cluster, sd->policy_path);
+	if (err == -ENOENT) {
+		rgate_info("spawn: there is no %s: nobody may run anything", sd->policy_path);
+		err = rgate_policy_nothing(&policy);
+	}
+	if (err) {
+		rgate_err("spawn: %s: %s", sd->policy_path, strerror(-err));
+		return err;
+	}
+	rgate_policy_free(sd->policy);
+	sd->policy = policy;
+	return 0;
+}
+
+int rgate_spawnd_reload(struct rgate_spawnd *sd)
+{
+	int err;
+
+	pthread_mutex_lock(&sd->lock);
+	err = load_policy(sd);
+	pthread_mutex_unlock(&sd->lock);
+	return err;
+}
+
+static int open_fds(struct rgate_spawnd *sd)
+{
+	int err;
+
+	sd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (sd->epoll_fd < 0)
+		return -errno;
+	sd->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (sd->timer_fd < 0) {
+		err = -errno;
+		goto close_epoll;
+	}
+	sd->spawner_tag.kind = RGATE_EV_SPAWNER;
+	sd->timer_tag.kind = RGATE_EV_TIMER;
+	err = spawnd_watch(sd, sd->spawner.sock, EPOLLIN, &sd->spawner_tag);
+	if (!err)
+		err = spawnd_watch(sd, sd->timer_fd, EPOLLIN, &sd->timer_tag);
+	if (err)
+		goto close_timer;
+	return 0;
+
+close_timer:
+	close(sd->timer_fd);
+close_epoll:
+	close(sd->epoll_fd);
+	return err;
+}
+
+/* The soft limit of descriptors is for programs that use select(2). */
+static int start_spawner(struct rgate_spawnd *sd)
+{
+	struct rgate_spawner_opts o = { .cgroup = sd->o.cgroup };
+	struct rlimit more;
+	int err;
+
+	if (getrlimit(RLIMIT_NOFILE, &o.files))
+		return -errno;
+	more = o.files;
+	more.rlim_cur = more.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &more);
+	err = rgate_spawner_create(&sd->spawner, &o);
+	if (err)
+		rgate_err("spawn: cannot make the spawner: %s", strerror(-err));
+	return err;
+}
+
+static void init(struct rgate_spawnd *sd)
+{
+	uint32_t random = 1;
+	unsigned int i;
+
+	pthread_mutex_init(&sd->lock, NULL);
+	sd->wake_ns = UINT64_MAX;
+	sd->work_last = &sd->work;
+	sd->stats.sz = sizeof(sd->stats);
+	(void)!getrandom(&random, sizeof(random), 0);
+	(void)!getrandom(&sd->mark, sizeof(sd->mark), 0);
+	/* Those of an earlier server are not taken for ours. */
+	sd->next_id = ((uint64_t)(random | 1) << 32) + 1;
+	for (i = 0; i < RGATE_NODES_MAX; i++) {
+		struct spawnd_client *c = &sd->client[i];
+
+		c->tag.kind = RGATE_EV_CLIENT;
+		c->sd = sd;
+		c->id = i;
+		c->queue_last = &c->queue;
+		c->flights_last = &c->flights;
+		c->answers_last = &c->answers;
+	}
+}
+
+static int take_opts(struct rgate_spawnd *sd, const struct rgate_spawnd_opts *user)
+{
+	int err = rgate_opts_copy(&sd->o, sizeof(sd->o), user);
+
+	if (err)
+		return err;
+	if (sd->o.flags & ~(uint32_t)RGATE_SPAWND_SHARED)
+		return -EINVAL;
+	if (!sd->o.reconnect_ms)
+		sd->o.reconnect_ms = RECONNECT_MS;
+	if (!sd->o.retain_ms)
+		sd->o.retain_ms = RETAIN_MS;
+	if (!sd->o.stage_bytes)
+		sd->o.stage_bytes = STAGE_BYTES;
+	sd->policy_path = strdup(sd->o.policy ? sd->o.policy : RGATE_POLICY_PATH);
+	return sd->policy_path ? 0 : -ENOMEM;
+}
+
+int rgate_spawnd_create(struct rgate_spawnd **out, const struct rgate_cluster *cluster,
+			const struct rgate_spawnd_opts *opts)
+{
+	struct rgate_spawnd *sd;
+	int err;
+
+	if (!out || !cluster)
+		return -EINVAL;
+	sd = calloc(1, sizeof(*sd));
+	if (!sd)
+		return -ENOMEM;
+	sd->cluster = cluster;
+	init(sd);
+	err = take_opts(sd, opts);
+	if (!err)
+		err = load_policy(sd);
+	if (!err)
+		err = start_spawner(sd);
+	if (err)
+		goto free_sd;
+	err = open_fds(sd);
+	if (err)
+		goto destroy_spawner;
+	/* Not for later: they are the caller's. */
+	sd->o.policy = sd->o.cgroup = NULL;
+	*out = sd;
+	return 0;
+
+destroy_spawner:
+	rgate_spawner_destroy(&sd->spawner);
+free_sd:
+	pthread_mutex_destroy(&sd->lock);
+	rgate_policy_free(sd->policy);
+	free(sd->policy_path);
+	free(sd);
+	return err;
+}
+
+int rgate_spawnd_fd(const struct rgate_spawnd *sd)
+{
+	return sd->epoll_fd;
+}
+
+/* The spawner is gone, and all that it ran with it. */
+static void lose_all(struct rgate_spawnd *sd)
+{
+	struct spawnd_job *job, *next;
+	unsigned int i;
+
+	if (sd->spawner_lost)
+		return;
+	sd->spawner_lost = true;
+	(void)epoll_ctl(sd->epoll_fd, EPOLL_CTL_DEL, sd->spawner.sock, NULL);
+	for (i = 0; i < RGATE_NODES_MAX; i++) {
+		for (job = sd->client[i].jobs; job; job = next) {
+			next = job->next;
+			if (job->step >= RGATE_JOB_QUEUED && job->step < RGATE_JOB_OVER)
+				spawnd_job_fail(job, -EPIPE, RGATE_SPAWN_AT_LOST,
+						"the node's spawner has ended");
+		}
+	}
+}
+
+static void on_packet(struct rgate_spawnd *sd, const struct rgate_spawner_packet *p)
+{
+	struct spawnd_job *job = spawnd_job_find(sd, p->id);
+
+	if (!job)
+		return;
+	if (p->type == RGATE_SPAWNER_STARTED)
+		spawnd_job_started(job, p);
+	else if (p->type == RGATE_SPAWNER_EXITED)
+		spawnd_job_exited(job, p);
+	else if (p->type == RGATE_SPAWNER_FINISHED)
+		spawnd_job_finished(job, p->flags);
+}
+
+static void on_spawner(struct rgate_spawnd *sd)
+{
+	struct rgate_spawner_packet p;
+	int i, ret = 1;
+
+	for (i = 0; i < PACKETS && ret > 0; i++) {
+		ret = rgate_spawner_recv(&sd->spawner, &p);
+		if (ret > 0)
+			on_packet(sd, &p);
+	}
+	if (ret < 0)
+		lose_all(sd);
+}
+
+/* Some time is over: whose? Sets the timer for the next. */
+static void on_timer(struct rgate_spawnd *sd)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	struct spawnd_job *job, *next;
+	struct spawnd_client *c;
+	uint64_t end, n;
+
+	(void)!read(sd->timer_fd, &n, sizeof(n));
+	sd->wake_ns = UINT64_MAX;
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
+		if (c->down_ns) {
+			end = c->down_ns + sd->o.reconnect_ms * 1000000ULL;
+			if (now >= end)
+				spawnd_client_drop(c);
+			else
+				spawnd_wake_at(sd, end);
+		}
+		c->blocked = false;
+		for (job = c->jobs; job; job = next) {
+			next = job->next;
+			spawnd_job_overtime(job, now);
+			if (!job->dead && job->blocked)
+				spawnd_job_mark(job);
+		}
+	}
+}
+
+static void on_event(struct rgate_spawnd *sd, const struct epoll_event *ev)
+{
+	struct rgate_spawnd_tag *tag = ev->data.ptr;
+	struct spawnd_stream *s;
+
+	switch (tag->kind) {
+	case RGATE_EV_SPAWNER:
+		on_spawner(sd);
+		break;
+	case RGATE_EV_TIMER:
+		on_timer(sd);
+		break;
+	case RGATE_EV_STREAM:
+		s = (struct spawnd_stream *)tag;
+		if (s->fd < 0 || s->job->dead)
+			break;
+		spawnd_io_event(s, ev->events);
+		spawnd_job_mark(s->job);
+		break;
+	case RGATE_EV_CLIENT:
+		break;	/* each is looked at in any case */
+	}
+}
+
+static void serve_clients(struct rgate_spawnd *sd)
+{
+	struct spawnd_client *c;
+
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
+		if (!c->peer)
+			continue;
+		spawnd_client_check(c);
+		spawnd_client_receive(c);
+		spawnd_client_progress(c);
+	}
+}
+
+/* What is marked, once; what that marks anew is for the next round */
+static bool do_work(struct rgate_spawnd *sd)
+{
+	struct spawnd_job *job = sd->work, *next;
+	bool blocked = false;
+
+	sd->work = NULL;
+	sd->work_last = &sd->work;
+	for (; job; job = next) {
+		next = job->work_next;
+		job->in_work = false;
+		spawnd_job_advance(job);
+		blocked |= !job->dead && job->blocked;
+	}
+	return blocked;
+}
+
+static void arm_clients(struct rgate_spawnd *sd)
+{
+	struct spawnd_client *c;
+
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++)
+		if (c->peer && c->own)
+			(void)rgate_peer_arm(c->peer);
+}
+
+int rgate_spawnd_process(struct rgate_spawnd *sd)
+{
+	struct epoll_event ev[EVENTS];
+	bool blocked = false;
+	int round, n, i, ret;
+
+	pthread_mutex_lock(&sd->lock);
+	for (round = 0; round < ROUNDS; round++) {
+		n = epoll_wait(sd->epoll_fd, ev, EVENTS, 0);
+		for (i = 0; i < n; i++)
+			on_event(sd, &ev[i]);
+		serve_clients(sd);
+		spawnd_schedule(sd);
+		blocked |= do_work(sd);
+		if (!sd->work)
+			break;
+	}
+	spawnd_schedule(sd);
+	spawnd_job_bury(sd);
+	if (sd->work)
+		spawnd_wake_at(sd, 1);
+	else if (blocked)
+		spawnd_wake_at(sd, rgate_clock_now(CLOCK_MONOTONIC) + AGAIN_NS);
+	arm_clients(sd);
+	ret = sd->spawner_lost ? -EPIPE : 0;
+	pthread_mutex_unlock(&sd->lock);
+	return ret;
+}
+
+int rgate_spawnd_stats(struct rgate_spawnd *sd, struct rgate_spawnd_stats *stats)
+{
+	int err;
+
+	pthread_mutex_lock(&sd->lock);
+	err = rgate_info_copy(stats, &sd->stats, sizeof(sd->stats));
+	pthread_mutex_unlock(&sd->lock);
+	return err;
+}
+
+void rgate_spawnd_destroy(struct rgate_spawnd *sd)
+{
+	struct spawnd_client *c;
+
+	if (!sd)
+		return;
+	if (sd->hub)
+		rgate_hub_remove(sd->hub, RGATE_SERVICE_SPAWN);
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
+		spawnd_client_remove(c);
+		while (c->jobs)
+			spawnd_job_forget(c->jobs);
+	}
+	(void)do_work(sd);
+	spawnd_job_bury(sd);
+	rgate_spawner_destroy(&sd->spawner);
+	close(sd->timer_fd);
+	close(sd->epoll_fd);
+	pthread_mutex_destroy(&sd->lock);
+	rgate_policy_free(sd->policy);
+	free(sd->policy_path);
+	free(sd);
+}

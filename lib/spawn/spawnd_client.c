@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* A node that asks: its connection, its messages, what it is answered. */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "spawnd.h"
+
+#define MESSAGES	256		/* taken at once */
+#define ANSWERS_MAX	64U
+#define MSG_MAX		256
+
+void spawnd_client_posted(struct spawnd_client *c, struct spawnd_flight *f, uint64_t ticket)
+{
+	f->ticket = ticket;
+	f->up = true;
+	f->next = NULL;
+	*c->flights_last = f;
+	c->flights_last = &f->next;
+}
+
+static void free_answer(struct spawnd_client *c, struct spawnd_answer *a)
+{
+	spawnd_unstage(c->sd, &a->buf);
+	c->nanswers--;
+	free(a);
+}
+
+static void landed(struct spawnd_client *c, struct spawnd_flight *f, int err)
+{
+	struct spawnd_job *job = f->of;
+
+	f->up = false;
+	switch (f->kind) {
+	case RGATE_FLIGHT_BATCH:
+		spawnd_batch_done(job, err);
+		break;
+	case RGATE_FLIGHT_RECORD:
+		spawnd_job_record(job, err);
+		break;
+	case RGATE_FLIGHT_STDIN:
+		spawnd_io_stdin_done(job, err);
+		break;
+	case RGATE_FLIGHT_ANSWER:
+		free_answer(c, f->of);
+		return;
+	}
+	spawnd_job_mark(job);
+}
+
+void spawnd_client_progress(struct spawnd_client *c)
+{
+	struct spawnd_flight *f;
+	int ret;
+
+	while ((f = c->flights)) {
+		ret = rgate_peer_done(c->peer, f->ticket);
+		if (!ret)
+			return;
+		c->flights = f->next;
+		if (!c->flights)
+			c->flights_last = &c->flights;
+		landed(c, f, ret < 0 ? ret : 0);
+	}
+}
+
+static void post_answers(struct spawnd_client *c)
+{
+	struct rgate_sge sge[2];
+	struct rgate_op op[2];
+	struct spawnd_answer *a;
+	uint64_t ticket;
+	unsigned int n;
+
+	while ((a = c->answers)) {
+		n = 0;
+		if (a->entries) {
+			sge[n] = (struct rgate_sge){
+				(uint8_t *)a->buf->addr + sizeof(struct rgate_spawn_answer),
+				a->entries, a->buf->lkey,
+			};
+			op[n] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1,
+						   .sge = &sge[n], .remote = a->to.addr,
+						   .rkey = a->to.rkey };
+			n++;
+		}
+		sge[n] = (struct rgate_sge){ a->buf->addr, sizeof(struct rgate_spawn_answer),
+					     a->buf->lkey };
+		op[n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge[n] };
+		if (rgate_peer_post(c->peer, op, n + 1, &ticket)) {
+			c->blocked = true;
+			return;
+		}
+		c->answers = a->next;
+		if (!c->answers)
+			c->answers_last = &c->answers;
+		spawnd_client_posted(c, &a->flight, ticket);
+	}
+}
+
+struct spawnd_answer *spawnd_answer_new(struct spawnd_client *c, uint32_t type, uint64_t cookie,
+					uint64_t id, uint32_t entries)
+{
+	struct rgate_spawn_answer *msg;
+	struct spawnd_answer *a;
+
+	if (c->nanswers == ANSWERS_MAX || !c->up)
+		return NULL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->buf = spawnd_stage(c->sd, sizeof(*msg) + entries * sizeof(struct rgate_spawn_entry));
+	if (!a->buf) {
+		free(a);
+		return NULL;
+	}
+	msg = a->buf->addr;
+	*msg = (struct rgate_spawn_answer){
+		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		       .type = (uint8_t)type, .cookie = htole64(cookie), .id = htole64(id) },
+	};
+	a->flight.kind = RGATE_FLIGHT_ANSWER;
+	a->flight.of = a;
+	c->nanswers++;
+	return a;
+}
+
+void spawnd_answer_queue(struct spawnd_client *c, struct spawnd_answer *a)
+{
+	*c->answers_last = a;
+	c->answers_last = &a->next;
+	post_answers(c);
+}
+
+void spawnd_client_answer(struct spawnd_client *c, uint32_t type, uint64_t cookie, uint64_t id,
+			  int err, const char *reason)
+{
+	struct spawnd_answer *a = spawnd_answer_new(c, type, cookie, id, 0);
+	struct rgate_spawn_answer *msg;
+
+	if (!a)
+		return;
+	msg = a->buf->addr;
+	msg->error = htole32((uint32_t)-err);
+	snprintf((char *)msg->reason, sizeof(msg->reason), "%s", reason);
+	spawnd_answer_queue(c, a);
+}
+
+/* Its process, or at least its connection, is gone for good. */
+void spawnd_client_drop(struct spawnd_client *c)
+{
+	struct spawnd_job *job, *next;
+
+	c->down_ns = 0;
+	for (job = c->jobs; job; job = next) {
+		next = job->next;
+		job->attached = false;
+		if (job->step == RGATE_JOB_READING ||
+		    (job->step != RGATE_JOB_OVER && !(job->req.flags & RGATE_SPAWN_KEEP))) {
+			c->sd->stats.killed += job->step >= RGATE_JOB_STARTING &&
+					       job->step <= RGATE_JOB_RUNNING;
+			spawnd_job_abandon(job);
+		} else {
+			spawnd_job_mark(job);
+		}
+	}
+}
+
+void spawnd_client_ground(struct spawnd_client *c)
+{
+	struct spawnd_flight *f;
+
+	while ((f = c->flights)) {
+		c->flights = f->next;
+		landed(c, f, -ENOTCONN);
+	}
+	c->flights_last = &c->flights;
+}
+
+void spawnd_client_gone(struct spawnd_client *c)
+{
+	struct spawnd_answer *a;
+	struct spawnd_job *job;
+
+	c->up = false;
+	while ((a = c->answers)) {
+		c->answers = a->next;
+		free_answer(c, a);
+	}
+	c->answers_last = &c->answers;
+	/* The client's memory is out of reach until it attaches again. */
+	for (job = c->jobs; job; job = job->next) {
+		job->attached = job->detaching = false;
+		spawnd_job_mark(job);
+	}
+}
+
+static void went_down(struct spawnd_client *c)
+{
+	c->down_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	spawnd_wake_at(c->sd, c->down_ns + c->sd->o.reconnect_ms * 1000000ULL);
+	/* All of what was under way has ended with the connection. */
+	spawnd_client_progress(c);
+	spawnd_client_gone(c);
+}
+
+void spawnd_client_check(struct spawnd_client *c)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+	bool up;
+
+	if (!c->peer || rgate_peer_info(c->peer, &info))
+		return;
+	up = info.state == RGATE_PEER_UP;
+	if (c->up && (!up || info.epoch != c->epoch))
+		went_down(c);
+	if (c->up || !up)
+		return;
+	if (c->incarnation && c->incarnation != info.incarnation)
+		spawnd_client_drop(c);
+	c->up = true;
+	c->down_ns = 0;
+	c->epoch = info.epoch;
+	c->incarnation = info.incarnation;
+}
+
+void spawnd_client_receive(struct spawnd_client *c)
+{
+	uint8_t buf[MSG_MAX];
+	struct rgate_msg msg;
+	int i, err;
+
+	for (i = 0; i < MESSAGES && c->own; i++) {
+		err = rgate_peer_recv(c->peer, &msg, buf, sizeof(buf), 0);
+		if (err == -EMSGSIZE) {
+			/* Nobody who means well sends that; taken all the same. */
+			void *big = malloc(msg.len);
+
+			c->sd->stats.garbage++;
+			if (!big || rgate_peer_recv(c->peer, &msg, big, msg.len, 0))
+				i = MESSAGES;
+			free(big);
+			continue;
+		}
+		if (err)
+			break;
+		if (msg.has_imm || !spawnd_client_message(c, buf, msg.len))
+			c->sd->stats.garbage++;
+	}
+	if (c->up)
+		post_answers(c);
+}

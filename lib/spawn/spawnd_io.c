@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Streams: between pipes and staging buffers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "spawnd.h"
+
+#define CHUNK_MIN	4096U
+#define FEW		32U	/* processes: their pipes are made larger */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void spawnd_io_close(struct spawnd_stream *s)
+{
+	/* Closing takes it out of the set: nobody else holds this description. */
+	close_fd(&s->fd);
+	s->watched = s->ready = false;
+	s->armed = 0;
+}
+
+/* @theirs: the process's end */
+static int open_pipe(struct spawnd_job *job, struct spawnd_stream *s, bool input, int *theirs)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	if (job->sd->running <= FEW)
+		(void)fcntl(fds[0], F_SETPIPE_SZ, RGATE_SPAWND_CHUNK);
+	s->fd = fds[input];
+	*theirs = fds[!input];
+	if (!fcntl(s->fd, F_SETFL, O_NONBLOCK))
+		return 0;
+	close_fd(&s->fd);
+	close_fd(theirs);
+	return -EIO;
+}
+
+static int open_data(const struct spawnd_job *job, int *theirs)
+{
+	const uint8_t *p = job->req.input;
+	uint32_t left = job->req.input_len;
+	int fd = memfd_create("stdin", MFD_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	for (; left; left -= (uint32_t)n, p += n) {
+		n = write(fd, p, left);
+		if (n <= 0) {
+			close(fd);
+			return -EIO;
+		}
+	}
+	if (lseek(fd, 0, SEEK_SET)) {
+		close(fd);
+		return -EIO;
+	}
+	*theirs = fd;
+	return 0;
+}
+
+static int open_null(const struct spawnd_job *job, int *theirs)
+{
+	*theirs = fcntl(job->sd->spawner.null_fd, F_DUPFD_CLOEXEC, 0);
+	return *theirs < 0 ? -errno : 0;
+}
+
+static int open_output(struct spawnd_job *job, struct spawnd_stream *s, int *theirs)
+{
+	if (s->mode == RGATE_SPAWN_OUT_NONE) {
+		s->ended = true;
+		return open_null(job, theirs);
+	}
+	if (s->mode == RGATE_SPAWN_OUT_TAIL) {
+		s->tail = malloc(job->req.tail_bytes);
+		if (!s->tail)
+			return -ENOMEM;
+	}
+	return open_pipe(job, s, false, theirs);
+}
+
+/* The process's ends in @fds, all of them to be closed by the caller, also on error */
+int spawnd_io_open(struct spawnd_job *job, int fds[3])
+{
+	const struct rgate_spawn_parsed *req = &job->req;
+	int err;
+
+	fds[0] = fds[1] = fds[2] = -1;
+	job->s[1].mode = req->stdout_mode;
+	job->s[2].mode = req->stderr_mode;
+	if (req->stdin_mode == RGATE_SPAWN_IN_STREAM)
+		err = open_pipe(job, &job->s[0], true, &fds[0]);
+	else if (req->stdin_mode == RGATE_SPAWN_IN_DATA)
+		err = open_data(job, &fds[0]);
+	else
+		err = open_null(job, &fds[0]);
+	if (!err)
+		err = open_output(job, &job->s[1], &fds[1]);
+	if (err)
+		return err;
+	if (req->stderr_mode != RGATE_SPAWN_OUT_STDOUT)
+		return open_output(job, &job->s[2], &fds[2]);
+	job->s[2].ended = true;
+	fds[2] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+	return fds[2] < 0 ? -errno : 0;
+}
+
+void spawnd_io_undo(struct spawnd_job *job)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		spawnd_io_close(&job->s[i]);
+		free(job->s[i].tail);
+		job->s[i].tail = NULL;
+		job->s[i].ended = false;
+	}
+}
+
+void spawnd_io_free(struct spawnd_job *job)
+{
+	int i;
+
+	spawnd_io_undo(job);
+	for (i = 0; i < 3; i++)
+		spawnd_unstage(job->sd, &job->s[i].chunk);
+	spawnd_unstage(job->sd, &job->st_buf);
+}
+
+/* To be told when it is ready */
+void spawnd_io_arm(struct spawnd_stream *s, uint32_t events)
+{
+	struct epoll_event ev = { .events = events | EPOLLONESHOT, .data.ptr = &s->tag };
+
+	s->ready = false;
+	if (s->armed == (events | EPOLLHUP))
+		return;
+	if (!epoll_ctl(s->job->sd->epoll_fd, s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd,
+		       &ev)) {
+		s->watched = true;
+		s->armed = events | EPOLLHUP;
+	} else {
+		s->ready = true;	/* looked at whenever the job is */
+	}
+}
+
+uint32_t spawnd_io_room(const struct spawnd_job *job, const struct spawnd_stream *s)
+{
+	if (!job->attached || job->detaching || job->greet || !s->ring_len)
+		return 0;
+	return s->ring_len - (uint32_t)(s->produced - s->consumed);
+}
+
+void spawnd_io_end(struct spawnd_stream *s)
+{
+	spawnd_io_close(s);
+	s->ended = true;
+	s->job->tell = true;
+}
+
+/* How much to read: what is there, as far as there is room for it */
+static uint32_t chunk_size(const struct spawnd_stream *s)
+{
+	uint32_t room = spawnd_io_room(s->job, s);
+	int there = 0;
+
+	if (ioctl(s->fd, FIONREAD, &there) || there < (int)CHUNK_MIN)
+		there = CHUNK_MIN;
+	if (room > (uint32_t)there)
+		room = (uint32_t)there;
+	return room < RGATE_SPAWND_CHUNK ? room : RGATE_SPAWND_CHUNK;
+}
+
+static bool chunk_from_pipe(struct spawnd_stream *s)
+{
+	const uint32_t len = chunk_size(s);
+	ssize_t n;
+
+	s->chunk = spawnd_stage(s->job->sd, len);
+	if (!s->chunk)
+		return false;
+	n = read(s->fd, s->chunk->addr, len);
+	if (n > 0) {
+		s->chunk_len = (uint32_t)n;
+		s->job->sd->stats.bytes_out += (uint64_t)n;
+		return true;
+	}
+	spawnd_unstage(s->job->sd, &s->chunk);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		spawnd_io_arm(s, EPOLLIN);
+	else
+		spawnd_io_end(s);
+	return true;
+}
+
+/* No room: its end is to be seen even so */
+static void look_for_end(struct spawnd_stream *s)
+{
+	struct pollfd p = { .fd = s->fd };
+	int there = 0;
+
+	if (!s->ready) {
+		spawnd_io_arm(s, 0);
+		return;
+	}
+	/* In this order: nobody writes any more, and nothing is left. */
+	if (poll(&p, 1, 0) != 1)
+		spawnd_io_arm(s, 0);
+	else if (!ioctl(s->fd, FIONREAD, &there) && !there)
+		spawnd_io_end(s);
+}
+
+/* False: no memory for it just now */
+static bool read_output(struct spawnd_stream *s)
+{
+	if (s->ended || s->chunk)
+		return true;
+	if (s->tail)
+		return spawnd_tail_advance(s);
+	if (!spawnd_io_room(s->job, s)) {
+		look_for_end(s);
+		return true;
+	}
+	if (!s->ready) {
+		spawnd_io_arm(s, EPOLLIN);
+		return true;
+	}
+	return chunk_from_pipe(s);
+}
+
+/* write(2) to a pipe that nobody may be reading: without the signal */
+static ssize_t write_pipe(int fd, const void *buf, size_t len)
+{
+	static const struct timespec now;
+	sigset_t pipe, old, pending;
+	ssize_t n;
+	int err;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipe, &old);
+	n = write(fd, buf, len);
+	err = errno;
+	if (n < 0 && err == EPIPE && !sigismember(&pending, SIGPIPE))
+		(void)sigtimedwait(&pipe, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = err;
+	return n;
+}
+
+static void end_stdin(struct spawnd_stream *s, bool closed)
+{
+	spawnd_io_close(s);
+	if (!s->job->read.up)
+		spawnd_unstage(s->job->sd, &s->chunk);
+	s->closed |= closed;
+	s->job->tell |= closed;
+}
+
+void spawnd_io_event(struct spawnd_stream *s, uint32_t events)
+{
+	s->armed = 0;
+	s->ready = true;
+	if (s == &s->job->s[0] && events & EPOLLERR)
+		end_stdin(s, true);
+}
+
+static void write_stdin(struct spawnd_stream *s)
+{
+	ssize_t n;
+
+	while (s->chunk && s->chunk_len) {
+		n = write_pipe(s->fd, (uint8_t *)s->chunk->addr + s->chunk_at,
+			       s->chunk_len - s->chunk_at);
+		if (n > 0) {
+			s->chunk_at += (uint32_t)n;
+			s->job->sd->stats.bytes_in += (uint64_t)n;
+			if (s->chunk_at == s->chunk_len) {
+				s->chunk_len = 0;
+				spawnd_unstage(s->job->sd, &s->chunk);
+			}
+			continue;
+		}
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			spawnd_io_arm(s, EPOLLOUT);
+		else
+			end_stdin(s, true);
+		return;
+	}
+}
+
+/* Takes more of it out of the client's memory. False: later */
+static bool fetch_stdin(struct spawnd_job *job, struct spawnd_stream *s)
+{
+	const uint32_t at = (uint32_t)(s->taken % s->ring_len);
+	uint64_t len = s->given - s->taken, ticket;
+	struct rgate_sge sge;
+	struct rgate_op op;
+
+	if (len > s->ring_len - at)
+		len = s->ring_len - at;
+	if (len > RGATE_SPAWND_CHUNK)
+		len = RGATE_SPAWND_CHUNK;
+	s->chunk = spawnd_stage(job->sd, len);
+	if (!s->chunk)
+		return false;
+	sge = (struct rgate_sge){ s->chunk->addr, (uint32_t)len, s->chunk->lkey };
+	op = (struct rgate_op){ .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
+				.remote = job->mem.addr + s->ring + at, .rkey = job->mem.rkey };
+	if (rgate_peer_post(job->client->peer, &op, 1, &ticket)) {
+		spawnd_unstage(job->sd, &s->chunk);
+		return false;
+	}
+	s->chunk_len = 0;
+	s->chunk_at = (uint32_t)len;	/* until it is there */
+	job->read.kind = RGATE_FLIGHT_STDIN;
+	spawnd_client_posted(job->client, &job->read, ticket);
+	return true;
+}
+
+void spawnd_io_stdin_done(struct spawnd_job *job, int err)
+{
+	struct spawnd_stream *s = &job->s[0];
+
+	if (err || s->fd < 0) {
+		/* Read once more over another connection, or wanted by nobody. */
+		spawnd_unstage(job->sd, &s->chunk);
+		return;
+	}
+	s->chunk_len = s->chunk_at;
+	s->chunk_at = 0;
+	s->taken += s->chunk_len;
+	/* The client's ring has room again. */
+	if (s->taken == s->given || s->taken - s->taken_told >= s->ring_len / 4)
+		job->tell = true;
+}
+
+static bool advance_stdin(struct spawnd_job *job)
+{
+	struct spawnd_stream *s = &job->s[0];
+
+	if (s->fd < 0)
+		return true;
+	if (s->chunk && s->chunk_len && !(s->armed & EPOLLOUT))
+		write_stdin(s);
+	if (s->fd < 0 || s->chunk || job->read.up)
+		return true;
+	if (s->given != s->taken)
+		return job->attached && !job->detaching ? fetch_stdin(job, s) : true;
+	if (s->given_all)
+		end_stdin(s, false);
+	else
+		spawnd_io_arm(s, 0);	/* EPOLLERR: the last reader is gone */
+	return true;
+}
+
+bool spawnd_io_advance(struct spawnd_job *job)
+{
+	bool fine = true, news;
+	int i;
+
+	/* It is told that it runs before what it says. */
+	if (job->step >= RGATE_JOB_RUNNING && !job->batch.up)
+		for (i = 1; i < 3; i++)
+			fine &= read_output(&job->s[i]);
+	if (job->step == RGATE_JOB_RUNNING)
+		fine &= advance_stdin(job);
+	if (!job->attached || job->detaching || job->batch.up || !job->client->up)
+		return fine;
+	news = job->tell;
+	for (i = 1; i < 3; i++)
+		news |= spawnd_batch_has(job, &job->s[i]);
+	if (news && job->step != RGATE_JOB_READING)
+		fine &= spawnd_batch_post(job);
+	return fine;
+}
+
+bool spawnd_io_ended(const struct spawnd_job *job)
+{
+	int i;
+
+	for (i = 1; i < 3; i++)
+		if (!job->s[i].ended || job->s[i].chunk)
+			return false;
+	return true;
+}

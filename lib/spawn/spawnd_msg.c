@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What a node asks for: its messages, none of which is trusted. */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spawnd.h"
+
+#define LIST_MAX	1024U		/* entries at once */
+#define QUEUED_BYTES	(64U << 20)	/* records of one node */
+#define KEPT_JOBS	4096U		/* of one node, besides those that wait */
+
+union message {
+	struct rgate_spawn_msg h;
+	struct rgate_spawn_start start;
+	struct rgate_spawn_control control;
+	struct rgate_spawn_ask ask;
+};
+
+static bool ring_ok(const struct rgate_remote *mem, uint32_t off, uint32_t len)
+{
+	if (!len)
+		return true;
+	return len >= RGATE_SPAWN_RING_MIN && len <= RGATE_SPAWN_RING_MAX && !(len & (len - 1)) &&
+	       off >= sizeof(struct rgate_spawn_status) && off <= mem->length &&
+	       len <= mem->length - off;
+}
+
+/* Where the client's memory is, and what is in it */
+static int read_memory(struct spawnd_job *job, const struct rgate_spawn_start *m, bool record)
+{
+	const uint32_t need = RGATE_ACCESS_REMOTE_READ | RGATE_ACCESS_REMOTE_WRITE;
+	const uint32_t off = le32toh(m->record), len = le32toh(m->record_len);
+	struct rgate_remote mem;
+	int i, err;
+
+	err = rgate_desc_parse(&mem, &m->memory, sizeof(m->memory));
+	if (err)
+		return err;
+	if ((mem.access & need) != need || mem.length < sizeof(struct rgate_spawn_status) ||
+	    mem.addr % 8)
+		return -EACCES;
+	if (record && (off > mem.length || len > mem.length - off || !len ||
+		       len > RGATE_SPAWN_RECORD_MAX))
+		return -EPROTO;
+	for (i = 0; i < 3; i++)
+		if (!ring_ok(&mem, le32toh(m->ring[i]), le32toh(m->ring_len[i])))
+			return -EPROTO;
+	job->mem = mem;
+	if (record) {
+		job->record_off = off;
+		job->record_len = len;
+	}
+	for (i = 0; i < 3; i++) {
+		job->s[i].ring = le32toh(m->ring[i]);
+		job->s[i].ring_len = le32toh(m->ring_len[i]);
+	}
+	return 0;
+}
+
+/* Where the client has read up to; it may have seen what we were not told of */
+static int resume(struct spawnd_stream *s, uint64_t consumed)
+{
+	if (consumed == UINT64_MAX) {
+		s->consumed = s->produced;
+		return 0;
+	}
+	if (consumed > s->produced && s->chunk && consumed <= s->produced + s->chunk_len) {
+		s->produced += s->chunk_len;
+		s->chunk_len = 0;
+		spawnd_unstage(s->job->sd, &s->chunk);
+	}
+	if (consumed > s->produced || s->produced - consumed > s->ring_len)
+		return -EPROTO;
+	s->consumed = consumed;
+	return 0;
+}
+
+static int attach(struct spawnd_job *job, const struct rgate_spawn_start *m)
+{
+	struct spawnd_client *c = job->client;
+	const uint64_t cookie = le64toh(m->h.cookie);
+	int i, err = 0;
+
+	if (job->attached && (job->cookie != cookie || job->incarnation != c->incarnation))
+		return -EBUSY;
+	/* Said twice, over an old connection and this one */
+	if (job->attached && (job->batch.up || job->read.up || job->detaching))
+		return 0;
+	err = read_memory(job, m, false);
+	for (i = 1; i < 3 && !err; i++)
+		err = resume(&job->s[i], le64toh(m->consumed[i - 1]));
+	if (err)
+		return err;
+	job->cookie = cookie;
+	job->incarnation = c->incarnation;
+	job->attached = job->tell = true;
+	job->greet = le64toh(m->consumed[0]) == UINT64_MAX;
+	/* What it was given and not read yet is in the client's ring still; in another
+	 * client's there is nothing. */
+	if (le64toh(m->consumed[0]) == UINT64_MAX)
+		job->s[0].given = job->s[0].taken;
+	if (job->overtime == RGATE_TIME_RETAIN && job->step != RGATE_JOB_OVER)
+		job->overtime = RGATE_TIME_NONE;
+	spawnd_job_mark(job);
+	return 0;
+}
+
+static struct spawnd_job *find_cookie(struct spawnd_client *c, uint64_t cookie,
+				      uint64_t incarnation)
+{
+	struct spawnd_job *job;
+
+	for (job = c->jobs; job; job = job->next)
+		if (job->cookie == cookie && job->incarnation == incarnation)
+			return job;
+	return NULL;
+}
+
+static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
+{
+	const uint64_t cookie = le64toh(m->h.cookie);
+	struct spawnd_job *job = NULL;
+	int err;
+
+	/* It is asked again only after a connection was lost. */
+	if (c->epoch > 1)
+		job = find_cookie(c, cookie, c->incarnation);
+	if (job) {
+		err = attach(job, m);
+		if (err)
+			spawnd_client_answer(c, RGATE_SPAWN_GONE, cookie, job->id, err,
+					     "asked again, with other memory");
+		return;
+	}
+	if (c->queued >= rgate_policy_max_queued(c->sd->policy, c->id) ||
+	    c->queued_bytes > QUEUED_BYTES ||
+	    c->njobs >= rgate_policy_max_queued(c->sd->policy, c->id) + KEPT_JOBS) {
+		c->sd->stats.refused++;
+		spawnd_client_answer(c, RGATE_SPAWN_GONE, cookie, 0, -EAGAIN,
+				     "too many requests of this node wait");
+		return;
+	}
+	job = spawnd_job_create(c, cookie);
+	err = job ? read_memory(job, m, true) : -ENOMEM;
+	if (err) {
+		if (job) {
+			job->record_len = 0;
+			spawnd_job_forget(job);
+		}
+		c->sd->stats.refused++;
+		spawnd_client_answer(c, RGATE_SPAWN_GONE, cookie, 0, err,
+				     "the memory of the request is malformed");
+		return;
+	}
+	c->queued_bytes += job->record_len;
+	job->incarnation = c->incarnation;
+	job->attached = true;
+	spawnd_job_mark(job);
+}
+
+static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m)
+{
+	const uint64_t id = le64toh(m->h.id);
+	struct spawnd_job *job = spawnd_job_find(c->sd, id);
+	int err = -ENOENT;
+
+	/* Those of others are none of its business, not even whether there are any. */
+	if (job && job->client == c && job->step != RGATE_JOB_READING && !job->abandoned)
+		err = attach(job, m);
+	if (err)
+		spawnd_client_answer(c, RGATE_SPAWN_GONE, le64toh(m->h.cookie), id, err,
+				     err == -ENOENT ? "no such process of this node" :
+				     err == -EBUSY ? "somebody is attached to it" : "");
+}
+
+/* The job of a message, which its sender must be attached to */
+static struct spawnd_job *of_message(struct spawnd_client *c, const struct rgate_spawn_msg *m)
+{
+	struct spawnd_job *job = m->id ? spawnd_job_find(c->sd, le64toh(m->id)) :
+				 find_cookie(c, le64toh(m->cookie), c->incarnation);
+
+	return job && job->client == c && job->attached &&
+	       job->cookie == le64toh(m->cookie) ? job : NULL;
+}
+
+static void take_consumed(struct spawnd_stream *s, uint64_t consumed)
+{
+	if (consumed > s->consumed && consumed <= s->produced)
+		s->consumed = consumed;
+}
+
+static void on_control(struct spawnd_client *c, const struct rgate_spawn_control *m)
+{
+	struct spawnd_job *job = of_message(c, &m->h);
+	const uint32_t number = le32toh(m->signals);
+	struct spawnd_stream *in;
+	uint64_t given;
+	int i;
+
+	if (!job)
+		return;
+	job->greet = false;
+	for (i = 0; i < 2; i++)
+		take_consumed(&job->s[i + 1], le64toh(m->consumed[i]));
+	in = &job->s[0];
+	given = le64toh(m->given);
+	if (given > in->given && given - in->taken <= in->ring_len && !in->given_all)
+		in->given = given;
+	if (m->given_all && given == in->given)
+		in->given_all = true;
+	if (number && (int32_t)(number - job->last_signal) > 0) {
+		job->last_signal = number;
+		job->tell = true;
+		if (job->step == RGATE_JOB_QUEUED)
+			spawnd_job_fail(job, -ECANCELED, RGATE_SPAWN_AT_REQUEST,
+					"killed before its turn came");
+		else
+			spawnd_job_signal(job, (int)le32toh(m->signal), (int)le32toh(m->scope));
+	}
+	spawnd_job_mark(job);
+}
+
+static void on_kill(struct spawnd_client *c, const struct rgate_spawn_ask *m)
+{
+	const struct rgate_policy_node *n = rgate_policy_node(c->sd->policy, c->id);
+	struct spawnd_job *job = spawnd_job_find(c->sd, le64toh(m->h.id));
+	int err = 0;
+
+	if (!job || (job->client != c && !(n && n->admin)))
+		err = -ENOENT;
+	else if (job->step == RGATE_JOB_OVER)
+		err = -ESRCH;
+	else if (job->step <= RGATE_JOB_QUEUED)
+		spawnd_job_fail(job, -ECANCELED, RGATE_SPAWN_AT_REQUEST,
+				"killed before its turn came");
+	else
+		spawnd_job_signal(job, (int)le32toh(m->signal), (int)le32toh(m->scope));
+	spawnd_client_answer(c, RGATE_SPAWN_DONE, le64toh(m->h.cookie), le64toh(m->h.id), err, "");
+}
+
+static void fill_entry(const struct spawnd_job *job, struct rgate_spawn_entry *e)
+{
+	const struct rgate_policy_node *n = rgate_policy_node(job->sd->policy, job->client->id);
+
+	*e = (struct rgate_spawn_entry){
+		.id = htole64(job->id), .state = htole32((uint32_t)job->st.state),
+		.node = htole32(job->client->id), .pid = htole32(job->st.pid),
+		.attached = htole32(job->attached), .started_ns = htole64(job->st.started_ns),
+	};
+	snprintf((char *)e->user, sizeof(e->user), "%.31s", n ? n->user.name : "");
+	snprintf((char *)e->command, sizeof(e->command), "%s", job->command ? job->command : "");
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct spawnd_job *const *x = a, *const *y = b;
+
+	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+/* The first @max of those behind @after that node @c may see */
+static uint32_t list_jobs(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entry *to,
+			  uint32_t max, uint32_t *total)
+{
+	const struct rgate_policy_node *n = rgate_policy_node(c->sd->policy, c->id);
+	const struct spawnd_job **all, *job;
+	uint32_t i, count = 0;
+
+	*total = 0;
+	all = calloc(c->sd->stats.jobs + 1, sizeof(*all));
+	if (!all)
+		return 0;
+	for (i = 0; i < RGATE_NODES_MAX; i++)
+		for (job = c->sd->client[i].jobs; job; job = job->next)
+			if (job->id > after && (i == c->id || (n && n->admin)))
+				all[(*total)++] = job;
+	qsort(all, *total, sizeof(*all), by_id);
+	for (; count < max && count < *total; count++)
+		fill_entry(all[count], &to[count]);
+	free(all);
+	return count;
+}
+
+static void on_list(struct spawnd_client *c, const struct rgate_spawn_ask *m)
+{
+	struct rgate_spawn_answer *msg;
+	struct rgate_remote mem;
+	struct spawnd_answer *a;
+	uint32_t max, total, count;
+
+	if (rgate_desc_parse(&mem, &m->memory, sizeof(m->memory)) ||
+	    !(mem.access & RGATE_ACCESS_REMOTE_WRITE)) {
+		c->sd->stats.garbage++;
+		return;
+	}
+	max = mem.length / sizeof(struct rgate_spawn_entry) < LIST_MAX ?
+	      (uint32_t)(mem.length / sizeof(struct rgate_spawn_entry)) : LIST_MAX;
+	a = spawnd_answer_new(c, RGATE_SPAWN_LISTED, le64toh(m->h.cookie), 0, max);
+	if (!a)
+		return;
+	msg = a->buf->addr;
+	count = list_jobs(c, le64toh(m->h.id), (void *)(msg + 1), max, &total);
+	msg->count = htole32(count);
+	msg->total = htole32(total);
+	a->entries = count * (uint32_t)sizeof(struct rgate_spawn_entry);
+	a->to = mem;
+	spawnd_answer_queue(c, a);
+}
+
+static void on_detach(struct spawnd_client *c, const struct rgate_spawn_msg *m)
+{
+	struct spawnd_job *job = of_message(c, m);
+
+	if (!job) {
+		spawnd_client_answer(c, RGATE_SPAWN_GONE, le64toh(m->cookie), le64toh(m->id),
+				     0, "");
+		return;
+	}
+	job->detaching = true;
+	spawnd_job_mark(job);
+}
+
+static void on_release(struct spawnd_client *c, const struct rgate_spawn_msg *m)
+{
+	struct spawnd_job *job = of_message(c, m);
+
+	if (job && job->step == RGATE_JOB_OVER && job->told_end) {
+		spawnd_job_forget(job);
+		return;
+	}
+	/* It does not want to see its end. */
+	if (job)
+		job->abandon = true;
+	on_detach(c, m);
+}
+
+static size_t size_of(uint8_t type)
+{
+	switch (type) {
+	case RGATE_SPAWN_START:
+	case RGATE_SPAWN_ATTACH:
+		return sizeof(struct rgate_spawn_start);
+	case RGATE_SPAWN_CONTROL:
+		return sizeof(struct rgate_spawn_control);
+	case RGATE_SPAWN_LIST:
+	case RGATE_SPAWN_KILL:
+		return sizeof(struct rgate_spawn_ask);
+	case RGATE_SPAWN_DETACH:
+	case RGATE_SPAWN_RELEASE:
+		return sizeof(struct rgate_spawn_msg);
+	default:
+		return 0;
+	}
+}
+
+static void dispatch(struct spawnd_client *c, const union message *m)
+{
+	switch (m->h.type) {
+	case RGATE_SPAWN_START:
+		on_start(c, &m->start);
+		break;
+	case RGATE_SPAWN_ATTACH:
+		on_attach(c, &m->start);
+		break;
+	case RGATE_SPAWN_CONTROL:
+		on_control(c, &m->control);
+		break;
+	case RGATE_SPAWN_DETACH:
+		on_detach(c, &m->h);
+		break;
+	case RGATE_SPAWN_RELEASE:
+		on_release(c, &m->h);
+		break;
+	case RGATE_SPAWN_LIST:
+		on_list(c, &m->ask);
+		break;
+	default:
+		on_kill(c, &m->ask);
+	}
+}
+
+int spawnd_client_message(struct spawnd_client *c, const void *data, size_t len)
+{
+	union message m;
+
+	if (len < sizeof(m.h))
+		return 0;
+	memcpy(&m.h, data, sizeof(m.h));
+	if (le32toh(m.h.service) != RGATE_SPAWN_SERVICE || m.h.type >= RGATE_SPAWN_UPDATE)
+		return 0;
+	if (m.h.version != RGATE_SPAWN_VERSION || m.h.reserved || len != size_of(m.h.type) ||
+	    len > sizeof(m)) {
+		c->sd->stats.garbage++;
+		return 1;
+	}
+	memcpy(&m, data, len);
+	/* It may be the first of a connection that we do not know yet. */
+	if (m.h.type == RGATE_SPAWN_START || m.h.type == RGATE_SPAWN_ATTACH) {
+		spawnd_client_check(c);
+		if (le64toh(m.start.incarnation) != c->incarnation)
+			return 1;
+	}
+	if (!c->up)
+		return 1;
+	dispatch(c, &m);
+	return 1;
+}

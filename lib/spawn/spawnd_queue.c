@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* A request until it is the spawner's: checked, then in the queue of its node. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "spawnd.h"
+
+#define MS		1000000ULL
+#define COMMAND		256	/* bytes of it in the log */
+
+void spawnd_queue_leave(struct spawnd_job *job)
+{
+	struct spawnd_client *c = job->client;
+	struct spawnd_job **at;
+
+	if (job->step > RGATE_JOB_QUEUED)
+		return;
+	c->queued--;
+	c->queued_bytes -= job->record_len;
+	if (job->step != RGATE_JOB_QUEUED)
+		return;
+	for (at = &c->queue; *at != job; at = &(*at)->queue_next)
+		;
+	*at = job->queue_next;
+	if (c->queue_last == &job->queue_next)
+		c->queue_last = at;
+	job->sd->stats.queued--;
+}
+
+/* Executable and arguments, for people: odd bytes as \xNN, cut where it is long */
+static char *describe(const struct spawnd_job *job)
+{
+	char *text = malloc(COMMAND + 8), *at = text;
+	const unsigned char *p;
+	uint32_t i;
+
+	if (!text)
+		return NULL;
+	for (i = 0; i < job->req.argc; i++) {
+		p = (const unsigned char *)(i ? job->req.argv[i] : job->req.exe);
+		if (i)
+			*at++ = ' ';
+		for (; *p && at < text + COMMAND - 4; p++) {
+			if (*p > ' ' && *p < 0x7f && *p != '\\')
+				*at++ = (char)*p;
+			else
+				at += sprintf(at, "\\x%02x", *p);
+		}
+		if (at >= text + COMMAND - 4) {
+			strcpy(at, "...");
+			return text;
+		}
+	}
+	*at = '\0';
+	return text;
+}
+
+static void enqueue(struct spawnd_job *job)
+{
+	struct spawnd_client *c = job->client;
+
+	job->step = RGATE_JOB_QUEUED;
+	job->queue_next = NULL;
+	*c->queue_last = job;
+	c->queue_last = &job->queue_next;
+	job->sd->stats.queued++;
+	job->tell = true;
+	spawnd_job_mark(job);
+}
+
+static int take_record(struct spawnd_job *job)
+{
+	struct spawnd_stream *s = &job->s[0];
+
+	/* A copy that no peer can reach: what is checked is what is run. */
+	job->record = malloc(job->record_len);
+	if (!job->record)
+		return -ENOMEM;
+	memcpy(job->record, s->chunk->addr, job->record_len);
+	return 0;
+}
+
+static void check_request(struct spawnd_job *job)
+{
+	char why[RGATE_POLICY_WHY] = "";
+	const char *wrong = "";
+	int err;
+
+	err = rgate_spawn_decode(job->record, job->record_len, &job->req, &wrong);
+	if (err) {
+		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, wrong);
+		return;
+	}
+	job->command = describe(job);
+	job->grant = malloc(sizeof(*job->grant));
+	err = job->grant ? 0 : -ENOMEM;
+	if (!err)
+		err = rgate_policy_check(job->sd->policy, job->client->id, &job->req, job->grant,
+					 why);
+	if (err == -ENOENT) {
+		/* It might have been run, were it there: as execve() would tell */
+		spawnd_job_fail(job, err, RGATE_SPAWN_AT_EXEC, why);
+		return;
+	}
+	if (err) {
+		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, why);
+		return;
+	}
+	enqueue(job);
+}
+
+void spawnd_job_record(struct spawnd_job *job, int err)
+{
+	job->sd->stats.requests++;
+	if (!err && !job->abandoned)
+		err = take_record(job);
+	spawnd_unstage(job->sd, &job->s[0].chunk);
+	if (job->abandoned)
+		spawnd_job_forget(job);
+	else if (err == -ENOMEM)
+		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, "the node is out of memory");
+	else if (err)
+		/* The connection failed: the client asks again over the next. */
+		spawnd_job_forget(job);
+	else
+		check_request(job);
+}
+
+static void fill_order(const struct spawnd_job *job, struct rgate_order *o)
+{
+	const struct rgate_policy_node *n = rgate_policy_node(job->sd->policy, job->client->id);
+	const struct rgate_policy_user *u = &n->user;
+
+	o->id = job->id;
+	o->mark = job->sd->mark;
+	o->uid = u->uid;
+	o->gid = u->gid;
+	o->ngroups = u->ngroups;
+	memcpy(o->groups, u->groups, u->ngroups * sizeof(*u->groups));
+	snprintf(o->user, sizeof(o->user), "%s", u->name);
+	strcpy(o->path, job->grant->path);
+	snprintf(o->home, sizeof(o->home), "%s", u->home);
+	snprintf(o->shell, sizeof(o->shell), "%s", u->shell);
+	snprintf(o->search, sizeof(o->search), "%s", rgate_policy_search(job->sd->policy));
+	o->with_hash = job->grant->with_hash;
+	memcpy(o->sha256, job->grant->sha256, sizeof(o->sha256));
+	o->memory = job->req.memory;
+	o->cpu_s = job->req.cpu_s;
+	o->processes = job->req.processes;
+	o->files = job->req.files;
+	o->nice = job->req.nice;
+	o->record_len = job->record_len;
+	memcpy(o->record, job->record, job->record_len);
+}
+
+static void close_all(const int fds[3])
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* Hands it to the spawner. False: later */
+static bool start(struct spawnd_job *job)
+{
+	struct rgate_spawnd *sd = job->sd;
+	struct rgate_order *order;
+	int fds[3], err;
+
+	/* The policy was read anew meanwhile. */
+	if (!rgate_policy_node(sd->policy, job->client->id)) {
+		spawnd_job_fail(job, -EACCES, RGATE_SPAWN_AT_REQUEST,
+				"the policy lets this node run nothing");
+		return true;
+	}
+	if (sd->spawner_lost) {
+		spawnd_job_fail(job, -EPIPE, RGATE_SPAWN_AT_LOST, "the node's spawner has ended");
+		return true;
+	}
+	order = rgate_spawner_order(&sd->spawner);
+	if (!order)
+		return false;
+	fill_order(job, order);
+	err = spawnd_io_open(job, fds);
+	/* Its slot is free again, whatever becomes of it. */
+	if (err)
+		rgate_spawner_cancel(&sd->spawner, order);
+	else
+		err = rgate_spawner_start(&sd->spawner, order, fds);
+	close_all(fds);
+	if (err == -EAGAIN) {
+		spawnd_io_undo(job);
+		spawnd_wake_at(sd, rgate_clock_now(CLOCK_MONOTONIC) + MS);
+		return false;
+	}
+	spawnd_queue_leave(job);
+	job->step = RGATE_JOB_STARTING;
+	job->client->running++;
+	sd->running++;
+	sd->stats.running++;
+	if (err)
+		spawnd_job_fail(job, err, RGATE_SPAWN_AT_SETUP,
+				"pipes, or the spawner, are not to be had");
+	else
+		spawnd_job_mark(job);
+	return true;
+}
+
+static bool has_turn(const struct rgate_spawnd *sd, const struct spawnd_client *c)
+{
+	const struct rgate_policy_node *n = rgate_policy_node(sd->policy, c->id);
+
+	return c->queue && (!n || !n->max_running || c->running < n->max_running);
+}
+
+/* One of each node, as long as there is room */
+void spawnd_schedule(struct rgate_spawnd *sd)
+{
+	unsigned int tried = 0;
+	struct spawnd_client *c;
+
+	while (tried < RGATE_NODES_MAX && sd->running < rgate_policy_max_running(sd->policy)) {
+		c = &sd->client[sd->turn];
+		if (!has_turn(sd, c)) {
+			tried++;
+		} else {
+			if (!start(c->queue))
+				return;
+			tried = 0;
+		}
+		sd->turn = (sd->turn + 1) % RGATE_NODES_MAX;
+	}
+}
