@@ -137,6 +137,7 @@ bench_src := $(wildcard tests/bench/*.c)
 debug_src := $(wildcard tests/debug/*.c)
 fabric_src := $(wildcard tests/fabric/test_*.c)
 net_src := $(wildcard tests/net/test_*.c)
+spawn_src := $(wildcard tests/spawn/test_*.c)
 fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
 fuzz_src := $(wildcard tests/fuzz/user/*.c)
 cluster_src := $(wildcard tests/cluster/*.c)
@@ -152,6 +153,7 @@ bench_bin := $(bench_src:%.c=$(O)/%)
 debug_bin := $(debug_src:%.c=$(O)/%)
 fabric_bin := $(fabric_src:%.c=$(O)/%)
 net_bin := $(net_src:%.c=$(O)/%)
+spawn_bin := $(spawn_src:%.c=$(O)/%)
 fuzz_device := $(O)/tests/debug/fuzz_device
 fuzz_bin := $(fuzz_src:%.c=$(O)/%)
 bench_pool := $(O)/tests/bench/bench_pool
@@ -165,6 +167,7 @@ daemon_bin := $(O)/tools/ringgated
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
+$(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
 $(O)/obj/tests/net/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib -Itests/net/lib
 $(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
@@ -194,6 +197,9 @@ $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 $(fabric_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fabric) $(O)/obj/tests/unit/lib/unit.o \
 		$(lib_static)
 	$(program)
+$(spawn_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/spawn) $(call objects_of,tests/fabric) \
+		$(O)/obj/tests/unit/lib/unit.o $(lib_static)
+	$(program)
 $(net_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/net) $(call objects_of,tests/fabric) \
 		$(O)/obj/tests/unit/lib/unit.o $(lib_static)
 	$(program)
@@ -217,7 +223,7 @@ $(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
 
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
-$(fabric_bin) $(net_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
+$(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
@@ -235,7 +241,8 @@ demo-programs: $(demo_bin)
 debug-tests: $(debug_bin) $(fuzz_device)
 fabric-tests: $(fabric_bin)
 net-tests: $(net_bin)
-tests: unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs demo-programs \
+spawn-tests: $(spawn_bin)
+tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs demo-programs \
 	cluster-programs
 
 #
@@ -485,7 +492,7 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests fabric-tests net-tests vm-tests debug-tests bench-programs \
+.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs \
 	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
 	check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
 	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \

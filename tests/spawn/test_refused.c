@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What is not run: against the policy, malformed, from who lies; and what is then as before. */
+#include "serve.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct serve s;
+
+static void policy(void **state)
+{
+	static const char *const argv[] = { "/bin/echo", "x", NULL };
+	static const char *const preload[] = { "LD_PRELOAD=/x", NULL };
+	static const char *const lang[] = { "LANG=C", NULL };
+	struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+		.stdout_mode = RGATE_SPAWN_OUT_STREAM, .env = preload);
+	struct done d;
+
+	(void)state;
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+	d = run(&s, "/bin/echo", "y");
+	assert_true(strlen(d.r.reason));
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EACCES);
+	d = run(&s, "/bin/sh", "-c", "echo x");
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EACCES);
+	/* is it there? not told */
+	d = run(&s, "/no/such/thing");
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EACCES);
+	d = run(&s, "/bin/../bin/echo", "x");
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EINVAL);
+	d = run(&s, "bin/echo", "x");
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EINVAL);
+	d = run_request(&s, &req);
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EACCES);
+	req.env = lang;
+	d = run_request(&s, &req);
+	assert_ran(&d, 0, "x\n");
+}
+
+static void off(void **state)
+{
+	struct done d;
+
+	(void)state;
+	d = run(&s, "/bin/true");
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EACCES);
+}
+
+static void hash_of(const char *path, char hex[65])
+{
+	char command[128];
+	FILE *f;
+
+	snprintf(command, sizeof(command), "sha256sum %s", path);
+	f = popen(command, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%64s", hex), 1);
+	pclose(f);
+}
+
+static void hashes(void **state)
+{
+	char dir[] = "/tmp/ringgate-test-XXXXXX";
+	char tool[80], text[512], hex[65], script[80], script_hex[65];
+	struct done d;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(tool, sizeof(tool), "%s/tool", dir);
+	snprintf(script, sizeof(script), "%s/script", dir);
+	snprintf(text, sizeof(text), "cp /bin/echo %s; echo '#!/bin/sh' > %s; chmod +x %s", tool,
+		 script, script);
+	assert_int_equal(system(text), 0);
+	hash_of(tool, hex);
+	hash_of(script, script_hex);
+	snprintf(text, sizeof(text), "node 1 user %%s\nallow 1 %s sha256 %s\nallow 1 %s sha256 %s\n",
+		 tool, hex, script, script_hex);
+	serve_up(&s, text);
+	d = run(&s, tool, "is it");
+	assert_ran(&d, 0, "is it\n");
+	d = run(&s, tool, "and again");
+	assert_ran(&d, 0, "and again\n");
+	d = run(&s, script);
+	assert_failed(&d, RGATE_SPAWN_AT_EXEC, -ENOEXEC);
+	f = fopen(tool, "a");
+	assert_non_null(f);
+	fputc('x', f);
+	fclose(f);
+	d = run(&s, tool, "another");
+	assert_failed(&d, RGATE_SPAWN_AT_EXEC, -EACCES);
+	unlink(tool);
+	d = run(&s, tool, "none");
+	assert_failed(&d, RGATE_SPAWN_AT_EXEC, -ENOENT);
+	serve_down(&s);
+	unlink(script);
+	rmdir(dir);
+}
+
+/* As another user: groups, home and capabilities are his */
+static void other_user(void **state)
+{
+	static const char *const nice[] = { "/usr/bin/nice", NULL };
+	struct rgate_spawn_request fast = RGATE_OPTS(rgate_spawn_request, .nice = -5,
+		.argv = nice, .stdout_mode = RGATE_SPAWN_OUT_STREAM);
+	struct done d;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("# skipped: needs root\n");
+		skip();
+	}
+	serve_up(&s, "node 1 user nobody\nallow 1 any\n# %s\n");
+	d = run(&s, "/bin/sh", "-c", "id -un; id -Gn; grep -E 'Cap[^B]' "
+				     "/proc/self/status | cut -f2 | sort -u; echo $USER");
+	assert_ran(&d, 0, "nobody\nnogroup\n0000000000000000\nnobody\n");
+	d = run(&s, "/bin/cat", "/etc/shadow");
+	assert_ran(&d, 1, "");
+	d = run(&s, "/bin/sh", "-c", "kill -0 $PPID 2>/dev/null || echo cannot");
+	assert_ran(&d, 0, "cannot\n");
+	/* nobody is sped up */
+	d = run_request(&s, &fast);
+	assert_ran(&d, 0, "0\n");
+	serve_down(&s);
+}
+
+struct raw {			/* a client that says what it wants */
+	const struct rgate_buf *buf;
+	uint64_t cookie;
+};
+
+static struct rgate_spawn_start raw_start(struct raw *raw, uint32_t record_len)
+{
+	struct rgate_spawn_start m = {
+		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		       .type = RGATE_SPAWN_START, .cookie = htole64(++raw->cookie) },
+		.record = htole32(512), .record_len = htole32(record_len),
+		.incarnation = htole64(rgate_node_incarnation(s.node)),
+	};
+
+	assert_int_equal(rgate_buf_desc(rgate_node_pool(s.node), raw->buf, 0, 0, &m.memory), 0);
+	return m;
+}
+
+static void raw_send(const void *m, size_t len)
+{
+	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
+	assert_int_equal(rgate_peer_send(s.peer, m, len, MS), 0);
+}
+
+/* The answer to the last one: error of a GONE, or state of the status */
+static int raw_answer(struct raw *raw)
+{
+	struct rgate_spawn_answer a;
+	struct rgate_msg msg;
+	const struct rgate_spawn_status *st = raw->buf->addr;
+
+	for (;;) {
+		if (rgate_peer_recv(s.peer, &msg, &a, sizeof(a), MS))
+			return -ETIMEDOUT;
+		if (le64toh(a.h.cookie) != raw->cookie)
+			continue;
+		if (a.h.type == RGATE_SPAWN_GONE)
+			return -(int)le32toh(a.error);
+		if (a.h.type != RGATE_SPAWN_UPDATE)
+			continue;
+		if ((le64toh(st->state) & 0xff) == RGATE_SPAWN_ERROR)
+			return -(int)le32toh(st->error);
+		if ((le64toh(st->state) & 0xff) == RGATE_SPAWN_COMPLETE)
+			return 0;
+	}
+}
+
+static size_t good_record(uint8_t *to)
+{
+	/* as the client's library writes it: area of argv at 40, of exe at 16 */
+	struct rgate_spawn_record r = {
+		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
+		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + 20),
+		.exe = { htole32(sizeof(r)), htole32(10), htole32(1) },
+		.argv = { htole32(sizeof(r) + 10), htole32(10), htole32(1) },
+		.umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
+	};
+
+	memcpy(to, &r, sizeof(r));
+	memcpy(to + sizeof(r), "/bin/true\0/bin/true", 20);
+	return sizeof(r) + 20;
+}
+
+static void malformed_messages(void **state)
+{
+	struct raw raw = { .cookie = 100 };
+	struct rgate_spawn_start m;
+	struct rgate_spawn_control c;
+	uint64_t seed = 17;
+	uint32_t len;
+	uint8_t junk[200];
+	struct done d;
+	size_t n, k;
+	int i;
+
+	(void)state;
+	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
+	len = (uint32_t)good_record((uint8_t *)raw.buf->addr + 512);
+	m = raw_start(&raw, len);
+	raw_send(&m, sizeof(m));
+	assert_int_equal(raw_answer(&raw), 0);
+#define REFUSED(change, err)						\
+	do {								\
+		m = raw_start(&raw, len);				\
+		change;							\
+		raw_send(&m, sizeof(m));				\
+		assert_int_equal(raw_answer(&raw), err);		\
+	} while (0)
+	REFUSED(m.record = htole32(UINT32_MAX), -EPROTO);
+	REFUSED(m.record_len = htole32(UINT32_MAX), -EPROTO);
+	REFUSED(m.record_len = 0, -EPROTO);
+	REFUSED(m.record = htole32(65530), -EPROTO);
+	REFUSED(m.record_len = htole32(len - 1), -EPROTO);
+	REFUSED(m.record_len = htole32(len + 1), -EPROTO);
+	REFUSED(m.record = htole32(516), -EPROTO);
+	REFUSED(m.ring_len[1] = htole32(4097), -EPROTO);
+	REFUSED(m.ring_len[1] = htole32(2048), -EPROTO);
+	REFUSED(m.ring_len[1] = htole32(1U << 31), -EPROTO);
+	REFUSED((m.ring_len[2] = htole32(4096), m.ring[2] = htole32(65536 - 4095)), -EPROTO);
+	REFUSED((m.ring_len[0] = htole32(4096), m.ring[0] = htole32(UINT32_MAX)), -EPROTO);
+	REFUSED((m.ring_len[0] = htole32(4096), m.ring[0] = htole32(8)), -EPROTO);
+	REFUSED(m.memory.magic ^= 1, -EPROTO);
+	REFUSED(m.memory.access = RGATE_ACCESS_REMOTE_READ, -EACCES);
+	REFUSED(m.memory.length = htole64(100), -EACCES);
+	REFUSED(m.memory.addr = htole64(le64toh(m.memory.addr) + 4), -EACCES);
+	REFUSED(m.h.type = RGATE_SPAWN_ATTACH, -ENOENT);
+	REFUSED((m.h.type = RGATE_SPAWN_ATTACH, m.h.id = 77), -ENOENT);
+	/* to a process that is not there */
+	memset(&c, 0, sizeof(c));
+	c.h = m.h;
+	c.h.type = RGATE_SPAWN_CONTROL;
+	raw_send(&c, sizeof(c));
+	/* anything at all */
+	for (i = 0; i < (int)unit_rounds(2000); i++) {
+		n = unit_random(&seed) % sizeof(junk);
+		for (k = 0; k < n; k++)
+			junk[k] = (uint8_t)unit_random(&seed);
+		m.h.type = (uint8_t)(unit_random(&seed) % 10);
+		memcpy(junk, &m.h, n < 6 ? n : 6);
+		raw_send(junk, n ? n : 1);
+	}
+	/* the same with what was a good one, its memory taken out of bounds */
+	for (i = 0; i < (int)unit_rounds(2000); i++) {
+		m = raw_start(&raw, len);
+		for (k = 0; k <= unit_random(&seed) % 3; k++)
+			((uint8_t *)&m)[sizeof(m.h) + sizeof(m.memory) +
+					unit_random(&seed) % (sizeof(m) - sizeof(m.h) -
+							      sizeof(m.memory) - 8)] ^=
+				(uint8_t)(1 << unit_random(&seed) % 8);
+		raw_send(&m, sizeof(m));
+		while (!rgate_peer_recv(s.peer, &(struct rgate_msg){ 0 }, junk, sizeof(junk), 0))
+			;
+	}
+	assert_true(serve_stats(&s).garbage > 0);
+	/* It serves as before; the garbage of others is not this one's. */
+	serve_client_down_raw(&s, raw.buf);
+	serve_client_up(&s);
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+}
+
+/* Memory that is not there: the connection is lost with that, and comes again */
+static void bad_memory(void **state)
+{
+	struct raw raw = { .cookie = 100 };
+	struct rgate_spawn_start m;
+	struct done d;
+	uint32_t len;
+
+	(void)state;
+	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
+	len = (uint32_t)good_record((uint8_t *)raw.buf->addr + 512);
+	m = raw_start(&raw, len);
+	m.memory.rkey = htole32(0x5a5a00);
+	raw_send(&m, sizeof(m));
+	wait_for(serve_stats(&s).requests == 1);
+	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
+	serve_client_down_raw(&s, raw.buf);
+	serve_client_up(&s);
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+	assert_int_equal(serve_stats(&s).started, 1);
+}
+
+/* Records garbled on their way: no process, or one that was meant */
+static void garbled_records(void **state)
+{
+	struct raw raw = { .cookie = 100 };
+	struct rgate_spawn_start m;
+	uint64_t seed = 4;
+	uint32_t len;
+	struct done d;
+	int i, k, fine = 0, err;
+
+	(void)state;
+	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
+	for (i = 0; i < (int)unit_rounds(1000); i++) {
+		uint8_t *record = (uint8_t *)raw.buf->addr + 512;
+
+		len = (uint32_t)good_record(record);
+		for (k = 0; k < 2; k++)
+			record[unit_random(&seed) % len] ^= (uint8_t)(1 << unit_random(&seed) % 8);
+		m = raw_start(&raw, len);
+		raw_send(&m, sizeof(m));
+		err = raw_answer(&raw);
+		assert_int_not_equal(err, -ETIMEDOUT);
+		fine += !err;
+	}
+	assert_true(fine < i);
+	serve_client_down_raw(&s, raw.buf);
+	serve_client_up(&s);
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+}
+
+static void reloaded(void **state)
+{
+	struct rgate_spawnd *sd;
+	struct rgate_spawnd_opts o = RGATE_OPTS(rgate_spawnd_opts, .cgroup = "");
+	char path[96];
+	struct cluster c;
+	FILE *f;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	snprintf(path, sizeof(path), "%s/policy", c.dir);
+	o.policy = path;
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs("nonsense\n", f);
+	fclose(f);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(rgate_spawnd_create(&sd, c.conf, &o), -EINVAL);
+	unlink(path);
+	assert_int_equal(rgate_spawnd_create(&sd, c.conf, &o), 0);
+	assert_int_equal(rgate_spawnd_reload(sd), 0);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs("nonsense\n", f);
+	fclose(f);
+	chmod(path, 0600);
+	assert_int_equal(rgate_spawnd_reload(sd), -EINVAL);
+	chmod(path, 0666);
+	assert_int_equal(rgate_spawnd_reload(sd), -EPERM);
+	rgate_spawnd_destroy(sd);
+	unlink(path);
+	cluster_free(&c);
+}
+
+static int up(void **state)
+{
+	(void)state;
+	serve_up(&s, "node 1 user %s\nallow 1 /bin/echo args x\nallow 1 /bin/true\n"
+		     "path /bin\n");
+	return 0;
+}
+
+static int up_off(void **state)
+{
+	(void)state;
+	serve_up(&s, "# nothing for %s\nnode 1 user nobody\n");
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	serve_down(&s);
+	return 0;
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(policy, up, down),
+	cmocka_unit_test_setup_teardown(off, up_off, down),
+	cmocka_unit_test(hashes),
+	cmocka_unit_test(other_user),
+	cmocka_unit_test_setup_teardown(malformed_messages, up, down),
+	cmocka_unit_test_setup_teardown(bad_memory, up, down),
+	cmocka_unit_test_setup_teardown(garbled_records, up, down),
+	cmocka_unit_test(reloaded),
+};
+
+UNIT_MAIN(tests)
