@@ -33,6 +33,9 @@ int cmd_bench(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_cluster(int argc, char **argv);
 int cmd_steer(int argc, char **argv);
+int cmd_spawn(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_kill(int argc, char **argv);
 
 #define OPT_JSON	{ "json", 'j', NULL, 0, "Print JSON", 0 }
 

@@ -31,6 +31,9 @@ static const struct command {
 	{ "doctor", cmd_doctor },
 	{ "cluster", cmd_cluster },
 	{ "steer", cmd_steer },
+	{ "spawn", cmd_spawn },
+	{ "ps", cmd_ps },
+	{ "kill", cmd_kill },
 };
 
 static const char doc[] =
@@ -54,6 +57,9 @@ static const char doc[] =
 	"  doctor    what is missing on this machine\n"
 	"  cluster   peers and rings of this node's daemon; live rates; latency\n"
 	"  steer     which node gets which frames\n"
+	"  spawn     run a command on another node\n"
+	"  ps        commands that other nodes run\n"
+	"  kill      send them a signal\n"
 	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"
 	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "
 	"loaded.";
