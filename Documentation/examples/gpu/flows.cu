@@ -53,9 +53,12 @@ RGATE_GPU_LANES(count_kernel, count, 64, 0)
 
 static void check(struct rgate_gpu *gpu, long ret, const char *what)
 {
+	const char *why;
+
 	if (ret >= 0)
 		return;
-	fprintf(stderr, "%s: %s; %s\n", what, rgate_strerror((int)ret), rgate_gpu_error(gpu));
+	why = rgate_gpu_error(gpu);
+	fprintf(stderr, "%s: %s\n", what, *why ? why : rgate_strerror((int)ret));
 	exit(1);
 }
 

@@ -51,9 +51,12 @@ static __global__ void model(struct tensor *t, float *out)
 
 static long check(struct rgate_gpu *gpu, long ret, const char *what)
 {
+	const char *why;
+
 	if (ret >= 0)
 		return ret;
-	fprintf(stderr, "%s: %s; %s\n", what, rgate_strerror((int)ret), rgate_gpu_error(gpu));
+	why = rgate_gpu_error(gpu);
+	fprintf(stderr, "%s: %s\n", what, *why ? why : rgate_strerror((int)ret));
 	exit(1);
 }
 
