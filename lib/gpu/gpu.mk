@@ -5,6 +5,8 @@
 responder_obj := $(O)/obj/lib/gpu/responder.o
 $(O)/tests/unit/test_gpu_responder: $(responder_obj)
 $(O)/tests/unit/test_gpu_responder: EXTRA_LIBS += $(lib_static) $(RING_LIBS)
+# Nor does the device's code on the CPU.
+$(O)/tests/net/test_gpu_remote: $(O)/obj/tests/unit/lib/gpu_dev.o
 
 NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) \
 	$(shell command -v nvcc 2>/dev/null))
