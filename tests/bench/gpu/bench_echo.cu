@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clocks.cuh"
 #include "gbench.h"
 
 #define FRAME	192U
@@ -62,10 +63,25 @@ static __device__ uint32_t echo(const struct rgate_dpkt *pkt, void *result, void
 	return pkt->len;
 }
 
+/* The same, and in the answer's header: when it began, and how long it took */
+static __device__ uint32_t echo_timed(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	uint64_t began = rgate_dnow();
+	uint32_t len = echo(pkt, result, arg);
+	struct rgate_slot *h = rgate_dreply_header(result);
+
+	asm volatile("" ::: "memory");
+	h->ifindex = (uint32_t)began;
+	h->hash = (uint32_t)(rgate_dnow() - began);
+	return len;
+}
+
 RGATE_GPU_LANES(echo_kernel, echo, FRAME, FRAME)
+RGATE_GPU_LANES(timed_kernel, echo_timed, FRAME, FRAME)
 
 struct server {
 	enum echoer who;
+	const struct rgate_gpu_kernel *kernel;
 	int sock;		/* of the plain one */
 	struct sockaddr_in addr;
 	bool stop;
@@ -183,7 +199,7 @@ static void open_ring_server(struct server *s, uint32_t spin_us)
 		b_ok(NULL, rgate_gpu_open(&s->gpu, NULL));
 		b_ok(s->gpu, rgate_gpu_bind(s->gpu, s->in, NULL));
 		b_ok(s->gpu, rgate_gpu_bind_output(s->gpu, s->out, RGATE_GPU_FULL_DROP));
-		b_ok(s->gpu, rgate_gpu_start(s->gpu, &echo_kernel, &o));
+		b_ok(s->gpu, rgate_gpu_start(s->gpu, s->kernel, &o));
 	} else {
 		b_require(!pthread_create(&s->thread, NULL, ring_main, s));
 	}
@@ -202,6 +218,7 @@ static void server_open(struct server *s, enum echoer who, uint32_t spin_us)
 
 	memset(s, 0, sizeof(*s));
 	s->who = who;
+	s->kernel = &echo_kernel;
 	s->addr.sin_family = AF_INET;
 	s->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (has_ring(s)) {
@@ -279,7 +296,7 @@ static uint64_t thread_cpu_ns(const char *name)
 static void latency(enum echoer who)
 {
 	static uint64_t took[ROUNDS];
-	char buf[PAYLOAD], back[2048];
+	char buf[PAYLOAD], back[2048] = {};
 	struct b_quantiles q;
 	struct server s;
 	uint64_t t0, lost = 0;
@@ -295,9 +312,10 @@ static void latency(enum echoer who)
 		memcpy(buf, &n, sizeof(n));
 		t0 = b_now_ns();
 		b_require(send(fd, buf, sizeof(buf), 0) == (long)sizeof(buf));
-		while (got < 0 && b_now_ns() - t0 < 200000000)
+		/* one that was given up may still come */
+		while ((got < 0 || memcmp(buf, back, sizeof(n))) && b_now_ns() - t0 < 200000000)
 			got = recv(fd, back, sizeof(back), MSG_DONTWAIT);
-		if (got < 0) {
+		if (got < 0 || memcmp(buf, back, sizeof(n))) {
 			lost++;
 			continue;
 		}
@@ -380,71 +398,103 @@ static void load(enum echoer who, double rate)
 	close(t.fd);
 }
 
-static void gpu_stats(const struct server *s, struct rgate_gpu_stats *st)
+/*
+ * How a round trip divides: the client's send to the source's reading of its message; on
+ * to the function's first instruction, with the copy into the ring, the GPU's seeing and
+ * fetching it; the function; on to the answer's being seen in the output ring; on to the
+ * client.
+ */
+enum part { KERNEL_IN, HAND_OVER, PROCESS, REPLY, KERNEL_OUT, PARTS };
+
+struct trip {
+	uint64_t sent, read, answered, back;
+	uint32_t began, took;	/* the GPU's clock */
+};
+
+/* Sends the answer that is in the output ring, as the responder would */
+static void answer(const struct server *s, int fd, const struct rgate_slot *slot)
 {
-	memset(st, 0, sizeof(*st));
-	st->sz = sizeof(*st);
-	b_ok(s->gpu, rgate_gpu_drain(s->gpu, 1000));
-	b_require(!rgate_gpu_ring_stats(s->gpu, 0, st));
+	struct sockaddr_in to;
+	socklen_t len = sizeof(to);
+
+	b_require(!getsockname(fd, (struct sockaddr *)&to, &len));
+	b_require(sendto(rgate_source_socket(s->src), (const char *)rgate_slot_data(slot) + 28,
+			 slot->len - 28, 0, (struct sockaddr *)&to, len) == (long)PAYLOAD);
 }
 
-/*
- * How a round trip divides: the client's send to the source's reading of its message, on
- * to the answer's being in the output ring (of which the GPU has the packet in hand for
- * gpu_work_ns, with reading and answering), on to the client.
- */
+static void trip(const struct server *s, struct rgate_consumer *c, int fd, struct trip *t)
+{
+	char buf[PAYLOAD] = {}, back[2048];
+	const struct rgate_slot *slot;
+
+	t->sent = b_now_ns();
+	b_require(send(fd, buf, sizeof(buf), 0) == (long)sizeof(buf));
+	do {
+		slot = rgate_consumer_next(c);
+		b_require(b_now_ns() - t->sent < 1000000000);
+	} while (!slot);
+	t->answered = b_now_ns();
+	t->read = slot->tstamp;
+	t->began = slot->ifindex;
+	t->took = slot->hash;
+	answer(s, fd, slot);
+	rgate_consumer_release(c);
+	while (recv(fd, back, sizeof(back), MSG_DONTWAIT) < 0)
+		b_require(b_now_ns() - t->sent < 1000000000);
+	t->back = b_now_ns();
+}
+
+static void tell_parts(const struct trip *t, const struct b_clocks *a, const struct b_clocks *b)
+{
+	static uint64_t took[PARTS][ROUNDS];
+	struct b_quantiles q[PARTS];
+	uint32_t n, i;
+
+	for (n = 0; n < ROUNDS; n++) {
+		uint32_t offset = (uint32_t)b_clocks_offset(a, b, t[n].answered);
+		/* less than 4 s: the lower half of the clocks says it */
+		uint32_t began = t[n].began + offset - (uint32_t)t[n].read;
+
+		took[KERNEL_IN][n] = t[n].read - t[n].sent;
+		took[HAND_OVER][n] = began;
+		took[PROCESS][n] = t[n].took;
+		took[REPLY][n] = t[n].answered - t[n].read - began - t[n].took;
+		took[KERNEL_OUT][n] = t[n].back - t[n].answered;
+	}
+	for (i = 0; i < PARTS; i++)
+		b_quantiles(took[i], ROUNDS, &q[i]);
+	b_line("echo_split", "kernel_in_ns", q[KERNEL_IN].p50, "hand_over_ns", q[HAND_OVER].p50,
+	       "process_ns", q[PROCESS].p50, "reply_ns", q[REPLY].p50, "kernel_out_ns",
+	       q[KERNEL_OUT].p50, "clock_error_ns",
+	       (double)(a->error > b->error ? a->error : b->error), NULL);
+}
+
 static void split(void)
 {
-	static uint64_t took[3][ROUNDS];
-	struct b_quantiles q[3];
-	struct rgate_gpu_stats st;
+	static struct trip t[ROUNDS];
+	struct b_clocks before, after;
 	struct rgate_consumer c;
-	char buf[PAYLOAD] = {}, back[2048];
 	struct server s;
-	uint32_t n, i;
+	uint32_t n;
 	int fd;
 
 	memset(&s, 0, sizeof(s));
 	s.addr.sin_family = AF_INET;
 	s.addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	s.who = RING_GPU;
+	s.kernel = &timed_kernel;
+	before = b_clocks_compare();
 	open_ring_server(&s, SPIN_LATENCY);
 	rgate_responder_stop(s.resp);
 	s.resp = NULL;
 	b_require(!rgate_consumer_init(&c, s.out, NULL));
 	fd = client_open(&s);
-	for (n = 0; n < ROUNDS; n++) {
-		uint64_t t0 = b_now_ns(), t1, t2;
-		const struct rgate_slot *slot;
-		struct sockaddr_in to;
-		socklen_t len = sizeof(to);
-
-		b_require(send(fd, buf, sizeof(buf), 0) == (long)sizeof(buf));
-		do {
-			slot = rgate_consumer_next(&c);
-			b_require(b_now_ns() - t0 < 1000000000);
-		} while (!slot);
-		t2 = b_now_ns();
-		t1 = slot->tstamp;
-		b_require(!getsockname(fd, (struct sockaddr *)&to, &len));
-		b_require(sendto(rgate_source_socket(s.src),
-				 (const char *)rgate_slot_data(slot) + 28, slot->len - 28, 0,
-				 (struct sockaddr *)&to, len) == (long)PAYLOAD);
-		rgate_consumer_release(&c);
-		while (recv(fd, back, sizeof(back), MSG_DONTWAIT) < 0)
-			b_require(b_now_ns() - t0 < 1000000000);
-		took[0][n] = t1 - t0;
-		took[1][n] = t2 - t1;
-		took[2][n] = b_now_ns() - t2;
-	}
-	gpu_stats(&s, &st);
+	for (n = 0; n < ROUNDS; n++)
+		trip(&s, &c, fd, &t[n]);
 	server_close(&s, fd);
 	close(fd);
-	for (i = 0; i < 3; i++)
-		b_quantiles(took[i], ROUNDS, &q[i]);
-	b_line("echo_split", "kernel_in_ns", q[0].p50, "rings_and_gpu_ns", q[1].p50,
-	       "kernel_out_ns", q[2].p50, "gpu_work_ns", (double)st.work_ns / (double)st.packets,
-	       NULL);
+	after = b_clocks_compare();
+	tell_parts(t, &before, &after);
 }
 
 int main(void)
