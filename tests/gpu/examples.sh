@@ -10,15 +10,6 @@ examples=$build/examples/gpu
 pid=0
 trap 'end_example; rm -rf "$tmp"' EXIT
 
-# A UDP port of loopback that nobody has
-free_port()
-{
-	python3 -c 'import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
-
 # udp PORT [ARGUMENT...] <PROGRAM: Python with a socket s connected to PORT, and args
 udp()
 {

@@ -24,15 +24,6 @@ END
 head -c 48 /dev/urandom >"$tmp/key"
 chmod 600 "$tmp/key"
 
-# A port nobody has; the gateway's source gets it
-free_port()
-{
-	python3 -c 'import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
-
 # start NODE ARGUMENT...
 start()
 {

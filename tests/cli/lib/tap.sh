@@ -104,3 +104,12 @@ wait_for()
 		sleep 0.1
 	done
 }
+
+# A UDP port of loopback that nobody has
+free_port()
+{
+	python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
