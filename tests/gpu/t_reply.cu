@@ -106,6 +106,44 @@ static void begin(const struct plan *p, struct rgate_gpu **gpu, struct g_feed *f
 	g_ok(*gpu, rgate_gpu_bind_output(*gpu, *out, p->full));
 }
 
+static void start_feeds(struct g_feed *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		g_feed_start(&f[i]);
+}
+
+static void join_feeds(struct g_feed *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		g_feed_join(&f[i]);
+}
+
+static void close_feeds(struct g_feed *f, struct sink *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		g_feed_close(&f[i]);
+		rgate_ring_close(f[i].ring);
+		g_feed_free(&f[i]);
+		free(s->seen[i]);
+	}
+}
+
+static struct rgate_gpu_status status_of(struct rgate_gpu *gpu)
+{
+	struct rgate_gpu_status st;
+
+	memset(&st, 0, sizeof(st));
+	st.sz = sizeof(st);
+	g_require(!rgate_gpu_query(gpu, &st));
+	return st;
+}
+
 /* What has come against what was sent; some of it dropped, if that is the rule */
 static void check(const struct plan *p, const struct sink *s, uint64_t dropped)
 {
@@ -137,8 +175,7 @@ static void reply(const struct plan *p)
 	begin(p, &gpu, f, &s, &out);
 	if (p->kernel->kind != RGATE_GPU_KIND_BATCH)
 		g_ok(gpu, rgate_gpu_start(gpu, p->kernel, NULL));
-	for (i = 0; i < 2; i++)
-		g_feed_start(&f[i]);
+	start_feeds(f);
 	end = g_now_ns() + 20000000000ULL;
 	for (i = 0; i < 2;) {
 		g_require(g_now_ns() < end);
@@ -150,8 +187,7 @@ static void reply(const struct plan *p)
 		take(&s, p->lazy ? p->lazy : UINT64_MAX);
 		i += __atomic_load_n(&f[i].published, __ATOMIC_ACQUIRE) == f[i].total;
 	}
-	for (i = 0; i < 2; i++)
-		g_feed_join(&f[i]);
+	join_feeds(f);
 	if (p->kernel->kind == RGATE_GPU_KIND_BATCH) {
 		g_ok(gpu, rgate_gpu_launch(gpu, p->kernel, NULL));
 		g_ok(gpu, rgate_gpu_wait(gpu, 5000));
@@ -161,9 +197,7 @@ static void reply(const struct plan *p)
 		take(&s, UINT64_MAX);
 	}
 	g_ok(gpu, rgate_gpu_stop(gpu, 5000));
-	memset(&st, 0, sizeof(st));
-	st.sz = sizeof(st);
-	g_require(!rgate_gpu_query(gpu, &st));
+	st = status_of(gpu);
 	rgate_gpu_close(gpu);
 	/* the ring is closed by its producer: drained, it says so */
 	take(&s, UINT64_MAX);
@@ -171,12 +205,7 @@ static void reply(const struct plan *p)
 	g_require(st.replies == s.got);
 	check(p, &s, st.replies_dropped);
 	rgate_ring_close(out);
-	for (i = 0; i < 2; i++) {
-		g_feed_close(&f[i]);
-		rgate_ring_close(f[i].ring);
-		g_feed_free(&f[i]);
-		free(s.seen[i]);
-	}
+	close_feeds(f, &s);
 }
 
 static void lanes(void)
@@ -243,13 +272,10 @@ static void full_stops(void)
 	p.frames *= (uint32_t)g_slow();
 	begin(&p, &gpu, f, &s, &out);
 	g_ok(gpu, rgate_gpu_start(gpu, p.kernel, NULL));
-	for (i = 0; i < 2; i++)
-		g_feed_start(&f[i]);
+	start_feeds(f);
 	g_feed_wait(&f[0], 256);
 	g_ok(gpu, rgate_gpu_stop(gpu, 2000));
-	memset(&st, 0, sizeof(st));
-	st.sz = sizeof(st);
-	g_require(!rgate_gpu_query(gpu, &st));
+	st = status_of(gpu);
 	g_require(st.replies <= 64 && st.replies_dropped > 0);
 	for (i = 0; i < 2; i++) {
 		__atomic_store_n(&f[i].stop, true, __ATOMIC_RELAXED);
@@ -257,48 +283,57 @@ static void full_stops(void)
 	}
 	rgate_gpu_close(gpu);
 	rgate_ring_close(out);
-	for (i = 0; i < 2; i++) {
-		g_feed_close(&f[i]);
-		rgate_ring_close(f[i].ring);
-		g_feed_free(&f[i]);
-		free(s.seen[i]);
-	}
+	close_feeds(f, &s);
 }
 
 /* A consumer of the output ring sleeps, and is woken by the runtime's thread */
-static void sleeper(void)
+static void sleep_for(const struct plan *p, const struct rgate_gpu_start_opts *o,
+		      uint32_t pause_ns)
 {
-	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 256, 300, 1, 0, 0 };
+	uint64_t all = p->frames / g_slow() * 2;
 	struct rgate_ring *out;
 	struct rgate_gpu *gpu;
 	struct g_feed f[2];
 	uint32_t i, naps = 0;
 	struct sink s;
 
-	p.frames *= (uint32_t)g_slow();
-	begin(&p, &gpu, f, &s, &out);
+	begin(p, &gpu, f, &s, &out);
 	for (i = 0; i < 2; i++)
-		f[i].pause_ns = 300000;
-	g_ok(gpu, rgate_gpu_start(gpu, p.kernel, NULL));
-	for (i = 0; i < 2; i++)
-		g_feed_start(&f[i]);
-	while (s.got < 600) {
+		f[i].pause_ns = pause_ns;
+	g_ok(gpu, rgate_gpu_start(gpu, p->kernel, o));
+	start_feeds(f);
+	while (s.got < all) {
 		naps++;
 		g_require(rgate_consumer_wait(&s.c, 2000) == 1);
 		take(&s, UINT64_MAX);
 	}
-	g_note("woken %u times for 600 answers", naps);
-	for (i = 0; i < 2; i++)
-		g_feed_join(&f[i]);
-	check(&p, &s, 0);
+	g_note("woken %u times for %llu answers", naps, (unsigned long long)all);
+	join_feeds(f);
+	check(p, &s, 0);
 	rgate_gpu_close(gpu);
 	rgate_ring_close(out);
-	for (i = 0; i < 2; i++) {
-		g_feed_close(&f[i]);
-		rgate_ring_close(f[i].ring);
-		g_feed_free(&f[i]);
-		free(s.seen[i]);
-	}
+	close_feeds(f, &s);
+}
+
+static void sleeper(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 256, 300, 1, 0, 0 };
+
+	p.frames *= (uint32_t)g_slow();
+	sleep_for(&p, NULL, 300000);
+}
+
+/* The kernel waits for room that only the sleeper makes: who looks, and who works */
+static void full_sleeper(void)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_WAIT, 64, 5000, 1, 0, 0 };
+	struct rgate_gpu_start_opts o;
+
+	memset(&o, 0, sizeof(o));
+	o.sz = sizeof(o);
+	sleep_for(&p, &o, 0);
+	o.direct = 32;
+	sleep_for(&p, &o, 0);
 }
 
 static const struct g_test tests[] = {
@@ -311,6 +346,7 @@ static const struct g_test tests[] = {
 	{ "full_drops", full_drops },
 	{ "full_stops", full_stops },
 	{ "sleeper", sleeper },
+	{ "full_sleeper", full_sleeper },
 };
 
 int main(int argc, char **argv)
