@@ -177,8 +177,8 @@ static int prepare(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 	c->limit_ns = o->limit_ms * 1000000ULL;
 	c->pause_ns = o->pause_ns ? o->pause_ns : PAUSE_NS;
 	c->grain = o->grain ? o->grain : k->run;
-	/* who answers waits for fences, in which the ring is better looked at by another */
-	c->direct = o->direct ? o->direct : k->reply ? 0 : k->run;
+	/* who may have to wait for room does not look meanwhile */
+	c->direct = o->direct ? o->direct : k->reply && gpu->out.wait ? 0 : k->run;
 	if (o->direct == RGATE_GPU_NO_DIRECT)
 		c->direct = 0;
 	/* with nobody else everything is the polling warps' */

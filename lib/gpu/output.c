@@ -21,7 +21,7 @@ static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool 
 	o->size_shift = dring->size_shift;
 	o->wait = wait;
 	memset(&st, 0, sizeof(st));
-	st.head = st.tail = p->head;
+	st.head = st.tail = st.told = p->head;
 	/* a batch begun is free to its end */
 	st.limit = (p->head + RGATE_BATCH - 1) & ~(uint64_t)(RGATE_BATCH - 1);
 	st.frames = p->stats.delivered;
@@ -94,6 +94,23 @@ void rgate_gpu_output_wake(struct rgate_gpu *gpu)
 	rgate_producer_wake(p);
 }
 
+/* A kernel that failed has not told of its last frames: they are seen by their slots */
+static uint64_t published(const struct rgate_view *v, uint64_t head)
+{
+	const unsigned int shift = (unsigned int)__builtin_ctz(v->nslots);
+	const uint64_t end = head + v->nslots;
+
+	while (head < end) {
+		const struct rgate_slot *s = (const void *)(v->slots + (head & (v->nslots - 1)) *
+							    v->slot_size);
+
+		if (__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) != (head >> shift) + 1)
+			break;
+		head++;
+	}
+	return head;
+}
+
 void rgate_gpu_output_close(struct rgate_gpu *gpu)
 {
 	struct rgate_producer *p = &gpu->producer;
@@ -101,7 +118,8 @@ void rgate_gpu_output_close(struct rgate_gpu *gpu)
 	if (!gpu->out_ring)
 		return;
 	/* the device has returned: head and counters are this side's again */
-	p->head = __atomic_load_n(&gpu->out_view.prod->head, __ATOMIC_ACQUIRE);
+	p->head = published(&gpu->out_view,
+			    __atomic_load_n(&gpu->out_view.prod->head, __ATOMIC_ACQUIRE));
 	memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
 	p->no_frames = p->head - p->stats.delivered;
 	p->limit = p->head;

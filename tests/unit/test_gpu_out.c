@@ -44,6 +44,21 @@ static uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
 
 static const struct rgate_dshape answering = { REPLY, REPLY, 32, 0, echo };
 
+/* Answers to the packets before @n, and their bytes */
+static uint64_t want_bytes(uint64_t n, uint64_t *bytes)
+{
+	uint64_t i, frames = 0;
+
+	*bytes = 0;
+	for (i = 0; i < n; i++) {
+		if (i % 3 == 2 || !(i % (REPLY + 1)))
+			continue;
+		frames++;
+		*bytes += i % (REPLY + 1);
+	}
+	return frames;
+}
+
 static void answers(void **state)
 {
 	static unsigned char near[RGATE_DWARP_BYTES(REPLY, REPLY, 32)]
@@ -57,7 +72,7 @@ static void answers(void **state)
 	struct rgate_dnear n;
 	struct rgate_drun run;
 	const unsigned char *f;
-	uint64_t i, want = 0;
+	uint64_t i, want = 0, bytes;
 
 	(void)state;
 	out_open(d, out, false);
@@ -86,8 +101,11 @@ static void answers(void **state)
 		assert_true(want + 5 > i);
 	}
 	assert_int_equal(d->out.dropped, 0);
+	rgate_dout_report(&d->ctx.out);
 	assert_int_equal(d->ctx.out.prod->head, d->out.tail);
 	assert_int_equal(d->ctx.out.prod->stats.delivered, d->out.tail);
+	assert_int_equal(d->out.tail, want_bytes(1996, &bytes));
+	assert_int_equal(d->ctx.out.prod->stats.bytes, bytes);
 	rgate_producer_fini(&p);
 	rgate_ring_close(out);
 	gpu_dev_free(d);
@@ -118,6 +136,8 @@ static void answers_full(void **state)
 	d->ctl.stop = 1;
 	assert_true(rgate_dout_reserve(&d->ctx, &hint, 5) == RGATE_DOUT_FULL);
 	assert_int_equal(d->out.dropped, 6);
+	/* who waited has told how far it is: the consumer may sleep until head says so */
+	assert_int_equal(d->ctx.out.prod->head, 64);
 	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
 	for (i = 0; i < 32; i++) {
 		assert_non_null(rgate_consumer_next(&c));
@@ -128,6 +148,14 @@ static void answers_full(void **state)
 	assert_int_equal(rgate_dout_reserve(&d->ctx, &late, 27), 69);
 	assert_true(rgate_dout_reserve(&d->ctx, &hint, 1) == RGATE_DOUT_FULL);
 	assert_int_equal(d->out.lock, 0);
+	/* not while another is at it */
+	d->out.lock = 1;
+	rgate_dout_report(&d->ctx.out);
+	assert_int_equal(d->ctx.out.prod->stats.dropped_full, 6);
+	d->out.lock = 0;
+	rgate_dout_report(&d->ctx.out);
+	assert_int_equal(d->ctx.out.prod->stats.dropped_full, 7);
+	assert_int_equal(d->ctx.out.prod->head, 64);
 	rgate_ring_close(out);
 	gpu_dev_free(d);
 }

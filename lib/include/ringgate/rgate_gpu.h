@@ -111,8 +111,8 @@ struct rgate_gpu_start_opts {
 	uint32_t blocks;	/* of 8 warps; 0: chosen by the number of rings */
 	uint32_t pollers;	/* warps that look at rings; 0: one a ring */
 	uint32_t direct;	/* runs up to this many slots the looking warp does itself;
-				 * 0: chosen (none if it answers); RGATE_GPU_NO_DIRECT:
-				 * none */
+				 * 0: chosen (none if answers wait for room);
+				 * RGATE_GPU_NO_DIRECT: none */
 	uint32_t grain;		/* slots of one warp's piece of work, power of two;
 				 * 0: chosen */
 	uint32_t pause_ns;	/* between looks in vain; 0: 100 */
@@ -176,9 +176,9 @@ struct rgate_gpu_status {
 	uint64_t beat_age_ns;	/* since the last sign of life */
 	uint32_t blocks;	/* of the kernel that runs or ran */
 	uint32_t pollers;
-	uint64_t replies;	/* frames in the output ring */
+	uint64_t replies;	/* frames in the output ring; up to date within 64 looks */
 	uint64_t reply_bytes;
-	uint64_t replies_dropped; /* as of the last frame published, or the kernel's return */
+	uint64_t replies_dropped;
 };
 
 RGATE_API int rgate_gpu_query(struct rgate_gpu *gpu, struct rgate_gpu_status *status);

@@ -114,12 +114,13 @@ struct rgate_doutstate {
 	uint64_t head;		/* given out to warps */
 	uint64_t pad2[15];
 	uint64_t limit;		/* free up to here */
-	uint64_t lock;		/* of the warp that reads credits */
-	uint64_t pad3[14];
+	uint64_t lock;		/* of the warp that reads credits, or tells the host */
+	uint64_t told;		/* of tail, to the host; under lock */
+	uint64_t pad3[13];
 	uint64_t tail;		/* published, in order */
-	uint64_t frames;	/* these three: whoever's turn it is by tail */
+	uint64_t frames;	/* these three: atomic */
 	uint64_t bytes;
-	uint64_t dropped;	/* atomic */
+	uint64_t dropped;
 	uint64_t pad4[12];
 };
 

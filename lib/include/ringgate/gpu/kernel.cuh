@@ -33,6 +33,15 @@
  * The persistent consumer's loops; one warp each
  */
 
+/* The whole warp: tells the host how far this ring is; with the first, the output ring, too */
+RGATE_DEV void rgate_dpoll_tell(const struct rgate_dctx *ctx, struct rgate_dpoll *p)
+{
+	rgate_dpoll_report(ctx, p);
+	if (rgate_dlane() == 0 && p->ring == 0 && ctx->out.state)
+		rgate_dout_report(&ctx->out);
+	rgate_dwarp_sync();
+}
+
 /* Looks at the rings of poller @poller once; 0: nothing anywhere */
 RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 				     struct rgate_dnear *near, struct rgate_dpoll *polls,
@@ -55,11 +64,11 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 		} else if (p->idle % RGATE_DREPORT_LOOKS == 0) {
 			/* not at once: what comes next would wait for it */
 			rgate_dpoll_end(ctx, p);
-			rgate_dpoll_report(ctx, p);
+			rgate_dpoll_tell(ctx, p);
 			continue;
 		}
 		if (p->looks % RGATE_DREPORT_LOOKS == 0)
-			rgate_dpoll_report(ctx, p);
+			rgate_dpoll_tell(ctx, p);
 		rgate_dwarp_sync();
 	}
 	return busy;
@@ -315,7 +324,7 @@ RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dord
 	if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_end(ctx, p);
 	if ((!n && p->idle % RGATE_DREPORT_LOOKS == 0) || p->looks % RGATE_DREPORT_LOOKS == 0)
-		rgate_dpoll_report(ctx, p);
+		rgate_dpoll_tell(ctx, p);
 	quit = round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, blockIdx.x, round);
 	if (rgate_dlane() == 0) {
 		o->run = run;

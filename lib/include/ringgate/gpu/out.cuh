@@ -7,8 +7,8 @@
  *	reserve		slots, by a counter; room is known from the credits, which one
  *			warp at a time reads, 32 of them in one go
  *	write		header and frame, whole warps side by side
- *	publish		seq of each, with release; then, in the order of reservation
- *			(tail is the turn), head and the counters
+ *	publish		seq of each, with release; then, in the order of reservation, tail
+ *	tell		head and the counters, now and then: who takes answers looks at seq
  */
 #ifndef RINGGATE_GPU_OUT_CUH
 #define RINGGATE_GPU_OUT_CUH
@@ -53,6 +53,33 @@ RGATE_DEV void rgate_dout_scan(const struct rgate_dout *o)
 	rgate_dwarp_sync();
 }
 
+/*
+ * One thread, holding the lock: tells the host how far the ring is. Everything before tail
+ * is published: the acquire brings it, and the release hands it on.
+ */
+RGATE_DEV void rgate_dout_tell(const struct rgate_dout *o)
+{
+	struct rgate_doutstate *st = o->state;
+	uint64_t tail = rgate_dgpu_acquire(&st->tail);
+
+	rgate_dsys_store(&o->prod->stats.dropped_full, rgate_dgpu_load(&st->dropped));
+	if (tail == st->told)
+		return;
+	rgate_dsys_store(&o->prod->stats.delivered, rgate_dgpu_load(&st->frames));
+	rgate_dsys_store(&o->prod->stats.bytes, rgate_dgpu_load(&st->bytes));
+	rgate_dsys_release(&o->prod->head, tail);
+	st->told = tail;
+}
+
+/* One thread: the same, unless another is at it */
+RGATE_DEV void rgate_dout_report(const struct rgate_dout *o)
+{
+	if (rgate_dgpu_cas(&o->state->lock, 0, 1))
+		return;
+	rgate_dout_tell(o);
+	rgate_dgpu_release(&o->state->lock, 0);
+}
+
 /* The whole warp: more room, read by this warp or another? */
 RGATE_DEV void rgate_dout_refill(const struct rgate_dout *o)
 {
@@ -65,8 +92,11 @@ RGATE_DEV void rgate_dout_refill(const struct rgate_dout *o)
 		return;
 	}
 	rgate_dout_scan(o);
-	if (rgate_dlane() == 0)
+	if (rgate_dlane() == 0) {
+		/* a consumer that sleeps is woken by head alone: it may be who makes room */
+		rgate_dout_tell(o);
 		rgate_dgpu_release(&o->state->lock, 0);
+	}
 }
 
 /*
@@ -184,15 +214,10 @@ RGATE_DEV void rgate_dout_publish(const struct rgate_dout *o, uint64_t pos, uint
 				 ((pos + i) >> o->lap_shift) + 1);
 	rgate_dwarp_sync();
 	if (rgate_dlane() == 0) {
+		rgate_dgpu_add(&st->frames, n);
+		rgate_dgpu_add(&st->bytes, bytes);
 		while (rgate_dgpu_acquire(&st->tail) != pos)
 			rgate_dpause(32);
-		st->frames += n;
-		st->bytes += bytes;
-		rgate_dsys_store(&o->prod->stats.delivered, st->frames);
-		rgate_dsys_store(&o->prod->stats.bytes, st->bytes);
-		rgate_dsys_store(&o->prod->stats.dropped_full, rgate_dgpu_load(&st->dropped));
-		/* after the slots: the fence before, and that of each turn */
-		rgate_dsys_release(&o->prod->head, pos + n);
 		rgate_dgpu_release(&st->tail, pos + n);
 	}
 	rgate_dwarp_sync();

@@ -62,8 +62,9 @@ RGATE_DEV int rgate_dqueue_take(struct rgate_dqueue *q, uint64_t ticket,
 RGATE_DEV void rgate_dqueue_hand(const struct rgate_dctx *ctx, uint32_t ring, uint64_t pos,
 				 uint32_t n)
 {
-	/* pieces do not cross a border of grain, nor so one of a batch */
-	uint64_t first = pos / ctx->grain, end = (pos + n + ctx->grain - 1) / ctx->grain;
+	/* pieces do not cross a border of grain, a power of two, nor so one of a batch */
+	const uint32_t shift = rgate_dones(ctx->grain - 1);
+	uint64_t first = pos >> shift, end = (pos + n + ctx->grain - 1) >> shift;
 	uint32_t pieces = (uint32_t)(end - first), i;
 	uint64_t ticket = 0;
 
@@ -342,6 +343,18 @@ RGATE_DEV int rgate_dpoll_quits(const struct rgate_dctx *ctx, uint32_t poller, u
 	return rgate_dwarp_first(why) != 0;
 }
 
+/* One thread, the only one left: what the output ring has got */
+RGATE_DEV void rgate_dlaunch_told(const struct rgate_dout *o)
+{
+	struct rgate_doutstate *st = o->state;
+
+	rgate_dsys_store(&o->prod->stats.delivered, rgate_dgpu_load(&st->frames));
+	rgate_dsys_store(&o->prod->stats.bytes, rgate_dgpu_load(&st->bytes));
+	rgate_dsys_store(&o->prod->stats.dropped_full, rgate_dgpu_load(&st->dropped));
+	st->told = rgate_dgpu_acquire(&st->tail);
+	rgate_dsys_release(&o->prod->head, st->told);
+}
+
 /* One thread: the last warp of a launch makes everything ready for the next */
 RGATE_DEV void rgate_dlaunch_out(const struct rgate_dctx *ctx, uint32_t warps)
 {
@@ -364,8 +377,7 @@ RGATE_DEV void rgate_dlaunch_out(const struct rgate_dctx *ctx, uint32_t warps)
 		rgate_dsys_store(&ctx->stat[i].done, st->done);
 	}
 	if (ctx->out.state)
-		rgate_dsys_store(&ctx->out.prod->stats.dropped_full,
-				 rgate_dgpu_load(&ctx->out.state->dropped));
+		rgate_dlaunch_told(&ctx->out);
 	/* tickets that were waited with in vain are given out again */
 	ctx->queue->head = ctx->queue->tail;
 	rgate_dsys_store(&ctx->report->why, sh->quit);
