@@ -21,13 +21,13 @@ enum path {
 	COPY_WORD,	/* as WORD_WORD, and 64 bytes beside each word read and written */
 	ECHO_RING,	/* as RING_RING, and the 64 bytes read and written */
 	RUNTIME,	/* the same by rgate_gpu_start() and a user's function */
-	DIRECT,		/* ... in the hand of the warp that looks */
+	HANDED,		/* ... handed on by the warp that looks */
 	WAYS
 };
 
 static const char *const names[WAYS] = {
 	"bare_words", "ring_to_word", "ring_to_ring", "bare_words_64", "ring_to_ring_64",
-	"runtime_64", "runtime_64_direct",
+	"runtime_64", "runtime_64_handed",
 };
 
 /* Host memory. Each word has a line of its own, and each line beside it a frame. */
@@ -150,12 +150,12 @@ static void launch(struct bed *b, enum path way)
 
 	if (way == WORD_WORD || way == COPY_WORD) {
 		words_kernel<<<1, 32, 0, stream>>>(b->w, way == COPY_WORD);
-	} else if (way == RUNTIME || way == DIRECT) {
+	} else if (way == RUNTIME || way == HANDED) {
 		memset(&o, 0, sizeof(o));
 		o.sz = sizeof(o);
 		o.pause_ns = 1;
-		o.direct = way == DIRECT ? 32 : 0;
-		b_ok(b->gpu, rgate_gpu_bind_output(b->gpu, b->out, RGATE_GPU_FULL_WAIT));
+		o.direct = way == HANDED ? RGATE_GPU_NO_DIRECT : 0;
+		b_ok(b->gpu, rgate_gpu_bind_output(b->gpu, b->out, RGATE_GPU_FULL_DROP));
 		b_ok(b->gpu, rgate_gpu_start(b->gpu, &echo_kernel, &o));
 	} else {
 		b_ok(b->gpu, rgate_gpu_bind(b->gpu, b->out, NULL));	/* as memory alone */
@@ -299,7 +299,7 @@ int main(void)
 		bare[1] = run(COPY_WORD, 0);
 		run(ECHO_RING, bare[1]);
 		run(RUNTIME, bare[1]);
-		run(DIRECT, bare[1]);
+		run(HANDED, bare[1]);
 	}
 	return 0;
 }

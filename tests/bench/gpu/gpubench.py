@@ -105,7 +105,7 @@ WAYS = {
     "bare_words_64": "words, and 64 bytes beside each read and written",
     "ring_to_ring_64": "a frame there, its 64 bytes back in a frame",
     "runtime_64": "the same, by the runtime and a user's function",
-    "runtime_64_direct": "... by the warp that looks (option direct)",
+    "runtime_64_handed": "... handed on to another warp",
 }
 
 
