@@ -242,6 +242,8 @@ debug-tests: $(debug_bin) $(fuzz_device)
 fabric-tests: $(fabric_bin)
 net-tests: $(net_bin)
 spawn-tests: $(spawn_bin)
+# What runs in a VM
+vm-programs: tools vm-tests fabric-tests net-tests spawn-tests
 tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs demo-programs \
 	cluster-programs
 
@@ -362,21 +364,20 @@ check-unit: unit-tests tools
 check-cli: tools
 	$(Q)O=$(O) scripts/check cli
 
-check-vm: vm-tests fabric-tests net-tests tools lab-kmod
+check-vm: vm-programs lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
 
 # The same on each kernel that scripts/kernel knows, or on KERNELS
 check-kernels:
 	$(Q)scripts/deps build vm test kernels
-	$(Q)$(MAKE) --no-print-directory vm-tests fabric-tests net-tests tools
+	$(Q)$(MAKE) --no-print-directory vm-programs
 	$(Q)O=$(O) TESTS='$(TESTS)' scripts/check-kernels $(KERNELS)
 
 # Everything that runs in a VM, on a kernel that looks for mistakes
 check-debug:
 	$(Q)scripts/deps build vm test debug
 	$(Q)scripts/debug-kernel
-	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug tools vm-tests fabric-tests net-tests \
-		debug-tests lab-kmod lab-kunit
+	$(Q)$(MAKE) --no-print-directory LAB_KERNEL=debug vm-programs debug-tests lab-kmod lab-kunit
 	$(Q)O=$(O) LAB_KERNEL=debug TESTS='$(TESTS)' scripts/check vm debug
 
 # All of tests/cluster but the soak; of these `check` runs the short one.
@@ -492,7 +493,7 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs \
+.PHONY: all lib tools examples unit-tests fabric-tests net-tests vm-tests vm-programs debug-tests bench-programs \
 	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
 	check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
 	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \

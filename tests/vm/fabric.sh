@@ -60,5 +60,6 @@ for program in "$RGATE_BUILD/tests/${1:-fabric}"/test_*; do
 	wait_for 10 back
 	is "$name left nothing on the devices" "$(used)" "$before"
 done
+[ "$tests" -gt 0 ] || result 1 "no program of ${1:-fabric} is built"
 
 finish
