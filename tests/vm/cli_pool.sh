@@ -79,7 +79,7 @@ checks()
 
 verify()
 {
-	timeout 200 "$ringgate" pool verify "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	timeout $((200 * slow)) "$ringgate" pool verify "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	rc=$?
 	out=$(<"$tmp/out")
 	err=$(<"$tmp/err")

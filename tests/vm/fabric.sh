@@ -45,7 +45,7 @@ for program in "$RGATE_BUILD/tests/${1:-fabric}"/test_*; do
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")
 	rc=0
-	timeout 300 "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	timeout $((300 * slow)) "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
 	while read -r line; do
 		case $line in
 		"not ok "*" # SKIP "*) skip "$name: ${line##*SKIP }" "not over RDMA" ;;

@@ -12,6 +12,8 @@ build=${RGATE_BUILD:-$top/build}
 ringgate=$build/tools/ringgate
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-cli.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
+# How much longer than usual things may take
+slow=${RGATE_SLOW:-1}
 tests=0
 failures=0
 
@@ -80,7 +82,7 @@ finish()
 # run COMMAND...: sets rc, out (standard output) and err
 run()
 {
-	timeout 60 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	timeout $((60 * slow)) "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	rc=$?
 	out=$(<"$tmp/out")
 	err=$(<"$tmp/err")
@@ -94,10 +96,10 @@ j = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds
+# wait_for SECONDS COMMAND...: until it succeeds; on slow kernels longer
 wait_for()
 {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * slow))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
