@@ -493,7 +493,7 @@ distclean: clean
 help:
 	@scripts/make-help
 
-.PHONY: all lib tools examples unit-tests fabric-tests net-tests vm-tests vm-programs debug-tests bench-programs \
+.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests vm-programs debug-tests bench-programs \
 	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
 	check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
 	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \
