@@ -113,10 +113,12 @@ static void single_slots(void **state)
 
 static void chains(void **state)
 {
+	const struct plane_opts o = {
+		.computes = 1, .slots = 256, .slot_size = 256, .far_slots = 128, .far_size = 256,
+	};
+
 	(void)state;
-	consumes(&(struct plane_opts){ .computes = 1, .slots = 256, .slot_size = 256,
-				       .far_slots = 128, .far_size = 256 },
-		 unit_rounds(4000), 5000);
+	consumes(&o, unit_rounds(4000), 5000);
 }
 
 static const struct CMUnitTest tests[] = {

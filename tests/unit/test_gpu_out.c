@@ -101,8 +101,9 @@ static void answers(void **state)
 		assert_true(want + 5 > i);
 	}
 	assert_int_equal(d->out.dropped, 0);
-	rgate_dout_report(&d->ctx.out);
+	rgate_dlaunch_out(&d->ctx, 1);
 	assert_int_equal(d->ctx.out.prod->head, d->out.tail);
+	assert_int_equal(d->out.told, d->out.tail);
 	assert_int_equal(d->ctx.out.prod->stats.delivered, d->out.tail);
 	assert_int_equal(d->out.tail, want_bytes(1996, &bytes));
 	assert_int_equal(d->ctx.out.prod->stats.bytes, bytes);
