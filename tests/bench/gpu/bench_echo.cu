@@ -184,9 +184,9 @@ static void open_ring_server(struct server *s, uint32_t spin_us)
 	memset(&ro, 0, sizeof(ro));
 	memset(&o, 0, sizeof(o));
 	so.sz = sizeof(so);
-	so.cpu_plus1 = 4;
+	so.cpu_plus1 = 1 + 3 % (int)b_cpus();
 	ro.sz = sizeof(ro);
-	ro.cpu_plus1 = 5;
+	ro.cpu_plus1 = 1 + 4 % (int)b_cpus();
 	ro.spin_us = spin_us;
 	o.sz = sizeof(o);
 	o.blocks = 2;
