@@ -49,10 +49,10 @@ internet_up()
 	ip link set gw0 up
 }
 
-# daemon [ARGUMENT...]: ringgated of this node, in the background
+# daemon [ARGUMENT...]: ringgated of this node, in the background, once it listens
 daemon()
 {
-	local args=()
+	local args=() i
 
 	if [ "$node" = 0 ]; then
 		args=(-S "$dir/steer" --source
@@ -61,6 +61,13 @@ daemon()
 	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -n "$node" -s "$dir/socket" \
 		--pool 16M "${args[@]}" "$@" </dev/null >>"$dir/log" 2>&1 &
 	echo $! >"$dir/daemon.pid"
+	for ((i = 0; i < 300; i++)); do
+		! status >/dev/null 2>&1 || return 0
+		running daemon || break
+		sleep 0.1
+	done
+	echo "the daemon does not start"
+	return 1
 }
 
 # receive NAME [ARGUMENT...]: cluster_recv in the background, reporting to the machine
