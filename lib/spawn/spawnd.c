@@ -87,6 +87,19 @@ static int load_policy(struct rgate_spawnd *sd)
 	return 0;
 }
 
+int rgate_spawnd_check(const struct rgate_cluster *cluster, const char *path)
+{
+	struct rgate_spawn_policy *policy;
+	int err;
+
+	if (!cluster)
+		return -EINVAL;
+	err = rgate_policy_load(&policy, cluster, path ? path : RGATE_POLICY_PATH);
+	if (!err)
+		rgate_policy_free(policy);
+	return err;
+}
+
 int rgate_spawnd_reload(struct rgate_spawnd *sd)
 {
 	int err;

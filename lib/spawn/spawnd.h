@@ -11,6 +11,7 @@
  *	spawnd_job.c	and from there to its end
  *	spawnd_io.c	its streams
  *	spawnd_tail.c	one of which only the last bytes are wanted
+ *	spawnd_log.c	what is told of it
  *	spawnd_batch.c	what is read from and written to the client's memory
  */
 #ifndef RGATE_SPAWN_SPAWND_H
@@ -123,6 +124,7 @@ struct spawnd_job {
 	bool attached;			/* memory is the client's */
 	bool detaching;			/* the client wants it back */
 	bool greet;			/* no output until the client has seen where it begins */
+	bool keep;			/* RGATE_SPAWN_KEEP */
 	bool abandoned;			/* nobody wants to know, */
 	bool abandon;			/* as soon as its memory is let go */
 	struct rgate_remote mem;
@@ -131,6 +133,7 @@ struct spawnd_job {
 	struct rgate_spawn_parsed req;
 	struct rgate_policy_grant *grant;
 	char *command;			/* for log and list */
+	char user[33];
 	struct spawnd_stream s[3];	/* stdin, stdout, stderr */
 	struct rgate_spawn_status st;	/* as the next update has it, in host order */
 	const struct rgate_buf *st_buf;	/* what an update is sent from */
@@ -246,6 +249,11 @@ void spawnd_job_record(struct spawnd_job *job, int err); /* the read has ended *
 /* It waits no more, neither to be read nor for its turn */
 void spawnd_queue_leave(struct spawnd_job *job);
 void spawnd_schedule(struct rgate_spawnd *sd);
+
+/* spawnd_log.c */
+void spawnd_log_describe(struct spawnd_job *job);	/* its command */
+__attribute__((format(printf, 2, 3)))
+void spawnd_log(const struct spawnd_job *job, const char *fmt, ...);
 
 /* spawnd_io.c */
 int spawnd_io_open(struct spawnd_job *job, int fds[3]);

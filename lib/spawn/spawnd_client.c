@@ -159,14 +159,15 @@ void spawnd_client_drop(struct spawnd_client *c)
 	for (job = c->jobs; job; job = next) {
 		next = job->next;
 		job->attached = false;
-		if (job->step == RGATE_JOB_READING ||
-		    (job->step != RGATE_JOB_OVER && !(job->req.flags & RGATE_SPAWN_KEEP))) {
-			c->sd->stats.killed += job->step >= RGATE_JOB_STARTING &&
-					       job->step <= RGATE_JOB_RUNNING;
-			spawnd_job_abandon(job);
-		} else {
+		/* Results, too, are kept for those who asked for it; a client that knew of
+		 * its end may have gone before we were told so. */
+		if (job->keep) {
 			spawnd_job_mark(job);
+			continue;
 		}
+		c->sd->stats.killed += !job->abandoned && job->step >= RGATE_JOB_STARTING &&
+				       job->step <= RGATE_JOB_RUNNING;
+		spawnd_job_abandon(job);
 	}
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "log.h"
 #include "spawnd.h"
 
 #define MS		1000000ULL
@@ -93,6 +92,9 @@ void spawnd_job_forget(struct spawnd_job *job)
 
 	if (job->dead)
 		return;
+	if (job->step < RGATE_JOB_OVER)
+		spawnd_log(job, job->step > RGATE_JOB_QUEUED ? "killed, the server ends" :
+			   "not started: nobody waits for it");
 	spawnd_queue_leave(job);
 	leave_running(job);
 	job->step = RGATE_JOB_OVER;
@@ -150,13 +152,6 @@ static void over(struct spawnd_job *job)
 	spawnd_job_mark(job);
 }
 
-static const char *user_of(const struct spawnd_job *job)
-{
-	const struct rgate_policy_node *n = rgate_policy_node(job->sd->policy, job->client->id);
-
-	return n ? n->user.name : "nobody known";
-}
-
 void spawnd_job_fail(struct spawnd_job *job, int err, uint32_t stage, const char *reason)
 {
 	int i;
@@ -165,9 +160,9 @@ void spawnd_job_fail(struct spawnd_job *job, int err, uint32_t stage, const char
 		job->sd->stats.refused++;
 	else
 		job->sd->stats.failed++;
-	rgate_info("spawn %llx: node %u as %s: %s: %s: %s%s%s", (unsigned long long)job->id,
-		   job->client->id, user_of(job), job->command ? job->command : "?",
-		   rgate_spawn_stage_name(stage), strerror(-err), *reason ? ": " : "", reason);
+	spawnd_log(job, "%s: %s%s%s", stage == RGATE_SPAWN_AT_REQUEST ? "refused" :
+		   stage == RGATE_SPAWN_AT_LOST ? "lost" : "not started", strerror(-err),
+		   *reason ? ": " : "", reason);
 	job->st.state = RGATE_SPAWN_ERROR;
 	job->st.error = (uint32_t)-err;
 	job->st.stage = stage;
@@ -190,8 +185,7 @@ void spawnd_job_started(struct spawnd_job *job, const struct rgate_spawner_packe
 		spawnd_job_fail(job, p->a, (uint32_t)p->b, "");
 		return;
 	}
-	rgate_info("spawn %llx: node %u as %s: %s: process %d", (unsigned long long)job->id,
-		   job->client->id, user_of(job), job->command ? job->command : "?", p->a);
+	spawnd_log(job, "process %d", p->a);
 	job->sd->stats.started++;
 	job->step = RGATE_JOB_RUNNING;
 	job->st.state = RGATE_SPAWN_RUNNING;
@@ -246,9 +240,10 @@ static void complete(struct spawnd_job *job)
 	const struct rgate_spawn_status *st = &job->st;
 
 	job->sd->stats.completed++;
-	rgate_info("spawn %llx: node %u: %s %u%s", (unsigned long long)job->id, job->client->id,
-		   st->signal ? "signal" : "exit code", st->signal ? st->signal : st->exit_code,
-		   st->flags & RGATE_SPAWN_TIMED_OUT ? ", its time was over" : "");
+	spawnd_log(job, "%s %u%s%s", st->signal ? "signal" : "exit code",
+		   st->signal ? st->signal : st->exit_code,
+		   st->flags & RGATE_SPAWN_TIMED_OUT ? ", its time was over" : "",
+		   job->abandoned ? ", its client is gone" : "");
 	job->st.state = RGATE_SPAWN_COMPLETE;
 	over(job);
 }

@@ -243,14 +243,12 @@ static void on_kill(struct spawnd_client *c, const struct rgate_spawn_ask *m)
 
 static void fill_entry(const struct spawnd_job *job, struct rgate_spawn_entry *e)
 {
-	const struct rgate_policy_node *n = rgate_policy_node(job->sd->policy, job->client->id);
-
 	*e = (struct rgate_spawn_entry){
 		.id = htole64(job->id), .state = htole32((uint32_t)job->st.state),
 		.node = htole32(job->client->id), .pid = htole32(job->st.pid),
 		.attached = htole32(job->attached), .started_ns = htole64(job->st.started_ns),
 	};
-	snprintf((char *)e->user, sizeof(e->user), "%.31s", n ? n->user.name : "");
+	snprintf((char *)e->user, sizeof(e->user), "%.31s", job->user);
 	snprintf((char *)e->command, sizeof(e->command), "%s", job->command ? job->command : "");
 }
 

@@ -10,7 +10,6 @@
 #include "spawnd.h"
 
 #define MS		1000000ULL
-#define COMMAND		256	/* bytes of it in the log */
 
 void spawnd_queue_leave(struct spawnd_job *job)
 {
@@ -29,34 +28,6 @@ void spawnd_queue_leave(struct spawnd_job *job)
 	if (c->queue_last == &job->queue_next)
 		c->queue_last = at;
 	job->sd->stats.queued--;
-}
-
-/* Executable and arguments, for people: odd bytes as \xNN, cut where it is long */
-static char *describe(const struct spawnd_job *job)
-{
-	char *text = malloc(COMMAND + 8), *at = text;
-	const unsigned char *p;
-	uint32_t i;
-
-	if (!text)
-		return NULL;
-	for (i = 0; i < job->req.argc; i++) {
-		p = (const unsigned char *)(i ? job->req.argv[i] : job->req.exe);
-		if (i)
-			*at++ = ' ';
-		for (; *p && at < text + COMMAND - 4; p++) {
-			if (*p > ' ' && *p < 0x7f && *p != '\\')
-				*at++ = (char)*p;
-			else
-				at += sprintf(at, "\\x%02x", *p);
-		}
-		if (at >= text + COMMAND - 4) {
-			strcpy(at, "...");
-			return text;
-		}
-	}
-	*at = '\0';
-	return text;
 }
 
 static void enqueue(struct spawnd_job *job)
@@ -84,19 +55,29 @@ static int take_record(struct spawnd_job *job)
 	return 0;
 }
 
+/* Whose it is or would be, as of now: the policy may be another one when it ends. */
+static void note_user(struct spawnd_job *job)
+{
+	const struct rgate_policy_node *n = rgate_policy_node(job->sd->policy, job->client->id);
+
+	snprintf(job->user, sizeof(job->user), "%s", n ? n->user.name : "nobody");
+}
+
 static void check_request(struct spawnd_job *job)
 {
 	char why[RGATE_POLICY_WHY] = "";
 	const char *wrong = "";
 	int err;
 
+	note_user(job);
 	err = rgate_spawn_decode(job->record, job->record_len, &job->req, &wrong);
 	if (err) {
 		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, wrong);
 		return;
 	}
-	job->command = describe(job);
-	job->grant = malloc(sizeof(*job->grant));
+	job->keep = job->req.flags & RGATE_SPAWN_KEEP;
+	spawnd_log_describe(job);
+	job->grant = calloc(1, sizeof(*job->grant));
 	err = job->grant ? 0 : -ENOMEM;
 	if (!err)
 		err = rgate_policy_check(job->sd->policy, job->client->id, &job->req, job->grant,
@@ -110,6 +91,7 @@ static void check_request(struct spawnd_job *job)
 		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, why);
 		return;
 	}
+	spawnd_log_describe(job);
 	enqueue(job);
 }
 
@@ -186,6 +168,7 @@ static bool start(struct spawnd_job *job)
 	order = rgate_spawner_order(&sd->spawner);
 	if (!order)
 		return false;
+	note_user(job);
 	fill_order(job, order);
 	err = spawnd_io_open(job, fds);
 	/* Its slot is free again, whatever becomes of it. */

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -63,6 +64,17 @@ close_null:
 	return err;
 }
 
+/* It has closed its socket, or was killed. Not for ever: it may be of another user, whom
+ * this process, which has become one without privilege, cannot kill. */
+static void reap(const struct rgate_spawner *s)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int i;
+
+	for (i = 0; i < END_MS && !waitpid(s->pid, NULL, WNOHANG); i++)
+		nanosleep(&nap, NULL);
+}
+
 void rgate_spawner_destroy(struct rgate_spawner *s)
 {
 	struct pollfd p = { .fd = s->sock, .events = POLLIN };
@@ -77,9 +89,8 @@ void rgate_spawner_destroy(struct rgate_spawner *s)
 		while (rgate_spawner_recv(s, &packet) > 0)
 			;
 	if (!s->dead)
-		kill(s->pid, SIGKILL);
-	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+		(void)kill(s->pid, SIGKILL);
+	reap(s);
 	close(s->sock);
 	munmap(s->orders, RGATE_ORDERS * sizeof(*s->orders));
 	close(s->null_fd);

