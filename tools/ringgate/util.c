@@ -26,11 +26,14 @@ void say(const char *fmt, ...)
 {
 	va_list ap;
 
+	/* A line at a time, also of several threads */
+	flockfile(stderr);
 	fprintf(stderr, "%s: ", prog_name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+	funlockfile(stderr);
 }
 
 int fail(int err, const char *fmt, ...)

@@ -148,6 +148,20 @@ static int on_source(struct config *c, const char *where, char *value)
 	return 0;
 }
 
+static int on_spawn(struct config *c, const char *where, char *value)
+{
+	char *rest = value + strcspn(value, " \t");
+
+	if (*rest)
+		*rest++ = '\0';
+	rest += strspn(rest, " \t");
+	if (!strcmp(value, "policy") && *rest)
+		return set(&c->spawn_policy, rest);
+	if (!strcmp(value, "cgroup") && *rest)
+		return set(&c->spawn_cgroup, strcmp(rest, "none") ? rest : "");
+	return bad(where, "spawn is: policy FILE, or cgroup DIR or none", value);
+}
+
 static int on_pair(struct config *c, const char *where, const char *key, char *value)
 {
 	const struct {
@@ -166,6 +180,8 @@ static int on_pair(struct config *c, const char *where, const char *key, char *v
 			return set(texts[i].to, value);
 	if (!strcmp(key, "source"))
 		return on_source(c, where, value);
+	if (!strcmp(key, "spawn"))
+		return on_spawn(c, where, value);
 	if (!strcmp(key, "pool")) {
 		err = number(where, value, true, 1ULL << 40, &c->pool);
 		return err || c->pool >= POOL_LEAST ? err :
@@ -245,6 +261,8 @@ void config_free(struct config *c)
 	free(c->steer);
 	free(c->user);
 	free(c->group);
+	free(c->spawn_policy);
+	free(c->spawn_cgroup);
 	for (i = 0; i < c->nsources; i++)
 		free(c->sources[i].filter);
 	memset(c, 0, sizeof(*c));

@@ -31,6 +31,8 @@ struct config {
 	char *steer;		/* file of rules, kept up to date; NULL: none */
 	char *user;		/* to become; NULL: stay */
 	char *group;		/* that may talk to the socket; NULL: the process's */
+	char *spawn_policy;	/* file; NULL: runs no processes for others */
+	char *spawn_cgroup;	/* directory; "": none; NULL: the process's own */
 	uint64_t pool;		/* bytes */
 	uint32_t spin_us;
 	unsigned int nsources;

@@ -81,11 +81,10 @@ static int open_node(struct daemon *d)
 	return err;
 }
 
-int daemon_start(struct daemon *d)
+int daemon_load(struct daemon *d)
 {
 	int err;
 
-	d->began_ns = util_now();
 	err = rgate_cluster_load(&d->cluster, d->conf.cluster);
 	if (err) {
 		say("cannot read the cluster's file %s: %s",
@@ -94,41 +93,72 @@ int daemon_start(struct daemon *d)
 	}
 	err = who_am_i(d);
 	if (!err)
-		err = open_node(d);
+		err = spawn_prepare(d);
 	if (err)
-		goto free_cluster;
+		rgate_cluster_free(d->cluster);
+	return err;
+}
+
+void daemon_unload(struct daemon *d)
+{
+	spawn_destroy(d);
+	rgate_cluster_free(d->cluster);
+}
+
+static int start_role(struct daemon *d)
+{
+	int err;
+
+	if (d->self.role == RGATE_ROLE_GATEWAY)
+		return gateway_start(d);
+	err = rgate_inlet_create(&d->inlet, d->hub);
+	if (err)
+		say("cannot offer rings: %s", strerror(-err));
+	return err;
+}
+
+static int stop_role(struct daemon *d)
+{
+	if (d->gw)
+		gateway_stop(d);
+	return rgate_inlet_destroy(d->inlet);
+}
+
+int daemon_start(struct daemon *d)
+{
+	int err;
+
+	d->began_ns = util_now();
+	err = open_node(d);
+	if (err)
+		return err;
 	err = rgate_hub_create(&d->hub, d->node, NULL);
 	if (err) {
 		say("cannot open the peers: %s", strerror(-err));
 		goto destroy_node;
 	}
-	if (d->self.role == RGATE_ROLE_GATEWAY) {
-		err = gateway_start(d);
-	} else {
-		err = rgate_inlet_create(&d->inlet, d->hub);
-		if (err)
-			say("cannot offer rings: %s", strerror(-err));
-	}
+	err = start_role(d);
 	if (err)
 		goto destroy_hub;
+	err = spawn_start(d);
+	if (err)
+		goto stop_role;
 	return 0;
 
+stop_role:
+	(void)stop_role(d);
 destroy_hub:
-	rgate_hub_destroy(d->hub);
+	(void)rgate_hub_destroy(d->hub);
 destroy_node:
-	rgate_node_destroy(d->node);
-free_cluster:
-	rgate_cluster_free(d->cluster);
+	(void)rgate_node_destroy(d->node);
 	return err;
 }
 
 void daemon_stop(struct daemon *d)
 {
-	if (d->gw)
-		gateway_stop(d);
-	if (rgate_inlet_destroy(d->inlet) || rgate_hub_destroy(d->hub) ||
-	    rgate_node_destroy(d->node))
-		say("something is still in use; the kernel takes it back");
-	else
-		rgate_cluster_free(d->cluster);
+	spawn_stop(d);
+	if (!stop_role(d) && !rgate_hub_destroy(d->hub) && !rgate_node_destroy(d->node))
+		return;
+	say("something is still in use; the kernel takes it back");
+	d->cluster = NULL;
 }

@@ -29,7 +29,7 @@ struct args {
 	bool verbose;
 };
 
-enum { OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP };
+enum { OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN };
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0, "Configuration (default " CONFIG_FILE ")", 0 },
@@ -43,6 +43,8 @@ static const struct argp_option options[] = {
 	{ "spin", OPT_SPIN, "US", 0, "Gateway: poll so long before sleeping", 0 },
 	{ "user", 'u', "USER", 0, "Become this user once all is open", 0 },
 	{ "group", OPT_GROUP, "GROUP", 0, "May talk to the socket, beside this user", 0 },
+	{ "spawn", OPT_SPAWN, "WHAT", 0, "Run processes for other nodes, for instance "
+	  "'policy /etc/ringgate/spawn.conf'", 0 },
 	{ "check", OPT_CHECK, NULL, 0, "Check the configuration and the rules, then end", 0 },
 	{ "verbose", 'v', NULL, 0, "Say more", 0 },
 	{ 0 }
@@ -66,6 +68,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		{ 'C', "cluster" }, { 'n', "node" }, { 's', "socket" }, { 'S', "steer" },
 		{ 'u', "user" }, { OPT_GROUP, "group" }, { OPT_SOURCE, "source" },
 		{ OPT_POOL, "pool" }, { OPT_SPIN, "spin" },
+		{ OPT_SPAWN, "spawn" },
 	};
 	struct args *a = state->input;
 	unsigned int i;
@@ -100,7 +103,7 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.doc = "A node of a ringgate cluster: as gateway it forwards packets into rings of "
 	       "the other nodes; as compute node it offers rings to programs.\v"
-	       "SIGHUP reads the rules again, SIGTERM and SIGINT end the daemon. See "
+	       "SIGHUP reads rules and policy again, SIGTERM and SIGINT end the daemon. See "
 	       "ringgated(8).",
 };
 
@@ -196,6 +199,8 @@ static int serve(struct daemon *d, struct control *ctl, int sig_fd)
 		notify("RELOADING=1");
 		if (!gateway_reload(d) && d->gw)
 			say("the rules were read again");
+		if (!spawn_reload(d) && d->spawnd)
+			say("the policy was read again");
 		notify("READY=1");
 	}
 }
@@ -207,10 +212,14 @@ static int run(struct daemon *d)
 
 	if (sig_fd < 0)
 		return -errno;
+	err = daemon_load(d);
+	if (err)
+		goto close_signals;
+	/* After the spawner was made: what it runs gets the limits that we got. */
 	lift_memlock();
 	err = daemon_start(d);
 	if (err)
-		goto close_signals;
+		goto unload;
 	err = control_open(&ctl, d);
 	if (err)
 		goto stop;
@@ -224,6 +233,8 @@ static int run(struct daemon *d)
 	control_close(ctl);
 stop:
 	daemon_stop(d);
+unload:
+	daemon_unload(d);
 close_signals:
 	close(sig_fd);
 	return err;
@@ -242,6 +253,8 @@ static int check(struct daemon *d)
 	}
 	if (!err && d->conf.steer)
 		err = rules_check(d);
+	if (!err && d->conf.spawn_policy)
+		err = spawn_check(d);
 	rgate_cluster_free(d->cluster);
 	return err;
 }

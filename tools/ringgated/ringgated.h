@@ -2,6 +2,7 @@
 #ifndef RINGGATED_H
 #define RINGGATED_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -28,9 +29,16 @@ struct daemon {
 	struct rgate_gateway *gw;	/* of the gateway */
 	struct source sources[SOURCES_MAX];
 	struct rgate_steer *steer;	/* a copy of the rules, to change */
+
+	struct rgate_spawnd *spawnd;	/* NULL: runs nothing for others */
+	pthread_t spawn_thread;
+	int spawn_stop;			/* eventfd */
 };
 
-/* daemon.c: node, hub and the role's service */
+/* daemon.c: the cluster, who we are in it, and the spawner, which must be made first */
+int daemon_load(struct daemon *d);
+void daemon_unload(struct daemon *d);
+/* ... node, hub and services */
 int daemon_start(struct daemon *d);
 void daemon_stop(struct daemon *d);
 
@@ -44,6 +52,15 @@ int rules_check(struct daemon *d);
 int gateway_steer_add(struct daemon *d, const char *before, const char *line, char *why,
 		      size_t len);
 int gateway_steer_remove(struct daemon *d, const char *name, char *why, size_t len);
+
+/* spawn.c; spawn_prepare() forks: before anything registers memory or makes a thread */
+int spawn_prepare(struct daemon *d);
+int spawn_start(struct daemon *d);
+void spawn_stop(struct daemon *d);
+void spawn_destroy(struct daemon *d);	/* of one that was not started */
+/* Reads the policy again; the one that holds stays if it is malformed */
+int spawn_reload(struct daemon *d);
+int spawn_check(struct daemon *d);
 
 /* status.c: what the daemon knows, as JSON or as text */
 void status_json(struct daemon *d, FILE *f);

@@ -187,6 +187,28 @@ static void json_gateway(struct daemon *d, struct json *j)
 	json_object_end(j);
 }
 
+static void json_spawn(struct daemon *d, struct json *j)
+{
+	struct rgate_spawnd_stats s = { .sz = sizeof(s) };
+
+	(void)rgate_spawnd_stats(d->spawnd, &s);
+	json_object(j, "spawn");
+	json_u64(j, "requests", s.requests);
+	json_u64(j, "refused", s.refused);
+	json_u64(j, "failed", s.failed);
+	json_u64(j, "started", s.started);
+	json_u64(j, "completed", s.completed);
+	json_u64(j, "killed", s.killed);
+	json_u64(j, "timed_out", s.timed_out);
+	json_u64(j, "garbage", s.garbage);
+	json_u64(j, "jobs", s.jobs);
+	json_u64(j, "queued", s.queued);
+	json_u64(j, "running", s.running);
+	json_u64(j, "bytes_out", s.bytes_out);
+	json_u64(j, "bytes_in", s.bytes_in);
+	json_object_end(j);
+}
+
 void status_json(struct daemon *d, FILE *f)
 {
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
@@ -218,8 +240,21 @@ void status_json(struct daemon *d, FILE *f)
 	}
 	if (d->gw)
 		json_gateway(d, &j);
+	if (d->spawnd)
+		json_spawn(d, &j);
 	json_object_end(&j);
 	json_end(&j);
+}
+
+static void text_spawn(struct daemon *d, FILE *f)
+{
+	struct rgate_spawnd_stats s = { .sz = sizeof(s) };
+
+	(void)rgate_spawnd_stats(d->spawnd, &s);
+	fprintf(f, "\nprocesses: running %llu, waiting %llu, ended %llu, refused %llu, not started %llu\n",
+		(unsigned long long)s.running, (unsigned long long)s.queued,
+		(unsigned long long)s.completed, (unsigned long long)s.refused,
+		(unsigned long long)s.failed);
 }
 
 static void text_peers(struct daemon *d, FILE *f)
@@ -324,6 +359,8 @@ void status_text(struct daemon *d, FILE *f)
 		text_inlet(d, f);
 	if (d->gw)
 		text_gateway(d, f);
+	if (d->spawnd)
+		text_spawn(d, f);
 }
 
 /* "NAME STATE FRAMES BYTES LOST DROPPED" of each node, or of each ring here */
