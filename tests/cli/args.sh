@@ -17,11 +17,12 @@ bad()
 	like "'$*': says why" "$err" "$want"
 }
 
+unset RINGGATE_NODE
 bad "Usage" # no command
 bad "no command 'fly'" fly
 bad "unrecognized option" --fly
 for c in load unload status attach detach join leave set stats events top \
-	 capture probe pool "pool plan" "pool verify" bench doctor cluster steer; do
+	 capture probe pool "pool plan" "pool verify" bench doctor cluster steer spawn ps kill; do
 	# shellcheck disable=SC2086 # words
 	bad "unrecognized option" $c --no-such-option
 done
@@ -139,6 +140,27 @@ bad "seed" pool verify --seed random
 bad "rounds" pool verify --rounds -1
 bad "timeout" pool verify --timeout 0
 bad "'x' is one" pool verify x
+bad "which command" spawn
+bad "NAME=VALUE" spawn --env PATH true
+bad "NAME=VALUE" spawn --env =x true
+bad "begin with /" spawn --cwd tmp true
+bad "timeout" spawn --timeout 0 true
+bad "tail" spawn --tail 0 true
+bad "tail" spawn --tail 2M true
+bad "memory" spawn --memory lots true
+bad "files" spawn --files 0 true
+bad "nice" spawn --nice 20 true
+bad "not an id" spawn --attach 17
+bad "runs already" spawn --attach 1a-17 true
+bad "one node" spawn --all --detach true
+bad "one node" spawn --all --stdin /dev/null true
+bad "left alone" spawn --detach --stdin /dev/null true
+bad "which node is this" spawn true
+bad "which node is this" ps
+bad "'x' is not expected" ps x
+bad "which process" kill
+bad "not an id" kill 1a
+bad "no signal 'NONE'" kill -s NONE 1a-17
 
 # Right arguments, but no module: status 3 from every command that needs it
 if [ -e /sys/module/ringgate ]; then

@@ -77,5 +77,9 @@ like "completion: ... and of the other" "$(complete_words pool plan --b)" \
 	"--buffer-size.*--buffers|--buffers.*--buffer-size"
 is "completion: a number is not completed" "$(complete_words pool plan --peers '')" ""
 like "completion: options of probe" "$(complete_words probe --m)" "--mr-limit"
+is "completion: signals" "$(complete_words kill -s K)" "KILL"
+printf 'provider local\nnode 3 gateway /x gw\nnode 4 compute /y\n' >"$tmp/cluster"
+is "completion: nodes" "$(RGATE_CLUSTER=$tmp/cluster complete_words spawn --node '')" "gw node4"
+like "completion: options of spawn" "$(complete_words spawn -a --d)" "--detach"
 like "completion: devices" "$(complete_words capture l)" "(^| )lo( |$)"
 finish

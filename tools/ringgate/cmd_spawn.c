@@ -145,6 +145,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "which command?");
 		if (a->attach && (a->req.argv || a->node.all || a->detach))
 			argp_error(state, "--attach is for one process that runs already");
+		if (a->node.all && (a->detach || a->input))
+			argp_error(state, "%s is for one node", a->detach ? "--detach" : "--stdin");
+		if (a->input && (a->detach || a->attach))
+			argp_error(state, "--stdin is for a process that is not left alone");
 		break;
 	default:
 		if (!spawn_parse_opt(&a->node, key, arg))
