@@ -384,7 +384,7 @@ static void thousand(void **state)
 	unsigned int i;
 
 	(void)state;
-	alarm(280);	/* emulated, a round takes a tenth of a second */
+	alarm(280 * unit_patience());	/* emulated, a round takes a tenth of a second */
 	cluster_make(&c, 2, 0);
 	node[0] = cluster_node(&c, 0);
 	node[1] = cluster_node(&c, 1);

@@ -127,13 +127,14 @@ static void bits(void **state)
 	for (i = 0; i < 8 * sizeof(t.welcome); i++) {
 		memcpy(raw, &t.welcome, sizeof(t.welcome));
 		raw[i / 8] ^= (uint8_t)(1 << i % 8);
-		assert_true(rgate_hs_read_welcome(&t.got, raw, sizeof(raw), &t.hello, key, KEY_LEN) < 0);
+		assert_true(rgate_hs_read_welcome(&t.got, raw, sizeof(raw), &t.hello, key,
+						  KEY_LEN) < 0);
 	}
 	for (i = 0; i < sizeof(t.hello); i++)
 		assert_int_equal(rgate_hs_read_hello(&h, &t.hello, i, -1, 0), -EPROTO);
 	for (i = 0; i < sizeof(t.welcome); i++)
-		assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, i, &t.hello, key, KEY_LEN),
-				 -EPROTO);
+		assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, i, &t.hello, key,
+						       KEY_LEN), -EPROTO);
 	assert_int_equal(rgate_hs_read_hello(&h, &t.hello, sizeof(h), 2, 0), -EPROTO);
 	assert_int_equal(rgate_hs_read_hello(&h, &t.hello, sizeof(h), 3, 1), -EPROTO);
 }

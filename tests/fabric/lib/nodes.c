@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONG_MS	20000
-
 static const char *address(const char *list, unsigned int i, char *buf, size_t len)
 {
 	unsigned int n = 1;
@@ -64,7 +62,7 @@ void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 	unit_require(!rgate_cluster_parse(&c->conf, "test", text, at));
 	memset(c->key, 'k', sizeof(c->key));
 	c->opts = RGATE_OPTS(rgate_node_opts, .key = c->key, .key_len = sizeof(c->key),
-			     .timeout_ms = timeout_ms ? timeout_ms : LONG_MS);
+			     .timeout_ms = timeout_ms ? timeout_ms : MS);
 }
 
 void cluster_free(struct cluster *c)

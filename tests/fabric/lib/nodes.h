@@ -10,7 +10,8 @@
 
 #include <ringgate/rgate_peer.h>
 
-#define MS	20000	/* nothing takes longer, even under emulation */
+/* Nothing takes longer, even under emulation. */
+#define MS	(20000 * unit_patience())
 
 struct cluster {
 	struct rgate_cluster *conf;

@@ -33,6 +33,14 @@ bool unit_slow(void)
 	return getenv("RGATE_TEST_SLOW") != NULL;
 }
 
+unsigned int unit_patience(void)
+{
+	const char *slow = getenv("RGATE_SLOW");
+	long n = slow ? strtol(slow, NULL, 10) : 1;
+
+	return n < 1 ? 1 : n > 100 ? 100 : (unsigned int)n;
+}
+
 bool unit_tsan(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -49,7 +57,7 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t n)
 {
 	const char *base = strrchr(name, '/');
 
-	alarm(LIMIT_S);
+	alarm(LIMIT_S * unit_patience());
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return !!_cmocka_run_group_tests(base ? base + 1 : name, tests, n, NULL, NULL);
 }
@@ -154,7 +162,7 @@ int unit_fork(int (*fn)(int sock, void *arg), void *arg, int *sock)
 	assert_true(pid >= 0);
 	if (!pid) {
 		close(sv[0]);
-		alarm(LIMIT_S);
+		alarm(LIMIT_S * unit_patience());
 		status = fn(sv[1], arg);
 		__gcov_dump();
 		_exit(status);

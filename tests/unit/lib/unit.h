@@ -20,6 +20,11 @@ unsigned int unit_rounds(unsigned int n);
 /* RGATE_TEST_SLOW is set: runs under valgrind, with fewer rounds */
 bool unit_slow(void);
 
+/* RGATE_SLOW, or 1: how many times longer than usual things may take, on kernels that
+ * check themselves
+ */
+unsigned int unit_patience(void);
+
 /* Built with ThreadSanitizer? It cannot follow a seqlock, whose reader races. */
 bool unit_tsan(void);
 
