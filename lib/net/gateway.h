@@ -138,6 +138,7 @@ static inline uint32_t gw_dest_room(const struct gw_dest *dest)
 {
 	return GW_QUEUE - (dest->in - dest->done);
 }
+
 /* gw_send.c: what was done, so that the thread knows whether to go on */
 unsigned int gw_dest_reap(struct rgate_gateway *gw, struct gw_dest *dest);
 unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *dest);

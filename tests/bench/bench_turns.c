@@ -268,8 +268,9 @@ static void lib_way(struct lib *l, unsigned int from, const struct cell *c, uint
 		wait_byte(l->in[!from], c->bytes - 1, (uint8_t)no);
 		return;
 	}
-	while ((err = rgate_peer_recv(l->peer[!from], &msg, l->in[!from]->addr, SLOT, 0)) == -EAGAIN)
-		;
+	do
+		err = rgate_peer_recv(l->peer[!from], &msg, l->in[!from]->addr, SLOT, 0);
+	while (err == -EAGAIN);
 	must(err, "rgate_peer_recv");
 }
 
