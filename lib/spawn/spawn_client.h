@@ -49,6 +49,8 @@ struct rgate_spawn_job {
 	bool closed;			/* the caller's handle is gone */
 	bool gone;			/* the server does not use its memory */
 	bool detached;
+	bool keep;			/* its result, too, until this handle is closed */
+	bool kept;			/* the server has it */
 	bool ended;
 	uint64_t asked_ns;		/* 0: an answer is not awaited */
 	struct rgate_spawn_result result;

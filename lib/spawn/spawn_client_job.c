@@ -52,6 +52,7 @@ int rgate_spawn_start(struct rgate_spawn *sp, const struct rgate_spawn_request *
 		rgate_spawn_encode(&req, client_job_at(job, CLIENT_RECORD), (size_t)len);
 		/* Its streams begin at 0. */
 		job->greeted = true;
+		job->keep = req.flags & RGATE_SPAWN_KEEP;
 		client_need(job, RGATE_NEED_START);
 		client_process(sp);
 		*out = job;
@@ -78,6 +79,7 @@ int rgate_spawn_attach(struct rgate_spawn *sp, uint64_t id, uint32_t ring_bytes,
 	job = client_job_create(sp, ring, 0, &err);
 	if (job) {
 		job->id = job->result.id = id;
+		job->keep = true;
 		client_need(job, RGATE_NEED_ATTACH);
 		client_process(sp);
 		*out = job;
@@ -399,8 +401,11 @@ int rgate_spawn_job_detach(struct rgate_spawn_job *job, int timeout_ms)
 		/* What was read counts: the next one goes on behind it. */
 		client_need(job, RGATE_NEED_CONTROL | RGATE_NEED_DETACH);
 		job->detached = true;
-	} else {
-		job->need = 0;
+	} else if (job->kept && sp->up) {
+		/* Its end is there for the next one. */
+		client_need(job, RGATE_NEED_DETACH);
+		job->detached = true;
+		job->gone = job->kept = false;
 	}
 	pthread_mutex_unlock(&sp->lock);
 	err = client_wait(sp, is_gone, job, timeout_ms);
@@ -422,7 +427,9 @@ void rgate_spawn_job_close(struct rgate_spawn_job *job)
 	sp = job->spawn;
 	pthread_mutex_lock(&sp->lock);
 	hand_in(job);
-	/* Of one that has ended it is on its way. */
+	/* Of one that has ended, and is not kept, it is on its way. */
+	if (job->kept && sp->up)
+		client_need(job, RGATE_NEED_RELEASE);
 	if (!job->ended && job->sent) {
 		job->need &= ~(uint32_t)(RGATE_NEED_START | RGATE_NEED_ATTACH);
 		if (sp->up)

@@ -62,7 +62,7 @@ static void on_update(struct rgate_spawn_job *job)
 	struct rgate_spawn_status st;
 	uint64_t state;
 
-	if (job->ended && !job->gone) {
+	if (job->ended && !job->gone && !job->detached) {
 		/* Too late; it is not wanted any more. */
 		job->id = le64toh(mem->id);
 		client_need(job, RGATE_NEED_RELEASE);
@@ -98,7 +98,14 @@ static void on_update(struct rgate_spawn_job *job)
 	job->stream_ended |= RGATE_SPAWN_OUT_ENDED | RGATE_SPAWN_ERR_ENDED |
 			     RGATE_SPAWN_IN_CLOSED;
 	client_job_end(job);
-	client_need(job, RGATE_NEED_RELEASE);
+	/* Who attaches next wants to see it, or may if this one does not. */
+	job->kept = job->keep && !job->closed && !job->detached;
+	if (job->detached) {
+		job->gone = false;
+		client_need(job, RGATE_NEED_DETACH);
+	} else if (!job->kept) {
+		client_need(job, RGATE_NEED_RELEASE);
+	}
 }
 
 static void on_gone(struct rgate_spawn_job *job, const struct rgate_spawn_answer *m)
