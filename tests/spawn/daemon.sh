@@ -13,15 +13,30 @@ me=$(id -un)
 declare -A pid
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 
+mkdir -m 755 "$tmp/run"
+
+# address NODE: as tests/fabric/lib has them
+address()
+{
+	local list
+
+	if [ "${RGATE_FABRIC_PROVIDER:-local}" = local ]; then
+		echo "$tmp/run/n$1"
+	else
+		IFS=, read -ra list <<<"$RGATE_FABRIC_ADDRS"
+		echo "${list[$1 % ${#list[@]}]}:$((7471 + $1))"
+	fi
+}
+
 cat >"$tmp/cluster" <<-END
-	provider local
+	provider ${RGATE_FABRIC_PROVIDER:-local}
 	key $tmp/key
 	timeout 2000
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-	node 2 compute $tmp/n2 two
-	node 5 compute $tmp/n5 alice
-	node 6 compute $tmp/n6 chief
+	node 0 gateway $(address 0) gw
+	node 1 compute $(address 1) one
+	node 2 compute $(address 2) two
+	node 5 compute $(address 5) alice
+	node 6 compute $(address 6) chief
 END
 head -c 48 /dev/urandom >"$tmp/key"
 chmod 600 "$tmp/key"
@@ -36,7 +51,6 @@ cat >"$tmp/policy" <<-END
 	limit alice files 100
 END
 chmod 600 "$tmp/policy"
-mkdir -m 755 "$tmp/run"
 export RGATE_CLUSTER=$tmp/cluster RINGGATE_NODE=alice
 
 # start NODE ARGUMENT...

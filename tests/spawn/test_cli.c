@@ -158,8 +158,13 @@ static void all_nodes(void **state)
 
 static int up(void **state)
 {
+	/* As cluster_make() has it, with one more */
+	const char *addrs = getenv("RGATE_FABRIC_ADDRS");
+	const char *second = addrs && strchr(addrs, ',') ? strchr(addrs, ',') + 1 : addrs;
 	char text[512];
+	unsigned int i;
 	FILE *f;
+	int n;
 
 	(void)state;
 	serve_up(&s, NULL);
@@ -171,8 +176,18 @@ static int up(void **state)
 	assert_int_equal(fwrite(s.c.key, 1, sizeof(s.c.key), f), sizeof(s.c.key));
 	fclose(f);
 	assert_int_equal(chmod(key, 0600), 0);
-	snprintf(text, sizeof(text), "provider local\nkey %s\nnode 0 gateway %s/0\n"
-		 "node 1 compute %s/1\nnode 2 compute %s/2\n", key, s.c.dir, s.c.dir, s.c.dir);
+	n = snprintf(text, sizeof(text), "provider %s\nkey %s\n", s.c.local ? "local" : "verbs",
+		     key);
+	for (i = 0; i < 3; i++) {
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "node %u %s ", i,
+			      i ? "compute" : "gateway");
+		if (s.c.local)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s/%u\n", s.c.dir, i);
+		else
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "%.*s:%u\n",
+				      (int)strcspn(i % 2 ? second : addrs, ","),
+				      i % 2 ? second : addrs, 7471 + i);
+	}
 	f = fopen(conf, "w");
 	assert_non_null(f);
 	fputs(text, f);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
 # timeout: 900
-# The tests of tests/fabric (or of another directory), which run natively over shared
-# memory, over RDMA devices.
+# The tests of tests/fabric (or of another directory, with those of its scripts that are
+# named), which run natively over shared memory, over RDMA devices.
 
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
@@ -41,7 +41,9 @@ back()
 	[ "$(used)" = "$before" ]
 }
 
-for program in "$RGATE_BUILD/tests/${1:-fabric}"/test_*; do
+dir=${1:-fabric}
+for program in "$RGATE_BUILD/tests/$dir"/test_* "${@:2}"; do
+	[ "${program%.sh}" = "$program" ] || program=$top/tests/$dir/$program
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")
 	rc=0
