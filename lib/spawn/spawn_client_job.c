@@ -427,9 +427,12 @@ void rgate_spawn_job_close(struct rgate_spawn_job *job)
 	sp = job->spawn;
 	pthread_mutex_lock(&sp->lock);
 	hand_in(job);
-	/* Of one that has ended, and is not kept, it is on its way. */
-	if (job->kept && sp->up)
+	/* Of one that has ended it is on its way, unless it is kept: then it is waited for
+	 * until the server has forgotten it. */
+	if (job->kept && sp->up) {
+		job->gone = false;
 		client_need(job, RGATE_NEED_RELEASE);
+	}
 	if (!job->ended && job->sent) {
 		job->need &= ~(uint32_t)(RGATE_NEED_START | RGATE_NEED_ATTACH);
 		if (sp->up)

@@ -125,6 +125,7 @@ struct spawnd_job {
 	bool detaching;			/* the client wants it back */
 	bool greet;			/* no output until the client has seen where it begins */
 	bool keep;			/* RGATE_SPAWN_KEEP */
+	bool sure;			/* the client waits until it is forgotten */
 	bool abandoned;			/* nobody wants to know, */
 	bool abandon;			/* as soon as its memory is let go */
 	struct rgate_remote mem;

@@ -170,7 +170,9 @@ static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m
 	/* Those of others are none of its business, not even whether there are any. */
 	if (job && job->client == c && job->step != RGATE_JOB_READING && !job->abandoned)
 		err = attach(job, m);
-	if (err)
+	if (!err)
+		job->sure = true;
+	else
 		spawnd_client_answer(c, RGATE_SPAWN_GONE, le64toh(m->h.cookie), id, err,
 				     err == -ENOENT ? "no such process of this node" :
 				     err == -EBUSY ? "somebody is attached to it" : "");
@@ -326,6 +328,8 @@ static void on_release(struct spawnd_client *c, const struct rgate_spawn_msg *m)
 	struct spawnd_job *job = of_message(c, m);
 
 	if (job && job->step == RGATE_JOB_OVER && job->told_end) {
+		if (job->sure)
+			spawnd_client_answer(c, RGATE_SPAWN_GONE, job->cookie, job->id, 0, "");
 		spawnd_job_forget(job);
 		return;
 	}

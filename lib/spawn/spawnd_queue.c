@@ -75,7 +75,7 @@ static void check_request(struct spawnd_job *job)
 		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, wrong);
 		return;
 	}
-	job->keep = job->req.flags & RGATE_SPAWN_KEEP;
+	job->keep = job->sure = job->req.flags & RGATE_SPAWN_KEEP;
 	spawnd_log_describe(job);
 	job->grant = calloc(1, sizeof(*job->grant));
 	err = job->grant ? 0 : -ENOMEM;
