@@ -173,6 +173,44 @@ def records(corpus):
             end, 4096, credits, begin, 7, 0, b"ring7", 0))
 
 
+def strings(words):
+    return b"".join(w + b"\0" for w in words)
+
+
+def requests(corpus):
+    """Requests as rgate_spawn_encode() writes them; policies"""
+    plain = ([b"/bin/true"], [], [b"/bin/true"], [], [], b"")
+    full = ([b"/bin/sh"], [b"/tmp"], [b"sh", b"-c", b"", b"\xff\x01"], [b"A=1", b"B="],
+            [b"HOME"], b"")
+    fed = ([b"cat"], [], [b"cat"], [b"LANG=C"], [], b"input\0\n")
+    for name, request, modes in (("plain", plain, (0, 0, 0, 0)), ("full", full, (0, 1, 1, 3)),
+                                 ("fed", fed, (1, 2, 2, 2))):
+        at, areas, body = 152, b"", b""
+        for strs in request[:5]:
+            area = strings(strs)
+            areas += struct.pack("<III", at, len(area), len(strs)) if strs else bytes(12)
+            at, body = at + len(area), body + area
+        areas += struct.pack("<III", at, len(request[5]), 0)
+        body += request[5]
+        head = struct.pack("<IHHII", 0x4E505352, 1, 152, 152 + len(body), 1)
+        words = struct.pack("<BBBBIQQIIIiIIQQ", *modes, 10, 1000, 1 << 30, 5, 9, 77, 7,
+                            0o22, 500, 0, 0)
+        corpus.add("spawn", name, b"\0" + head + areas + words + body)
+    text = (TOP / "Documentation/spawn.rst").read_text()
+    lines = re.search(r"write::\n\n((?:  .*\n|\n)+)", text)[1].replace("compute1", "alice")
+    lines = re.sub(r"\.\.\.b855", "c4" * 28 + "b855", lines).replace("user alice", "user root")
+    lines = lines.replace("e3b0c442" + "c4" * 28 + "b855", "e3" * 32).replace("batch", "root")
+    lines = lines.replace("node gateway", "node gw").replace("allow gateway", "allow gw")
+    for exe, arg in ((b"/usr/bin/python3", b"/opt/jobs/a.py"), (b"true", b""),
+                     (b"/usr/bin/../bin/true", b"x")):
+        corpus.add("spawn", "policy", b"\1" + bytes([len(exe)]) + exe + bytes([len(arg)]) + arg +
+                   lines.encode())
+    for line in lines.splitlines():
+        if line.strip():
+            corpus.add("spawn", "line", b"\1\x09/bin/true\0" + b"node alice user root\n" +
+                       line.strip().encode())
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -181,6 +219,7 @@ def main():
     traffic(recorded, corpus)
     documents(corpus)
     records(corpus)
+    requests(corpus)
     for target, count in sorted(corpus.count.items()):
         print(f"{target}: {count} seeds")
 
