@@ -7,7 +7,7 @@
 
 #include "spawnd.h"
 
-#define PIECE	(64U << 10)
+#define PIECE	(16U << 10)	/* on the stack */
 #define TURN	64		/* pieces, before others are read */
 
 /* Byte number n is at n % size. */
@@ -40,7 +40,7 @@ void spawnd_tail_close(struct spawnd_stream *s)
 
 static void take(struct spawnd_stream *s)
 {
-	static _Thread_local uint8_t piece[PIECE];
+	uint8_t piece[PIECE];
 	ssize_t n;
 	int i;
 
