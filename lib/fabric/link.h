@@ -4,7 +4,9 @@
  * credits, messages that came. A peer makes a new one each time.
  *
  * Each end has a line of memory that the other writes into: a heartbeat, and how many
- * receives it has posted anew (so the credits cost no message). Until it is installed
+ * receives it has posted anew (so the credits cost no message). Heartbeats stand in line
+ * behind what the user has posted, for seconds where that is much and the wire slow. So
+ * when they are late the other end's own count is read. Until it is installed
  * as its peer's link it belongs to the node's thread; afterwards it is under the peer's
  * lock.
  */
@@ -62,13 +64,16 @@ struct rgate_line {		/* in registered memory */
 	/* written by the peer */
 	uint64_t beat;
 	uint64_t credit;	/* receives posted anew since the beginning */
-	uint64_t reserved[6];
+	/* read by the peer: the same as my_beat */
+	uint64_t pulse;
+	uint64_t reserved[5];
 	/* written here, sent from here */
 	uint64_t my_beat;
 	uint64_t my_credit;
 	uint64_t header;	/* of a message of the user */
 	uint64_t junk;		/* what a flush reads */
-	uint64_t reserved2[4];
+	uint64_t peer_pulse;	/* as it was read */
+	uint64_t reserved2[3];
 	uint64_t hs_header;
 	uint8_t hs[RGATE_LINK_HS];
 };
@@ -112,7 +117,13 @@ struct rgate_link {
 
 	uint64_t beat_ns;		/* when the last one was sent */
 	uint64_t beat_seen;
+	uint64_t beat_seq;		/* of the last one */
 	uint64_t heard_ns;
+	uint64_t pulse_seq;		/* of the question for it; 0: none is open */
+	uint64_t pulse_seen;
+	bool late;			/* asked, or to be asked, and no answer yet */
+	uint64_t done_seen;		/* of the own operations, while that is so */
+	uint64_t done_ns;		/* and when there were more; 0: not yet */
 
 	int err;			/* why it is dead */
 	int op_err;			/* of the first operation lost */
@@ -153,7 +164,8 @@ uint32_t rgate_link_credits(const struct rgate_link *link);
 /* Gives a receive back; tells the peer now and then, or at once if @now */
 int rgate_link_repost(struct rgate_link *link, uint32_t slot);
 int rgate_link_tell_credit(struct rgate_link *link, bool now);
-/* Sends a heartbeat if it is time; -ETIMEDOUT: the peer was silent for too long */
+/* Sends a heartbeat if it is time, and asks for the peer's if it is late; -ETIMEDOUT: the
+ * peer was silent for too long */
 int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
 		    uint64_t timeout_ns);
 

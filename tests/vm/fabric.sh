@@ -27,6 +27,7 @@ export RGATE_FABRIC_PROVIDER=verbs RGATE_FABRIC_ADDRS=$ip_a,$ip_b
 if modprobe -q sch_netem; then
 	export RGATE_FABRIC_CUT="tc qdisc add dev $na root netem loss 100%"
 	export RGATE_FABRIC_MEND="tc qdisc del dev $na root"
+	export RGATE_FABRIC_SLOW="tc qdisc add dev $na root netem rate 20mbit"
 fi
 
 # used: what is allocated on both devices, of all processes
