@@ -183,7 +183,7 @@ static int check(struct rgate_link *link, const struct rgate_op *ops, unsigned i
 
 	if (link->state == RGATE_LINK_DEAD || !link->conn)
 		return -ENOTCONN;
-	if (!n || n > RGATE_POST_MAX || n > link->o.send_depth - KEPT_BACK)
+	if (n - 1 >= RGATE_POST_MAX || n + KEPT_BACK > link->o.send_depth)
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
 		err = check_op(link, &ops[i], internal, &bytes[i]);
@@ -399,16 +399,11 @@ static int write_word(struct rgate_link *link, uint64_t *from, size_t offset)
 	return rgate_link_post(link, &op, 1, true, NULL);
 }
 
-int rgate_link_tell_credit(struct rgate_link *link, bool now)
+static int tell_credit(struct rgate_link *link)
 {
-	const uint32_t quarter = link->o.msg_depth / 4;
-	const uint64_t fresh = link->reposted - link->told;
-	/* The peer has few left, or none: each one counts. */
-	const bool short_of = link->arrived - link->told >= link->o.msg_depth - quarter;
 	int err;
 
-	/* It costs as much as an operation of the user: rarely, then. */
-	if (!fresh || (!now && !short_of && fresh < link->o.msg_depth - quarter))
+	if (link->reposted == link->told)
 		return 0;
 	/* Read by the device when it sends: a later value is as good. */
 	__atomic_store_n(&link->line->my_credit, link->reposted, __ATOMIC_RELEASE);
@@ -418,7 +413,7 @@ int rgate_link_tell_credit(struct rgate_link *link, bool now)
 	return err == -EAGAIN ? 0 : err;
 }
 
-int rgate_link_repost(struct rgate_link *link, uint32_t slot)
+static int repost(struct rgate_link *link, uint32_t slot)
 {
 	int err;
 
@@ -430,7 +425,10 @@ int rgate_link_repost(struct rgate_link *link, uint32_t slot)
 		return err;
 	}
 	link->reposted++;
-	return rgate_link_tell_credit(link, false);
+	/* As much as an operation of the user: rarely, then; but when the peer has few left,
+	 * or none, each one counts. What was given back came before, so this covers both. */
+	return link->arrived - link->told < link->o.msg_depth - link->o.msg_depth / 4 ? 0 :
+	       tell_credit(link);
 }
 
 static void hear(struct rgate_link *link, uint64_t now)
@@ -522,7 +520,7 @@ int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
 		err = send_beat(link);
 		link->beat_ns = now;
 	}
-	return err ? err : rgate_link_tell_credit(link, true);
+	return err ? err : tell_credit(link);
 }
 
 int rgate_link_send_handshake(struct rgate_link *link, enum rgate_msg_type type,
@@ -563,5 +561,5 @@ void rgate_link_drop_message(struct rgate_link *link)
 {
 	const uint32_t slot = link->inbox[link->out++ % link->o.msg_depth].slot;
 
-	(void)rgate_link_repost(link, slot);
+	(void)repost(link, slot);
 }

@@ -161,9 +161,6 @@ void rgate_link_fail(struct rgate_link *link, int err);
 
 /* Credits left for messages */
 uint32_t rgate_link_credits(const struct rgate_link *link);
-/* Gives a receive back; tells the peer now and then, or at once if @now */
-int rgate_link_repost(struct rgate_link *link, uint32_t slot);
-int rgate_link_tell_credit(struct rgate_link *link, bool now);
 /* Sends a heartbeat if it is time, and asks for the peer's if it is late; -ETIMEDOUT: the
  * peer was silent for too long */
 int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
@@ -183,7 +180,8 @@ enum rgate_msg_type {
 /* -EALREADY: one was sent */
 int rgate_link_send_handshake(struct rgate_link *link, enum rgate_msg_type type,
 			      const void *data, size_t len);
-/* The next message that came, without header, or NULL; rgate_link_drop_message() after */
+/* The next message that came, without header, or NULL; rgate_link_drop_message() after,
+ * which gives the receive back and tells the peer now and then */
 const void *rgate_link_message(struct rgate_link *link, uint32_t *type,
 			       const struct rgate_inbox **at);
 void rgate_link_drop_message(struct rgate_link *link);
