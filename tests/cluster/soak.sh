@@ -48,8 +48,8 @@ reports() { find "$old" "$tmp"/vm[12]/got -name 'r*[0-9]'; }
 
 whole()
 {
-	[ "$(node_status 0 'sum(p["state"] == "up" for p in j["peers"]) == 2 and
-		len(j["gateway"]["rings"]) == 2')" = True ]
+	[ "$(node_status 0 '[p["state"] for p in j["peers"]], len(j["gateway"]["rings"])')" = \
+		"(['up', 'up'], 2)" ]
 }
 
 # What may happen. Node 1 is never killed, so that there is one process that lives all the

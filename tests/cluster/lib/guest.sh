@@ -12,7 +12,7 @@ export RINGGATED_SOCKET=$dir/socket
 # The wire between the VMs, with an RDMA device on it
 wire_up()
 {
-	modprobe -a rdma_rxe rdma_ucm
+	modprobe -a rdma_rxe rdma_ucm sch_netem sch_ingress cls_matchall act_gact
 	sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 	ip link set eth0 address "52:54:00:52:47:0$node"
 	ip addr add "10.90.0.$((node + 1))/24" dev eth0
@@ -34,6 +34,15 @@ wire_mend()
 {
 	tc qdisc del dev eth0 ingress
 	tc qdisc del dev eth0 root
+}
+
+# wire_cut_for SECONDS: tells how long it was
+wire_cut_for()
+{
+	local begun=${EPOCHREALTIME/[.,]/}
+
+	wire_cut && sleep "$1" && wire_mend || return
+	echo "it was cut for $(((${EPOCHREALTIME/[.,]/} - begun) / 1000)) ms"
 }
 
 # Behind the gateway: a namespace where the traffic comes from
