@@ -115,6 +115,8 @@ is "a key that others can read: status 1" "$rc" 1
 chmod 600 "$tmp/key"
 run "$ringgate" cluster status -s "$tmp/s0"
 like "no daemon" "$rc $err" "^1 .*is it running"
+run env RINGGATED_SOCKET="$tmp/there" "$ringgate" cluster status
+like "no daemon at the socket that the environment names" "$rc $err" "^1 .* at $tmp/there: is it"
 
 port=$(free_port)
 start_gateway

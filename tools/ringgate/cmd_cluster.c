@@ -27,6 +27,14 @@ struct cluster_args {
 	uint64_t count;		/* 0: until interrupted */
 };
 
+/* As rgate_daemon_call() chooses it */
+static const char *socket_of(const char *socket)
+{
+	if (!socket)
+		socket = getenv("RINGGATED_SOCKET");
+	return socket ? socket : RGATE_DAEMON_SOCKET;
+}
+
 int daemon_ask(const char *socket, const char *request, char **text)
 {
 	int err;
@@ -41,7 +49,7 @@ int daemon_ask(const char *socket, const char *request, char **text)
 		say("%s", *text);
 	else if (err == -ENOENT || err == -ECONNREFUSED)
 		say("no ringgated answers at %s: is it running? (systemctl status ringgated)",
-		    socket ? socket : RGATE_DAEMON_SOCKET);
+		    socket_of(socket));
 	else if (err == -EACCES)
 		say("no permission to talk to ringgated: be root, or of its group");
 	else
