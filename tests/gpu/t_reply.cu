@@ -286,6 +286,52 @@ static void full_stops(void)
 	close_feeds(f, &s);
 }
 
+/*
+ * One packet at a time, so that there is room for each answer: none is dropped, though who
+ * wants it may find another warp at the ring's words, which tells the host
+ */
+static void one_by_one(uint32_t direct)
+{
+	struct plan p = { &echo_lanes, RGATE_GPU_FULL_DROP, 64, 20000, 1, 0, 0 };
+	struct rgate_gpu_start_opts o;
+	struct rgate_ring *out;
+	struct rgate_gpu *gpu;
+	struct g_feed f[2];
+	uint64_t n, end;
+	struct sink s;
+
+	begin(&p, &gpu, f, &s, &out);
+	g_feed_open(&f[0]);
+	g_feed_open(&f[1]);
+	memset(&o, 0, sizeof(o));
+	o.sz = sizeof(o);
+	o.pause_ns = 1;
+	o.direct = direct;
+	g_ok(gpu, rgate_gpu_start(gpu, p.kernel, &o));
+	for (n = 0; n < f[0].total * 2ULL; n++) {
+		g_feed_put(&f[n % 2]);
+		end = g_now_ns() + 5000000000ULL;
+		for (take(&s, UINT64_MAX); s.got <= n; take(&s, UINT64_MAX))
+			g_require(g_now_ns() < end);
+	}
+	g_ok(gpu, rgate_gpu_stop(gpu, 5000));
+	g_require(!status_of(gpu).replies_dropped);
+	check(&p, &s, 0);
+	rgate_gpu_close(gpu);
+	rgate_ring_close(out);
+	close_feeds(f, &s);
+}
+
+static void one_handed(void)
+{
+	one_by_one(RGATE_GPU_NO_DIRECT);
+}
+
+static void one_direct(void)
+{
+	one_by_one(32);
+}
+
 /* A consumer of the output ring sleeps, and is woken by the runtime's thread */
 static void sleep_for(const struct plan *p, const struct rgate_gpu_start_opts *o,
 		      uint32_t pause_ns)
@@ -345,6 +391,8 @@ static const struct g_test tests[] = {
 	{ "full_waits", full_waits },
 	{ "full_drops", full_drops },
 	{ "full_stops", full_stops },
+	{ "one_handed", one_handed },
+	{ "one_direct", one_direct },
 	{ "sleeper", sleeper },
 	{ "full_sleeper", full_sleeper },
 };

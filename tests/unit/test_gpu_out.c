@@ -5,7 +5,9 @@
  */
 #include "unit.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu_dev.h"
 
@@ -161,9 +163,75 @@ static void answers_full(void **state)
 	gpu_dev_free(d);
 }
 
+/* A warp that wants room, while another has the lock */
+struct asker {
+	struct gpu_dev *d;
+	pthread_t thread;
+	uint64_t pos;
+	int asks, over;		/* atomic */
+};
+
+static void *asker_main(void *arg)
+{
+	struct rgate_dhint hint = { 0, 0 };
+	struct asker *a = arg;
+
+	__atomic_store_n(&a->asks, 1, __ATOMIC_RELEASE);
+	a->pos = rgate_dout_reserve(&a->d->ctx, &hint, 32);
+	__atomic_store_n(&a->over, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void asker_start(struct asker *a, struct gpu_dev *d)
+{
+	memset(a, 0, sizeof(*a));
+	a->d = d;
+	assert_int_equal(pthread_create(&a->thread, NULL, asker_main, a), 0);
+	while (!__atomic_load_n(&a->asks, __ATOMIC_ACQUIRE))
+		usleep(100);
+	usleep(20000);
+}
+
+/* The lock says nothing of room: one who finds it taken waits for it, or for what is found */
+static void answers_held(void **state)
+{
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	struct asker a;
+	int i;
+
+	(void)state;
+	out_open(d, out, false);
+	for (i = 0; i < 2; i++) {
+		rgate_dgpu_release(&d->out.lock, 1);
+		asker_start(&a, d);
+		assert_int_equal(rgate_dgpu_load(&d->out.dropped), 0);
+		rgate_dgpu_release(&d->out.lock, 0);
+		assert_int_equal(pthread_join(a.thread, NULL), 0);
+		assert_int_equal(a.pos, i * 32);
+		rgate_dgpu_release(&d->out.limit, (i + 1) * 32);
+	}
+	rgate_dgpu_release(&d->out.lock, 1);
+	asker_start(&a, d);
+	/* a look in vain may have begun before: the one after it counts */
+	for (i = 0; i < 1000 && !__atomic_load_n(&a.over, __ATOMIC_ACQUIRE); i++) {
+		assert_true(i != 1 || !rgate_dgpu_load(&d->out.dropped));
+		rgate_dgpu_add(&d->out.vain, 1);
+		usleep(10000);
+	}
+	assert_true(i > 1 && i < 1000);
+	assert_int_equal(pthread_join(a.thread, NULL), 0);
+	assert_true(a.pos == RGATE_DOUT_FULL);
+	assert_int_equal(d->out.dropped, 32);
+	rgate_ring_close(out);
+	gpu_dev_free(d);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(answers),
 	cmocka_unit_test(answers_full),
+	cmocka_unit_test(answers_held),
 };
 
 UNIT_MAIN(tests)

@@ -191,31 +191,38 @@ static uint32_t make_frame(const struct g_feed *f, unsigned char *frame, uint32_
 	return len;
 }
 
-static void *feed_main(void *arg)
+/* false: the feed was told to stop, this frame may be there or not: nobody asks */
+static bool put_frame(struct g_feed *f, uint32_t n, uint64_t *state)
 {
 	static _Thread_local unsigned char frame[FRAME_MAX + 8];
+	struct rgate_slot hdr = { .protocol = 0x0800 };
+	uint32_t len = make_frame(f, frame, n, state);
+
+	f->digest[n] = g_digest(frame, len);
+	f->bytes += len;
+	if (f->flows) {
+		hdr.flags = RGATE_SLOT_HASH;
+		hdr.hash = 1 + (uint32_t)(g_random(state) % f->flows);
+		f->flow[n] = hdr.hash;
+	}
+	while (rgate_producer_write(&f->p, f->flows ? &hdr : NULL, frame, len, len) == -ENOBUFS)
+		if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
+			break;
+	if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&f->published, n + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void *feed_main(void *arg)
+{
 	struct g_feed *f = arg;
 	uint64_t state = f->seed;
 	uint32_t n;
 
 	for (n = 0; n < f->total && !__atomic_load_n(&f->stop, __ATOMIC_RELAXED); n++) {
-		struct rgate_slot hdr = { .protocol = 0x0800 };
-		uint32_t len = make_frame(f, frame, n, &state);
-
-		f->digest[n] = g_digest(frame, len);
-		f->bytes += len;
-		if (f->flows) {
-			hdr.flags = RGATE_SLOT_HASH;
-			hdr.hash = 1 + (uint32_t)(g_random(&state) % f->flows);
-			f->flow[n] = hdr.hash;
-		}
-		while (rgate_producer_write(&f->p, f->flows ? &hdr : NULL, frame, len, len) ==
-		       -ENOBUFS)
-			if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
-				break;
-		if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
-			break;	/* the last may be there or not: nobody asks */
-		__atomic_store_n(&f->published, n + 1, __ATOMIC_RELEASE);
+		if (!put_frame(f, n, &state))
+			break;
 		pause_some(f, &state);
 	}
 	rgate_producer_flush(&f->p);
@@ -224,7 +231,7 @@ static void *feed_main(void *arg)
 	return NULL;
 }
 
-void g_feed_start(struct g_feed *f)
+void g_feed_open(struct g_feed *f)
 {
 	f->digest = calloc(f->total, sizeof(*f->digest));
 	f->flow = calloc(f->total, sizeof(*f->flow));
@@ -232,6 +239,17 @@ void g_feed_start(struct g_feed *f)
 		  f->max <= FRAME_MAX);
 	f->seed = g_seed();
 	g_require(!rgate_producer_init(&f->p, f->ring));
+}
+
+void g_feed_put(struct g_feed *f)
+{
+	g_require(f->published < f->total && put_frame(f, f->published, &f->seed));
+	rgate_producer_flush(&f->p);
+}
+
+void g_feed_start(struct g_feed *f)
+{
+	g_feed_open(f);
 	g_require(!pthread_create(&f->thread, NULL, feed_main, f));
 }
 

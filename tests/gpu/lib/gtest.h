@@ -99,6 +99,9 @@ struct g_feed {
 
 struct rgate_ring *g_ring(uint32_t slots, uint32_t slot_size, uint32_t flags);
 void g_feed_start(struct g_feed *f);
+/* Or without a thread: opened, then the next frame of @f->total whenever the test wants it */
+void g_feed_open(struct g_feed *f);
+void g_feed_put(struct g_feed *f);
 void g_feed_join(struct g_feed *f);
 void g_feed_close(struct g_feed *f);
 void g_feed_free(struct g_feed *f);

@@ -116,7 +116,8 @@ struct rgate_doutstate {
 	uint64_t limit;		/* free up to here */
 	uint64_t lock;		/* of the warp that reads credits, or tells the host */
 	uint64_t told;		/* of tail, to the host; under lock */
-	uint64_t pad3[13];
+	uint64_t vain;		/* looks at credits that found none; under lock */
+	uint64_t pad3[12];
 	uint64_t tail;		/* published, in order */
 	uint64_t frames;	/* these three: atomic */
 	uint64_t bytes;

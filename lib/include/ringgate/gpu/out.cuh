@@ -30,9 +30,9 @@ RGATE_DEV uint32_t rgate_dout_room(const struct rgate_dout *o)
 /*
  * The whole warp, holding the lock: reads the next 32 credits. A batch may be entered
  * for a lap once its credit is that of the lap before; the acquire orders the consumer's
- * reads of the slots before the writes that follow.
+ * reads of the slots before the writes that follow. Returns how many there were.
  */
-RGATE_DEV void rgate_dout_scan(const struct rgate_dout *o)
+RGATE_DEV uint32_t rgate_dout_scan(const struct rgate_dout *o)
 {
 	struct rgate_doutstate *st = o->state;
 	uint64_t limit = rgate_dgpu_load(&st->limit), b = limit >> RGATE_BATCH_SHIFT;
@@ -51,6 +51,7 @@ RGATE_DEV void rgate_dout_scan(const struct rgate_dout *o)
 	if (rgate_dlane() == 0 && n)
 		rgate_dgpu_release(&st->limit, limit + (uint64_t)n * RGATE_BATCH);
 	rgate_dwarp_sync();
+	return n;
 }
 
 /*
@@ -80,23 +81,31 @@ RGATE_DEV void rgate_dout_report(const struct rgate_dout *o)
 	rgate_dgpu_release(&o->state->lock, 0);
 }
 
-/* The whole warp: more room, read by this warp or another? */
-RGATE_DEV void rgate_dout_refill(const struct rgate_dout *o)
+/*
+ * The whole warp: more room, read by this warp or another? 1: there is none, as a look at
+ * the credits has found that began after @since was read of vain: this warp's, or the second
+ * one since. That another has the lock says nothing: it may be telling the host.
+ */
+RGATE_DEV uint64_t rgate_dout_refill(const struct rgate_dout *o, uint64_t since)
 {
-	uint64_t got = 0;
+	struct rgate_doutstate *st = o->state;
+	uint64_t none, got = 0;
 
 	if (rgate_dlane() == 0)
-		got = rgate_dgpu_cas(&o->state->lock, 0, 1) == 0;
+		got = rgate_dgpu_cas(&st->lock, 0, 1) == 0;
 	if (!rgate_dwarp_first(got)) {
 		rgate_dpause(200);
-		return;
+		return rgate_dwarp_first(rgate_dgpu_load(&st->vain) > since + 1);
 	}
-	rgate_dout_scan(o);
+	none = !rgate_dout_scan(o);
 	if (rgate_dlane() == 0) {
+		if (none)
+			rgate_dgpu_add(&st->vain, 1);
 		/* a consumer that sleeps is woken by head alone: it may be who makes room */
 		rgate_dout_tell(o);
-		rgate_dgpu_release(&o->state->lock, 0);
+		rgate_dgpu_release(&st->lock, 0);
 	}
+	return none;
 }
 
 /*
@@ -129,6 +138,23 @@ RGATE_DEV uint64_t rgate_dout_take(struct rgate_doutstate *st, struct rgate_dhin
 	}
 }
 
+/* The whole warp, refused @tries times: has it come to an end? */
+RGATE_DEV uint64_t rgate_dout_over(const struct rgate_dctx *ctx, uint32_t tries, uint64_t none)
+{
+	uint64_t over = 0;
+
+	if (!ctx->out.wait)
+		return none;
+	if (tries <= 2)
+		return 0;
+	if (rgate_dlane() == 0)
+		over = rgate_dpoll_why(ctx) != 0;
+	over = rgate_dwarp_first(over);
+	if (!over)
+		rgate_dpause(500);
+	return over;
+}
+
 /*
  * rgate_dout_reserve - the whole warp: @n slots (1 to 32), not of one batch necessarily
  * Returns the first position. Full: RGATE_DOUT_FULL where the ring drops, the frames are
@@ -137,30 +163,25 @@ RGATE_DEV uint64_t rgate_dout_take(struct rgate_doutstate *st, struct rgate_dhin
 RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate_dhint *hint,
 				      uint32_t n)
 {
-	const struct rgate_dout *o = &ctx->out;
-	uint32_t tries = 0;
-	uint64_t pos;
+	struct rgate_doutstate *st = ctx->out.state;
+	uint64_t pos, since = 0, none = 0;
+	uint32_t tries;
 
-	for (;;) {
+	for (tries = 1;; tries++) {
 		pos = 0;
 		if (rgate_dlane() == 0)
-			pos = rgate_dout_take(o->state, hint, n);
+			pos = rgate_dout_take(st, hint, n);
 		pos = rgate_dwarp_first(pos);
 		if (pos != RGATE_DOUT_FULL)
 			return pos;
-		if (tries++ > 1) {
-			uint64_t over = !o->wait;
-
-			if (rgate_dlane() == 0 && rgate_dpoll_why(ctx))
-				over = 1;
-			if (rgate_dwarp_first(over))
-				break;
-			rgate_dpause(500);
-		}
-		rgate_dout_refill(o);
+		if (rgate_dout_over(ctx, tries, none))
+			break;
+		if (tries == 1)
+			since = rgate_dgpu_load(&st->vain);
+		none = rgate_dout_refill(&ctx->out, since);
 	}
 	if (rgate_dlane() == 0)
-		rgate_dgpu_add(&o->state->dropped, n);
+		rgate_dgpu_add(&st->dropped, n);
 	rgate_dwarp_sync();
 	return RGATE_DOUT_FULL;
 }
