@@ -184,19 +184,25 @@ static void send_frame(struct bed *b, enum path way, const unsigned char *frame,
 	rgate_producer_publish(&b->p);
 }
 
+/* Looks until @word has @value; seconds of that are a failure */
+template <class T> static void await(const T *word, uint64_t value)
+{
+	uint32_t looks = 0;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		b_require(++looks);
+}
+
 static void receive(struct bed *b, enum path way, const unsigned char *frame, uint64_t n)
 {
 	const struct rgate_slot *s;
 
 	if (way == WORD_WORD || way == COPY_WORD || way == RING_WORD) {
-		while (__atomic_load_n(&b->w->back, __ATOMIC_ACQUIRE) != n)
-			;
+		await(&b->w->back, n);
 		b_require(way != COPY_WORD || !memcmp(b->w->frame_back, frame, SIZE));
 		return;
 	}
-	while (__atomic_load_n(&rgate_consumer_slot(&b->c, n - 1)->seq, __ATOMIC_ACQUIRE) !=
-	       rgate_consumer_lap(&b->c, n - 1))
-		;
+	await(&rgate_consumer_slot(&b->c, n - 1)->seq, rgate_consumer_lap(&b->c, n - 1));
 	s = rgate_consumer_next(&b->c);
 	b_require(s && s->len == SIZE);
 	b_require(way == RING_RING || !memcmp(rgate_slot_data(s), frame, SIZE));
