@@ -69,10 +69,13 @@ static int sysfs_line(const char *class, const char *dev, const char *file, char
 bool rgate_info_in_sysfs(struct ibv_device *dev)
 {
 	char name[IBV_SYSFS_NAME_MAX];
+	int err = sysfs_line("infiniband_verbs", dev->dev_name, "ibdev", name, sizeof(name));
 
+	/* Who may open no file, for want of descriptors, does not know it to be gone. */
+	if (err)
+		return err != -ENOENT && err != -EIO;
 	/* The number of one that is gone may already be another's. */
-	return !sysfs_line("infiniband_verbs", dev->dev_name, "ibdev", name, sizeof(name)) &&
-	       !strcmp(name, dev->name);
+	return !strcmp(name, dev->name);
 }
 
 bool rgate_info_may_not_open(struct ibv_device *dev)

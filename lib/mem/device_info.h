@@ -16,7 +16,7 @@ int rgate_info_ports(struct ibv_context *ctx);
  */
 int rgate_info_read(struct rgate_device_info *info, struct ibv_context *ctx, uint8_t port,
 		    const char *addr, int gid_index);
-/* Whether sysfs has the uverbs device of @dev, under the same name */
+/* False: sysfs has no uverbs device of @dev, or under another name */
 bool rgate_info_in_sysfs(struct ibv_device *dev);
 /* Whether the file that @dev is opened by is there, but not for this user */
 bool rgate_info_may_not_open(struct ibv_device *dev);
