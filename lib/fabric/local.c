@@ -12,12 +12,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "local.h"
 #include "log.h"
 
 #define BACKLOG		32
 #define BUFFER_BYTES	(4 << 20)	/* asked for; root gets it */
 #define STRANGERS_MAX	16
+#define DEAF_NS		100000000	/* until we look for a descriptor again */
 
 static int fill_address(struct sockaddr_un *sa, const char *path)
 {
@@ -215,9 +217,13 @@ static int conn_new(struct rgate_conn **out, struct rgate_ep *ep, int sock, int 
 		(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	conn->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	conn->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (conn->wait_fd < 0 || conn->done_fd < 0) {
+		err = -errno;
+		goto destroy;
+	}
 	conn->recv = calloc(ep->opts.recv_depth, sizeof(*conn->recv));
 	conn->done = calloc(conn->done_depth, sizeof(*conn->done));
-	if (!conn->recv || !conn->done || conn->wait_fd < 0 || conn->done_fd < 0)
+	if (!conn->recv || !conn->done)
 		goto destroy;
 	err = watch(conn->wait_fd, conn->done_fd, EPOLLIN, NULL);
 	if (!err)
@@ -479,13 +485,25 @@ static void add_stranger(struct rgate_ep *ep, struct rgate_conn *conn)
 		local_destroy(c);
 }
 
+static void listen_or_not(struct rgate_ep *ep, uint64_t deaf_until)
+{
+	struct epoll_event ev = { .events = deaf_until ? 0 : EPOLLIN };
+
+	ep->deaf_until = deaf_until;
+	(void)epoll_ctl(ep->epoll_fd, EPOLL_CTL_MOD, ep->listen_fd, &ev);
+}
+
 static void welcome_somebody(struct rgate_ep *ep)
 {
 	int sock = accept4(ep->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct rgate_conn *conn;
 
-	if (sock < 0)
+	if (sock < 0) {
+		/* There is none left: whoever waits would wake us again at once, forever. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			listen_or_not(ep, rgate_clock_now(CLOCK_MONOTONIC) + DEAF_NS);
 		return;
+	}
 	if (!known_user(sock)) {
 		close(sock);
 		return;
@@ -505,6 +523,8 @@ static int local_event(struct rgate_ep *ep, struct rgate_prov_event *ev)
 	struct epoll_event e;
 	int ret;
 
+	if (ep->deaf_until && rgate_clock_now(CLOCK_MONOTONIC) >= ep->deaf_until)
+		listen_or_not(ep, 0);
 	for (;;) {
 		/* One at a time: the next one may be of a connection that is gone then. */
 		if (epoll_wait(ep->epoll_fd, &e, 1, 0) <= 0)

@@ -60,6 +60,7 @@ struct rgate_ep {
 	struct local_share *shares;
 	uint32_t next_rkey;
 	int listen_fd;		/* -1: takes no connections */
+	uint64_t deaf_until;	/* not before this time, as descriptors ran out; or 0 */
 	int lock_fd;		/* who holds this lock owns the socket's path */
 	int epoll_fd;
 	pthread_t server;
