@@ -248,8 +248,12 @@ static void new_client(struct control *ctl)
 	socklen_t len = sizeof(cred);
 	unsigned int i;
 
-	if (sock < 0)
+	if (sock < 0) {
+		/* Who waits would wake us at once again, and find no descriptor either. */
+		if (errno != EAGAIN && errno != EINTR)
+			usleep(100000);
 		return;
+	}
 	for (i = 0; i < CLIENTS_MAX && ctl->clients[i].sock >= 0; i++)
 		;
 	if (i == CLIENTS_MAX || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
