@@ -48,6 +48,7 @@ struct rgate_cluster_node {
 
 /*
  * rgate_cluster_load - reads the file
+ * @cluster: out; for rgate_cluster_free()
  * @path: NULL: environment RGATE_CLUSTER, else /etc/ringgate/cluster.conf
  * -EINVAL: malformed: the log says FILE:LINE and what is wrong; -ENOENT, -EACCES, ...:
  * cannot be read; -EFBIG: larger than 64 KiB. The key file is not read here.
@@ -61,8 +62,10 @@ RGATE_API int rgate_cluster_load(struct rgate_cluster **cluster, const char *pat
 RGATE_API int rgate_cluster_parse(struct rgate_cluster **cluster, const char *name,
 				  const char *text, size_t len);
 
+/* rgate_cluster_free - NULL is allowed; not before the nodes made of it are destroyed */
 RGATE_API void rgate_cluster_free(struct rgate_cluster *cluster);
 
+/* How many there are: 2 to RGATE_NODES_MAX */
 RGATE_API unsigned int rgate_cluster_nodes(const struct rgate_cluster *cluster);
 /* rgate_cluster_node - the @i-th, in order of ids; @node->sz is set by the caller.
  * -ENOENT: there are fewer */
@@ -71,7 +74,9 @@ RGATE_API int rgate_cluster_node(const struct rgate_cluster *cluster, unsigned i
 /* rgate_cluster_find - by name, by number or by address; -ENOENT */
 RGATE_API int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
 				 struct rgate_cluster_node *node);
+/* enum rgate_provider */
 RGATE_API uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster);
+/* As the file has it, owned by @cluster; NULL: the file names none */
 RGATE_API const char *rgate_cluster_key_path(const struct rgate_cluster *cluster);
 RGATE_API uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster);
 

@@ -42,10 +42,11 @@ enum rgate_node_flags {
  * rgate_node_create - become node @id of @cluster
  * @cluster: must stay as long as the node
  * @opts: NULL for the defaults
- * Opens device and pool, listens, and starts one thread, which blocks all signals.
- * -ENOENT: the cluster has no such node; -EADDRINUSE: somebody is that node already;
- * -EACCES: the key file is readable by others; and as rgate_device_open(),
- * rgate_pool_create().
+ * Opens device and pool, listens, and starts a thread, which blocks all signals (and with
+ * RGATE_PROVIDER_LOCAL one that answers where memory is). The key is copied.
+ * -ENOENT: the cluster has no such node, or there is no key; -EADDRINUSE: somebody is that
+ * node already; -EACCES: the key file is readable by others; -EINVAL: an option is out of its
+ * range, or the key too short or too long; and as rgate_device_open(), rgate_pool_create().
  */
 RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
 				uint32_t id, const struct rgate_node_opts *opts);
@@ -81,13 +82,21 @@ RGATE_API int rgate_node_stats(const struct rgate_node *node, struct rgate_node_
  *	(-EOPNOTSUPP with RGATE_PROVIDER_LOCAL, which maps it into the peers that may
  *	reach it)
  * @access: enum rgate_access; without a remote one it is for rgate_sge only
+ * Memory and descriptor stay the caller's; the descriptor may be closed. -EINVAL: no memory,
+ * unknown access, or (local) no memfd that cannot shrink, mapped from a whole page on; and
+ * as rgate_mem_register().
  */
 RGATE_API int rgate_share_create(struct rgate_share **share, struct rgate_node *node,
 				 void *addr, size_t len, int fd, uint64_t fd_off,
 				 uint32_t access);
+/* rgate_share_destroy - no peer may reach it any more, but for those of the local provider that
+ * have it mapped: until their connection ends. NULL is allowed. -EBUSY: the device still
+ * uses it, nothing was done. */
 RGATE_API int rgate_share_destroy(struct rgate_share *share);
+/* For rgate_sge.lkey */
 RGATE_API uint32_t rgate_share_lkey(const struct rgate_share *share);
-/* As rgate_mem_desc() */
+/* rgate_share_desc - a descriptor of @len bytes from @offset on, for peers. -EACCES: no remote
+ * access was asked for; -ERANGE: not inside of it */
 RGATE_API int rgate_share_desc(const struct rgate_share *share, size_t offset, size_t len,
 			       struct rgate_desc *desc);
 
