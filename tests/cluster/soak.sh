@@ -9,19 +9,20 @@
 #
 #   SOAK_SECONDS  how long (1800)
 #   SOAK_SEED     what happens when; it is printed, so that it can happen again
-#   SOAK_RATE     datagrams a second (200)
+#   SOAK_RATE     datagrams a second (100)
 
 # shellcheck source=tests/cluster/lib/vms.sh
 . "$(dirname "$0")/lib/vms.sh"
 
 seconds=${SOAK_SECONDS:-1800}
 seed=${SOAK_SEED:-$RANDOM}
-rate=${SOAK_RATE:-200}
+rate=${SOAK_RATE:-100}
 flows=8
 echo "# timeout: $((seconds + 900))"
 echo "# seed $seed; again: make soak SOAK_SEED=$seed SOAK_SECONDS=$seconds"
 
 vms_limit=$((seconds + 800))
+vm_limit=300			# for an answer
 vms_cluster 3 10000
 vms_start 0 1 2
 old=$tmp/old			# reports of receivers that are no more
