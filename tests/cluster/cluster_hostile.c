@@ -87,7 +87,8 @@ int main(int argc, char **argv)
 	err = rgate_cluster_load(&cluster, argv[1]);
 	if (err)
 		demo_die(err, "%s", argv[1]);
-	if (rgate_cluster_find(cluster, argv[2], &self) || rgate_cluster_find(cluster, argv[3], &to))
+	if (rgate_cluster_find(cluster, argv[2], &self) ||
+	    rgate_cluster_find(cluster, argv[3], &to))
 		demo_die(ENOENT, "%s or %s", argv[2], argv[3]);
 	err = rgate_node_create(&node, cluster, self.id, NULL);
 	if (err)

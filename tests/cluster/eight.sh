@@ -9,6 +9,7 @@
 . "$(dirname "$0")/lib/vms.sh"
 
 vms_memory=512
+flows=64
 vms_limit=1200
 vms_cluster 8 20000
 vms_start 0 1 2 3 4 5 6 7
