@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Processes that are run one after the other or some at a time, and the output of one:
+ * by posix_spawn(3), or on the node at the other end of a connection. One run of one way;
+ * tests/bench/spawn.sh takes turns.
+ *
+ *	bench_spawn [-r] [-k IN_FLIGHT] [-n TIMES] [-o] [--] COMMAND ARGUMENT...
+ *
+ *	-r	by lib/spawn, over shared memory; else by posix_spawn
+ *	-o	how fast its output comes: TIMES one after the other, read to their ends
+ *
+ * Of a round trip all is counted: the request, the process, its exit, and that it is known.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <ringgate/ringgate.h>
+
+#include "bench.h"
+
+#define IN_FLIGHT_MAX	64U
+#define WARM		32U
+#define WAIT_MS		60000
+#define PIECE		(1U << 20)
+
+struct options {
+	bool remote;
+	bool output;
+	unsigned int in_flight;
+	unsigned int times;
+	char **argv;
+};
+
+struct turn {			/* one that runs */
+	uint64_t began;
+	pid_t pid;
+	struct rgate_spawn_job *job;
+};
+
+static struct options o = { .in_flight = 1, .times = 1000 };
+static struct turn turns[IN_FLIGHT_MAX];
+static char dir[32] = "/tmp/ringgate-bench-XXXXXX";
+static char policy[64];
+static struct rgate_cluster *cluster;
+static struct rgate_node *node;
+static struct rgate_peer *peer;
+static struct rgate_spawn *spawn;
+static pid_t server;
+extern char **environ;
+
+static void make_cluster(void)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	char text[256];
+	FILE *f;
+	int n;
+
+	if (!mkdtemp(dir) || !pw)
+		bench_die(errno, "%s", dir);
+	snprintf(policy, sizeof(policy), "%s/policy", dir);
+	f = fopen(policy, "w");
+	if (!f || fprintf(f, "node 1 user %s\nallow 1 any\n", pw->pw_name) < 0 || fclose(f) ||
+	    chmod(policy, 0600))
+		bench_die(errno, "%s", policy);
+	n = snprintf(text, sizeof(text), "provider local\nkey /none\n"
+		     "node 0 gateway %s/0\nnode 1 compute %s/1\n", dir, dir);
+	n = rgate_cluster_parse(&cluster, "bench", text, (size_t)n);
+	if (n)
+		bench_die(-n, "cluster");
+}
+
+static struct rgate_node *make_node(unsigned int id)
+{
+	static const char key[RGATE_KEY_MIN] = "a key that nobody else needs...";
+	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 32 << 20,
+						       .access = RGATE_ACCESS_REMOTE);
+	const struct rgate_node_opts no = RGATE_OPTS(rgate_node_opts, .pool = &pool, .key = key,
+						     .key_len = sizeof(key));
+	struct rgate_node *made;
+	int err = rgate_node_create(&made, cluster, id, &no);
+
+	if (err)
+		bench_die(-err, "node %u", id);
+	return made;
+}
+
+/* Ends with its parent */
+static void serve(int ready)
+{
+	const struct rgate_spawnd_opts so = RGATE_OPTS(rgate_spawnd_opts, .policy = policy);
+	struct rgate_spawnd *sd;
+	struct pollfd p;
+	int err;
+
+	err = rgate_spawnd_create(&sd, cluster, &so);
+	if (!err)
+		err = rgate_spawnd_attach(sd, make_node(0));
+	if (err)
+		bench_die(-err, "server");
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	p = (struct pollfd){ .fd = rgate_spawnd_fd(sd), .events = POLLIN };
+	for (;;) {
+		(void)poll(&p, 1, -1);
+		(void)rgate_spawnd_process(sd);
+	}
+}
+
+static void connect_to_server(void)
+{
+	int fds[2], err;
+	char c;
+
+	make_cluster();
+	if (pipe(fds))
+		bench_die(errno, "pipe");
+	server = fork();
+	if (!server)
+		serve(fds[1]);
+	close(fds[1]);
+	if (read(fds[0], &c, 1) != 1)
+		bench_die(0, "no server");
+	close(fds[0]);
+	node = make_node(1);
+	err = rgate_peer_open(&peer, node, 0);
+	if (!err)
+		err = rgate_peer_wait_up(peer, WAIT_MS);
+	if (!err)
+		err = rgate_spawn_open(&spawn, node, peer, NULL);
+	if (err)
+		bench_die(-err, "connection");
+}
+
+static void disconnect(void)
+{
+	char path[64];
+	unsigned int i;
+
+	(void)rgate_spawn_close(spawn);
+	rgate_peer_close(peer);
+	(void)rgate_node_destroy(node);
+	kill(server, SIGTERM);
+	(void)waitpid(server, NULL, 0);
+	(void)unlink(policy);
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%u", dir, i);
+		(void)unlink(path);
+		snprintf(path, sizeof(path), "%s/%u.lock", dir, i);
+		(void)unlink(path);
+	}
+	(void)rmdir(dir);
+}
+
+static void begin(struct turn *t, uint32_t mode)
+{
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request,
+		.argv = (const char *const *)o.argv, .stdout_mode = mode,
+		.ring_bytes = o.output ? PIECE : 4096);
+	int err;
+
+	t->began = bench_now_ns();
+	if (o.remote)
+		err = rgate_spawn_start(spawn, &req, &t->job);
+	else
+		err = -posix_spawnp(&t->pid, o.argv[0], NULL, NULL, o.argv, environ);
+	if (err)
+		bench_die(-err, "%s", o.argv[0]);
+}
+
+static void must_be_good(const struct rgate_spawn_result *r)
+{
+	if (r->state != RGATE_SPAWN_COMPLETE || r->exit_code || r->signal)
+		bench_die(0, "%s: state %u, %s %s, exit code %d", o.argv[0], r->state,
+			  strerror(-r->error), r->reason, r->exit_code);
+}
+
+static struct turn *next_remote(void)
+{
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	struct rgate_spawn_job *job;
+	struct turn *t;
+
+	do {
+		if (rgate_spawn_next(spawn, &job, WAIT_MS))
+			bench_die(0, "nothing ends");
+		(void)rgate_spawn_job_result(job, &r);
+	} while (r.state < RGATE_SPAWN_COMPLETE);
+	must_be_good(&r);
+	for (t = turns; t->job != job; t++)
+		;
+	rgate_spawn_job_close(job);
+	t->job = NULL;
+	return t;
+}
+
+static struct turn *next_local(void)
+{
+	struct turn *t;
+	int status;
+	pid_t pid;
+
+	pid = waitpid(-1, &status, 0);
+	if (pid < 0 || status)
+		bench_die(pid < 0 ? errno : 0, "%s: status %#x", o.argv[0], status);
+	for (t = turns; t->pid != pid; t++)
+		;
+	return t;
+}
+
+static void run_many(void)
+{
+	double *us = calloc(o.times, sizeof(*us));
+	unsigned int begun = 0, ended = 0;
+	uint64_t first = 0;
+	struct turn *t;
+
+	if (!us)
+		bench_die(ENOMEM, "results");
+	for (; begun < o.in_flight; begun++)
+		begin(&turns[begun], RGATE_SPAWN_OUT_NONE);
+	while (ended < o.times + WARM) {
+		t = o.remote ? next_remote() : next_local();
+		if (ended >= WARM)
+			us[ended - WARM] = (double)(bench_now_ns() - t->began) / 1000;
+		if (++ended == WARM)
+			first = bench_now_ns();
+		if (begun < o.times + WARM) {
+			begin(t, RGATE_SPAWN_OUT_NONE);
+			begun++;
+		}
+	}
+	printf("{\"in_flight\": %u, \"times\": %u, \"per_s\": %.1f, \"p50_us\": %.1f, "
+	       "\"p99_us\": %.1f}\n", o.in_flight, o.times,
+	       o.times * 1e9 / (double)(bench_now_ns() - first),
+	       bench_quantile(us, o.times, 0.5), bench_quantile(us, o.times, 0.99));
+	free(us);
+}
+
+static uint64_t read_remote(char *buf)
+{
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	uint64_t sum = 0;
+	ssize_t n;
+
+	begin(&turns[0], RGATE_SPAWN_OUT_STREAM);
+	while ((n = rgate_spawn_job_read(turns[0].job, 1, buf, PIECE, WAIT_MS)) > 0)
+		sum += (uint64_t)n;
+	if (rgate_spawn_job_wait(turns[0].job, &r, WAIT_MS))
+		bench_die(0, "it does not end");
+	must_be_good(&r);
+	rgate_spawn_job_close(turns[0].job);
+	return sum;
+}
+
+static uint64_t read_local(char *buf)
+{
+	posix_spawn_file_actions_t actions;
+	uint64_t sum = 0;
+	int fds[2], err, status;
+	ssize_t n;
+
+	if (pipe2(fds, O_CLOEXEC))
+		bench_die(errno, "pipe");
+	/* As large as the pipes of the others */
+	(void)fcntl(fds[0], F_SETPIPE_SZ, 256 << 10);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+	err = posix_spawnp(&turns[0].pid, o.argv[0], &actions, NULL, o.argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	if (err)
+		bench_die(err, "%s", o.argv[0]);
+	while ((n = read(fds[0], buf, PIECE)) > 0)
+		sum += (uint64_t)n;
+	close(fds[0]);
+	if (waitpid(turns[0].pid, &status, 0) < 0 || status)
+		bench_die(0, "%s: status %#x", o.argv[0], status);
+	return sum;
+}
+
+static void run_output(void)
+{
+	char *buf = malloc(PIECE);
+	uint64_t sum = 0, began;
+	unsigned int i;
+
+	if (!buf)
+		bench_die(ENOMEM, "buffer");
+	(void)(o.remote ? read_remote(buf) : read_local(buf));
+	began = bench_now_ns();
+	for (i = 0; i < o.times; i++)
+		sum += o.remote ? read_remote(buf) : read_local(buf);
+	printf("{\"bytes\": %llu, \"bytes_per_s\": %.0f}\n", (unsigned long long)sum,
+	       (double)sum * 1e9 / (double)(bench_now_ns() - began));
+	free(buf);
+}
+
+int main(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "+rok:n:")) != -1) {
+		if (c == 'r')
+			o.remote = true;
+		else if (c == 'o')
+			o.output = true;
+		else if (c == 'k')
+			o.in_flight = (unsigned int)atoi(optarg);
+		else if (c == 'n')
+			o.times = (unsigned int)atoi(optarg);
+		else
+			return 2;
+	}
+	o.argv = argv + optind;
+	if (!*o.argv || !o.in_flight || o.in_flight > IN_FLIGHT_MAX || !o.times ||
+	    o.times > 1000000)
+		bench_die(0, "-k 1 to %u, -n 1 to 1000000, and a command", IN_FLIGHT_MAX);
+	if (o.remote)
+		connect_to_server();
+	if (o.output)
+		run_output();
+	else
+		run_many();
+	if (o.remote)
+		disconnect();
+	return 0;
+}

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+#
+# Processes on another node beside posix_spawn(3) and ssh with a control master, taking
+# turns. Arguments: bench_spawn, rounds, processes a turn, MiB of output. JSON lines.
+
+set -eu
+
+bench=$1 rounds=$2 times=$3 mib=$4
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-bench.XXXXXX")
+sshd=
+finish()
+{
+	[ -z "$sshd" ] || kill "$sshd" 2>/dev/null || true
+	rm -rf "$tmp"
+}
+trap finish EXIT
+
+ssh=()
+# An sshd of its own on the loopback device, with keys that end with it
+start_sshd()
+{
+	local port
+
+	command -v ssh >/dev/null && [ -x /usr/sbin/sshd ] && [ "$(id -u)" = 0 ] || return 1
+	port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+	mkdir -p /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f "$tmp/host"
+	ssh-keygen -q -t ed25519 -N '' -f "$tmp/user"
+	cp "$tmp/user.pub" "$tmp/authorized"
+	cat >"$tmp/sshd_config" <<-END
+		Port $port
+		ListenAddress 127.0.0.1
+		HostKey $tmp/host
+		AuthorizedKeysFile $tmp/authorized
+		StrictModes no
+		UsePAM no
+		PermitRootLogin prohibit-password
+		PasswordAuthentication no
+		MaxSessions 64
+		PrintMotd no
+		PidFile none
+	END
+	/usr/sbin/sshd -D -f "$tmp/sshd_config" 2>"$tmp/sshd.log" &
+	sshd=$!
+	echo "[127.0.0.1]:$port $(cut -d' ' -f1,2 "$tmp/host.pub")" >"$tmp/known"
+	ssh=(ssh -F none -S "$tmp/ctl" -p "$port" -i "$tmp/user" -o "UserKnownHostsFile=$tmp/known"
+		-o BatchMode=yes "$(id -un)@127.0.0.1")
+	for _ in $(seq 50); do
+		"${ssh[@]}" -o ControlMaster=yes -o ControlPersist=yes true 2>/dev/null && return 0
+		sleep 0.1
+	done
+	cat "$tmp/sshd.log" >&2
+	return 1
+}
+
+# turn WAY WHAT ARGUMENT...: its line, with these in front
+turn()
+{
+	local way=$1 what=$2
+	shift 2
+	"$bench" "$@" | sed "s/^{/{\"way\": \"$way\", \"what\": \"$what\", /"
+}
+
+start_sshd || { echo "spawn.sh: no sshd: its lines are left out" >&2; ssh=(); }
+for _ in $(seq "$rounds"); do
+	for k in 1 16; do
+		turn posix_spawn spawn -k $k -n "$times" /bin/true
+		turn ringgate spawn -r -k $k -n "$times" /bin/true
+		[ ${#ssh[@]} = 0 ] ||
+			turn ssh spawn -k $k -n $((times / 10 + 1)) -- "${ssh[@]}" /bin/true
+	done
+	out=(head -c "$((mib << 20))" /dev/zero)
+	turn posix_spawn output -o -n 3 "${out[@]}"
+	turn ringgate output -r -o -n 3 -- "${out[@]}"
+	[ ${#ssh[@]} = 0 ] || turn ssh output -o -n 1 -- "${ssh[@]}" "${out[@]}"
+done
+[ ${#ssh[@]} = 0 ] || "${ssh[@]}" -O exit 2>/dev/null || true
