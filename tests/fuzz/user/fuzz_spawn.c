@@ -132,7 +132,7 @@ static char *text_of(struct fuzz_in *in, size_t max)
 
 static void ask(const struct rgate_spawn_policy *policy, uint32_t node, char *exe, char *arg)
 {
-	char *argv[] = { exe, arg, NULL }, *none[] = { NULL };
+	char *argv[3] = { exe, arg }, *none[1] = { NULL };
 	struct rgate_spawn_parsed req = { .exe = exe, .argv = argv, .argc = 2, .env = none,
 					  .unset = none, .nice = -5, .memory = 1ULL << 40 };
 	const struct rgate_policy_node *n = rgate_policy_node(policy, node);
