@@ -53,7 +53,7 @@ static void live(void)
 	};
 	struct vt_traffic t = { .ifname = "va", .len = 180, .cpu = 1, .pause_us = 100 };
 	struct vt_seen seen;
-	uint64_t gaps = 0, end;
+	uint64_t gaps = 0, end, latest;
 	struct rgate_stats st;
 	unsigned int i, n = 0;
 
@@ -61,7 +61,9 @@ static void live(void)
 	vt_seen_init(&seen, 1 << 22);
 	vt_traffic_start(&t);
 	end = vt_now() + 4000000000ULL;
-	for (i = 0; vt_now() < end; i++) {
+	latest = end + vt_slow() * 30000000000ULL;
+	/* for a while, and on a slow machine until there were enough */
+	for (i = 0; vt_now() < end || (n < 20 && vt_now() < latest); i++) {
 		unsigned int k = i % VT_COUNT(shape);
 		uint64_t until = vt_now() + 20000000;
 
