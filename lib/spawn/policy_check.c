@@ -44,6 +44,29 @@ const struct rgate_policy_node *rgate_policy_node(const struct rgate_spawn_polic
 	return id < RGATE_NODES_MAX && policy->node[id].known ? &policy->node[id] : NULL;
 }
 
+/* /a/b, without //, /. and /.. and without / at the end */
+static bool is_plain(const char *path)
+{
+	const char *p = path;
+	size_t len;
+
+	while (*p == '/') {
+		len = strcspn(++p, "/");
+		if (!len || (len == 1 && p[0] == '.') || (len == 2 && p[0] == '.' && p[1] == '.'))
+			return false;
+		p += len;
+	}
+	return p != path && !*p;
+}
+
+/* A pattern that is a path is for paths: with .. they would lead anywhere. */
+static bool arg_fits(const char *pattern, const char *arg)
+{
+	if (*pattern != '/')
+		return !fnmatch(pattern, arg, 0);
+	return !strcmp(pattern, arg) || (is_plain(arg) && !fnmatch(pattern, arg, FNM_PATHNAME));
+}
+
 static bool args_fit(const struct rgate_policy_rule *rule, const struct rgate_spawn_parsed *req)
 {
 	const uint32_t n = req->argc - 1;
@@ -54,7 +77,7 @@ static bool args_fit(const struct rgate_policy_rule *rule, const struct rgate_sp
 	if (n < rule->nargs || (n > rule->nargs && !rule->rest))
 		return false;
 	for (i = 0; i < rule->nargs; i++)
-		if (fnmatch(rule->args[i], req->argv[i + 1], 0))
+		if (!arg_fits(rule->args[i], req->argv[i + 1]))
 			return false;
 	return true;
 }
@@ -71,21 +94,6 @@ static const struct rgate_policy_rule *find_rule(const struct rgate_spawn_policy
 		    args_fit(rule, req))
 			return rule;
 	return NULL;
-}
-
-/* /a/b, without //, /. and /.. and without / at the end */
-static bool is_plain(const char *path)
-{
-	const char *p = path;
-	size_t len;
-
-	while (*p == '/') {
-		len = strcspn(++p, "/");
-		if (!len || (len == 1 && p[0] == '.') || (len == 2 && p[0] == '.' && p[1] == '.'))
-			return false;
-		p += len;
-	}
-	return p != path && !*p;
 }
 
 static int take(struct rgate_policy_grant *grant, const struct rgate_policy_rule *rule)

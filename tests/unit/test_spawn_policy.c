@@ -205,6 +205,27 @@ static void who_and_what(void **state)
 	rgate_policy_free(p);
 }
 
+/* Arguments that are paths do not lead out of what the pattern names */
+static void path_arguments(void **state)
+{
+	struct rgate_spawn_policy *p = parse("node one user nobody\n"
+				       "allow one /bin/py args /opt/jobs/*.py\n"
+				       "allow one /bin/ls args /srv/../x/\n"
+				       "allow one /bin/url args *.html\n");
+
+	(void)state;
+	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs/a.py", NULL), 0);
+	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs/../../tmp/a.py", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs/deep/a.py", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs/./a.py", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs//a.py", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/py", "", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/ls", "/srv/../x/", NULL), 0);
+	assert_int_equal(check(p, 1, "/bin/ls", "/x", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/url", "a/b/c.html", NULL), 0);
+	rgate_policy_free(p);
+}
+
 static void searched(void **state)
 {
 	struct rgate_spawn_policy *p = parse("node one user nobody\nallow one /usr/bin/env\n"
@@ -330,6 +351,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(errors),
 	cmocka_unit_test(limits_of_text),
 	cmocka_unit_test(who_and_what),
+	cmocka_unit_test(path_arguments),
 	cmocka_unit_test(searched),
 	cmocka_unit_test(environment),
 	cmocka_unit_test(limits),
