@@ -137,16 +137,6 @@ static bool takes_credit(uint8_t kind)
 	return kind == RGATE_OP_SEND || kind == RGATE_OP_WRITE_IMM;
 }
 
-static uint64_t bytes_of(const struct rgate_op *op)
-{
-	uint64_t sum = 0;
-	unsigned int i;
-
-	for (i = 0; i < op->nsge; i++)
-		sum += op->sge[i].length;
-	return sum;
-}
-
 /* @sum: out, bytes of @op */
 static int check_op(const struct rgate_link *link, const struct rgate_op *op, bool internal,
 		    uint64_t *sum)
@@ -156,7 +146,7 @@ static int check_op(const struct rgate_link *link, const struct rgate_op *op, bo
 	if (op->kind >= RGATE_OP_KINDS || op->flags & ~(uint32_t)RGATE_OP_FENCE || op->reserved ||
 	    op->nsge > RGATE_SGE_MAX || (op->nsge && !op->sge))
 		return -EINVAL;
-	bytes = bytes_of(op);
+	bytes = rgate_op_bytes(op);
 	*sum = bytes;
 	switch (op->kind) {
 	case RGATE_OP_FETCH_ADD:

@@ -29,16 +29,6 @@ static void complete(struct rgate_conn *conn, uint64_t id, int status)
 	conn->armed = false;
 }
 
-static uint64_t bytes_of(const struct rgate_op *op)
-{
-	uint64_t sum = 0;
-	unsigned int i;
-
-	for (i = 0; i < op->nsge; i++)
-		sum += op->sge[i].length;
-	return sum;
-}
-
 static uint32_t needed(uint8_t kind)
 {
 	switch (kind) {
@@ -109,7 +99,7 @@ static void change(uint64_t *word, const struct rgate_op *op)
 
 static int move(struct rgate_conn *conn, const struct rgate_op *op)
 {
-	const uint64_t bytes = bytes_of(op);
+	const uint64_t bytes = rgate_op_bytes(op);
 	unsigned char *at;
 	int err;
 

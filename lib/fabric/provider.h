@@ -68,6 +68,16 @@ struct rgate_prov_work {
 	bool signal;			/* wants a completion though it succeeds */
 };
 
+static inline uint64_t rgate_op_bytes(const struct rgate_op *op)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < op->nsge; i++)
+		sum += op->sge[i].length;
+	return sum;
+}
+
 enum rgate_prov_done_kind {
 	RGATE_PROV_SENT,		/* an operation of post() */
 	RGATE_PROV_RECV,		/* a message into a buffer of recv() */

@@ -154,10 +154,11 @@ static int verbs_fd(struct rgate_ep *ep)
 }
 
 /* Behind a fence the bytes may be what the read before it has yet to bring. */
-static bool may_inline(const struct rgate_op *op)
+static bool may_inline(const struct rgate_conn *conn, const struct rgate_op *op)
 {
 	return op->kind != RGATE_OP_READ && op->kind != RGATE_OP_FETCH_ADD &&
-	       op->kind != RGATE_OP_COMPARE_SWAP && !(op->flags & RGATE_OP_FENCE);
+	       op->kind != RGATE_OP_COMPARE_SWAP && !(op->flags & RGATE_OP_FENCE) &&
+	       rgate_op_bytes(op) <= conn->inline_size;
 }
 
 static void fill(struct rgate_conn *conn, struct ibv_send_wr *wr, struct ibv_sge *sge,
@@ -172,21 +173,18 @@ static void fill(struct rgate_conn *conn, struct ibv_send_wr *wr, struct ibv_sge
 		[RGATE_OP_SEND] = IBV_WR_SEND,
 	};
 	const struct rgate_op *op = work->op;
-	uint64_t bytes = 0;
 	unsigned int k;
 
-	for (k = 0; k < op->nsge; k++) {
+	for (k = 0; k < op->nsge; k++)
 		sge[k] = (struct ibv_sge){ (uintptr_t)op->sge[k].addr, op->sge[k].length,
 					   op->sge[k].lkey };
-		bytes += op->sge[k].length;
-	}
 	wr->wr_id = work->id;
 	wr->sg_list = sge;
 	wr->num_sge = op->nsge;
 	wr->opcode = opcodes[op->kind];
 	wr->send_flags = (op->flags & RGATE_OP_FENCE ? IBV_SEND_FENCE : 0) |
 			 (work->signal ? IBV_SEND_SIGNALED : 0) |
-			 (bytes <= conn->inline_size && may_inline(op) ? IBV_SEND_INLINE : 0);
+			 (may_inline(conn, op) ? IBV_SEND_INLINE : 0);
 	wr->imm_data = htobe32(op->imm);
 	if (op->kind == RGATE_OP_FETCH_ADD || op->kind == RGATE_OP_COMPARE_SWAP) {
 		wr->wr.atomic.remote_addr = op->remote;

@@ -29,6 +29,14 @@ static struct rgate_peer_info info_of(struct rgate_peer *peer)
 	return i;
 }
 
+static unsigned int told;	/* atomic: lines that say it */
+
+static void hear_of_loss(void *ctx, enum rgate_log_level level, const char *text)
+{
+	if (level == RGATE_LOG_WARN && strstr(text, ctx))
+		__atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
+}
+
 /* What the peer's device refuses costs the connection, which comes again */
 static void refused(void **state)
 {
@@ -41,6 +49,8 @@ static void refused(void **state)
 
 	(void)state;
 	duo_up(&d, 0);
+	told = 0;
+	rgate_log_set(hear_of_loss, "node 1 lost: Remote I/O error; write was refused, and did nothing");
 	assert_int_equal(failure_of(d.peer[0]).epoch, 0);
 	s = duo_sge(&d, 0, 0, 64);
 	memset(d.buf[0]->addr, 0x55, 64);
@@ -64,6 +74,8 @@ static void refused(void **state)
 	assert_int_equal(f.outcome, RGATE_OUTCOME_NOT_DONE);
 	assert_int_equal(f.ticket, bad);
 	assert_int_equal(f.lost, err ? 1 : 2);
+	wait_for(__atomic_load_n(&told, __ATOMIC_RELAXED) == 1);
+	rgate_log_set(NULL, NULL);
 	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
 	wait_for(info_of(d.peer[0]).epoch == 2);
 	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
