@@ -94,7 +94,6 @@ static void side_open(struct side *s, const char *dir, uint32_t id)
 						       .access = RGATE_ACCESS_REMOTE);
 	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
 						       .key = key, .key_len = sizeof(key),
-						       .timeout_ms = PATIENCE,
 						       /* perftest never sleeps */
 						       .spin_us = 1000000);
 
@@ -259,21 +258,20 @@ static double stream(struct side *s, const struct task *t)
 
 static void measure(struct side *s, const struct task *t)
 {
-	double *us, s_all, sum = 0;
+	double *us, took, sum = 0;
 	uint32_t i;
 
-	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,", t->op, t->bytes, t->n,
-	       t->batch);
 	if (!strcmp(t->op, "write-bw")) {
-		s_all = stream(s, t);
-		printf("\"rate\":%.1f,\"mb_s\":%.4f}\n", t->n / s_all,
-		       (double)t->n * t->bytes / s_all / 1048576);
+		took = stream(s, t);
+		printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,\"rate\":%.3f}\n",
+		       t->op, t->bytes, t->n, t->batch, t->n / took);
 		return;
 	}
 	us = latencies(s, t);
 	for (i = 0; i < t->n; i++)
 		sum += us[i];
-	printf("\"mean_us\":%.3f,", sum / t->n);
+	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"mean_us\":%.3f,", t->op, t->bytes, t->n,
+	       sum / t->n);
 	printf("\"median_us\":%.3f,\"p99_us\":%.3f}\n", bench_median(us, t->n),
 	       bench_quantile(us, t->n, 0.99));
 	free(us);

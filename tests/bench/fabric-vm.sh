@@ -38,34 +38,68 @@ cp "$bench" /usr/bin/ib_write_lat /usr/bin/ib_send_lat /usr/bin/ib_read_lat \
 
 listening() { ss -Hltn "sport = :$port" | grep -q .; }
 
-# perftest PROGRAM OPERATION BYTES N
+# client_of PROGRAM ARGUMENT...: both ends; the table is in /run/bench/out
 port=18600
-perftest()
+client_of()
 {
-	local program=$1 op=$2 bytes=$3 n=$4 size=() server
+	local program=/run/bench/$1 server rc=0
 
-	[ "$program" = ib_atomic_lat ] || size=(-s "$bytes")
+	shift
 	port=$((port + 1))
-	taskset -c 0 "/run/bench/$program" -F -d "$a" -x 1 -p $port -n "$n" "${size[@]}" >/dev/null &
+	taskset -c 0 timeout 300 "$program" -F -d "$a" -x 1 -p $port "$@" >/dev/null &
 	server=$!
 	wait_for 20 listening
-	taskset -c 1 "/run/bench/$program" -F -d "$b" -x 1 -p $port -n "$n" "${size[@]}" "$ip_a" \
-		>/run/bench/out
-	wait $server
-	if [ "$program" = ib_write_bw ]; then
-		awk -v op="$op" '$1 ~ /^[0-9]+$/ && NF >= 5 { printf \
-			"{\"who\":\"perftest\",\"op\":\"%s\",\"bytes\":%d,\"rate\":%.1f}\n", op, $1, $5 * 1e6 }' /run/bench/out
-	else
-		awk -v op="$op" '$1 ~ /^[0-9]+$/ && NF >= 8 { printf \
-			"{\"who\":\"perftest\",\"op\":\"%s\",\"bytes\":%d,\"median_us\":%.3f,\"mean_us\":%.3f,\"p99_us\":%.3f}\n", \
-			op, $1, $5, $6, $8 }' /run/bench/out
-	fi
+	taskset -c 1 timeout 300 "$program" -F -d "$b" -x 1 -p $port "$@" "$ip_a" >/run/bench/out ||
+		rc=$?
+	[ $rc = 0 ] || kill $server 2>/dev/null || true
+	wait $server || rc=$?
+	return $rc
+}
+
+# perftest PROGRAM OPERATION BYTES N: with the time that ringgate's devices wait for an
+# answer; of a rate the column that has more digits. It may print 0 and say nothing of it.
+perftest()
+{
+	local program=$1 op=$2 bytes=$3 n=$4 options=(-u 17)
+
+	[ "$program" = ib_atomic_lat ] || options+=(-s "$bytes")
+	client_of "$program" -n "$n" "${options[@]}" || return
+	awk -v op="$op" -v bytes="$bytes" '
+		$1 !~ /^[0-9]+$/ || $1 != bytes { next }
+		op == "write-bw" && NF >= 5 {
+			figures = sprintf("\"rate\":%.3f",
+				bytes < 65536 ? $5 * 1e6 : $4 * 1048576 / bytes)
+			good = $5 + $4 > 0
+		}
+		op != "write-bw" && NF >= 8 {
+			figures = sprintf("\"median_us\":%.3f,\"mean_us\":%.3f,\"p99_us\":%.3f",
+				$5, $6, $8)
+			good = $5 > 0
+		}
+		END {
+			if (!good)
+				exit 1
+			printf "{\"who\":\"perftest\",\"op\":\"%s\",\"bytes\":%d,%s}\n", op, bytes, figures
+		}' /run/bench/out
 }
 
 # ringgate OPERATION BYTES N [BATCH]
 ringgate()
 {
-	/run/bench/bench_fabric "$@" | sed 's/^{/{"who":"ringgate",/'
+	timeout 300 /run/bench/bench_fabric "$@" >/run/bench/out || return
+	sed 's/^{/{"who":"ringgate",/' /run/bench/out
+}
+
+# An emulated machine on a busy one may stand still for longer than a connection lives.
+steadfast()
+{
+	local tries
+
+	for tries in 1 2 3; do
+		"$@" && return
+		echo "$*: attempt $tries failed" >&2
+	done
+	exit 1
 }
 
 declare -A rival=([write-lat]=ib_write_lat [imm-lat]=ib_send_lat [send-lat]=ib_send_lat
@@ -74,9 +108,9 @@ declare -A rival=([write-lat]=ib_write_lat [imm-lat]=ib_send_lat [send-lat]=ib_s
 for ((i = 0; i < rounds; i++)); do
 	for cell; do
 		IFS=: read -r op bytes n <<<"$cell"
-		[ $((i % 2)) = 1 ] || perftest "${rival[$op]}" "$op" "$bytes" "$n"
-		ringgate "$op" "$bytes" "$n"
-		[ "$op" != write-bw ] || ringgate "$op" "$bytes" "$n" 16
-		[ $((i % 2)) = 0 ] || perftest "${rival[$op]}" "$op" "$bytes" "$n"
+		[ $((i % 2)) = 1 ] || steadfast perftest "${rival[$op]}" "$op" "$bytes" "$n"
+		steadfast ringgate "$op" "$bytes" "$n"
+		[ "$op" != write-bw ] || steadfast ringgate "$op" "$bytes" "$n" 16
+		[ $((i % 2)) = 0 ] || steadfast perftest "${rival[$op]}" "$op" "$bytes" "$n"
 	done
 done

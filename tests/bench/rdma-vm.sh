@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0
 #
-# Runs in a VM (scripts/bench pool and xfer): a benchmark on an RDMA device in
+# Runs in a VM (scripts/bench pool, xfer and fabric): a benchmark on an RDMA device in
 # software. Arguments: the program and its options. Its table goes to standard error,
 # its JSON to standard output.
 
