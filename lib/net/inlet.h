@@ -9,7 +9,6 @@
 
 #include "wire.h"
 
-#define INLET_WORDS	64	/* credit words under way */
 #define INLET_SAMPLES	16	/* pings that the clock's offset is taken from */
 
 struct inlet_ring {
@@ -56,8 +55,7 @@ struct rgate_inlet {
 	uint64_t instance;		/* of the gateway; 0: it said nothing yet */
 	struct inlet_ring rings[NET_RINGS_MAX];
 	struct inlet_clock clocks[RGATE_CLOCK_COUNT];
-	const struct rgate_buf *words;	/* credits on their way */
-	uint64_t next_word;
+	const struct rgate_buf *words;	/* credits on their way, one for each ring */
 };
 
 /* inlet_ring.c, with the inlet's lock. */

@@ -124,10 +124,17 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 	rgate_info("ring %s: filled by node %u", v.prod->name, in->gateway);
 }
 
+/* Once the ring is withdrawn, the gateway's word may be another's soon. */
+static bool may_tell(const struct inlet_ring *r)
+{
+	return r->taken && !r->closing;
+}
+
 /* False: it could not be said now */
 static bool tell(struct rgate_inlet *in, struct inlet_ring *r, uint64_t free)
 {
-	uint64_t *word = (uint64_t *)in->words->addr + in->next_word % INLET_WORDS;
+	/* Where it is read only when it goes out, a later position is as good. */
+	uint64_t *word = (uint64_t *)in->words->addr + r->number;
 	const struct rgate_sge sge = { word, sizeof(*word), in->words->lkey };
 	const struct rgate_op op = {
 		.kind = r->asked ? RGATE_OP_WRITE_IMM : RGATE_OP_WRITE, .nsge = 1, .sge = &sge,
@@ -138,7 +145,6 @@ static bool tell(struct rgate_inlet *in, struct inlet_ring *r, uint64_t free)
 	*word = htole64(free);
 	if (rgate_peer_post(in->peer, &op, 1, NULL))
 		return false;
-	in->next_word++;
 	r->told = free;
 	r->asked = false;
 	r->credits++;
@@ -149,7 +155,7 @@ int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r)
 {
 	const uint64_t free = rgate_producer_free(&r->p);
 
-	if (!r->taken)
+	if (!may_tell(r))
 		return -1;
 	if (free > r->told && tell(in, r, free))
 		return -1;
@@ -187,7 +193,7 @@ void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask)
 		r->asked = true;
 		r->nap_ns = NAP_FIRST;
 	}
-	if (!r->taken)
+	if (!may_tell(r))
 		return;
 	rgate_ring_view(r->ring, &v);
 	free = rgate_producer_free(&r->p);

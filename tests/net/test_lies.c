@@ -6,7 +6,9 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "wire.h"
 
@@ -251,7 +253,7 @@ static void notice(struct liar *l, const struct net_offer *o, uint64_t head, uin
 }
 
 static struct net_offer offered;
-static unsigned int offers_seen;
+static unsigned int offers_seen, withdrawals_seen;
 
 static void victim_heard(void *ctx, uint32_t node, const void *msg, size_t len)
 {
@@ -259,6 +261,8 @@ static void victim_heard(void *ctx, uint32_t node, const void *msg, size_t len)
 
 	(void)ctx;
 	(void)node;
+	if (hdr->type == NET_WITHDRAW)
+		add(&withdrawals_seen);
 	if (hdr->type != NET_OFFER || len != sizeof(offered))
 		return;
 	memcpy(&offered, msg, sizeof(offered));
@@ -363,12 +367,78 @@ static void gateway_lies(void **state)
 	cluster_free(&p.c);
 }
 
+/* @n slots with nothing in them, from the first one on */
+static void fill(struct liar *l, unsigned int n)
+{
+	struct rgate_slot slot = { .seq = 1, .chain_cnt = 1 };
+	struct rgate_sge sge = { (char *)l->buf->addr + 4096, sizeof(slot), l->buf->lkey };
+	struct rgate_remote at;
+	unsigned int i;
+
+	memcpy(sge.addr, &slot, sizeof(slot));
+	unit_require(!rgate_desc_parse(&at, &offered.slots_at, 32));
+	for (i = 0; i < n; i++)
+		assert_int_equal(rgate_peer_write(l->peer, &at, (uint64_t)i * SIZE, &sge, MS), 0);
+	notice(l, &offered, n, 0);
+}
+
+static void *close_ring(void *plane)
+{
+	compute_close_ring(plane, 1);
+	return NULL;
+}
+
+/* Once a ring is withdrawn the gateway's word for it may be another's. */
+static void told_too_late(void **state)
+{
+	const struct rgate_service s = { .sz = sizeof(s), .message = victim_heard };
+	struct net_taken t = { .hdr = { .service = RGATE_SERVICE_NET, .type = NET_TAKEN } };
+	const struct net_hdr left = { .service = RGATE_SERVICE_NET, .type = NET_LEFT };
+	struct plane p = { .n = 1 };
+	pthread_t thread;
+	unsigned int i;
+	uint64_t *word;
+	struct liar l;
+
+	(void)state;
+	offers_seen = withdrawals_seen = 0;
+	cluster_make(&p.c, 2, 0);
+	compute_up(&p, 1);
+	compute_ring(&p, 1, SLOTS, SIZE);
+	liar_up(&p, &l, 0, 1);
+	rgate_hub_remove(l.hub, RGATE_SERVICE_NET);
+	unit_require(!rgate_hub_add(l.hub, RGATE_SERVICE_NET, &s, &l));
+	ready(&l, 1);
+	wait_for(__atomic_load_n(&offers_seen, __ATOMIC_ACQUIRE) == 1);
+	word = (uint64_t *)l.buf->addr + 1024;
+	unit_require(!rgate_buf_desc(rgate_node_pool(l.node), l.buf, 1024 * 8, 8, &t.credit_at));
+	say(&l, &t, sizeof(t));
+	wait_for(plane_inlet(&p.at[1]).filled);
+	fill(&l, SLOTS / 2);
+	assert_int_equal(pthread_create(&thread, NULL, close_ring, &p), 0);
+	wait_for(__atomic_load_n(&withdrawals_seen, __ATOMIC_ACQUIRE) == 1);
+	/* now half of the ring comes free, and is asked for */
+	for (i = 0; i < SLOTS / 2; i++) {
+		wait_for(rgate_consumer_next(&p.at[1].c));
+		rgate_consumer_release(&p.at[1].c);
+	}
+	notice(&l, &offered, SLOTS / 2, NET_ASK);
+	usleep(300000);
+	assert_int_equal(__atomic_load_n(word, __ATOMIC_ACQUIRE), 0);
+	say(&l, &left, sizeof(left));
+	pthread_join(thread, NULL);
+	liar_down(&l);
+	compute_down(&p, 1);
+	cluster_free(&p.c);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(offers),
 	cmocka_unit_test(credits),
 	cmocka_unit_test(wrong_memory),
 	cmocka_unit_test(again),
 	cmocka_unit_test(gateway_lies),
+	cmocka_unit_test(told_too_late),
 };
 
 UNIT_MAIN(tests)
