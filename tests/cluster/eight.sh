@@ -11,6 +11,7 @@
 vms_memory=512
 flows=64
 vms_limit=1200
+vm_limit=200
 vms_cluster 8 20000
 vms_start 0 1 2 3 4 5 6 7
 ok "the gateway has seven nodes" wait_for 120 peers_up 0 7

@@ -70,7 +70,7 @@ daemon()
 	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -n "$node" -s "$dir/socket" \
 		--pool 16M "${args[@]}" "$@" </dev/null >>"$dir/log" 2>&1 &
 	echo $! >"$dir/daemon.pid"
-	for ((i = 0; i < 300; i++)); do
+	for ((i = 0; i < 300 * RGATE_SLOW; i++)); do
 		! status >/dev/null 2>&1 || return 0
 		running daemon || break
 		sleep 0.1
@@ -109,13 +109,13 @@ sent() { cat "$dir/$1"; }
 
 running() { kill -0 "$(cat "$dir/$1.pid")" 2>/dev/null; }
 
-# stop NAME [SIGNAL]: and wait for its end, 20 s at most
+# stop NAME [SIGNAL]: and wait for its end, 20 s at most (RGATE_SLOW)
 stop()
 {
 	local i
 
 	kill "${2:--TERM}" "$(cat "$dir/$1.pid")" 2>/dev/null
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 200 * RGATE_SLOW; i++)); do
 		running "$1" || return 0
 		sleep 0.1
 	done

@@ -30,13 +30,13 @@ trap 'exit 143' TERM INT
 # vms_cluster NODES TIMEOUT_MS: the cluster's files
 vms_cluster()
 {
-	local id
+	local id ms=$(($2 * slow))
 
 	head -c 48 /dev/urandom >"$tmp/key"
 	{
 		echo "provider verbs"
 		echo "key /run/node/key"
-		echo "timeout $2"
+		echo "timeout $((ms < 60000 ? ms : 60000))"
 		echo "node 0 gateway 10.90.0.1 gw"
 		for ((id = 1; id < $1; id++)); do
 			echo "node $id compute 10.90.0.$((id + 1)) n$id"
@@ -53,8 +53,9 @@ vm_boot()
 	rm -rf "$tmp/vm$id"
 	mkdir "$tmp/vm$id"
 	cp "$tmp/cluster" "$tmp/key" "$tmp/steer" "$tmp/vm$id/"
-	O=$build "$top/scripts/lab" -k "$kernel" -t "$vms_limit" -m "$vms_memory" -c 1 --net "$segment" \
-		--share "$tmp/vm$id" --pidfile "$tmp/pid$id" -e RGATE_BUILD="$build" \
+	O=$build "$top/scripts/lab" -k "$kernel" -t $((vms_limit * slow)) -m "$vms_memory" -c 1 \
+		--net "$segment" --share "$tmp/vm$id" --pidfile "$tmp/pid$id" \
+		-e RGATE_BUILD="$build" -e RGATE_SLOW="$slow" \
 		-- "$top/tests/cluster/lib/agent" "$id" >>"$tmp/log$id" 2>&1 &
 	lab[$id]=$!
 }
@@ -121,10 +122,10 @@ vm_end()
 	done
 }
 
-# on ID COMMAND...: bash runs it in that VM, with lib/guest.sh; ends within vm_limit s
+# on ID COMMAND...: bash runs it in that VM, with lib/guest.sh; within vm_limit (90) s
 on()
 {
-	local at=$tmp/vm$1/${EPOCHREALTIME//[.,]/}-$BASHPID end=$((SECONDS + ${vm_limit:-90}))
+	local at=$tmp/vm$1/${EPOCHREALTIME//[.,]/}-$BASHPID end=$((SECONDS + ${vm_limit:-90} * slow))
 	local id=$1
 	shift
 	printf '%s\n' "$*" >"$at.new"
