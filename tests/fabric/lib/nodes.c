@@ -30,6 +30,12 @@ static void to_stderr(void *ctx, enum rgate_log_level level, const char *text)
 	fprintf(stderr, "# %s\n", text);
 }
 
+/* As long as nothing takes; but a minute is the most that a node has for another. */
+static uint32_t patient_ms(void)
+{
+	return MS < 60000 ? MS : 60000;
+}
+
 void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 {
 	const char *provider = getenv("RGATE_FABRIC_PROVIDER");
@@ -62,7 +68,7 @@ void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 	unit_require(!rgate_cluster_parse(&c->conf, "test", text, at));
 	memset(c->key, 'k', sizeof(c->key));
 	c->opts = RGATE_OPTS(rgate_node_opts, .key = c->key, .key_len = sizeof(c->key),
-			     .timeout_ms = timeout_ms ? timeout_ms : MS);
+			     .timeout_ms = timeout_ms ? timeout_ms : patient_ms());
 }
 
 void cluster_free(struct cluster *c)
