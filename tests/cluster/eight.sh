@@ -18,9 +18,12 @@ ok "the gateway has seven nodes" wait_for 120 peers_up 0 7
 for id in 1 2 3 4 5 6 7; do
 	ok "node $id is connected with all others" wait_for 60 peers_up $id 7
 done
+pids=()
 for id in 1 2 3 4 5 6 7; do
-	on $id receive r
+	on $id receive r &
+	pids+=($!)
 done
+wait "${pids[@]}"
 ok "seven rings are filled" wait_for 60 filled 7
 ok "flows over seven nodes, each datagram once" burst r 64 0 19 1 2 3 4 5 6 7
 for id in 1 2 3 4 5 6 7; do

@@ -63,7 +63,7 @@ vm_boot()
 # vms_start ID...: these VMs, with their daemons; without one of them there is no test
 vms_start()
 {
-	local id
+	local id pids=()
 
 	for id; do
 		vm_boot "$id"
@@ -76,8 +76,10 @@ vms_start()
 		finish
 	fi
 	for id; do
-		on "$id" daemon
+		on "$id" daemon &
+		pids+=($!)
 	done
+	wait "${pids[@]}"
 }
 
 # vms_finish ID...: the daemons end, the VMs, and the test
