@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 #
 # Processes on another node beside posix_spawn(3) and ssh with a control master, taking
-# turns. Arguments: bench_spawn, rounds, processes a turn, MiB of output. JSON lines.
+# turns. Arguments: bench_spawn, rounds, processes a turn, MiB of output. JSON lines, the
+# machine first.
 
 set -eu
 
@@ -65,6 +66,8 @@ turn()
 	"$bench" "$@" | sed "s/^{/{\"way\": \"$way\", \"what\": \"$what\", /"
 }
 
+printf '{"machine": {"date": "%s", "cpu": "%s", "cpus": %d, "kernel": "%s"}}\n' "$(date -I)" \
+	"$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(uname -r)"
 start_sshd || { echo "spawn.sh: no sshd: its lines are left out" >&2; ssh=(); }
 for _ in $(seq "$rounds"); do
 	for k in 1 16; do
