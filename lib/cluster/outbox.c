@@ -38,7 +38,7 @@ void outbox_fini(struct outbox *box)
 static int post(struct outbox *box)
 {
 	const struct outbox_msg *msg = &box->queue[box->posted % OUTBOX_QUEUE];
-	const uint32_t slot = box->posted % OUTBOX_SLOTS;
+	const size_t slot = box->posted % OUTBOX_SLOTS;
 	struct rgate_sge sge = {
 		(unsigned char *)box->mem->addr + slot * RGATE_HUB_MSG_MAX, msg->len,
 		box->mem->lkey,

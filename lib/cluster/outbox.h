@@ -11,7 +11,7 @@
 #include <ringgate/rgate_hub.h>
 
 #define OUTBOX_QUEUE	256	/* messages, power of two */
-#define OUTBOX_SLOTS	8	/* of these, handed to the device; power of two */
+#define OUTBOX_SLOTS	8UL	/* of these, handed to the device; power of two */
 
 struct outbox_msg {
 	uint32_t len;

@@ -218,7 +218,7 @@ static int conn_new(struct rgate_conn **out, struct rgate_ep *ep, int sock, int 
 	conn->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	conn->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (conn->wait_fd < 0 || conn->done_fd < 0) {
-		err = -errno;
+		err = errno == EMFILE ? -EMFILE : errno == ENFILE ? -ENFILE : -ENOMEM;
 		goto destroy;
 	}
 	conn->recv = calloc(ep->opts.recv_depth, sizeof(*conn->recv));

@@ -111,6 +111,12 @@ static int parse_nodes(const struct rgate_steer *steer, char *list, uint32_t *no
 	return *nodes ? 0 : wrong(w, "no node is named");
 }
 
+/* False: it is empty, or too long */
+static bool copy_name(char *to, size_t size, const char *name)
+{
+	return *name && snprintf(to, size, "%s", name) < (int)size;
+}
+
 static int parse_target(const struct rgate_steer *steer, struct steer_rule *rule, char *word,
 			const struct where *w)
 {
@@ -134,10 +140,9 @@ static int parse_target(const struct rgate_steer *steer, struct steer_rule *rule
 	ring = rule->target == STEER_NODE ? strchr(list, '/') : NULL;
 	if (ring) {
 		*ring++ = '\0';
-		if (!*ring || strlen(ring) >= sizeof(rule->ring))
+		if (!copy_name(rule->ring, sizeof(rule->ring), ring))
 			return wrong(w, "a ring's name has 1 to %zu bytes",
 				     sizeof(rule->ring) - 1);
-		strcpy(rule->ring, ring);
 	}
 	if (rule->target == STEER_NODE && (strchr(list, ',') || !strcmp(list, "*")))
 		return wrong(w, "node: takes one node; hash: or all: take several");
@@ -173,12 +178,11 @@ static int parse_name(struct steer_rule *rule, const char *name, const struct wh
 {
 	const char *p;
 
-	if (!*name || strlen(name) >= sizeof(rule->name))
+	if (!copy_name(rule->name, sizeof(rule->name), name))
 		return wrong(w, "a rule's name has 1 to %zu bytes", sizeof(rule->name) - 1);
 	for (p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("_-.", *p))
 			return wrong(w, "'%s': names are of letters, digits, '_', '-', '.'", name);
-	strcpy(rule->name, name);
 	return 0;
 }
 

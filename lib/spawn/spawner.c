@@ -141,7 +141,7 @@ static int send_packet(struct rgate_spawner *s, const struct rgate_spawner_packe
 	if (nfds) {
 		msg.msg_control = control.buf;
 		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
+		c = &control.align;
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));

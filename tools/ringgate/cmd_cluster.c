@@ -40,8 +40,10 @@ int daemon_ask(const char *socket, const char *request, char **text)
 	int err;
 
 	*text = malloc(RGATE_DAEMON_ANSWER);
-	if (!*text)
-		return fail(-ENOMEM, "cannot ask the daemon");
+	if (!*text) {
+		(void)fail(-ENOMEM, "cannot ask the daemon");
+		return EXIT_FAIL;
+	}
 	err = rgate_daemon_call(socket, request, *text, RGATE_DAEMON_ANSWER);
 	if (!err)
 		return EXIT_OK;
@@ -272,7 +274,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->verb)
 			argp_error(state, "status, top or ping?");
-		if (!strcmp(a->verb, "ping") && !a->node)
+		else if (!strcmp(a->verb, "ping") && !a->node)
 			argp_error(state, "ping which node?");
 		if (a->node && (strlen(a->node) > 100 || strchr(a->node, ' ')))
 			argp_error(state, "'%s' is no node", a->node);

@@ -82,7 +82,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->verb)
 			argp_error(state, "list, add or remove?");
-		if (strcmp(a->verb, "list") && !a->len)
+		else if (strcmp(a->verb, "list") && !a->len)
 			argp_error(state, "%s what?", a->verb);
 		break;
 	default:

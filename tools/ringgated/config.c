@@ -138,7 +138,7 @@ static int on_source(struct config *c, const char *where, char *value)
 	err = source_kind(where, kind, s);
 	if (err)
 		return err;
-	strcpy(s->at, at);
+	memcpy(s->at, at, strlen(at) + 1);
 	err = source_options(where, save, s);
 	if (err) {
 		free(s->filter);

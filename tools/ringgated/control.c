@@ -334,7 +334,7 @@ static int clear_path(const char *path)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -EEXIST;
-	strcpy(sun.sun_path, path);
+	memcpy(sun.sun_path, path, strlen(path) + 1);
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
@@ -354,7 +354,7 @@ static int listen_at(struct control *ctl, const char *path, const char *group)
 	err = clear_path(path);
 	if (err)
 		return err;
-	strcpy(sun.sun_path, path);
+	memcpy(sun.sun_path, path, strlen(path) + 1);
 	ctl->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (ctl->listen_fd < 0 || bind(ctl->listen_fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
 		return -errno;

@@ -129,7 +129,7 @@ static void notify(const char *state)
 
 	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof(sun.sun_path))
 		return;
-	strcpy(sun.sun_path, path);
+	memcpy(sun.sun_path, path, strlen(path) + 1);
 	if (*path == '@')
 		sun.sun_path[0] = '\0';
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));

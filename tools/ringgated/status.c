@@ -379,7 +379,7 @@ void status_counters(struct daemon *d, FILE *f)
 		fprintf(f, "%s %s %llu %llu %llu %llu\n", n.name,
 			states[peer_info(peer).state % 3], (unsigned long long)g.frames,
 			(unsigned long long)g.bytes, (unsigned long long)g.lost,
-			(unsigned long long)(g.dropped_full + g.dropped_down));
+			(unsigned long long)g.dropped_full + g.dropped_down);
 	}
 	for (i = 0; d->inlet && !rgate_inlet_info(d->inlet, i, &r); i++)
 		fprintf(f, "%s %s %llu %llu %llu %llu\n", r.name,
