@@ -48,9 +48,9 @@ static void refused(void **state)
 	int err;
 
 	(void)state;
-	duo_up(&d, 0);
 	told = 0;
 	rgate_log_set(hear_of_loss, "node 1 lost: Remote I/O error; write was refused, and did nothing");
+	duo_up(&d, 0);
 	assert_int_equal(failure_of(d.peer[0]).epoch, 0);
 	s = duo_sge(&d, 0, 0, 64);
 	memset(d.buf[0]->addr, 0x55, 64);
@@ -75,7 +75,6 @@ static void refused(void **state)
 	assert_int_equal(f.ticket, bad);
 	assert_int_equal(f.lost, err ? 1 : 2);
 	wait_for(__atomic_load_n(&told, __ATOMIC_RELAXED) == 1);
-	rgate_log_set(NULL, NULL);
 	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
 	wait_for(info_of(d.peer[0]).epoch == 2);
 	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
@@ -89,6 +88,7 @@ static void refused(void **state)
 	assert_int_equal(old, 0);
 	assert_int_equal(*((uint8_t *)d.buf[1]->addr + 63), 0x55);
 	duo_down(&d);
+	rgate_log_set(NULL, NULL);
 }
 
 /* Node 1: lends its memory, and lets others work */
