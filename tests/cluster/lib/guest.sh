@@ -125,7 +125,8 @@ stop()
 
 status() { "$ringgate" cluster status --json; }
 
-# What the daemon holds, in a line: descriptors, KiB of memory, what the device counts
+# What the daemon holds, in a line: descriptors, KiB of memory of its own (rings, pools and
+# queues are mapped, and counted as they are touched), what the device counts
 held()
 {
 	local pid
@@ -133,7 +134,7 @@ held()
 	pid=$(cat "$dir/daemon.pid")
 	echo "boot $(cat /proc/sys/kernel/random/boot_id) pid $pid" \
 		"fds $(find "/proc/$pid/fd" -mindepth 1 | wc -l)" \
-		"rss $(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status")" \
+		"anon $(awk '/^RssAnon/ { print $2 }' "/proc/$pid/status")" \
 		"$(rdma resource show | sed 's/^[^:]*: [^:]*: //')"
 }
 

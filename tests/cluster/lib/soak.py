@@ -3,14 +3,14 @@
 """The table of a soak, and what its processes held in the course of it.
 
   soak.py ROUNDS HELD   lines "EVENT back SECONDS sent N consumed N lost N dropped N", and
-                        "round N node N boot ID pid N fds N rss KIB qp N ..."
+                        "round N node N boot ID pid N fds N anon KIB qp N ..."
 """
 
 import collections
 import sys
 
 KEPT = 4  # rounds that a process has to be seen in
-RSS_KIB = 2048  # that it may grow by
+ANON_KIB = 2048  # that its own memory may grow by
 OBJECTS = ("fds", "pd", "cq", "qp", "cm_id", "mr")
 COLUMNS = ("sent", "consumed", "lost", "dropped", "cut off")
 
@@ -55,10 +55,10 @@ def leaks(path):
             if late > early:
                 print(f"node {node}, process {pid}: {key} {early} at first, {late} at last")
                 bad = True
-        first, last = int(seen[1]["rss"]), int(seen[-1]["rss"])
+        first, last = int(seen[1]["anon"]), int(seen[-1]["anon"])
         print(f"node {node}, process {pid}: {len(seen)} rounds, {seen[-1]['fds']} descriptors, "
-              f"{seen[-1]['qp']} queue pairs, RSS {first} KiB, then {last} KiB")
-        bad |= last > first + RSS_KIB
+              f"{seen[-1]['qp']} queue pairs, {first} KiB of memory, then {last}")
+        bad |= last > first + ANON_KIB
     return bad
 
 
