@@ -33,6 +33,7 @@ struct rgate_op_count {
 	uint64_t bytes;
 	uint64_t failed;
 	uint64_t stalled;
+	uint64_t waited;	/* that may be measured */
 	struct rgate_hist hist;
 };
 

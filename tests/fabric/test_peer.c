@@ -120,6 +120,26 @@ static void credits(void **state)
 	duo_down(&d);
 }
 
+/* All of the first ones, then some */
+static void measured(void **state)
+{
+	struct rgate_op_stats st = { .sz = sizeof(st) };
+	unsigned int i;
+	struct duo d;
+
+	(void)state;
+	duo_up(&d, 0);
+	for (i = 0; i < 1200; i++)
+		assert_int_equal(rgate_peer_flush(d.peer[0], MS), 0);
+	assert_int_equal(rgate_peer_stats(d.peer[0], RGATE_OP_FLUSH, &st), 0);
+	assert_int_equal(st.posted, 1200);
+	assert_int_equal(st.measured, 1024 + (1200 - 1024) / 8);
+	assert_true(st.min_ns && st.min_ns <= st.p50_ns && st.p50_ns <= st.p90_ns &&
+		    st.p90_ns <= st.p99_ns && st.p99_ns <= st.p999_ns && st.p999_ns <= st.max_ns);
+	assert_int_equal(rgate_peer_stats(d.peer[0], RGATE_OP_KINDS, &st), -EINVAL);
+	duo_down(&d);
+}
+
 /* A notice comes after the bytes of its write, and of those before it */
 static void notices(void **state)
 {
@@ -478,6 +498,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_operation),
 	cmocka_unit_test(messages),
 	cmocka_unit_test(credits),
+	cmocka_unit_test(measured),
 	cmocka_unit_test(notices),
 	cmocka_unit_test(batches),
 	cmocka_unit_test(pieces),
