@@ -12,6 +12,7 @@
 
 #include <ringgate/rgate_cluster.h>
 
+#include "handshake.h"
 #include "log.h"
 #include "opts.h"
 
@@ -410,6 +411,11 @@ uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster)
 const char *rgate_cluster_key_path(const struct rgate_cluster *cluster)
 {
 	return cluster->key;
+}
+
+int rgate_cluster_read_key(const struct rgate_cluster *cluster, uint8_t key[RGATE_KEY_MAX])
+{
+	return rgate_hs_load_key(cluster->key, key, RGATE_KEY_MAX);
 }
 
 uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster)

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ringgated.h"
@@ -72,7 +73,8 @@ static int open_node(struct daemon *d)
 						       .access = RGATE_ACCESS_REMOTE);
 	const struct rgate_node_opts o = RGATE_OPTS(rgate_node_opts, .pool = &pool,
 						    .send_depth = SEND_DEPTH,
-						    .msg_depth = MSG_DEPTH);
+						    .msg_depth = MSG_DEPTH, .key = d->key,
+						    .key_len = (size_t)d->key_len);
 	int err;
 
 	err = rgate_node_create(&d->node, d->cluster, d->self.id, &o);
@@ -99,8 +101,25 @@ int daemon_load(struct daemon *d)
 	return err;
 }
 
+int daemon_read_key(struct daemon *d)
+{
+	int len;
+
+	d->key = malloc(RGATE_KEY_MAX);
+	if (!d->key)
+		return -ENOMEM;
+	len = rgate_cluster_read_key(d->cluster, d->key);
+	if (len < 0)
+		return len;
+	d->key_len = len;
+	return 0;
+}
+
 void daemon_unload(struct daemon *d)
 {
+	if (d->key)
+		explicit_bzero(d->key, RGATE_KEY_MAX);
+	free(d->key);
 	spawn_destroy(d);
 	rgate_cluster_free(d->cluster);
 }
@@ -149,6 +168,7 @@ stop_role:
 	(void)stop_role(d);
 destroy_hub:
 	(void)rgate_hub_destroy(d->hub);
+	d->hub = NULL;
 destroy_node:
 	(void)rgate_node_destroy(d->node);
 	return err;
@@ -157,8 +177,9 @@ destroy_node:
 void daemon_stop(struct daemon *d)
 {
 	spawn_stop(d);
-	if (!stop_role(d) && !rgate_hub_destroy(d->hub) && !rgate_node_destroy(d->node))
-		return;
-	say("something is still in use; the kernel takes it back");
-	d->cluster = NULL;
+	if (stop_role(d) || rgate_hub_destroy(d->hub) || rgate_node_destroy(d->node)) {
+		say("something is still in use; the kernel takes it back");
+		d->cluster = NULL;
+	}
+	d->hub = NULL;
 }

@@ -3,6 +3,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -149,15 +151,25 @@ static void lift_memlock(void)
 		say("RLIMIT_MEMLOCK stays: %s", strerror(errno));
 }
 
-static int drop_privileges(const struct config *c)
+/* What sources need, of the permitted ones */
+static int keep_capabilities(void)
 {
-	const struct passwd *pw;
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const uint32_t wanted = 1U << CAP_NET_ADMIN | 1U << CAP_NET_RAW;
+	struct __user_cap_data_struct caps[2] = { { 0 } };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (syscall(SYS_capget, &head, caps))
 		return -errno;
-	if (!c->user)
-		return 0;
-	pw = getpwnam(c->user);
+	caps[0].permitted &= wanted;
+	caps[0].effective = caps[0].permitted;
+	caps[1] = (struct __user_cap_data_struct){ 0 };
+	return syscall(SYS_capset, &head, caps) ? -errno : 0;
+}
+
+static int become(const struct config *c, bool keep)
+{
+	const struct passwd *pw = getpwnam(c->user);
+
 	if (!pw) {
 		say("there is no user '%s'", c->user);
 		return -ENOENT;
@@ -165,11 +177,49 @@ static int drop_privileges(const struct config *c)
 	/* The socket's file is removed at the end by whom it belongs to. */
 	if (chown(c->socket, pw->pw_uid, (gid_t)-1) < 0 ||
 	    initgroups(c->user, pw->pw_gid) < 0 || setgid(pw->pw_gid) < 0 ||
-	    setuid(pw->pw_uid) < 0) {
-		say("cannot become user '%s': %s", c->user, strerror(errno));
+	    (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) || setuid(pw->pw_uid) < 0)
 		return -errno;
+	return keep ? keep_capabilities() : 0;
+}
+
+/* @keep: what sources need */
+static int drop_privileges(const struct config *c, bool keep)
+{
+	int err;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (!c->user)
+		return 0;
+	err = become(c, keep);
+	if (err && err != -ENOENT)
+		say("cannot become user '%s': %s", c->user, strerror(-err));
+	return err;
+}
+
+/*
+ * An RDMA device is refused by the kernel (ib_safe_file_access()) to who is not the same
+ * any more as when it was opened: so who uses one becomes the user first, and keeps what
+ * sources need. Without one privileges go when all is open.
+ */
+static int start(struct daemon *d)
+{
+	const bool rdma = rgate_cluster_provider(d->cluster) == RGATE_PROVIDER_VERBS;
+	int err = 0;
+
+	if (rdma) {
+		err = daemon_read_key(d);
+		if (!err)
+			err = drop_privileges(&d->conf, true);
 	}
-	return 0;
+	if (!err)
+		err = daemon_start(d);
+	if (err || rdma)
+		return err;
+	err = drop_privileges(&d->conf, false);
+	if (err)
+		daemon_stop(d);
+	return err;
 }
 
 static int signals(void)
@@ -217,13 +267,10 @@ static int run(struct daemon *d)
 		goto close_signals;
 	/* After the spawner was made: what it runs gets the limits that we got. */
 	lift_memlock();
-	err = daemon_start(d);
-	if (err)
-		goto unload;
 	err = control_open(&ctl, d);
 	if (err)
-		goto stop;
-	err = drop_privileges(&d->conf);
+		goto unload;
+	err = start(d);
 	if (!err) {
 		say("node %u (%s) is ready", d->self.id, d->self.name);
 		notify("READY=1");
@@ -231,8 +278,8 @@ static int run(struct daemon *d)
 		notify("STOPPING=1");
 	}
 	control_close(ctl);
-stop:
-	daemon_stop(d);
+	if (d->hub)
+		daemon_stop(d);
 unload:
 	daemon_unload(d);
 close_signals:

@@ -20,6 +20,8 @@ struct daemon {
 	struct config conf;
 	struct rgate_cluster *cluster;
 	struct rgate_cluster_node self;
+	uint8_t *key;			/* read before the user was become; NULL: not */
+	int key_len;
 	struct rgate_node *node;
 	struct rgate_hub *hub;
 	uint64_t began_ns;
@@ -38,6 +40,8 @@ struct daemon {
 /* daemon.c: the cluster, who we are in it, and the spawner, which must be made first */
 int daemon_load(struct daemon *d);
 void daemon_unload(struct daemon *d);
+/* For who will be another user when the node is opened */
+int daemon_read_key(struct daemon *d);
 /* ... node, hub and services */
 int daemon_start(struct daemon *d);
 void daemon_stop(struct daemon *d);

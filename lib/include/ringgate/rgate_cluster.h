@@ -78,6 +78,13 @@ RGATE_API int rgate_cluster_find(const struct rgate_cluster *cluster, const char
 RGATE_API uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster);
 /* As the file has it, owned by @cluster; NULL: the file names none */
 RGATE_API const char *rgate_cluster_key_path(const struct rgate_cluster *cluster);
+/*
+ * rgate_cluster_read_key - for struct rgate_node_opts, where the node is created by who may
+ * not read it any more; that reads it itself otherwise
+ * How many bytes, RGATE_KEY_MAX at most; or -errno as rgate_node_create()
+ */
+RGATE_API int rgate_cluster_read_key(const struct rgate_cluster *cluster,
+				     uint8_t key[RGATE_KEY_MAX]);
 RGATE_API uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster);
 
 #ifdef __cplusplus
