@@ -115,7 +115,7 @@ static int find_node(const struct parser *p, const char *what, uint32_t *id)
 /* A node, or * for all of them */
 static int find_nodes(const struct parser *p, const char *what, uint32_t *mask)
 {
-	uint32_t id;
+	uint32_t id = 0;
 	int err;
 
 	*mask = (1U << RGATE_NODES_MAX) - 1;
@@ -163,7 +163,7 @@ static int find_user(const struct parser *p, const char *name, struct rgate_poli
 		return bad(p, "there is no user '%s'", name);
 	if (!pw.pw_uid && strcmp(name, "root"))
 		return bad(p, "'%s' is root: it has to be called so", name);
-	strcpy(user->name, name);
+	snprintf(user->name, sizeof(user->name), "%s", name);
 	user->uid = pw.pw_uid;
 	user->gid = pw.pw_gid;
 	user->home = strdup(pw.pw_dir);

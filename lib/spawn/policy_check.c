@@ -190,7 +190,7 @@ int rgate_policy_check(const struct rgate_spawn_policy *policy, uint32_t id,
 		if (!rule)
 			return no(why, -EACCES,
 				  "the policy does not allow this command to this node");
-		strcpy(grant->path, req->exe);
+		snprintf(grant->path, sizeof(grant->path), "%s", req->exe);
 		take(grant, rule);
 	}
 	err = check_env(node, req, why);

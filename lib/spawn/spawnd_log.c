@@ -32,7 +32,7 @@ void spawnd_log_describe(struct spawnd_job *job)
 				at += sprintf(at, "\\x%02x", *p);
 		}
 	}
-	strcpy(at, at < text + COMMAND - 4 ? "" : "...");
+	snprintf(at, 4, "%s", at < text + COMMAND - 4 ? "" : "...");
 	free(job->command);
 	job->command = strdup(text);
 }

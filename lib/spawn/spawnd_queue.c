@@ -101,13 +101,11 @@ void spawnd_job_record(struct spawnd_job *job, int err)
 	if (!err && !job->abandoned)
 		err = take_record(job);
 	spawnd_unstage(job->sd, &job->s[0].chunk);
-	if (job->abandoned)
+	/* Where the connection failed the client asks again over the next. */
+	if (job->abandoned || (err && err != -ENOMEM))
 		spawnd_job_forget(job);
-	else if (err == -ENOMEM)
-		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, "the node is out of memory");
 	else if (err)
-		/* The connection failed: the client asks again over the next. */
-		spawnd_job_forget(job);
+		spawnd_job_fail(job, err, RGATE_SPAWN_AT_REQUEST, "the node is out of memory");
 	else
 		check_request(job);
 }
@@ -124,7 +122,7 @@ static void fill_order(const struct spawnd_job *job, struct rgate_order *o)
 	o->ngroups = u->ngroups;
 	memcpy(o->groups, u->groups, u->ngroups * sizeof(*u->groups));
 	snprintf(o->user, sizeof(o->user), "%s", u->name);
-	strcpy(o->path, job->grant->path);
+	snprintf(o->path, sizeof(o->path), "%s", job->grant->path);
 	snprintf(o->home, sizeof(o->home), "%s", u->home);
 	snprintf(o->shell, sizeof(o->shell), "%s", u->shell);
 	snprintf(o->search, sizeof(o->search), "%s", rgate_policy_search(job->sd->policy));

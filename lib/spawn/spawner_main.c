@@ -378,13 +378,14 @@ int rgate_spawner_main(int sock, struct rgate_order *orders,
 		       const struct rgate_spawner_opts *opts)
 {
 	struct spawner *s = calloc(1, sizeof(*s));
+	int ret = 1;
 
 	if (!s)
 		return 1;
 	s->sock = sock;
 	s->orders = orders;
 	if (become_clean(s))
-		return 1;
+		goto free_s;
 	be_mortal();
 	rgate_cgroups_open(&s->cg, opts->cgroup);
 	s->env = (struct rgate_child_env){
@@ -393,6 +394,8 @@ int rgate_spawner_main(int sock, struct rgate_order *orders,
 	loop(s);
 	kill_all(s);
 	rgate_cgroups_close(&s->cg);
+	ret = 0;
+free_s:
 	free(s);
-	return 0;
+	return ret;
 }
