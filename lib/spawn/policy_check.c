@@ -67,14 +67,24 @@ static bool arg_fits(const char *pattern, const char *arg)
 	return !strcmp(pattern, arg) || (is_plain(arg) && !fnmatch(pattern, arg, FNM_PATHNAME));
 }
 
-static bool args_fit(const struct rgate_policy_rule *rule, const struct rgate_spawn_parsed *req)
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* By its name, too, some programs are told what to do. */
+static bool args_fit(const struct rgate_policy_rule *rule, const char *path,
+		     const struct rgate_spawn_parsed *req)
 {
 	const uint32_t n = req->argc - 1;
 	uint32_t i;
 
 	if (!rule->with_args)
 		return true;
-	if (n < rule->nargs || (n > rule->nargs && !rule->rest))
+	if (strcmp(last_part(req->argv[0]), last_part(path)) || n < rule->nargs ||
+	    (n > rule->nargs && !rule->rest))
 		return false;
 	for (i = 0; i < rule->nargs; i++)
 		if (!arg_fits(rule->args[i], req->argv[i + 1]))
@@ -91,7 +101,7 @@ static const struct rgate_policy_rule *find_rule(const struct rgate_spawn_policy
 	for (rule = policy->rules; rule; rule = rule->next)
 		if (rule->nodes & 1U << id &&
 		    (!rule->path || !fnmatch(rule->path, path, FNM_PATHNAME)) &&
-		    args_fit(rule, req))
+		    args_fit(rule, path, req))
 			return rule;
 	return NULL;
 }

@@ -146,6 +146,18 @@ static int check(const struct rgate_spawn_policy *policy, uint32_t id, const cha
 	return err;
 }
 
+/* Under another name than its own */
+static int check_named(const struct rgate_spawn_policy *policy, uint32_t id, const char *exe,
+		       const char *name)
+{
+	struct rgate_spawn_parsed req = request(exe, NULL, NULL);
+	struct rgate_policy_grant grant;
+	char why[RGATE_POLICY_WHY];
+
+	args[0] = (char *)name;
+	return rgate_policy_check(policy, id, &req, &grant, why);
+}
+
 static void who_and_what(void **state)
 {
 	struct rgate_spawn_policy *p = parse("node one user nobody max-running 3 max-queued 9\n"
@@ -178,6 +190,12 @@ static void who_and_what(void **state)
 	assert_int_equal(check(p, 1, "..", NULL, NULL), -EACCES);
 	assert_int_equal(check(p, 1, "/opt/a b", "x y", NULL), 0);
 	assert_int_equal(check(p, 1, "/opt/a b", "x", "y"), -EACCES);
+	assert_int_equal(check_named(p, 1, "/bin/true", "true"), 0);
+	assert_int_equal(check_named(p, 1, "/bin/true", "/usr/bin/true"), 0);
+	assert_int_equal(check_named(p, 1, "/bin/true", "-true"), -EACCES);
+	assert_int_equal(check_named(p, 1, "/bin/true", "sh"), -EACCES);
+	assert_int_equal(check_named(p, 1, "/bin/true", ""), -EACCES);
+	assert_int_equal(check_named(p, 1, "/bin/echo", "cat"), 0);
 	/* a node without a user, one that there is not */
 	assert_int_equal(check(p, 2, "/bin/echo", NULL, NULL), -EACCES);
 	assert_int_equal(check(p, 8, "/bin/echo", NULL, NULL), -EACCES);
