@@ -63,9 +63,11 @@ daemon()
 {
 	local args=() i
 
+	# Room for what comes until a node that is gone is taken for dead: what waits for it
+	# stays in the ring, and is in the way of others when that is full.
 	if [ "$node" = 0 ]; then
 		args=(-S "$dir/steer" --source
-			"module gw0 slots 4096 slot_size 2048 filter udp dst port 9000")
+			"module gw0 slots 16384 slot_size 2048 filter udp dst port 9000")
 	fi
 	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -n "$node" -s "$dir/socket" \
 		--pool 16M "${args[@]}" "$@" </dev/null >>"$dir/log" 2>&1 &
