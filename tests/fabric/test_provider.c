@@ -632,7 +632,7 @@ static void loopback(void **state)
 	struct cluster c;
 	struct end e;
 	void *at;
-	int fd;
+	int fd, err;
 
 	(void)state;
 	cluster_make(&c, 2, 0);
@@ -661,7 +661,12 @@ static void loopback(void **state)
 	assert_int_equal(e.prov->unshare(e.ep, &sh), 0);
 	munmap(at, 4096);
 	close(fd);
-	assert_int_equal(end_do(&e, &op), -EREMOTEIO);
+	/* One queue pair is both ends: the receiving one may fail first (Soft-RoCE of 7.x). */
+	assert_int_equal(end_post(&e, &op, 2), 0);
+	do
+		err = end_wait(&e);
+	while (e.last.kind != RGATE_PROV_SENT);
+	assert_true(err == -EREMOTEIO || (!c.local && err == -ECANCELED));
 	end_close(&e);
 	cluster_free(&c);
 }
