@@ -145,10 +145,10 @@ static void two_threads(uint32_t how)
 		vt_tx_burst(tx, 200, k, 64);
 		VT_UNTIL(__atomic_load_n(&w[0].seen.got, __ATOMIC_RELAXED) +
 			 __atomic_load_n(&w[1].seen.got, __ATOMIC_RELAXED) + 512 > k,
-			 2000);
+			 20000);
 	}
 	VT_UNTIL(__atomic_load_n(&w[0].seen.got, __ATOMIC_RELAXED) +
-		 __atomic_load_n(&w[1].seen.got, __ATOMIC_RELAXED) >= 4096, 5000);
+		 __atomic_load_n(&w[1].seen.got, __ATOMIC_RELAXED) >= 4096, 20000);
 	for (i = 0; i < 2; i++) {
 		__atomic_store_n(&w[i].stop, 1, __ATOMIC_RELAXED);
 		pthread_join(th[i], NULL);
