@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -333,8 +334,10 @@ static void kill_all(struct spawner *s)
 /* Nothing of the process that this was forked from; 0 to 2 must be open, to anything */
 static int become_clean(struct spawner *s)
 {
+	/* struct sigaction of the kernel, which begins with SIG_DFL: the C library's function
+	 * refuses those that it uses itself, which may be ignored as any other. */
+	static const unsigned long dfl[8];
 	int null = open("/dev/null", O_RDWR), sig, i;
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
 	for (i = 0; i < 3; i++)
@@ -346,8 +349,8 @@ static int become_clean(struct spawner *s)
 	s->sock = 3;
 	(void)fcntl(3, F_SETFD, FD_CLOEXEC);
 	(void)close_range(4, ~0U, 0);
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		(void)sigaction(sig, &dfl, NULL);
+	for (sig = 1; sig < NSIG; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, dfl, NULL, (size_t)NSIG / 8);
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	sigemptyset(&set);

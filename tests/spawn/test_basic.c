@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct serve s;
@@ -328,6 +329,16 @@ static int up_without(void **state)
 	return 0;
 }
 
+/* A daemon that ignores signals, also one that the C library does not let go of */
+static int up_deaf(void **state)
+{
+	const unsigned long ignore[8] = { (unsigned long)SIG_IGN };
+
+	unit_require(signal(SIGUSR2, SIG_IGN) != SIG_ERR);
+	unit_require(!syscall(SYS_rt_sigaction, 32, ignore, NULL, (size_t)NSIG / 8));
+	return up(state);
+}
+
 static int up_hub(void **state)
 {
 	(void)state;
@@ -356,7 +367,7 @@ static const struct CMUnitTest tests[] = {
 	WITHOUT(environment),
 	cmocka_unit_test_setup_teardown(directory, up, down),
 	cmocka_unit_test_setup_teardown(executables, up, down),
-	WITH(clean),
+	{ "clean", clean, up_deaf, down, NULL },
 	WITHOUT(clean),
 	WITH(limits),
 	WITHOUT(limits),
