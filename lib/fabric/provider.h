@@ -4,7 +4,7 @@
  * endpoints and moves memory over them; everything that is the same for all of them
  * (who connects, the cluster key, credits, tickets, heartbeats, making a connection
  * anew) is above, in peer.c. Documentation/fabric.rst tells how to write another one;
- * tests/fabric/test_provider.c is the suite that it has to pass.
+ * tests/fabric/test_provider*.c are the suite that it has to pass.
  *
  * Connections are made in three steps, so that the key can be proved on the way:
  *

@@ -186,3 +186,8 @@ void end_quiet(struct end *e)
 		nodes_nap();
 	}
 }
+
+uint64_t end_word(const struct end *e, size_t off)
+{
+	return __atomic_load_n((uint64_t *)((char *)e->buf->addr + off), __ATOMIC_ACQUIRE);
+}

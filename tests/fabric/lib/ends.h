@@ -58,6 +58,8 @@ int end_wait(struct end *e);
 int end_do(struct end *e, const struct rgate_op *op);
 /* A read behind it: what was written is visible */
 void end_flush(struct end *e, const struct end *to);
+/* The word at byte @off of this end's memory; acquires what was written before it */
+uint64_t end_word(const struct end *e, size_t off);
 /* No completion comes for a while */
 void end_quiet(struct end *e);
 
