@@ -10,15 +10,17 @@ set -eu
 bench=$1 rounds=$2 times=$3 mib=$4
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-bench.XXXXXX")
 sshd=
+ssh=()
 finish()
 {
+	[ ${#ssh[@]} = 0 ] || "${ssh[@]}" -O exit 2>/dev/null || true
 	[ -z "$sshd" ] || kill "$sshd" 2>/dev/null || true
 	rm -rf "$tmp"
 }
 trap finish EXIT
 
-ssh=()
-# An sshd of its own on the loopback device, with keys that end with it
+# An sshd of its own on the loopback device, with keys that end with it; and an empty home:
+# what a user's shell does when it starts is not measured.
 start_sshd()
 {
 	local port
@@ -44,6 +46,7 @@ print(s.getsockname()[1])')
 		MaxSessions 64
 		PrintMotd no
 		PidFile none
+		SetEnv HOME=$tmp
 	END
 	/usr/sbin/sshd -D -f "$tmp/sshd_config" 2>"$tmp/sshd.log" &
 	sshd=$!
@@ -81,4 +84,3 @@ for _ in $(seq "$rounds"); do
 	turn ringgate output -r -o -n 3 -- "${out[@]}"
 	[ ${#ssh[@]} = 0 ] || turn ssh output -o -n 1 -- "${ssh[@]}" "${out[@]}"
 done
-[ ${#ssh[@]} = 0 ] || "${ssh[@]}" -O exit 2>/dev/null || true
