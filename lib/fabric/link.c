@@ -185,7 +185,7 @@ static int check(struct rgate_link *link, const struct rgate_op *ops, unsigned i
 	}
 	if (messages > link->peer_depth)
 		return -EINVAL;
-	if (link->posted - link->done + n + kept > link->o.send_depth ||
+	if (link->held || link->posted - link->done + n + kept > link->o.send_depth ||
 	    (messages && messages > rgate_link_credits(link)))
 		return -EAGAIN;
 	return 0;
@@ -298,6 +298,7 @@ static void completed(struct rgate_link *link, uint64_t last)
 	if (last <= link->done || last > link->posted)
 		return;
 	link->done = last;
+	link->held = false;
 	r = &link->records[last & link->mask];
 	if (!r->begun_ns || r->internal)
 		return;
@@ -387,7 +388,8 @@ int rgate_link_progress(struct rgate_link *link)
 	return link->state == RGATE_LINK_DEAD ? link->err : all;
 }
 
-static int write_word(struct rgate_link *link, uint64_t *from, size_t offset)
+/* @seq: as of rgate_link_post() */
+static int write_word(struct rgate_link *link, uint64_t *from, size_t offset, uint64_t *seq)
 {
 	struct rgate_sge sge = { from, 8, link->mem->lkey };
 	struct rgate_op op = {
@@ -395,7 +397,7 @@ static int write_word(struct rgate_link *link, uint64_t *from, size_t offset)
 		.remote = link->peer_line.addr + offset, .rkey = link->peer_line.rkey,
 	};
 
-	return rgate_link_post(link, &op, 1, true, NULL);
+	return rgate_link_post(link, &op, 1, true, seq);
 }
 
 static int tell_credit(struct rgate_link *link)
@@ -406,7 +408,7 @@ static int tell_credit(struct rgate_link *link)
 		return 0;
 	/* Read by the device when it sends: a later value is as good. */
 	__atomic_store_n(&link->line->my_credit, link->reposted, __ATOMIC_RELEASE);
-	err = write_word(link, &link->line->my_credit, offsetof(struct rgate_line, credit));
+	err = write_word(link, &link->line->my_credit, offsetof(struct rgate_line, credit), NULL);
 	if (!err)
 		link->told = link->reposted;
 	return err == -EAGAIN ? 0 : err;
@@ -497,12 +499,24 @@ static int send_beat(struct rgate_link *link)
 	line->my_beat++;
 	__atomic_store_n(&line->pulse, line->my_beat, __ATOMIC_RELAXED);
 	/* One that waits says as much as two, and places for these are few. */
-	if (link->beat_seq > link->done && link->posted - link->done > link->o.send_depth / 2)
+	if (link->beat_seq > link->done)
 		return 0;
-	err = write_word(link, &line->my_beat, offsetof(struct rgate_line, beat));
-	if (!err)
-		link->beat_seq = link->posted;
+	err = write_word(link, &line->my_beat, offsetof(struct rgate_line, beat), &link->beat_seq);
 	return err == -EAGAIN ? 0 : err;
+}
+
+/*
+ * While a wire answers nothing it gets nothing more: Soft-RoCE of 6.9 and later (rxe_comp.c)
+ * begins to wait for an answer anew with each post, so that what was lost is never sent again
+ * as long as somebody posts. A completion ends this.
+ */
+static void hold(struct rgate_link *link, uint64_t now, uint64_t interval_ns)
+{
+	if (link->done != link->moved || link->beat_seq <= link->done) {
+		link->moved = link->done;
+		link->moved_ns = now;
+	}
+	link->held = now > link->moved_ns + 2 * interval_ns;
 }
 
 int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
@@ -511,6 +525,7 @@ int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
 	int err = 0;
 
 	listen(link, now);
+	hold(link, now, interval_ns);
 	if (now > link->heard_ns + timeout_ns && !in_line(link, now, timeout_ns))
 		return -ETIMEDOUT;
 	if (now > link->heard_ns + timeout_ns / 2)

@@ -119,6 +119,9 @@ struct rgate_link {
 	uint64_t beat_ns;		/* when the last one was sent */
 	uint64_t beat_seen;
 	uint64_t beat_seq;		/* of the last one */
+	uint64_t moved;			/* done, when it was seen to change last */
+	uint64_t moved_ns;
+	bool held;			/* for too long ago: nothing is posted until it does */
 	uint64_t heard_ns;
 	uint64_t pulse_seq;		/* of the question for it; 0: none is open */
 	uint64_t pulse_seen;

@@ -59,6 +59,7 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t n)
 
 	alarm(LIMIT_S * unit_patience());
 	cmocka_set_message_output(CM_OUTPUT_TAP);
+	cmocka_set_test_filter(getenv("RGATE_TEST_CASE"));
 	return !!_cmocka_run_group_tests(base ? base + 1 : name, tests, n, NULL, NULL);
 }
 
