@@ -84,6 +84,8 @@ static void follow(struct job *j, rgate_pool_progress_fn progress, void *ctx)
 	}
 	while (!one(j))		/* no thread could be had */
 		progress(ctx, __atomic_load_n(&j->done, __ATOMIC_RELAXED), j->len);
+	/* Threads may have ended before anybody looked. */
+	progress(ctx, __atomic_load_n(&j->done, __ATOMIC_RELAXED), j->len);
 }
 
 int rgate_prefault(void *addr, size_t len, uint32_t threads, rgate_pool_progress_fn progress,

@@ -63,6 +63,7 @@ static void all_of_it(void **state)
 							&h), 0);
 			assert_int_equal(present(p, LEN), LEN);
 			assert_int_equal(h.calls != 0, told);
+			assert_int_equal(h.done, told ? LEN : 0);
 			munmap(p, LEN);
 		}
 	}

@@ -530,7 +530,7 @@ static void stop_loaded(void **state)
 {
 	const struct timespec ts = { 0, 10000000 };
 	struct rgate_source_stats ss = { 0 };
-	struct rgate_stats st;
+	struct rgate_stats st = { 0 };
 	struct setup t;
 	struct flood f = { .t = &t };
 	int tries, mapped = 0;
@@ -553,6 +553,10 @@ static void stop_loaded(void **state)
 		mapped = rgate_ring_remap(t.ring[0]);
 	}
 	assert_int_equal(mapped, 1);
+	for (tries = 0; tries < 1000 && st.delivered < 64 + 128; tries++) {
+		nanosleep(&ts, NULL);
+		rgate_ring_stats(t.ring[0], &st);
+	}
 	began = unit_now_ns();
 	assert_int_equal(rgate_source_stop(t.src), 0);
 	t.src = NULL;
