@@ -58,6 +58,16 @@ internet_up()
 	ip link set gw0 up
 }
 
+# What a process says, with the time, to the node's log
+stamped()
+{
+	local line
+
+	while IFS= read -r line; do
+		printf '%(%T)T %s\n' -1 "$line"
+	done >>"$dir/log"
+}
+
 # daemon [ARGUMENT...]: ringgated of this node, in the background, once it listens
 daemon()
 {
@@ -70,7 +80,7 @@ daemon()
 			"module gw0 slots 16384 slot_size 2048 filter udp dst port 9000")
 	fi
 	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -n "$node" -s "$dir/socket" \
-		--pool 16M "${args[@]}" "$@" </dev/null >>"$dir/log" 2>&1 &
+		--pool 16M "${args[@]}" "$@" </dev/null > >(stamped) 2>&1 &
 	echo $! >"$dir/daemon.pid"
 	for ((i = 0; i < 300 * RGATE_SLOW; i++)); do
 		! status >/dev/null 2>&1 || return 0
@@ -89,7 +99,7 @@ receive()
 	shift
 	rm -f "$LAB_SHARE/got/$name"
 	setsid "$bin/cluster_recv" -m "$name" "$@" "$LAB_SHARE/got/$name" \
-		</dev/null >>"$dir/log" 2>&1 &
+		</dev/null > >(stamped) 2>&1 &
 	echo $! >"$dir/$name.pid"
 }
 
