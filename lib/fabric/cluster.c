@@ -95,14 +95,28 @@ static int on_timeout(struct parser *p)
 	return 0;
 }
 
+/* The one form in which addresses are compared: IPv6 has many for the same. */
+static int normal(const char *text, char out[INET6_ADDRSTRLEN])
+{
+	const int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	struct in6_addr bin;
+
+	if (inet_pton(family, text, &bin) != 1)
+		return -EINVAL;
+	/* On which network device it is would not be known. */
+	if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&bin))
+		return -EADDRNOTAVAIL;
+	return inet_ntop(family, &bin, out, INET6_ADDRSTRLEN) ? 0 : -errno;
+}
+
 /* ADDRESS, ADDRESS:PORT, or [IPv6]:PORT */
 static int set_address(struct parser *p, struct rgate_cluster_node *node, const char *word)
 {
 	const char *addr = word, *port = NULL;
-	char buf[sizeof(node->addr)];
-	uint8_t bin[16];
+	char buf[sizeof(node->addr)], text[INET6_ADDRSTRLEN];
 	uint32_t v;
 	size_t len = strlen(word);
+	int err;
 
 	if (*word == '[') {
 		addr = word + 1;
@@ -119,14 +133,17 @@ static int set_address(struct parser *p, struct rgate_cluster_node *node, const 
 			   word);
 	memcpy(buf, addr, len);
 	buf[len] = '\0';
-	if (inet_pton(AF_INET, buf, bin) != 1 && inet_pton(AF_INET6, buf, bin) != 1)
+	err = normal(buf, text);
+	if (err == -EADDRNOTAVAIL)
+		return bad(p, "'%.60s' is a link-local address, which is not enough", word);
+	if (err)
 		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
 			   word);
 	v = RGATE_CLUSTER_PORT;
 	if (port && *port && number(port + 1, 1, 65535, &v))
 		return bad(p, "'%.60s' is no port: 1 to 65535", port + 1);
 	node->port = (uint16_t)v;
-	memcpy(node->addr, buf, len + 1);
+	memcpy(node->addr, text, sizeof(text));
 	return 0;
 }
 
@@ -187,6 +204,10 @@ static int insert(struct parser *p, const struct rgate_cluster_node *node)
 			return bad(p, "two nodes are named '%s'", node->name);
 		if (!strcmp(o->addr, node->addr) && o->port == node->port)
 			return bad(p, "nodes %u and %u have the same address", o->id, node->id);
+		if (!strchr(o->addr, ':') != !strchr(node->addr, ':') &&
+		    c->provider == RGATE_PROVIDER_VERBS)
+			return bad(p, "nodes %u and %u cannot reach each other: one has an IPv4 address, one an IPv6 one",
+				   o->id, node->id);
 		if (o->role == RGATE_ROLE_GATEWAY && node->role == RGATE_ROLE_GATEWAY)
 			return bad(p, "nodes %u and %u are both gateways: there is one", o->id,
 				   node->id);
@@ -388,16 +409,20 @@ int rgate_cluster_node(const struct rgate_cluster *cluster, unsigned int i,
 int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
 		       struct rgate_cluster_node *node)
 {
+	const char *addr = what;
 	uint32_t id = RGATE_NODES_MAX;
+	char text[INET6_ADDRSTRLEN];
 	unsigned int i;
 
 	if (!what)
 		return -EINVAL;
+	if (cluster->provider == RGATE_PROVIDER_VERBS && !normal(what, text))
+		addr = text;
 	(void)number(what, 0, RGATE_NODES_MAX - 1, &id);
 	for (i = 0; i < cluster->n; i++) {
 		const struct rgate_cluster_node *n = &cluster->node[i];
 
-		if (n->id == id || !strcmp(n->name, what) || !strcmp(n->addr, what))
+		if (n->id == id || !strcmp(n->name, what) || !strcmp(n->addr, addr))
 			return rgate_info_copy(node, n, sizeof(*n));
 	}
 	return -ENOENT;

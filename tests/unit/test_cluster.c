@@ -36,8 +36,8 @@ static void whole(void **state)
 		"timeout 500\n"
 		"node 2 compute 192.0.2.3:9 big\n"
 		"node 0 gateway 192.0.2.1\n"
-		"node 5 compute [2001:db8::5]:80\n"
-		"node 4 compute 2001:db8::4";
+		"node 5 compute 192.0.2.6:80\n"
+		"node 4 compute 192.0.2.5";
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
 	struct rgate_cluster *c;
 
@@ -55,12 +55,12 @@ static void whole(void **state)
 	assert_true(n.id == 2 && n.role == RGATE_ROLE_COMPUTE && n.port == 9);
 	assert_int_equal(rgate_cluster_node(c, 3, &n), 0);
 	assert_true(n.id == 5 && n.port == 80);
-	assert_string_equal(n.addr, "2001:db8::5");
+	assert_string_equal(n.addr, "192.0.2.6");
 	assert_int_equal(rgate_cluster_node(c, 4, &n), -ENOENT);
 	assert_int_equal(rgate_cluster_find(c, "big", &n), 0);
 	assert_int_equal(n.id, 2);
 	assert_int_equal(rgate_cluster_find(c, "4", &n), 0);
-	assert_string_equal(n.addr, "2001:db8::4");
+	assert_string_equal(n.addr, "192.0.2.5");
 	assert_int_equal(rgate_cluster_find(c, "192.0.2.1", &n), 0);
 	assert_int_equal(n.id, 0);
 	assert_int_equal(rgate_cluster_find(c, "1", &n), -ENOENT);
@@ -73,6 +73,29 @@ static void whole(void **state)
 	assert_null(rgate_cluster_key_path(c));
 	rgate_cluster_free(c);
 	rgate_cluster_free(NULL);
+}
+
+/* Of the forms that an address can have one is kept */
+static void ipv6(void **state)
+{
+	static const char text[] =
+		"provider verbs\n"
+		"node 0 gateway 2001:db8::1\n"
+		"node 1 compute [2001:DB8:0:0::0002]:80\n"
+		"node 2 compute [2001:db8::2]";
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct rgate_cluster *c;
+
+	(void)state;
+	assert_int_equal(parse(&c, text), 0);
+	assert_int_equal(rgate_cluster_node(c, 1, &n), 0);
+	assert_string_equal(n.addr, "2001:db8::2");
+	assert_int_equal(n.port, 80);
+	assert_int_equal(rgate_cluster_find(c, "2001:0db8::1", &n), 0);
+	assert_int_equal(n.id, 0);
+	assert_int_equal(n.port, RGATE_CLUSTER_PORT);
+	assert_int_equal(rgate_cluster_find(c, "2001:db8::3", &n), -ENOENT);
+	rgate_cluster_free(c);
 }
 
 #define P "provider verbs\n"
@@ -102,6 +125,10 @@ static void mistakes(void **state)
 		{ P G "node 1 compute 192.0.2.2 a b", "F:3: write `node ID" },
 		{ P G "node 1 compute 192.0.2.2 a b c d", "F:3: too many words" },
 		{ P G "node 1 compute 192.0.2", "is no address" },
+		{ P "node 0 gateway 2001:db8::1\nnode 1 compute [2001:DB8:0::1]",
+		  "F:3: nodes 0 and 1 have the same address" },
+		{ P G "node 1 compute 2001:db8::1", "F:3: nodes 0 and 1 cannot reach each other" },
+		{ P G "node 1 compute fe80::1", "F:3: 'fe80::1' is a link-local address" },
 		{ P G "node 1 compute host:1", "is no address" },
 		{ P G "node 1 compute [2001:db8::1", "is no address" },
 		{ P G "node 1 compute [2001:db8::1]x", "is no address" },
@@ -188,6 +215,7 @@ static void files(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(whole),
+	cmocka_unit_test(ipv6),
 	cmocka_unit_test(mistakes),
 	cmocka_unit_test(long_lines),
 	cmocka_unit_test(files),
