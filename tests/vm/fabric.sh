@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 # timeout: 900
 # The tests of tests/fabric (or of another directory, with those of its scripts that are
-# named), which run natively over shared memory, over RDMA devices.
+# named), which run natively over shared memory, over RDMA devices. FABRIC_IP=6: nodes have
+# IPv6 addresses; FABRIC_PROGRAMS: only programs that match.
 
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
 
 # shellcheck disable=SC2034 # for rxe_pair.sh
 a=rgfab0 b=rgfab1 na=rgfa0 nb=rgfa1 net=10.80.0 pref=7740
+# shellcheck disable=SC2034 # so too
+[ "${FABRIC_IP:-4}" = 4 ] || net6=fd00:0010:0080:0001
 # shellcheck source=tests/vm/lib/rxe_pair.sh
 . "$(dirname "$0")/lib/rxe_pair.sh"
 
@@ -23,6 +26,7 @@ modprobe -q rdma_ucm || true
 sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 rxe_pair_up
 export RGATE_FABRIC_PROVIDER=verbs RGATE_FABRIC_ADDRS=$ip_a,$ip_b
+[ -z "${net6:-}" ] || RGATE_FABRIC_ADDRS="[$ip6_a],[$ip6_b]"
 # Nothing passes, and addresses and routes stay.
 if modprobe -q sch_netem; then
 	export RGATE_FABRIC_CUT="tc qdisc add dev $na root netem loss 100%"
@@ -43,7 +47,8 @@ back()
 }
 
 dir=${1:-fabric}
-for program in "$RGATE_BUILD/tests/$dir"/test_* "${@:2}"; do
+shopt -s extglob
+for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 	[ "${program%.sh}" = "$program" ] || program=$top/tests/$dir/$program
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")

@@ -8,24 +8,38 @@
 #	na, nb		and of their network devices
 #	net		first three numbers of their addresses: $net.1 and $net.2
 #	pref		of the routing rules, and number of the tables; ten from here on
+#	net6		if there are to be IPv6 addresses, too: $net6::1 and $net6::2; as a GID
+#			begins, like fd00:0010:0080:0001
 
 ip_a=$net.1 ip_b=$net.2
+ip6_a=${net6:-}::1 ip6_b=${net6:-}::2
 
 # Contexts have to be closed by then, else the kernel lets a removal wait.
 rxe_pair_down()
 {
-	local dev p
+	local dev
 
 	for dev in $a $b; do
 		[ ! -e /sys/class/infiniband/$dev ] || timeout 30 rdma link del $dev
 	done
 	[ ! -e /sys/class/net/$na ] || ip link del $na
 	if ip rule | grep -q "^$((pref + 9)):"; then
-		ip rule add pref 0 lookup local
-		for p in $pref $((pref + 1)) $((pref + 2)) $((pref + 3)) $((pref + 9)); do
-			while ip rule del pref "$p" 2>/dev/null; do :; done
-		done
+		rxe_unrule -4
 	fi
+	if [ -n "${net6:-}" ] && ip -6 rule | grep -q "^$((pref + 9)):"; then
+		rxe_unrule -6
+	fi
+}
+
+# rxe_unrule FAMILY: as it was
+rxe_unrule()
+{
+	local p
+
+	ip "$1" rule add pref 0 lookup local
+	for p in $pref $((pref + 1)) $((pref + 2)) $((pref + 3)) $((pref + 9)); do
+		while ip "$1" rule del pref "$p" 2>/dev/null; do :; done
+	done
 }
 
 # Both addresses are this machine's own: rules send what goes from one to the other
@@ -37,13 +51,40 @@ rxe_route()
 	sysctl -qw net.ipv4.conf.all.rp_filter=0 "net.ipv4.conf.$dev.rp_filter=0" \
 		"net.ipv4.conf.$dev.accept_local=1" "net.ipv4.conf.$dev.arp_ignore=1" \
 		"net.ipv4.conf.$dev.arp_announce=2"
-	ip -batch - <<-END
-		route replace $net.0/24 dev $dev src $addr table $table
-		rule add pref $pref iif $dev lookup local
-		rule add pref $((pref + 1)) from $addr to $addr lookup local
-		rule add pref $((pref + 2)) from $addr lookup $table
-		rule add pref $((pref + 3)) oif $dev lookup $table
+	rxe_rules -4 $dev $addr $net.0/24 "$table"
+}
+
+# rxe_rules FAMILY DEVICE ADDRESS NETWORK TABLE
+rxe_rules()
+{
+	ip "$1" -batch - <<-END
+		route replace $4 dev $2 src $3 table $5
+		rule add pref $pref iif $2 lookup local
+		rule add pref $((pref + 1)) from $3 to $3 lookup local
+		rule add pref $((pref + 2)) from $3 lookup $5
+		rule add pref $((pref + 3)) oif $2 lookup $5
 	END
+}
+
+# IPv6 addresses beside the others
+rxe_pair_up6()
+{
+	sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.$na.disable_ipv6=0 \
+		net.ipv6.conf.$nb.disable_ipv6=0
+	ip -6 -batch - <<-END
+		addr add $ip6_a/64 dev $na nodad
+		addr add $ip6_b/64 dev $nb nodad
+		rule add pref $((pref + 9)) lookup local
+		rule del pref 0
+	END
+	rxe_rules -6 $na $ip6_a $net6::/64 $pref
+	rxe_rules -6 $nb $ip6_b $net6::/64 $((pref + 1))
+}
+
+# The words of its IPv6 address $2 in a GID of device $1
+rxe_addressed6()
+{
+	grep -q "^$net6:0000:0000:0000:000${2##*:}" /sys/class/infiniband/"$1"/ports/1/gids/*
 }
 
 rxe_addressed()
@@ -68,8 +109,13 @@ rxe_pair_up()
 	END
 	rxe_route $na $ip_a $pref
 	rxe_route $nb $ip_b $((pref + 1))
+	[ -z "${net6:-}" ] || rxe_pair_up6
 	rdma link add $a type rxe netdev $na && rdma link add $b type rxe netdev $nb ||
 		{ echo "Bail out! no RDMA device"; exit 1; }
 	wait_for 20 rxe_addressed $a $ip_a
 	wait_for 20 rxe_addressed $b $ip_b
+	if [ -n "${net6:-}" ]; then
+		wait_for 20 rxe_addressed6 $a $ip6_a
+		wait_for 20 rxe_addressed6 $b $ip6_b
+	fi
 }
