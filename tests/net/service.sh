@@ -121,6 +121,21 @@ else
 	skip "another user" "needs root"
 fi
 
+# A cluster without a file
+lines=(--cluster-line "provider local" --cluster-line "key $tmp/key"
+	--cluster-line "node 0 gateway $tmp/var/n0" --cluster-line "node 1 compute $tmp/var/n1 one")
+sed -i '/^cluster\|^user/d' "$tmp/conf"
+start lines "$tmp/notify4" "${lines[@]}" -n 0
+ok "a cluster from the command line: ready" wait_for 20 has_told lines "READY=1 "
+like "... as it says" "$("$ringgate" cluster status -s "$tmp/var/socket")" "one +compute"
+stop lines -TERM
+{ printf 'cluster-line %s\n' "provider local" "key $tmp/key" "node 0 gateway $tmp/var/n0"
+  echo "cluster-line node 0 compute $tmp/var/n1"; } >>"$tmp/conf"
+run "$ringgated" -c "$tmp/conf" --check
+like "a wrong line among them is named" "$rc $err" "^1 .*cluster-line:4: node 0 is given twice"
+run "$ringgated" -c "$tmp/conf" -C "$tmp/cluster" --check
+like "both a file and lines" "$rc $err" "^1 .*given twice"
+
 # The unit: what systemd says to it, and that it may do what the daemon does
 unit=$tmp/ringgated.service
 sed "s,@SBINDIR@,$build/tools," "$top/tools/ringgated/ringgated.service.in" >"$unit"

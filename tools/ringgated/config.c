@@ -39,6 +39,19 @@ static int set(char **to, const char *value)
 #pragma GCC diagnostic pop
 #endif
 
+/* @to gets one more line */
+static int append(char **to, const char *line)
+{
+	const size_t len = *to ? strlen(*to) : 0, more = strlen(line) + 2;
+	char *text = realloc(*to, len + more);
+
+	if (!text)
+		return -ENOMEM;
+	snprintf(text + len, more, "%s\n", line);
+	*to = text;
+	return 0;
+}
+
 /* @most at most, with K, M, G where @suffix */
 static int number(const char *where, const char *text, bool suffix, uint64_t most, uint64_t *to)
 {
@@ -187,6 +200,8 @@ static int on_pair(struct config *c, const char *where, const char *key, char *v
 	for (i = 0; i < ARRAY_SIZE(texts); i++)
 		if (!strcmp(key, texts[i].key))
 			return set(texts[i].to, value);
+	if (!strcmp(key, "cluster-line"))
+		return append(&c->cluster_text, value);
 	if (!strcmp(key, "source"))
 		return on_source(c, where, value);
 	if (!strcmp(key, "spawn"))
@@ -265,6 +280,7 @@ void config_free(struct config *c)
 	unsigned int i;
 
 	free(c->cluster);
+	free(c->cluster_text);
 	free(c->node);
 	free(c->socket);
 	free(c->steer);

@@ -26,6 +26,7 @@ struct source_conf {
 
 struct config {
 	char *cluster;		/* path; NULL: the library's */
+	char *cluster_text;	/* what such a file has, line by line; NULL: a file */
 	char *node;		/* name, number or address; NULL: from the addresses here */
 	char *socket;
 	char *steer;		/* file of rules, kept up to date; NULL: none */

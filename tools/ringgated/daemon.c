@@ -83,16 +83,30 @@ static int open_node(struct daemon *d)
 	return err;
 }
 
+int daemon_read_cluster(struct daemon *d)
+{
+	const char *path = d->conf.cluster, *text = d->conf.cluster_text;
+	int err;
+
+	if (path && text) {
+		say("the cluster is given twice: by a file and by lines");
+		return -EINVAL;
+	}
+	if (text)
+		return rgate_cluster_parse(&d->cluster, "cluster-line", text, strlen(text));
+	err = rgate_cluster_load(&d->cluster, path);
+	if (err)
+		say("cannot read the cluster's file %s: %s", path ? path : "", strerror(-err));
+	return err;
+}
+
 int daemon_load(struct daemon *d)
 {
 	int err;
 
-	err = rgate_cluster_load(&d->cluster, d->conf.cluster);
-	if (err) {
-		say("cannot read the cluster's file %s: %s",
-		    d->conf.cluster ? d->conf.cluster : "", strerror(-err));
+	err = daemon_read_cluster(d);
+	if (err)
 		return err;
-	}
 	err = who_am_i(d);
 	if (!err)
 		err = spawn_prepare(d);

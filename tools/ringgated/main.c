@@ -31,11 +31,14 @@ struct args {
 	bool verbose;
 };
 
-enum { OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN };
+enum { OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN,
+       OPT_LINE };
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0, "Configuration (default " CONFIG_FILE ")", 0 },
 	{ "cluster", 'C', "FILE", 0, "The cluster's file", 0 },
+	{ "cluster-line", OPT_LINE, "LINE", 0, "In place of that file: a line of one, for "
+	  "instance 'node 0 gateway 192.0.2.1'; can be repeated", 0 },
 	{ "node", 'n', "NODE", 0, "Which node this is: name, number or address", 0 },
 	{ "socket", 's', "PATH", 0, "Listen here for ringgate(1) and programs", 0 },
 	{ "steer", 'S', "FILE", 0, "Gateway: rules, read and kept up to date", 0 },
@@ -70,7 +73,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		{ 'C', "cluster" }, { 'n', "node" }, { 's', "socket" }, { 'S', "steer" },
 		{ 'u', "user" }, { OPT_GROUP, "group" }, { OPT_SOURCE, "source" },
 		{ OPT_POOL, "pool" }, { OPT_SPIN, "spin" },
-		{ OPT_SPAWN, "spawn" },
+		{ OPT_SPAWN, "spawn" }, { OPT_LINE, "cluster-line" },
 	};
 	struct args *a = state->input;
 	unsigned int i;
@@ -290,7 +293,7 @@ close_signals:
 static int check(struct daemon *d)
 {
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
-	int err = rgate_cluster_load(&d->cluster, d->conf.cluster);
+	int err = daemon_read_cluster(d);
 
 	if (err)
 		return err;

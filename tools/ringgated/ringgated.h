@@ -38,6 +38,7 @@ struct daemon {
 };
 
 /* daemon.c: the cluster, who we are in it, and the spawner, which must be made first */
+int daemon_read_cluster(struct daemon *d);
 int daemon_load(struct daemon *d);
 void daemon_unload(struct daemon *d);
 /* For who will be another user when the node is opened */
