@@ -131,6 +131,17 @@ run_fn cluster ping 0 -c 2 -i 0.05 one
 like "ping" "$rc $out" "^0 one: read of its memory in .* us"
 run_fn cluster ping 0 -c 1 --json two
 is "ping --json" "$(json 'j["ns"] > 0' <<<"$out")" True
+# flushes NODE EXPRESSION: of those that the gateway did there, f; a ping is one
+flushes()
+{
+	cluster status 0 --json | json "[(lambda f: $2)(p['operations']['flush'])
+		for p in j['peers'] if p['name'] == '$1']"
+}
+is "status: what was done with each peer" "$(flushes one 'f["posted"]') $(flushes two 'f["posted"]')" \
+	"[2] [1]"
+latencies='[f[key + "_ns"] for key in ("min", "p50", "p90", "p99", "p999", "max")]'
+is "... and how long it took" "$(flushes one "0 < f['min_ns'] and $latencies == sorted($latencies)")" \
+	"[True]"
 run_fn cluster ping 0 -c 1 nobody
 like "ping nobody" "$rc $err" "^1 .*no such node"
 run_fn cluster top 0 -c 1 -i 0.1 --json

@@ -48,8 +48,12 @@ static void json_ops(struct json *j, struct rgate_peer *peer)
 		json_u64(j, "posted", s.posted);
 		json_u64(j, "bytes", s.bytes);
 		json_u64(j, "failed", s.failed);
+		json_u64(j, "measured", s.measured);
+		json_u64(j, "min_ns", s.min_ns);
 		json_u64(j, "p50_ns", s.p50_ns);
+		json_u64(j, "p90_ns", s.p90_ns);
 		json_u64(j, "p99_ns", s.p99_ns);
+		json_u64(j, "p999_ns", s.p999_ns);
 		json_u64(j, "max_ns", s.max_ns);
 		json_object_end(j);
 	}
