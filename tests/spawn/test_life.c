@@ -159,14 +159,16 @@ static void closed_early(void **state)
 	job = start(&s, 0, "/bin/sh", "-c", "echo $$; trap '' TERM; sleep 100; sleep 100");
 	pid = atoi(line_of(job));
 	rgate_spawn_job_close(job);
-	wait_for(!lives(pid));
+	wait_for((rgate_spawn_process(s.spawn), !lives(pid)));
 	for (i = 0; i < 50; i++) {
 		job = start(&s, 0, "/bin/sh", "-c", "sleep 100");
 		usleep((unsigned int)i * 200);
 		rgate_spawn_process(s.spawn);
 		rgate_spawn_job_close(job);
 	}
-	wait_for(!serve_stats(&s).running && !serve_stats(&s).jobs);
+	/* What found no room yet is sent by and by. */
+	wait_for((rgate_spawn_process(s.spawn),
+		  !serve_stats(&s).running && !serve_stats(&s).jobs));
 }
 
 static void attach_again(void **state)
