@@ -13,9 +13,14 @@ export RINGGATED_SOCKET=$dir/socket
 wire_up()
 {
 	modprobe -a rdma_rxe rdma_ucm sch_netem sch_ingress cls_matchall act_gact
-	sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 	ip link set eth0 address "52:54:00:52:47:0$node"
-	ip addr add "10.90.0.$((node + 1))/24" dev eth0
+	case $CLUSTER_ADDRESS in
+	*:*) ip addr add "$CLUSTER_ADDRESS/64" dev eth0 nodad ;;
+	*)
+		sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+		ip addr add "$CLUSTER_ADDRESS/24" dev eth0
+		;;
+	esac
 	ip link set eth0 up
 	rdma link add rxe0 type rxe netdev eth0
 }
@@ -68,7 +73,8 @@ stamped()
 	done >>"$dir/log"
 }
 
-# daemon [ARGUMENT...]: ringgated of this node, in the background, once it listens
+# daemon [ARGUMENT...]: ringgated of this node, in the background, once it listens; with
+# $by_address it finds out itself which node it is
 daemon()
 {
 	local args=() i
@@ -79,7 +85,8 @@ daemon()
 		args=(-S "$dir/steer" --source
 			"module gw0 slots 16384 slot_size 2048 filter udp dst port 9000")
 	fi
-	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -n "$node" -s "$dir/socket" \
+	[ -n "${by_address:-}" ] || args+=(-n "$node")
+	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -s "$dir/socket" \
 		--pool 16M "${args[@]}" "$@" </dev/null > >(stamped) 2>&1 &
 	echo $! >"$dir/daemon.pid"
 	for ((i = 0; i < 300 * RGATE_SLOW; i++)); do

@@ -27,6 +27,12 @@ vms_kill_all()
 trap vms_kill_all EXIT
 trap 'exit 143' TERM INT
 
+# address ID: of its node on the wire, of kind $ipv
+address()
+{
+	[ "${ipv:-4}" = 4 ] && echo "10.90.0.$(($1 + 1))" || echo "fd00:90::$(($1 + 1))"
+}
+
 # vms_cluster NODES TIMEOUT_MS: the cluster's files
 vms_cluster()
 {
@@ -37,9 +43,9 @@ vms_cluster()
 		echo "provider verbs"
 		echo "key /run/node/key"
 		echo "timeout $((ms < 60000 ? ms : 60000))"
-		echo "node 0 gateway 10.90.0.1 gw"
+		echo "node 0 gateway $(address 0) gw"
 		for ((id = 1; id < $1; id++)); do
-			echo "node $id compute 10.90.0.$((id + 1)) n$id"
+			echo "node $id compute $(address $id) n$id"
 		done
 	} >"$tmp/cluster"
 	echo "flows hash:*" >"$tmp/steer"
@@ -55,7 +61,7 @@ vm_boot()
 	cp "$tmp/cluster" "$tmp/key" "$tmp/steer" "$tmp/vm$id/"
 	O=$build "$top/scripts/lab" -k "$kernel" -t $((vms_limit * slow)) -m "$vms_memory" -c 1 \
 		--net "$segment" --share "$tmp/vm$id" --pidfile "$tmp/pid$id" \
-		-e RGATE_BUILD="$build" -e RGATE_SLOW="$slow" \
+		-e RGATE_BUILD="$build" -e RGATE_SLOW="$slow" -e CLUSTER_ADDRESS="$(address "$id")" \
 		-- "$top/tests/cluster/lib/agent" "$id" >>"$tmp/log$id" 2>&1 &
 	lab[$id]=$!
 }
