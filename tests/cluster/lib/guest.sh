@@ -86,6 +86,7 @@ daemon()
 			"module gw0 slots 16384 slot_size 2048 filter udp dst port 9000")
 	fi
 	[ -n "${by_address:-}" ] || args+=(-n "$node")
+	[ ! -e "$dir/spawn" ] || args+=(--spawn "policy $dir/spawn")
 	setsid "$RGATE_BUILD/tools/ringgated" -v -C "$dir/cluster" -s "$dir/socket" \
 		--pool 16M "${args[@]}" "$@" </dev/null > >(stamped) 2>&1 &
 	echo $! >"$dir/daemon.pid"
@@ -108,6 +109,28 @@ receive()
 	setsid "$bin/cluster_recv" -m "$name" "$@" "$LAB_SHARE/got/$name" \
 		</dev/null > >(stamped) 2>&1 &
 	echo $! >"$dir/$name.pid"
+}
+
+# asking WHAT ARGUMENT...: ringgate spawn, ps or kill, as node $as of the cluster's file
+# $cluster
+asking() { exec "$ringgate" "$1" -C "${cluster:-$dir/cluster}" -A "${as:-first}" "${@:2}"; }
+spawn() { (asking spawn "$@"); }
+listed() { (asking ps "$@"); }
+killed() { (asking kill "$@"); }
+
+# begin NAME ARGUMENT...: spawn as node NAME, in the background; $dir/NAME.out, .err and .rc
+# have what came of it
+begin()
+{
+	local as=$1
+	shift
+	rm -f "$dir/$as".{out,err,rc}
+	{
+		asking spawn "$@" </dev/null >"$dir/$as.out" 2>"$dir/$as.err" &
+		echo $! >"$dir/$as.pid"
+		wait $!
+		echo $? >"$dir/$as.rc"
+	} >/dev/null 2>&1 &
 }
 
 # transmit NAME ARGUMENT...: cluster_send in the internet, in the background; how many it

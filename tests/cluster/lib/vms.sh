@@ -59,6 +59,7 @@ vm_boot()
 	rm -rf "$tmp/vm$id"
 	mkdir "$tmp/vm$id"
 	cp "$tmp/cluster" "$tmp/key" "$tmp/steer" "$tmp/vm$id/"
+	[ ! -e "$tmp/spawn" ] || cp "$tmp/spawn" "$tmp/vm$id/"
 	O=$build "$top/scripts/lab" -k "$kernel" -t $((vms_limit * slow)) -m "$vms_memory" -c 1 \
 		--net "$segment" --share "$tmp/vm$id" --pidfile "$tmp/pid$id" \
 		-e RGATE_BUILD="$build" -e RGATE_SLOW="$slow" -e CLUSTER_ADDRESS="$(address "$id")" \
