@@ -176,7 +176,7 @@ void rgate_cgroups_open(struct rgate_cgroups *cg, const char *dir)
 {
 	char path[PATH_MAX];
 
-	*cg = (struct rgate_cgroups){ .fd = -1, .parent_fd = -1 };
+	*cg = (struct rgate_cgroups){ .fd = -1, .parent_fd = -1, .spare_fd = -1 };
 	if (dir && !*dir)
 		return;
 	if (!dir && own_group(path, sizeof(path)))
@@ -207,69 +207,128 @@ close_parent:
 	cg->parent_fd = -1;
 }
 
+static const char *file_of(uint64_t n, const char *file, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%llu%s%s", (unsigned long long)n, *file ? "/" : "", file);
+	return buf;
+}
+
 void rgate_cgroups_close(struct rgate_cgroups *cg)
 {
 	if (cg->fd < 0)
 		return;
+	while (cg->nempty)
+		(void)rgate_cgroup_remove(cg, cg->empty[--cg->nempty]);
+	if (cg->spare) {
+		close(cg->spare_fd);
+		(void)rgate_cgroup_remove(cg, cg->spare);
+	}
 	close(cg->fd);
 	(void)unlinkat(cg->parent_fd, cg->name, AT_REMOVEDIR);
 	close(cg->parent_fd);
 	cg->fd = -1;
 }
 
-static const char *file_of(uint64_t id, const char *file, char *buf, size_t cap)
+/* A new one: a descriptor of its directory */
+static int make(struct rgate_cgroups *cg)
 {
-	snprintf(buf, cap, "%llx%s%s", (unsigned long long)id, *file ? "/" : "", file);
-	return buf;
-}
+	char path[64];
+	int fd, err;
 
-int rgate_cgroup_create(const struct rgate_cgroups *cg, uint64_t id, uint64_t memory,
-			uint32_t processes)
-{
-	char path[64], value[32];
-	int err = 0;
-
-	if (cg->fd < 0)
-		return -EOPNOTSUPP;
-	if (mkdirat(cg->fd, file_of(id, "", path, sizeof(path)), 0755))
+	if (mkdirat(cg->fd, file_of(++cg->last, "", path, sizeof(path)), 0755))
 		return -errno;
-	if (memory && cg->memory) {
-		snprintf(value, sizeof(value), "%llu", (unsigned long long)memory);
-		err = write_at(cg->fd, file_of(id, "memory.max", path, sizeof(path)), value);
-		/* Without swap there is no such file. */
-		(void)write_at(cg->fd, file_of(id, "memory.swap.max", path, sizeof(path)), "0");
-	}
-	if (!err && processes && cg->pids) {
-		snprintf(value, sizeof(value), "%u", processes);
-		err = write_at(cg->fd, file_of(id, "pids.max", path, sizeof(path)), value);
-	}
-	if (err)
-		(void)rgate_cgroup_remove(cg, id);
+	fd = openat(cg->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	err = -errno;
+	(void)unlinkat(cg->fd, path, AT_REMOVEDIR);
 	return err;
 }
 
-int rgate_cgroup_procs(const struct rgate_cgroups *cg, uint64_t id)
+bool rgate_cgroups_idle(const struct rgate_cgroups *cg)
 {
-	char path[64];
-	int fd = openat(cg->fd, file_of(id, "cgroup.procs", path, sizeof(path)),
-			O_WRONLY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
+	return cg->fd < 0 || ((cg->spare || cg->failed) && !cg->nempty);
 }
 
-int rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t id)
+void rgate_cgroups_chore(struct rgate_cgroups *cg)
+{
+	if (rgate_cgroups_idle(cg))
+		return;
+	if (cg->spare || cg->failed) {
+		(void)rgate_cgroup_remove(cg, cg->empty[--cg->nempty]);
+		return;
+	}
+	cg->spare_fd = make(cg);
+	cg->spare = cg->spare_fd < 0 ? 0 : cg->last;
+	/* It is tried again, and told, when one is needed. */
+	cg->failed = !cg->spare;
+}
+
+static int set_limits(const struct rgate_cgroups *cg, int fd, uint64_t memory,
+		      uint32_t processes)
+{
+	char value[32];
+	int err = 0;
+
+	if (memory && cg->memory) {
+		snprintf(value, sizeof(value), "%llu", (unsigned long long)memory);
+		err = write_at(fd, "memory.max", value);
+		/* Without swap there is no such file. */
+		(void)write_at(fd, "memory.swap.max", "0");
+	}
+	if (!err && processes && cg->pids) {
+		snprintf(value, sizeof(value), "%u", processes);
+		err = write_at(fd, "pids.max", value);
+	}
+	return err;
+}
+
+int rgate_cgroup_create(struct rgate_cgroups *cg, uint64_t memory, uint32_t processes,
+			uint64_t *n)
+{
+	int fd, err;
+
+	if (cg->fd < 0)
+		return -EOPNOTSUPP;
+	cg->failed = false;
+	if (cg->spare) {
+		*n = cg->spare;
+		fd = cg->spare_fd;
+		cg->spare = 0;
+	} else {
+		fd = make(cg);
+		*n = cg->last;
+	}
+	if (fd < 0)
+		return fd;
+	err = set_limits(cg, fd, memory, processes);
+	if (!err)
+		return fd;
+	close(fd);
+	(void)rgate_cgroup_remove(cg, *n);
+	return err;
+}
+
+int rgate_cgroup_procs(int fd)
+{
+	int procs = openat(fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	return procs < 0 ? -errno : procs;
+}
+
+int rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n)
 {
 	char path[64];
 
-	return unlinkat(cg->fd, file_of(id, "", path, sizeof(path)), AT_REMOVEDIR) ? -errno : 0;
+	return unlinkat(cg->fd, file_of(n, "", path, sizeof(path)), AT_REMOVEDIR) ? -errno : 0;
 }
 
-bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t id)
+bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t n)
 {
 	char path[64], text[512], *at;
 
 	if (!cg->memory ||
-	    read_at(cg->fd, file_of(id, "memory.events", path, sizeof(path)), text,
+	    read_at(cg->fd, file_of(n, "memory.events", path, sizeof(path)), text,
 		    sizeof(text)) <= 0)
 		return false;
 	at = strstr(text, "oom_kill ");
@@ -277,22 +336,22 @@ bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t id)
 }
 
 /* Calls @fn for each process in the group; how many there were */
-static int each(const struct rgate_cgroups *cg, uint64_t id, void (*fn)(pid_t pid, int arg),
+static int each(const struct rgate_cgroups *cg, uint64_t n, void (*fn)(pid_t pid, int arg),
 		int arg)
 {
 	char path[64], *text, *at, *end;
-	int n = 0;
+	int count = 0;
 	long pid;
 
 	text = malloc(1 << 16);
 	if (!text)
 		return 0;
-	if (read_at(cg->fd, file_of(id, "cgroup.procs", path, sizeof(path)), text, 1 << 16) > 0) {
-		for (at = text; (pid = strtol(at, &end, 10)) > 0 && end != at; at = end, n++)
+	if (read_at(cg->fd, file_of(n, "cgroup.procs", path, sizeof(path)), text, 1 << 16) > 0) {
+		for (at = text; (pid = strtol(at, &end, 10)) > 0 && end != at; at = end, count++)
 			fn((pid_t)pid, arg);
 	}
 	free(text);
-	return n;
+	return count;
 }
 
 static void count_one(pid_t pid, int arg)
@@ -301,14 +360,35 @@ static void count_one(pid_t pid, int arg)
 	(void)arg;
 }
 
-int rgate_cgroup_end(const struct rgate_cgroups *cg, uint64_t id)
+/* Nothing is in it, nor below it */
+static bool is_empty(const struct rgate_cgroups *cg, uint64_t n)
 {
-	int i, err = rgate_cgroup_remove(cg, id);
+	char path[64], text[128];
+	ssize_t len;
+	int fd;
 
+	fd = openat(cg->fd, file_of(n, "cgroup.events", path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return strstr(text, "populated 0");
+}
+
+int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n)
+{
+	int i, err;
+
+	if (cg->nempty < RGATE_CGROUPS_EMPTY && is_empty(cg, n)) {
+		cg->empty[cg->nempty++] = n;
+		return 0;
+	}
+	err = rgate_cgroup_remove(cg, n);
 	/* Some kernels let a task that was reaped leave its group only later. */
-	for (i = 0; err == -EBUSY && i < ROUNDS && !each(cg, id, count_one, 0); i++) {
+	for (i = 0; err == -EBUSY && i < ROUNDS && !each(cg, n, count_one, 0); i++) {
 		usleep(50);
-		err = rgate_cgroup_remove(cg, id);
+		err = rgate_cgroup_remove(cg, n);
 	}
 	return err;
 }
@@ -318,13 +398,13 @@ static void send_one(pid_t pid, int sig)
 	(void)kill(pid, sig);
 }
 
-int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t id, int sig)
+int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t n, int sig)
 {
 	char path[64];
 
 	if (sig == SIGKILL)
-		return !write_at(cg->fd, file_of(id, "cgroup.kill", path, sizeof(path)), "1");
-	return each(cg, id, send_one, sig);
+		return !write_at(cg->fd, file_of(n, "cgroup.kill", path, sizeof(path)), "1");
+	return each(cg, n, send_one, sig);
 }
 
 static void move_one(pid_t pid, int parent)
@@ -335,12 +415,12 @@ static void move_one(pid_t pid, int parent)
 	(void)write_at(parent, "cgroup.procs", text);
 }
 
-void rgate_cgroup_let_go(const struct rgate_cgroups *cg, uint64_t id)
+void rgate_cgroup_let_go(const struct rgate_cgroups *cg, uint64_t n)
 {
 	int i;
 
 	/* More may be born meanwhile. */
-	for (i = 0; i < ROUNDS && each(cg, id, move_one, cg->parent_fd); i++)
+	for (i = 0; i < ROUNDS && each(cg, n, move_one, cg->parent_fd); i++)
 		;
-	(void)rgate_cgroup_remove(cg, id);
+	(void)rgate_cgroup_remove(cg, n);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ struct plan {
 	const struct rgate_spawn_parsed *req;
 	const struct rgate_child_env *env;
 	int fds[3];
-	int procs_fd;			/* -1: no control group */
+	int group_fd;			/* directory of its control group; -1: none */
+	int procs_fd;			/* -1: it is made in the group, or there is none */
 	int exe_fd;			/* -1: by path */
 	bool memory_by_group, pids_by_group;
 	pid_t spawner;
@@ -209,41 +211,86 @@ static char **make_environ(const struct rgate_order *o, const struct rgate_spawn
 	return env;
 }
 
-static void make_process(struct rgate_child *child, struct plan *plan)
+#if defined(__x86_64__)
+/*
+ * A process that is in its group from the beginning: for one that moves there the kernel
+ * waits until no CPU is in the middle of a fork or an exit, which takes milliseconds. The C
+ * library has no function for that.
+ */
+static pid_t clone_into(int group, void *stack, size_t size, int (*fn)(void *), void *arg)
+{
+	const struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP, .exit_signal = SIGCHLD,
+		.stack = (uintptr_t)stack, .stack_size = size, .cgroup = (unsigned int)group,
+	};
+	long ret;
+
+	/* The child has all registers but those three, and does not return. */
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "mov %[arg], %%rdi\n\t"
+			 "call *%[fn]\n\t"
+			 "ud2\n"
+			 "1:"
+			 : "=a" (ret)
+			 : "0" (SYS_clone3), "D" (&args), "S" (sizeof(args)), [fn] "r" (fn),
+			   [arg] "r" (arg)
+			 : "rcx", "r11", "memory", "cc");
+	return (pid_t)ret;
+}
+#else
+static pid_t clone_into(int group, void *stack, size_t size, int (*fn)(void *), void *arg)
+{
+	(void)group;
+	(void)stack;
+	(void)size;
+	(void)fn;
+	(void)arg;
+	return -ENOSYS;
+}
+#endif
+
+/* Makes it in its group, or has it go there. Its number, or -errno */
+static pid_t make_process(struct plan *plan)
 {
 	static char stack[STACK] __attribute__((aligned(16)));
+	pid_t pid;
 
-	child->pid = clone(in_child, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
-	if (child->pid < 0) {
-		child->err = -errno;
-		child->stage = RGATE_SPAWN_AT_SETUP;
-		return;
+	if (plan->group_fd >= 0) {
+		pid = clone_into(plan->group_fd, stack, sizeof(stack), in_child, plan);
+		/* Else there is no such call, or somebody does not let it through. */
+		if (pid >= 0 || pid == -EAGAIN || pid == -ENOMEM)
+			return pid;
+		plan->procs_fd = rgate_cgroup_procs(plan->group_fd);
+		if (plan->procs_fd < 0)
+			return plan->procs_fd;
 	}
-	/* It has executed the program, or told why not and ended. */
-	child->err = plan->err;
-	child->stage = plan->stage;
-	/* It leaves its group only after it let the spawner go on. */
-	if (child->err)
-		(void)waitpid(child->pid, NULL, 0);
+	pid = clone(in_child, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
+	if (pid < 0)
+		pid = -errno;
+	if (plan->procs_fd >= 0)
+		close(plan->procs_fd);
+	return pid;
 }
 
 static int make_group(struct rgate_child *child, struct plan *plan)
 {
-	const struct rgate_cgroups *cg = plan->env->cg;
+	struct rgate_cgroups *cg = plan->env->cg;
 	const struct rgate_order *o = plan->order;
-	int err;
+	int fd;
 
-	plan->procs_fd = -1;
 	if (cg->fd < 0)
 		return 0;
-	err = rgate_cgroup_create(cg, o->id, o->memory, o->processes);
-	if (err)
-		return err;
-	child->grouped = true;
-	plan->procs_fd = rgate_cgroup_procs(cg, o->id);
+	fd = rgate_cgroup_create(cg, o->memory, o->processes, &child->group);
+	if (fd < 0) {
+		child->group = 0;
+		return fd;
+	}
+	plan->group_fd = fd;
 	plan->memory_by_group = cg->memory;
 	plan->pids_by_group = cg->pids;
-	return plan->procs_fd < 0 ? plan->procs_fd : 0;
+	return 0;
 }
 
 static void run(struct rgate_child *child, struct plan *plan)
@@ -254,24 +301,30 @@ static void run(struct rgate_child *child, struct plan *plan)
 	child->err = make_group(child, plan);
 	if (child->err)
 		return;
-	plan->environ = make_environ(plan->order, plan->req, child->grouped ? NULL : child->mark,
+	plan->environ = make_environ(plan->order, plan->req, child->group ? NULL : child->mark,
 				     &base);
-	if (!plan->environ) {
-		child->err = -ENOMEM;
+	child->pid = plan->environ ? make_process(plan) : -ENOMEM;
+	if (child->pid < 0) {
+		child->err = child->pid;
 	} else {
-		make_process(child, plan);
-		free(plan->environ);
+		/* It has executed the program, or told why not and ended. */
+		child->err = plan->err;
+		child->stage = plan->stage;
+		/* It leaves its group only after it let the spawner go on. */
+		if (child->err)
+			(void)waitpid(child->pid, NULL, 0);
 	}
-	if (plan->procs_fd >= 0)
-		close(plan->procs_fd);
+	free(plan->environ);
+	if (plan->group_fd >= 0)
+		close(plan->group_fd);
 }
 
 void rgate_child_start(struct rgate_child *child, const struct rgate_order *order,
 		       const int fds[3], const struct rgate_child_env *env)
 {
 	struct rgate_spawn_parsed req;
-	struct plan plan = { .order = order, .req = &req, .env = env, .procs_fd = -1,
-			     .exe_fd = -1, .spawner = getpid() };
+	struct plan plan = { .order = order, .req = &req, .env = env, .group_fd = -1,
+			     .procs_fd = -1, .exe_fd = -1, .spawner = getpid() };
 	const char *why;
 
 	*child = (struct rgate_child){ .stage = RGATE_SPAWN_AT_EXEC };
@@ -289,7 +342,7 @@ void rgate_child_start(struct rgate_child *child, const struct rgate_order *orde
 		run(child, &plan);
 	if (plan.exe_fd >= 0)
 		close(plan.exe_fd);
-	if (child->err && child->grouped)
-		(void)rgate_cgroup_remove(env->cg, order->id);
+	if (child->err && child->group)
+		(void)rgate_cgroup_end(env->cg, child->group);
 	rgate_spawn_parsed_free(&req);
 }

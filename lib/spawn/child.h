@@ -8,7 +8,7 @@
 #include "tree.h"
 
 struct rgate_child_env {		/* of all of them */
-	const struct rgate_cgroups *cg;
+	struct rgate_cgroups *cg;
 	struct rlimit files;
 	int nice;			/* the spawner's own */
 };
@@ -17,7 +17,7 @@ struct rgate_child {
 	pid_t pid;
 	int err;			/* -errno, 0 */
 	uint32_t stage;
-	bool grouped;			/* in a control group of its own */
+	uint64_t group;			/* its control group; 0: it has none */
 	char mark[64];			/* RGATE_TREE_MARK... */
 };
 

@@ -26,7 +26,7 @@ struct work {			/* a process, from its start to the end of what it left */
 	uint64_t id;
 	pid_t pid;
 	bool exited;
-	bool grouped;
+	uint64_t group;		/* control group; 0: none */
 	char mark[64];
 };
 
@@ -105,10 +105,10 @@ static int signal_tree(struct spawner *s, const struct work *w, int sig)
 	const struct rgate_tree tree = tree_of(w);
 	int n;
 
-	n = w->grouped ? rgate_cgroup_signal(&s->cg, w->id, sig) : rgate_tree_signal(&tree, sig);
+	n = w->group ? rgate_cgroup_signal(&s->cg, w->group, sig) : rgate_tree_signal(&tree, sig);
 	/* Who is stopped would not notice. */
 	if (sig == SIGTERM || sig == SIGHUP || sig == SIGINT)
-		(void)(w->grouped ? rgate_cgroup_signal(&s->cg, w->id, SIGCONT) :
+		(void)(w->group ? rgate_cgroup_signal(&s->cg, w->group, SIGCONT) :
 				    rgate_tree_signal(&tree, SIGCONT));
 	return n;
 }
@@ -119,8 +119,8 @@ static bool is_left(struct spawner *s, const struct work *w)
 	const struct rgate_tree tree = tree_of(w);
 	int children;
 
-	if (w->grouped)
-		return rgate_cgroup_end(&s->cg, w->id) == -EBUSY;
+	if (w->group)
+		return rgate_cgroup_end(&s->cg, w->group) == -EBUSY;
 	/* Orphans are children of this process; usually there are none. */
 	children = rgate_tree_children();
 	if (children >= 0 && (unsigned int)children <= s->live)
@@ -137,14 +137,14 @@ static bool clear_up(struct spawner *s, struct work *w, bool leave)
 	if (!is_left(s, w))
 		return false;
 	if (leave) {
-		if (w->grouped)
-			rgate_cgroup_let_go(&s->cg, w->id);
+		if (w->group)
+			rgate_cgroup_let_go(&s->cg, w->group);
 		return false;
 	}
-	if (!w->grouped)
+	if (!w->group)
 		return rgate_tree_signal(&tree, SIGKILL) > 0;
-	for (i = 0; i < 1000 && rgate_cgroup_remove(&s->cg, w->id) == -EBUSY; i++) {
-		(void)rgate_cgroup_signal(&s->cg, w->id, SIGKILL);
+	for (i = 0; i < 1000 && rgate_cgroup_remove(&s->cg, w->group) == -EBUSY; i++) {
+		(void)rgate_cgroup_signal(&s->cg, w->group, SIGKILL);
 		usleep(200);
 	}
 	return true;
@@ -159,7 +159,8 @@ static void on_exit_of(struct spawner *s, struct work *w, int status, const stru
 
 	w->exited = true;
 	s->live--;
-	if (w->grouped && rgate_cgroup_oom(&s->cg, w->id))
+	/* Of one that ended well nobody asks. */
+	if (status && w->group && rgate_cgroup_oom(&s->cg, w->group))
 		p.flags |= RGATE_SPAWN_KILLED_OOM;
 	p.b = is_left(s, w);
 	tell(s, &p);
@@ -195,7 +196,7 @@ static void start(struct spawner *s, const struct rgate_spawner_packet *in, cons
 		rgate_child_start(&child, &s->orders[in->slot], fds, &s->env);
 	out.a = child.err ? child.err : (int32_t)child.pid;
 	out.b = (int32_t)child.stage;
-	out.flags = child.grouped ? 0 : RGATE_SPAWN_NO_CGROUP;
+	out.flags = child.group ? 0 : RGATE_SPAWN_NO_CGROUP;
 	if (child.err) {
 		free(w);
 		tell(s, &out);
@@ -203,7 +204,7 @@ static void start(struct spawner *s, const struct rgate_spawner_packet *in, cons
 	}
 	w->id = in->id;
 	w->pid = child.pid;
-	w->grouped = child.grouped;
+	w->group = child.group;
 	memcpy(w->mark, child.mark, sizeof(w->mark));
 	w->next_id = *id_bucket(s, w->id);
 	*id_bucket(s, w->id) = w;
@@ -294,10 +295,14 @@ static void loop(struct spawner *s)
 	struct pollfd p[2] = { { .fd = s->sock, .events = POLLIN },
 			       { .fd = s->signal_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
+	int n;
 
 	while (!s->end) {
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
+		n = poll(p, 2, rgate_cgroups_idle(&s->cg) ? -1 : 0);
+		if (n < 0 && errno != EINTR)
 			break;
+		if (!n)
+			rgate_cgroups_chore(&s->cg);
 		if (p[1].revents) {
 			(void)!read(s->signal_fd, &info, sizeof(info));
 			reap(s);
