@@ -268,7 +268,8 @@ static void check_times(struct rgate_spawn *sp, uint64_t now)
 	}
 }
 
-void client_process(struct rgate_spawn *sp)
+/* What came */
+static void take(struct rgate_spawn *sp)
 {
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 
@@ -277,10 +278,21 @@ void client_process(struct rgate_spawn *sp)
 		client_receive(sp);
 	if (now >= sp->wake_ns)
 		check_times(sp, now);
+}
+
+/* What is to be sent; then the descriptor tells of what comes */
+static void give(struct rgate_spawn *sp)
+{
 	if (client_send(sp))
-		client_wake_at(sp, now + MS);
+		client_wake_at(sp, rgate_clock_now(CLOCK_MONOTONIC) + MS);
 	if (!(sp->o.flags & RGATE_SPAWN_SHARED))
 		(void)rgate_peer_arm(sp->peer);
+}
+
+void client_process(struct rgate_spawn *sp)
+{
+	take(sp);
+	give(sp);
 }
 
 int rgate_spawn_process(struct rgate_spawn *sp)
@@ -304,7 +316,12 @@ int client_wait(struct rgate_spawn *sp, bool (*done)(void *arg), void *arg, int 
 		pthread_mutex_lock(&sp->lock);
 		is = done(arg);
 		if (!is) {
-			client_process(sp);
+			take(sp);
+			is = done(arg);
+		}
+		/* Thanks can wait for the next call. */
+		if (!is) {
+			give(sp);
 			is = done(arg);
 		}
 		pthread_mutex_unlock(&sp->lock);

@@ -14,7 +14,7 @@
 #include "spawnd.h"
 
 #define EVENTS		128
-#define ROUNDS		4		/* of looking for events, before others have a turn */
+#define ROUNDS		8		/* of work that makes work, before others have a turn */
 #define PACKETS		256
 #define AGAIN_NS	1000000		/* what could not be done is tried again */
 #define STAGE_BYTES	(16ULL << 20)
@@ -356,10 +356,9 @@ static void serve_clients(struct rgate_spawnd *sd)
 }
 
 /* What is marked, once; what that marks anew is for the next round */
-static bool do_work(struct rgate_spawnd *sd)
+static void work_once(struct rgate_spawnd *sd, bool *blocked)
 {
 	struct spawnd_job *job = sd->work, *next;
-	bool blocked = false;
 
 	sd->work = NULL;
 	sd->work_last = &sd->work;
@@ -367,9 +366,29 @@ static bool do_work(struct rgate_spawnd *sd)
 		next = job->work_next;
 		job->in_work = false;
 		spawnd_job_advance(job);
-		blocked |= !job->dead && job->blocked;
+		*blocked |= !job->dead && job->blocked;
 	}
-	return blocked;
+}
+
+/* Operations that were over as soon as they were posted: over shared memory all of them */
+static void take_done(struct rgate_spawnd *sd)
+{
+	struct spawnd_client *c;
+
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++)
+		if (c->flights && c->peer)
+			spawnd_client_progress(c);
+}
+
+static void work(struct rgate_spawnd *sd, bool *blocked)
+{
+	int round;
+
+	for (round = 0; round < ROUNDS && sd->work; round++) {
+		work_once(sd, blocked);
+		take_done(sd);
+		spawnd_schedule(sd);
+	}
 }
 
 static void arm_clients(struct rgate_spawnd *sd)
@@ -385,20 +404,17 @@ int rgate_spawnd_process(struct rgate_spawnd *sd)
 {
 	struct epoll_event ev[EVENTS];
 	bool blocked = false;
-	int round, n, i, ret;
+	int n, i, ret;
 
 	pthread_mutex_lock(&sd->lock);
-	for (round = 0; round < ROUNDS; round++) {
-		n = epoll_wait(sd->epoll_fd, ev, EVENTS, 0);
-		for (i = 0; i < n; i++)
-			on_event(sd, &ev[i]);
-		serve_clients(sd);
-		spawnd_schedule(sd);
-		blocked |= do_work(sd);
-		if (!sd->work)
-			break;
-	}
+	n = epoll_wait(sd->epoll_fd, ev, EVENTS, 0);
+	for (i = 0; i < n; i++)
+		on_event(sd, &ev[i]);
+	/* Who waits for the end of a process does so now. */
+	work(sd, &blocked);
+	serve_clients(sd);
 	spawnd_schedule(sd);
+	work(sd, &blocked);
 	spawnd_job_bury(sd);
 	if (sd->work)
 		spawnd_wake_at(sd, 1);
@@ -423,6 +439,7 @@ int rgate_spawnd_stats(struct rgate_spawnd *sd, struct rgate_spawnd_stats *stats
 void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 {
 	struct spawnd_client *c;
+	bool blocked = false;
 
 	if (!sd)
 		return;
@@ -433,7 +450,7 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 		while (c->jobs)
 			spawnd_job_forget(c->jobs);
 	}
-	(void)do_work(sd);
+	work_once(sd, &blocked);
 	spawnd_job_bury(sd);
 	rgate_spawner_destroy(&sd->spawner);
 	close(sd->timer_fd);

@@ -73,17 +73,11 @@ static int open_data(const struct spawnd_job *job, int *theirs)
 	return 0;
 }
 
-static int open_null(const struct spawnd_job *job, int *theirs)
-{
-	*theirs = fcntl(job->sd->spawner.null_fd, F_DUPFD_CLOEXEC, 0);
-	return *theirs < 0 ? -errno : 0;
-}
-
 static int open_output(struct spawnd_job *job, struct spawnd_stream *s, int *theirs)
 {
 	if (s->mode == RGATE_SPAWN_OUT_NONE) {
 		s->ended = true;
-		return open_null(job, theirs);
+		return 0;
 	}
 	if (s->mode == RGATE_SPAWN_OUT_TAIL) {
 		s->tail = malloc(job->req.tail_bytes);
@@ -93,21 +87,18 @@ static int open_output(struct spawnd_job *job, struct spawnd_stream *s, int *the
 	return open_pipe(job, s, false, theirs);
 }
 
-/* The process's ends in @fds, all of them to be closed by the caller, also on error */
-int spawnd_io_open(struct spawnd_job *job, int fds[3])
+int spawnd_io_open(struct spawnd_job *job, int fds[3], int null)
 {
 	const struct rgate_spawn_parsed *req = &job->req;
-	int err;
+	int err = 0;
 
-	fds[0] = fds[1] = fds[2] = -1;
+	fds[0] = fds[1] = fds[2] = null;
 	job->s[1].mode = req->stdout_mode;
 	job->s[2].mode = req->stderr_mode;
 	if (req->stdin_mode == RGATE_SPAWN_IN_STREAM)
 		err = open_pipe(job, &job->s[0], true, &fds[0]);
 	else if (req->stdin_mode == RGATE_SPAWN_IN_DATA)
 		err = open_data(job, &fds[0]);
-	else
-		err = open_null(job, &fds[0]);
 	if (!err)
 		err = open_output(job, &job->s[1], &fds[1]);
 	if (err)
@@ -115,8 +106,8 @@ int spawnd_io_open(struct spawnd_job *job, int fds[3])
 	if (req->stderr_mode != RGATE_SPAWN_OUT_STDOUT)
 		return open_output(job, &job->s[2], &fds[2]);
 	job->s[2].ended = true;
-	fds[2] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
-	return fds[2] < 0 ? -errno : 0;
+	fds[2] = fds[1];
+	return 0;
 }
 
 void spawnd_io_undo(struct spawnd_job *job)

@@ -295,6 +295,10 @@ void spawnd_job_overtime(struct spawnd_job *job, uint64_t now)
 {
 	int i;
 
+	if (job->step == RGATE_JOB_STARTING && !job->tell) {
+		job->tell = true;
+		spawnd_job_mark(job);
+	}
 	if (job->overtime == RGATE_TIME_NONE)
 		return;
 	if (now < job->deadline_ns) {

@@ -10,6 +10,7 @@
 #include "spawnd.h"
 
 #define MS		1000000ULL
+#define SLOW_MS		100	/* to start: the client hears of it before */
 
 void spawnd_queue_leave(struct spawnd_job *job)
 {
@@ -137,12 +138,12 @@ static void fill_order(const struct spawnd_job *job, struct rgate_order *o)
 	memcpy(o->record, job->record, job->record_len);
 }
 
-static void close_all(const int fds[3])
+static void close_ends(const int fds[3], int null)
 {
 	int i;
 
 	for (i = 0; i < 3; i++)
-		if (fds[i] >= 0)
+		if (fds[i] >= 0 && fds[i] != null && (i < 2 || fds[i] != fds[1]))
 			close(fds[i]);
 }
 
@@ -150,6 +151,7 @@ static void close_all(const int fds[3])
 static bool start(struct spawnd_job *job)
 {
 	struct rgate_spawnd *sd = job->sd;
+	const int null = sd->spawner.null_fd;
 	struct rgate_order *order;
 	int fds[3], err;
 
@@ -168,13 +170,13 @@ static bool start(struct spawnd_job *job)
 		return false;
 	note_user(job);
 	fill_order(job, order);
-	err = spawnd_io_open(job, fds);
+	err = spawnd_io_open(job, fds, null);
 	/* Its slot is free again, whatever becomes of it. */
 	if (err)
 		rgate_spawner_cancel(&sd->spawner, order);
 	else
 		err = rgate_spawner_start(&sd->spawner, order, fds);
-	close_all(fds);
+	close_ends(fds, null);
 	if (err == -EAGAIN) {
 		spawnd_io_undo(job);
 		spawnd_wake_at(sd, rgate_clock_now(CLOCK_MONOTONIC) + MS);
@@ -182,6 +184,9 @@ static bool start(struct spawnd_job *job)
 	}
 	spawnd_queue_leave(job);
 	job->step = RGATE_JOB_STARTING;
+	/* Soon there is more to tell. */
+	job->tell = false;
+	spawnd_wake_at(sd, rgate_clock_now(CLOCK_MONOTONIC) + SLOW_MS * MS);
 	job->client->running++;
 	sd->running++;
 	sd->stats.running++;
