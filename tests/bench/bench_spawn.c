@@ -42,14 +42,21 @@ struct options {
 	char **argv;
 };
 
+/* Parts of a round trip on another node, by their ends: the node has the request, its
+ * spawner has it, and has seen the exit, which is known here */
+enum part { ASKED, BEGUN, EXITED, KNOWN, PARTS };
+
 struct turn {			/* one that runs */
 	uint64_t began;
+	uint64_t asked_ns;	/* CLOCK_REALTIME, as the node has it */
 	pid_t pid;
 	struct rgate_spawn_job *job;
+	struct rgate_spawn_result r;
 };
 
 static struct options o = { .in_flight = 1, .times = 1000 };
 static struct turn turns[IN_FLIGHT_MAX];
+static double *parts[PARTS];		/* microseconds of each, of all that ended */
 static char dir[32] = "/tmp/ringgate-bench-XXXXXX";
 static char policy[64];
 static struct rgate_cluster *cluster;
@@ -98,7 +105,7 @@ static struct rgate_node *make_node(unsigned int id)
 /* Ends with its parent */
 static void serve(int ready)
 {
-	const struct rgate_spawnd_opts so = RGATE_OPTS(rgate_spawnd_opts, .policy = policy);
+	const struct rgate_spawnd_opts so = RGATE_OPTS(rgate_spawnd_opts, .policy = policy, .cgroup = getenv("CG"));
 	struct rgate_spawnd *sd;
 	struct pollfd p;
 	int err;
@@ -171,6 +178,7 @@ static void begin(struct turn *t, uint32_t mode)
 	int err;
 
 	t->began = bench_now_ns();
+	t->asked_ns = bench_clock_ns(CLOCK_REALTIME);
 	if (o.remote)
 		err = rgate_spawn_start(spawn, &req, &t->job);
 	else
@@ -200,6 +208,7 @@ static struct turn *next_remote(void)
 	must_be_good(&r);
 	for (t = turns; t->job != job; t++)
 		;
+	t->r = r;
 	rgate_spawn_job_close(job);
 	t->job = NULL;
 	return t;
@@ -219,21 +228,52 @@ static struct turn *next_local(void)
 	return t;
 }
 
-static void run_many(void)
+static double *make_results(void)
 {
 	double *us = calloc(o.times, sizeof(*us));
-	unsigned int begun = 0, ended = 0;
-	uint64_t first = 0;
-	struct turn *t;
 
 	if (!us)
 		bench_die(ENOMEM, "results");
+	return us;
+}
+
+static void note_parts(const struct turn *t, unsigned int i)
+{
+	const uint64_t at[PARTS + 1] = { t->asked_ns, t->r.queued_ns, t->r.started_ns,
+					 t->r.exited_ns, bench_clock_ns(CLOCK_REALTIME) };
+	unsigned int p;
+
+	for (p = 0; p < PARTS; p++)
+		parts[p][i] = ((double)at[p + 1] - (double)at[p]) / 1000;
+}
+
+static void print_parts(void)
+{
+	unsigned int p;
+
+	printf(", \"parts_us\": [");
+	for (p = 0; p < PARTS; p++)
+		printf("%s%.1f", p ? ", " : "", bench_median(parts[p], o.times));
+	printf("]");
+}
+
+static void run_many(void)
+{
+	unsigned int begun = 0, ended = 0, p;
+	double *us = make_results();
+	uint64_t first = 0;
+	struct turn *t;
+
+	for (p = 0; p < PARTS; p++)
+		parts[p] = make_results();
 	for (; begun < o.in_flight; begun++)
 		begin(&turns[begun], RGATE_SPAWN_OUT_NONE);
 	while (ended < o.times + WARM) {
 		t = o.remote ? next_remote() : next_local();
-		if (ended >= WARM)
+		if (ended >= WARM) {
 			us[ended - WARM] = (double)(bench_now_ns() - t->began) / 1000;
+			note_parts(t, ended - WARM);
+		}
 		if (++ended == WARM)
 			first = bench_now_ns();
 		if (begun < o.times + WARM) {
@@ -242,9 +282,14 @@ static void run_many(void)
 		}
 	}
 	printf("{\"in_flight\": %u, \"times\": %u, \"per_s\": %.1f, \"p50_us\": %.1f, "
-	       "\"p99_us\": %.1f}\n", o.in_flight, o.times,
+	       "\"p99_us\": %.1f", o.in_flight, o.times,
 	       o.times * 1e9 / (double)(bench_now_ns() - first),
 	       bench_quantile(us, o.times, 0.5), bench_quantile(us, o.times, 0.99));
+	if (o.remote)
+		print_parts();
+	printf("}\n");
+	for (p = 0; p < PARTS; p++)
+		free(parts[p]);
 	free(us);
 }
 
