@@ -6,10 +6,12 @@
  *
  *	bench_spawn [-r] [-k IN_FLIGHT] [-n TIMES] [-o] [--] COMMAND ARGUMENT...
  *
- *	-r	by lib/spawn, over shared memory; else by posix_spawn
+ *	-r	by lib/spawn; else by posix_spawn
  *	-o	how fast its output comes: TIMES one after the other, read to their ends
  *
  * Of a round trip all is counted: the request, the process, its exit, and that it is known.
+ * Environment: RGATE_BENCH_ADDRS=A,B addresses of RDMA devices for nodes 0 and 1; without it
+ * processes share memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,10 +70,15 @@ extern char **environ;
 
 static void make_cluster(void)
 {
+	const char *addrs = getenv("RGATE_BENCH_ADDRS");
+	const char *comma = addrs ? strchr(addrs, ',') : NULL;
 	const struct passwd *pw = getpwuid(geteuid());
 	char text[256];
 	FILE *f;
 	int n;
+
+	if (addrs && !comma)
+		bench_die(0, "RGATE_BENCH_ADDRS=A,B");
 
 	if (!mkdtemp(dir) || !pw)
 		bench_die(errno, "%s", dir);
@@ -80,8 +87,13 @@ static void make_cluster(void)
 	if (!f || fprintf(f, "node 1 user %s\nallow 1 any\n", pw->pw_name) < 0 || fclose(f) ||
 	    chmod(policy, 0600))
 		bench_die(errno, "%s", policy);
-	n = snprintf(text, sizeof(text), "provider local\nkey /none\n"
-		     "node 0 gateway %s/0\nnode 1 compute %s/1\n", dir, dir);
+	if (addrs)
+		n = snprintf(text, sizeof(text), "provider verbs\nkey /none\n"
+			     "node 0 gateway %.*s\nnode 1 compute %s\n", (int)(comma - addrs),
+			     addrs, comma + 1);
+	else
+		n = snprintf(text, sizeof(text), "provider local\nkey /none\n"
+			     "node 0 gateway %s/0\nnode 1 compute %s/1\n", dir, dir);
 	n = rgate_cluster_parse(&cluster, "bench", text, (size_t)n);
 	if (n)
 		bench_die(-n, "cluster");
@@ -105,7 +117,7 @@ static struct rgate_node *make_node(unsigned int id)
 /* Ends with its parent */
 static void serve(int ready)
 {
-	const struct rgate_spawnd_opts so = RGATE_OPTS(rgate_spawnd_opts, .policy = policy, .cgroup = getenv("CG"));
+	const struct rgate_spawnd_opts so = RGATE_OPTS(rgate_spawnd_opts, .policy = policy);
 	struct rgate_spawnd *sd;
 	struct pollfd p;
 	int err;

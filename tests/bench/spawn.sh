@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 #
 # Processes on another node beside posix_spawn(3) and ssh with a control master, taking
-# turns. Arguments: bench_spawn, rounds, processes a turn, MiB of output. JSON lines, the
-# machine first.
+# turns with what carries them: a message there and back, writes of the size that streams
+# have. Arguments: bench_spawn, with bench_fabric beside it, rounds, processes a turn, MiB of
+# output. JSON lines, the machine first. RGATE_BENCH_ADDRS: as bench_spawn; without ssh then.
 
 set -eu
 
@@ -25,7 +26,7 @@ start_sshd()
 {
 	local port
 
-	command -v ssh >/dev/null && [ -x /usr/sbin/sshd ] && [ "$(id -u)" = 0 ] || return 1
+	[ -z "${RGATE_BENCH_ADDRS:-}" ] && command -v ssh >/dev/null && [ -x /usr/sbin/sshd ] && [ "$(id -u)" = 0 ] || return 1
 	port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))
@@ -69,9 +70,17 @@ turn()
 	"$bench" "$@" | sed "s/^{/{\"way\": \"$way\", \"what\": \"$what\", /"
 }
 
+# fabric WHAT ARGUMENT...: the same of bench_fabric
+fabric()
+{
+	local what=$1
+	shift
+	"${bench%/*}/bench_fabric" "$@" | sed "s/^{/{\"way\": \"fabric\", \"what\": \"$what\", /"
+}
+
 printf '{"machine": {"date": "%s", "cpu": "%s", "cpus": %d, "kernel": "%s"}}\n' "$(date -I)" \
 	"$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(uname -r)"
-start_sshd || { echo "spawn.sh: no sshd: its lines are left out" >&2; ssh=(); }
+start_sshd || { echo "spawn.sh: without ssh" >&2; ssh=(); }
 for _ in $(seq "$rounds"); do
 	for k in 1 16; do
 		turn posix_spawn spawn -k $k -n "$times" /bin/true
@@ -83,4 +92,6 @@ for _ in $(seq "$rounds"); do
 	turn posix_spawn output -o -n 3 "${out[@]}"
 	turn ringgate output -r -o -n 3 -- "${out[@]}"
 	[ ${#ssh[@]} = 0 ] || turn ssh output -o -n 1 -- "${ssh[@]}" "${out[@]}"
+	fabric trip send-lat 64 "$times"
+	fabric writes write-bw 262144 $((mib * 4))
 done
