@@ -131,6 +131,7 @@ echo "# $cut"
 ok "it ends" wait_for 90 ended first
 is "all that it said came, once, and its exit code" "$(counted)" "7
 same"
+is "over one connection" "$(link)" "$before"
 
 # longer than the timeout, but not than it takes to give it up
 first_is() { [ "$(node_status 0 '[p["state"] for p in j["peers"] if p["node"] == 2]')" = "['$1']" ]; }

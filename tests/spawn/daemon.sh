@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# timeout: 240
+# timeout: 360
 # ringgated runs processes for other nodes: two daemons of this machine, a third that
 # does not, and ringgate spawn, ps and kill as two nodes without a daemon.
 
@@ -31,7 +31,7 @@ address()
 cat >"$tmp/cluster" <<-END
 	provider ${RGATE_FABRIC_PROVIDER:-local}
 	key $tmp/key
-	timeout 2000
+	timeout $((slow > 15 ? 60000 : 4000 * slow))
 	node 0 gateway $(address 0) gw
 	node 1 compute $(address 1) one
 	node 2 compute $(address 2) two
