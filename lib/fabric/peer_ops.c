@@ -9,12 +9,14 @@
 #include "node.h"
 
 #define EAGER		64	/* looks before the clock is asked for the first time */
+#define LOOKS		256	/* from one time to the next: it may cost more than many looks */
 #define NAP_MS		10	/* another thread may have taken the sign that woke it */
 
 /* Of one call. The clock is asked only where it takes longer than a device needs. */
 struct wait {
 	int timeout_ms;
 	unsigned int looks;
+	bool sleeps;		/* between looks, by now */
 	uint64_t begun;		/* this waiting; 0: not yet */
 	uint64_t end;		/* of all of the call's; 0: not known yet */
 };
@@ -191,6 +193,10 @@ static bool wait_more(struct rgate_peer *peer, struct wait *w)
 		return false;
 	if (w->looks++ < EAGER)
 		return true;
+	if (!w->sleeps && w->looks % LOOKS) {
+		rgate_cpu_relax();
+		return true;
+	}
 	now = rgate_clock_now(CLOCK_MONOTONIC);
 	if (!w->begun)
 		w->begun = now;
@@ -202,6 +208,7 @@ static bool wait_more(struct rgate_peer *peer, struct wait *w)
 		rgate_cpu_relax();
 		return true;
 	}
+	w->sleeps = true;
 	pthread_mutex_lock(&peer->lock);
 	arm_locked(peer);
 	pthread_mutex_unlock(&peer->lock);
@@ -214,8 +221,8 @@ static int finish(struct rgate_peer *peer, uint64_t ticket, struct wait *w)
 {
 	int ret;
 
-	w->looks = 0;
-	for (w->begun = 0;;) {
+	*w = (struct wait){ .timeout_ms = w->timeout_ms, .end = w->end };
+	for (;;) {
 		ret = rgate_peer_done(peer, ticket);
 		if (ret)
 			return ret > 0 ? 0 : ret;
