@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Connections that fail, and are made anew: errors that say what is known, no hang. */
-#include "nodes.h"
+#include "ends.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -371,6 +371,39 @@ static void not_there(void **state)
 	cluster_free(&c);
 }
 
+/* Who is not let in tries again, after twice as long each time; a quarter less by chance */
+static void backs_off(void **state)
+{
+	uint64_t before = 0, now, least = 15000000;
+	struct rgate_prov_event ev;
+	struct rgate_node *node;
+	struct rgate_peer *peer;
+	struct cluster c;
+	struct end e;
+	unsigned int i;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	end_open(&e, &c, 0, MS);
+	node = cluster_node(&c, 1);
+	assert_int_equal(rgate_peer_open(&peer, node, 0), 0);
+	for (i = 0; i < 8; i++) {
+		end_event(&e, RGATE_PROV_REQUEST, &ev);
+		now = unit_now_ns();
+		if (before) {
+			assert_true(now - before >= least);
+			least *= 2;
+		}
+		before = now;
+		e.prov->reject(ev.conn, 0);
+	}
+	wait_for(info_of(peer).error == -ECONNREFUSED);
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	end_close(&e);
+	cluster_free(&c);
+}
+
 /* Every node with every other, all in this process */
 static void eight(void **state)
 {
@@ -418,6 +451,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(busy),
 	cmocka_unit_test(wrong_key),
 	cmocka_unit_test(not_there),
+	cmocka_unit_test(backs_off),
 	cmocka_unit_test(eight),
 };
 
