@@ -31,8 +31,9 @@ struct args {
 	bool verbose;
 };
 
-enum { OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN,
-       OPT_LINE };
+enum {
+	OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN, OPT_LINE,
+};
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0, "Configuration (default " CONFIG_FILE ")", 0 },
