@@ -57,13 +57,16 @@ client_of()
 
 	shift
 	port=$((port + 1))
-	taskset -c 0 $behind timeout 300 "$program" -F -d "$a" -x 1 -p $port "$@" >/dev/null &
+	: >/run/bench/err
+	taskset -c 0 $behind timeout 300 "$program" -F -d "$a" -x 1 -p $port "$@" \
+		>/dev/null 2>>/run/bench/err &
 	server=$!
 	wait_for 20 listening
-	taskset -c 1 $behind timeout 300 "$program" -F -d "$b" -x 1 -p $port "$@" "$ip_a" >/run/bench/out ||
-		rc=$?
+	taskset -c $(($(nproc) - 1)) $behind timeout 300 "$program" -F -d "$b" -x 1 -p $port "$@" \
+		"$ip_a" >/run/bench/out 2>>/run/bench/err || rc=$?
 	[ $rc = 0 ] || kill $server 2>/dev/null || true
 	wait $server || rc=$?
+	[ $rc = 0 ] || cat /run/bench/err >&2
 	return $rc
 }
 
