@@ -342,6 +342,14 @@ static void on_event(struct rgate_spawnd *sd, const struct epoll_event *ev)
 	}
 }
 
+static void check_clients(struct rgate_spawnd *sd)
+{
+	struct spawnd_client *c;
+
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++)
+		spawnd_client_check(c);
+}
+
 static void serve_clients(struct rgate_spawnd *sd)
 {
 	struct spawnd_client *c;
@@ -349,7 +357,6 @@ static void serve_clients(struct rgate_spawnd *sd)
 	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
 		if (!c->peer)
 			continue;
-		spawnd_client_check(c);
 		spawnd_client_receive(c);
 		spawnd_client_progress(c);
 	}
@@ -410,6 +417,8 @@ int rgate_spawnd_process(struct rgate_spawnd *sd)
 	n = epoll_wait(sd->epoll_fd, ev, EVENTS, 0);
 	for (i = 0; i < n; i++)
 		on_event(sd, &ev[i]);
+	/* Nothing goes over a connection to memory that was lent over the last one. */
+	check_clients(sd);
 	/* Who waits for the end of a process does so now. */
 	work(sd, &blocked);
 	serve_clients(sd);
