@@ -133,7 +133,10 @@ void client_job_reap(struct rgate_spawn_job *job)
 	struct rgate_spawn *sp = job->spawn;
 	struct rgate_spawn_job **at;
 
-	if (!job->closed || job->flying || job->need || (job->sent && !job->gone))
+	if (!job->closed || job->flying || (job->sent && !job->gone))
+		return;
+	/* Without a connection there is nobody to be told. */
+	if (job->need && sp->up)
 		return;
 	for (at = &sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS]; *at != job;
 	     at = &(*at)->next_cookie)
@@ -199,7 +202,7 @@ static void went_down(struct rgate_spawn *sp, uint64_t now)
 		/* Nobody reaches its memory now. */
 		if (job->closed || job->detached)
 			job->gone = true;
-		if (job->closed || job->ended)
+		if (job->closed || job->detached || job->ended)
 			job->need = 0;
 		client_job_reap(job);
 	}
@@ -213,7 +216,7 @@ static void came_up(struct rgate_spawn *sp)
 	sp->up = true;
 	sp->down_ns = 0;
 	for (job = sp->jobs; job; job = job->next) {
-		if (job->ended || job->closed || !job->sent)
+		if (job->ended || job->closed || job->gone || !job->sent)
 			continue;
 		job->signal_sent = job->signal_seen;
 		client_need(job, job->answered || !job->record_len ? RGATE_NEED_ATTACH :

@@ -101,8 +101,10 @@ static void on_update(struct rgate_spawn_job *job)
 	/* Who attaches next wants to see it, or may if this one does not. */
 	job->kept = job->keep && !job->closed && !job->detached;
 	if (job->detached) {
-		job->gone = false;
-		client_need(job, RGATE_NEED_DETACH);
+		/* It may have come before a connection was lost that is lost by now. */
+		job->gone = !job->spawn->up;
+		if (job->spawn->up)
+			client_need(job, RGATE_NEED_DETACH);
 	} else if (!job->kept) {
 		client_need(job, RGATE_NEED_RELEASE);
 	}
