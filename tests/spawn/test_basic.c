@@ -245,6 +245,8 @@ static void limits(void **state)
 {
 	static const char *const script[] = { "/bin/sh", "-c",
 		"ulimit -n; ulimit -t; nice", NULL };
+	static const char *const open_many[] = { "/bin/sh", "-c",
+		"exec 3<&0 4<&0 5<&0 6<&0 7<&0 && echo below; exec 8<&0 && echo beyond", NULL };
 	static const char *const burn[] = { "/bin/sh", "-c", "while :; do :; done", NULL };
 	static const char *const grow[] = { "/bin/sh", "-c",
 		"head -c 200000000 /dev/zero | tail -c 200000000 | wc -c", NULL };
@@ -255,6 +257,14 @@ static void limits(void **state)
 
 	(void)state;
 	limit(&req, "77\n5\n7\n");
+	req.argv = open_many;
+	req.files = 8;
+	d = run_request(&s, &req);
+	assert_int_equal(d.r.state, RGATE_SPAWN_COMPLETE);
+	assert_int_not_equal(d.r.exit_code, 0);
+	assert_string_equal(d.out[0].data, "below\n");
+	done_free(&d);
+	req.files = 0;
 	req.argv = burn;
 	req.cpu_s = 1;
 	d = run_request(&s, &req);
