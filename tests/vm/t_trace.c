@@ -48,6 +48,9 @@ static void tracepoints(void)
 	vt_att_simple(&nl, "vb", r.id);
 	tx = vt_tx_open("va");
 	REQUIRE(!put(TRACEFS "/trace", ""));
+	/* The names of tasks come by tracepoints in the scheduler; patching these under two
+	 * emulated CPUs can leave one of them in their breakpoint for ever (QEMU 7.2). */
+	REQUIRE(!put(TRACEFS "/options/record-cmd", "0"));
 	REQUIRE(!put(EVENTS "enable", "1"));
 	snprintf(id, sizeof(id), "ring=%u ", r.id);
 	snprintf(len, sizeof(len), "wire_len=%u ", 130);
