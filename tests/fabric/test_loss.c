@@ -324,6 +324,41 @@ static void cut(void **state)
 	duo_down(&d);
 }
 
+#define TRIES	60	/* fewer than may be outstanding */
+
+/* A wire that does not answer gets nothing more, and all that it got when it does again */
+static void held(void **state)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+	struct rgate_sge s;
+	struct rgate_op op;
+	unsigned int i;
+	struct duo d;
+	int err = 0;
+
+	(void)state;
+	if (!getenv("RGATE_FABRIC_CUT") || !getenv("RGATE_FABRIC_MEND"))
+		skip();
+	duo_up(&d, 0);
+	s = duo_sge(&d, 0, 0, 8);
+	op = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &s,
+				.remote = d.at[1].addr, .rkey = d.at[1].rkey };
+	shell("RGATE_FABRIC_CUT");
+	for (i = 0; i < TRIES && !err; i++) {
+		*(uint64_t *)s.addr = i + 1;
+		err = rgate_peer_post(d.peer[0], &op, 1, NULL);
+		usleep(100000);
+	}
+	shell("RGATE_FABRIC_MEND");
+	assert_int_equal(err, -EAGAIN);
+	wait_for(!rgate_peer_post(d.peer[0], &op, 1, NULL));
+	assert_int_equal(rgate_peer_flush(d.peer[0], MS), 0);
+	assert_int_equal(__atomic_load_n((uint64_t *)d.buf[1]->addr, __ATOMIC_ACQUIRE), i);
+	assert_int_equal(rgate_peer_info(d.peer[0], &info), 0);
+	assert_int_equal(info.epoch, 1);
+	duo_down(&d);
+}
+
 /* Objects of the kernel's RDMA, as rdma(8) tells them; 0 without */
 static unsigned long rdma_objects(const struct cluster *c)
 {
@@ -413,6 +448,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(never_reads),
 	cmocka_unit_test(refused_atomic),
 	cmocka_unit_test(cut),
+	cmocka_unit_test(held),
 	cmocka_unit_test(thousand),
 };
 

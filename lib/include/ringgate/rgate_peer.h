@@ -115,7 +115,8 @@ struct rgate_op {
  * The device is told once for all of them. Memory that they use must stay as it is
  * until they completed. What has RGATE_OP_FENCE is read after the fence: it may be what
  * a read or an atomic before it brings.
- * -EAGAIN: too many are outstanding, or no credit for a message: poll, then try again;
+ * -EAGAIN: too many are outstanding, no credit for a message, or the peer has answered
+ * nothing for two heartbeats: poll, then try again;
  * -ENOTCONN: no connection; -EINVAL: malformed, or more than can be outstanding;
  * -EMSGSIZE: longer than the peer takes messages.
  */
