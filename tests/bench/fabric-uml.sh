@@ -11,27 +11,11 @@ set -eu
 bench=$1 khz=$2 rounds=$3
 shift 3
 
-# shellcheck disable=SC2034 # for rxe_pair.sh
-a=rgbf0 b=rgbf1 na=rgbn0 nb=rgbn1 net=10.79.0 pref=7720
-skip_all() { echo "$1" >&2; exit 1; }
-wait_for()
-{
-	local tries=$(($1 * 10))
-	shift
-	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || { echo "$*: not within its time" >&2; exit 1; }
-		sleep 0.1
-	done
-}
-# shellcheck source=tests/vm/lib/rxe_pair.sh
-. tests/vm/lib/rxe_pair.sh
+# shellcheck source=tests/bench/lib/rxe.sh
+. tests/bench/lib/rxe.sh
 trap rxe_pair_down EXIT
 
-modprobe -q rdma_ucm || true
-sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-rxe_pair_up
-export RGATE_BENCH_ADDRS=$ip_a,$ip_b
+bench_rxe_up
 # From memory: the file server would be in the figures.
 mkdir -p /run/bench
 # perftest converts ticks by what stands here, and User Mode Linux does not say it.

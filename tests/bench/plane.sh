@@ -17,18 +17,6 @@ if [ "$mode" = local ] && [ -z "${PLANE_INSIDE:-}" ]; then
 	PLANE_INSIDE=1 exec unshare -n -m "$0" "$mode" "$bench" "$rounds" "$ms" "$@"
 fi
 
-skip_all() { echo "$1" >&2; exit 1; }
-wait_for()
-{
-	local tries=$(($1 * 10))
-	shift
-	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || { echo "$*: not within its time" >&2; exit 1; }
-		sleep 0.1
-	done
-}
-
 finish()
 {
 	ip netns del rgbsrc 2>/dev/null || true
@@ -73,14 +61,9 @@ kernel()
 trap finish EXIT
 out=$(mktemp)
 if [ "$mode" = rdma ]; then
-	# shellcheck disable=SC2034 # for rxe_pair.sh
-	a=rgbp0 b=rgbp1 na=rgbq0 nb=rgbq1 net=10.81.0 pref=7700
-	# shellcheck source=tests/vm/lib/rxe_pair.sh
-	. tests/vm/lib/rxe_pair.sh
-	export RGATE_BENCH_ADDRS=$net.1,$net.2
-	modprobe -q rdma_ucm || true
-	sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-	rxe_pair_up
+	# shellcheck source=tests/bench/lib/rxe.sh
+	. tests/bench/lib/rxe.sh
+	bench_rxe_up
 	cp "$bench" /run/bench_plane
 	bench=/run/bench_plane
 else
