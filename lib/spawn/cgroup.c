@@ -364,16 +364,9 @@ static void count_one(pid_t pid, int arg)
 static bool is_empty(const struct rgate_cgroups *cg, uint64_t n)
 {
 	char path[64], text[128];
-	ssize_t len;
-	int fd;
 
-	fd = openat(cg->fd, file_of(n, "cgroup.events", path, sizeof(path)), O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = '\0';
-	return strstr(text, "populated 0");
+	return read_at(cg->fd, file_of(n, "cgroup.events", path, sizeof(path)), text,
+		       sizeof(text)) > 0 && strstr(text, "populated 0");
 }
 
 int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n)
