@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define AT_ONCE	1000
@@ -173,7 +174,7 @@ static void in_a_row(void **state)
 	assert_int_equal(open_files(), own);
 	assert_int_equal(zombies(), 0);
 	wait_for((rgate_spawn_process(s.spawn), buffers() <= before));
-	assert_true(resident_kb() < kb + 1024);
+	assert_in_range(resident_kb(), 1, kb + 1023);
 	assert_int_equal(serve_stats(&s).bytes_out, 0);
 }
 
@@ -229,6 +230,8 @@ static void turns(void **state)
 static int up(void **state)
 {
 	(void)state;
+	/* the kernel making a huge page of a few small ones is not a leak of 2 MB */
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
 	serve_up(&s, NULL);
 	return 0;
 }
