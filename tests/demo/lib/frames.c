@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define FRAME_MAX	(RGATE_CHAIN_MAX * RGATE_SLOT_SIZE_MAX)
-#define STREAM_MAX	(64U << 20)
 #define TAG_LEN		4U
 #define TAG_AT		12U
 
@@ -29,9 +28,9 @@ void frames_init(struct frames *f, struct result *res)
 	demo_sum_text(&warm, text);
 	demo_sum_init(&f->sum, res->sha);
 	f->buf = calloc(1, FRAME_MAX + TAG_LEN);
-	f->stream = calloc(1, STREAM_MAX);
-	if (!f->buf || !f->stream)
-		demo_die(ENOMEM, "buffers");
+	if (!f->buf)
+		demo_die(ENOMEM, "a buffer");
+	tcp_stream_init(&f->stream);
 }
 
 /* The frame as it was on the wire: joined, and its VLAN tag put back */
@@ -96,27 +95,6 @@ static void take_stream(struct frames *f, const unsigned char *frame, size_t len
 		r->samples[r->nsamples++] = (struct result_sample){ p.sent_ns, now };
 }
 
-static void take_segment(struct frames *f, const struct tcphdr *tcp,
-			 const unsigned char *data, size_t n)
-{
-	uint32_t at = ntohl(tcp->seq) - f->isn - 1;
-
-	if (tcp->syn) {
-		f->syn = true;
-		f->isn = ntohl(tcp->seq);
-		return;
-	}
-	if (!f->syn || (uint64_t)at + n > STREAM_MAX)
-		return malformed(f);
-	memcpy(f->stream + at, data, n);
-	if (at > f->edge)
-		f->res->holes += at - f->edge;
-	else if (at + n > f->edge)
-		f->edge = at + n;
-	if (tcp->fin && at + n == f->edge)
-		f->fin = true;
-}
-
 static void take_tcp(struct frames *f, const unsigned char *frame, size_t len,
 		     const struct rgate_slot *s)
 {
@@ -132,9 +110,9 @@ static void take_tcp(struct frames *f, const unsigned char *frame, size_t len,
 	memcpy(&tcp, frame + s->l4_off, sizeof(tcp));
 	data = s->l4_off + tcp.doff * 4U;
 	end = s->l3_off + (size_t)ntohs(ip.tot_len);
-	if (ip.version != 4 || data > end || end > len)
-		return malformed(f);
-	take_segment(f, &tcp, frame + data, end - data);
+	if (ip.version != 4 || data > end || end > len ||
+	    !tcp_stream_add(&f->stream, &tcp, frame + data, end - data))
+		malformed(f);
 }
 
 static uint16_t be16(const unsigned char *p)
@@ -191,19 +169,25 @@ void frames_take(struct frames *f, const struct rgate_consumer *c,
 
 bool frames_complete(const struct frames *f)
 {
-	return f->res->want ? f->res->frames >= f->res->want : f->fin;
+	return f->res->want ? f->res->frames >= f->res->want : tcp_stream_complete(&f->stream);
+}
+
+static void finish_tcp(struct frames *f)
+{
+	const struct tcp_stream *st = &f->stream;
+	const unsigned char *body = memmem(st->bytes, st->edge, "\r\n\r\n", 4);
+
+	f->res->holes = tcp_stream_missing(st);
+	if (!body)
+		return;
+	body += 4;
+	f->res->bytes = st->edge - (uint64_t)(body - st->bytes);
+	demo_sum_add(&f->sum, body, f->res->bytes);
 }
 
 void frames_finish(struct frames *f)
 {
-	if (f->res->kind == RESULT_TCP) {
-		const unsigned char *body = memmem(f->stream, f->edge, "\r\n\r\n", 4);
-
-		if (body) {
-			body += 4;
-			f->res->bytes = f->edge - (uint64_t)(body - f->stream);
-			demo_sum_add(&f->sum, body, f->res->bytes);
-		}
-	}
+	if (f->res->kind == RESULT_TCP)
+		finish_tcp(f);
 	demo_sum_text(&f->sum, f->res->hash);
 }

@@ -6,15 +6,13 @@
 #include <ringgate/ringgate.h>
 
 #include "result.h"
+#include "tcp_stream.h"
 
 struct frames {
 	struct result *res;
 	struct demo_sum sum;
 	unsigned char *buf;	/* a chained frame, or one with its tag put back */
-	unsigned char *stream;	/* TCP bytes by sequence number */
-	uint64_t edge;		/* TCP: bytes received without a hole */
-	uint32_t isn;
-	bool syn, fin;
+	struct tcp_stream stream;	/* TCP */
 	uint32_t next;		/* datagram expected */
 };
 
