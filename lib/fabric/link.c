@@ -145,9 +145,11 @@ static int check_op(const struct rgate_link *link, const struct rgate_op *op, bo
 {
 	uint64_t bytes;
 
-	if (op->kind >= RGATE_OP_KINDS || op->flags & ~(uint32_t)RGATE_OP_FENCE || op->reserved ||
+	if (op->kind >= RGATE_OP_KINDS || op->flags & ~(uint32_t)RGATE_OP_FENCE ||
 	    op->nsge > RGATE_SGE_MAX || (op->nsge && !op->sge))
 		return -EINVAL;
+	if (op->epoch && op->epoch != link->epoch)
+		return -ENOTCONN;
 	bytes = rgate_op_bytes(op);
 	*sum = bytes;
 	switch (op->kind) {

@@ -443,7 +443,9 @@ static int take(struct rgate_link *link, struct rgate_msg *msg, void *buf, size_
 	data = rgate_link_message(link, &type, &at);
 	if (!data)
 		return 0;
-	*msg = (struct rgate_msg){ .imm = at->imm, .has_imm = at->has_imm, .len = at->len };
+	*msg = (struct rgate_msg){
+		.imm = at->imm, .has_imm = at->has_imm, .epoch = link->epoch, .len = at->len,
+	};
 	if (!at->has_imm && type != RGATE_MSG_USER) {
 		rgate_link_drop_message(link);
 		rgate_link_fail(link, -EPROTO);

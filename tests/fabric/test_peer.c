@@ -410,6 +410,70 @@ static void sleeping(void **state)
 	duo_down(&d);
 }
 
+static uint32_t epoch_of(struct rgate_peer *peer)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+
+	assert_int_equal(rgate_peer_info(peer, &info), 0);
+	return info.epoch;
+}
+
+static int post_pair(struct duo *d, struct rgate_sge *s, uint32_t first, uint32_t second)
+{
+	const struct rgate_op ops[] = {
+		{ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = s, .remote = d->at[1].addr,
+		  .rkey = d->at[1].rkey, .epoch = first },
+		{ .kind = RGATE_OP_SEND, .nsge = 1, .sge = s, .epoch = second },
+	};
+	uint64_t ticket;
+	int err = rgate_peer_post(d->peer[0], ops, 2, &ticket);
+
+	return err ? err : rgate_peer_finish(d->peer[0], ticket, MS);
+}
+
+/* What is meant for one connection does not go over the next. */
+static void other_connection(void **state)
+{
+	struct rgate_sge s;
+	struct rgate_msg msg;
+	uint32_t old, now;
+	struct duo d;
+	char in[8], *b;
+
+	(void)state;
+	duo_up(&d, 0);
+	s = duo_sge(&d, 0, 0, sizeof(in));
+	b = d.buf[1]->addr;
+	old = epoch_of(d.peer[0]);
+	memcpy(s.addr, "the old", sizeof(in));
+	assert_int_equal(post_pair(&d, &s, old, old), 0);
+	assert_int_equal(rgate_peer_recv(d.peer[1], &msg, in, sizeof(in), MS), 0);
+	assert_int_equal(msg.epoch, epoch_of(d.peer[1]));
+	assert_string_equal(b, "the old");
+
+	rgate_peer_close(d.peer[1]);
+	wait_for(peer_state(d.peer[0]) != RGATE_PEER_UP);
+	assert_int_equal(post_pair(&d, &s, old, old), -ENOTCONN);
+	assert_int_equal(rgate_peer_open(&d.peer[1], d.node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(d.peer[1], MS), 0);
+	assert_int_equal(rgate_peer_wait_up(d.peer[0], MS), 0);
+	now = epoch_of(d.peer[0]);
+	assert_true(now > old);
+	memcpy(s.addr, "the new", sizeof(in));
+	assert_int_equal(post_pair(&d, &s, old, old), -ENOTCONN);
+	assert_int_equal(post_pair(&d, &s, now, old), -ENOTCONN);
+	assert_int_equal(post_pair(&d, &s, old, 0), -ENOTCONN);
+	assert_int_equal(post_pair(&d, &s, now + 1, now + 1), -ENOTCONN);
+	assert_int_equal(rgate_peer_flush(d.peer[0], MS), 0);
+	assert_string_equal(b, "the old");
+	assert_int_equal(rgate_peer_recv(d.peer[1], &msg, in, sizeof(in), 0), -EAGAIN);
+	assert_int_equal(post_pair(&d, &s, now, 0), 0);
+	assert_int_equal(rgate_peer_recv(d.peer[1], &msg, in, sizeof(in), MS), 0);
+	assert_int_equal(msg.epoch, epoch_of(d.peer[1]));
+	assert_string_equal(b, "the new");
+	duo_down(&d);
+}
+
 struct hammer {
 	struct duo *d;
 	unsigned int no;
@@ -505,6 +569,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(malformed),
 	cmocka_unit_test(loopback),
 	cmocka_unit_test(sleeping),
+	cmocka_unit_test(other_connection),
 	cmocka_unit_test(threads),
 	cmocka_unit_test(shares),
 };

@@ -104,7 +104,7 @@ struct rgate_op {
 	const struct rgate_sge *sge; /* read before the call returns */
 	uint64_t remote;	/* address, as the peer's descriptor has it */
 	uint32_t rkey;
-	uint32_t reserved;
+	uint32_t epoch;		/* the connection it is for; 0: whichever there is */
 	uint64_t operand;	/* added, or compared with */
 	uint64_t swap;
 };
@@ -113,12 +113,14 @@ struct rgate_op {
  * rgate_peer_post - begins @n operations (1 to RGATE_POST_MAX), all or none
  * @ticket: of the last one; may be NULL
  * The device is told once for all of them. Memory that they use must stay as it is
- * until they completed. What has RGATE_OP_FENCE is read after the fence: it may be what
+ * until they completed. An address that the peer lent over one connection may be
+ * something else of its own by the next, which can be there at any time: who posts to it
+ * says in epoch which connection is meant (struct rgate_peer_info, struct rgate_msg). What has RGATE_OP_FENCE is read after the fence: it may be what
  * a read or an atomic before it brings.
  * -EAGAIN: too many are outstanding, no credit for a message, or the peer has answered
  * nothing for two heartbeats: poll, then try again;
- * -ENOTCONN: no connection; -EINVAL: malformed, or more than can be outstanding;
- * -EMSGSIZE: longer than the peer takes messages.
+ * -ENOTCONN: no connection, or another than the one meant; -EINVAL: malformed, or more
+ * than can be outstanding; -EMSGSIZE: longer than the peer takes messages.
  */
 RGATE_API int rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops,
 			      unsigned int n, uint64_t *ticket);
@@ -168,6 +170,7 @@ RGATE_API int rgate_peer_send(struct rgate_peer *peer, const void *data, size_t 
 struct rgate_msg {
 	uint32_t imm;
 	bool has_imm;		/* a notice of RGATE_OP_WRITE_IMM; else a message */
+	uint32_t epoch;		/* of the connection that it came over */
 	size_t len;		/* bytes of the message */
 };
 
