@@ -72,7 +72,7 @@ static void look_at_state(struct rgate_hub *hub, uint32_t id)
 	up = info.state == RGATE_PEER_UP;
 	if (up == p->up && (!up || info.epoch == p->epoch))
 		return;
-	outbox_reset(&p->out, up);
+	outbox_reset(&p->out, up ? info.epoch : 0);
 	if (p->up)
 		tell(hub, id, false);
 	p->up = up;
@@ -115,7 +115,13 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 	for (i = 0; i < ROUND; i++) {
 		if (rgate_peer_recv(p->peer, &msg, hub->buf, sizeof(hub->buf), 0))
 			break;
-		dispatch(hub, id, &msg);
+		/* The first of a connection that has come up since */
+		if (msg.epoch != p->epoch)
+			look_at_state(hub, id);
+		if (msg.epoch == p->epoch)
+			dispatch(hub, id, &msg);
+		else
+			count(&hub->stats.stale);
 	}
 	/* Completions of operations that nobody waits for are taken here, too. */
 	(void)rgate_peer_arm(p->peer);
@@ -339,6 +345,11 @@ struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node)
 	return node < RGATE_NODES_MAX ? hub->peers[node].peer : NULL;
 }
 
+uint32_t rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node)
+{
+	return node < RGATE_NODES_MAX ? hub->peers[node].epoch : 0;
+}
+
 int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)
 {
 	struct rgate_peer *peer = rgate_hub_peer(hub, node);
@@ -365,6 +376,7 @@ int rgate_hub_stats(const struct rgate_hub *hub, struct rgate_hub_stats *stats)
 		.messages = __atomic_load_n(&hub->stats.messages, __ATOMIC_RELAXED),
 		.notices = __atomic_load_n(&hub->stats.notices, __ATOMIC_RELAXED),
 		.unknown = __atomic_load_n(&hub->stats.unknown, __ATOMIC_RELAXED),
+		.stale = __atomic_load_n(&hub->stats.stale, __ATOMIC_RELAXED),
 	};
 
 	return rgate_info_copy(stats, &s, sizeof(s));

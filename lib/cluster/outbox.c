@@ -43,7 +43,9 @@ static int post(struct outbox *box)
 		(unsigned char *)box->mem->addr + slot * RGATE_HUB_MSG_MAX, msg->len,
 		box->mem->lkey,
 	};
-	const struct rgate_op op = { .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge };
+	const struct rgate_op op = {
+		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = box->epoch,
+	};
 	int err;
 
 	memcpy(sge.addr, msg->data, msg->len);
@@ -69,10 +71,10 @@ static int pump(struct outbox *box)
 	return err;
 }
 
-void outbox_reset(struct outbox *box, bool up)
+void outbox_reset(struct outbox *box, uint32_t epoch)
 {
 	pthread_mutex_lock(&box->lock);
-	box->up = up;
+	box->epoch = epoch;
 	box->in = box->posted;
 	pthread_mutex_unlock(&box->lock);
 }
@@ -85,7 +87,7 @@ int outbox_send(struct outbox *box, const void *msg, size_t len)
 	if (!len || len > RGATE_HUB_MSG_MAX)
 		return -EMSGSIZE;
 	pthread_mutex_lock(&box->lock);
-	if (!box->up)
+	if (!box->epoch)
 		err = -ENOTCONN;
 	else if (box->in - box->done == OUTBOX_QUEUE)
 		err = -EAGAIN;

@@ -25,7 +25,7 @@ struct outbox {
 	const struct rgate_buf *mem;	/* OUTBOX_SLOTS messages */
 	struct outbox_msg *queue;
 	uint64_t ticket[OUTBOX_SLOTS];
-	bool up;			/* there is a connection that they may go to */
+	uint32_t epoch;			/* of the connection that they go to; 0: none */
 	uint32_t in, posted, done;
 };
 
@@ -33,8 +33,8 @@ int outbox_init(struct outbox *box, struct rgate_node *node, struct rgate_peer *
 /* The peer must be closed: then nothing reads the memory any more. */
 void outbox_fini(struct outbox *box);
 
-/* The connection came up or is gone: what was for the one before is dropped. */
-void outbox_reset(struct outbox *box, bool up);
+/* Another connection, or none (0): what was for the one before is dropped. */
+void outbox_reset(struct outbox *box, uint32_t epoch);
 
 /* 0; -ENOTCONN; -EMSGSIZE; -EAGAIN: too many wait already */
 int outbox_send(struct outbox *box, const void *msg, size_t len);

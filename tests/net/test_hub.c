@@ -25,6 +25,11 @@ struct pair {
 	struct rgate_hub *hub;
 	struct rgate_peer *peer;
 	unsigned int ups;		/* atomic: connections that the service was told of */
+	bool hold;			/* atomic: the hub's thread does not go on, */
+	bool held;			/* atomic: it has seen that */
+	uint32_t got[8];
+	uint32_t epochs[8];		/* as the hub told with it */
+	unsigned int ngot;		/* atomic */
 };
 
 static void on_state(void *ctx, uint32_t node, bool up)
@@ -36,6 +41,29 @@ static void on_state(void *ctx, uint32_t node, bool up)
 		__atomic_add_fetch(&p->ups, 1, __ATOMIC_RELEASE);
 }
 
+static void on_message(void *ctx, uint32_t node, const void *msg, size_t len)
+{
+	const struct note *n = msg;
+	struct pair *p = ctx;
+
+	if (len != sizeof(*n) || p->ngot == 8)
+		return;
+	p->epochs[p->ngot] = rgate_hub_epoch(p->hub, node);
+	p->got[p->ngot] = n->number;
+	__atomic_add_fetch(&p->ngot, 1, __ATOMIC_RELEASE);
+}
+
+static int64_t on_tick(void *ctx)
+{
+	struct pair *p = ctx;
+
+	while (__atomic_load_n(&p->hold, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&p->held, true, __ATOMIC_RELEASE);
+		usleep(1000);
+	}
+	return -1;
+}
+
 static void meet(struct pair *p, unsigned int times)
 {
 	assert_int_equal(rgate_peer_open(&p->peer, p->node[1], 0), 0);
@@ -45,7 +73,9 @@ static void meet(struct pair *p, unsigned int times)
 
 static void pair_up(struct pair *p)
 {
-	const struct rgate_service service = { .sz = sizeof(service), .state = on_state };
+	const struct rgate_service service = {
+		.sz = sizeof(service), .state = on_state, .message = on_message, .tick = on_tick,
+	};
 
 	memset(p, 0, sizeof(*p));
 	cluster_make(&p->c, 2, 0);
@@ -142,6 +172,47 @@ static void ended(void **state)
 	pair_down(&p);
 }
 
+static void tell(struct pair *p, uint32_t number)
+{
+	const struct note n = { .service = SERVICE, .number = number };
+
+	assert_int_equal(rgate_peer_send(p->peer, &n, sizeof(n), MS), 0);
+}
+
+/* What a service gets is of the connection that it knows; what is late is dropped. */
+static void late(void **state)
+{
+	struct rgate_hub_stats stats = { .sz = sizeof(stats) };
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+	struct pair p;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	tell(&p, 1);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 1);
+	__atomic_store_n(&p.hold, true, __ATOMIC_RELEASE);
+	rgate_hub_wake(p.hub);
+	wait_for(__atomic_load_n(&p.held, __ATOMIC_ACQUIRE));
+	tell(&p, 2);
+	tell(&p, 3);
+	rgate_peer_close(p.peer);
+	assert_int_equal(rgate_peer_open(&p.peer, p.node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(p.peer, MS), 0);
+	tell(&p, 4);
+	__atomic_store_n(&p.hold, false, __ATOMIC_RELEASE);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 2);
+	assert_int_equal(p.got[1], 4);
+	assert_int_equal(rgate_hub_stats(p.hub, &stats), 0);
+	assert_int_equal(stats.stale, 2);
+	assert_int_equal(stats.messages, 2);
+	assert_int_equal(p.ups, 2);
+	assert_int_equal(rgate_peer_info(rgate_hub_peer(p.hub, 1), &info), 0);
+	assert_int_equal(p.epochs[1], info.epoch);
+	assert_true(p.epochs[0] && p.epochs[0] < info.epoch);
+	pair_down(&p);
+}
+
 static void sizes(void **state)
 {
 	unsigned char buf[RGATE_HUB_MSG_MAX + 1], got[RGATE_HUB_MSG_MAX];
@@ -170,6 +241,7 @@ static void sizes(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(unread),
 	cmocka_unit_test(ended),
+	cmocka_unit_test(late),
 	cmocka_unit_test(sizes),
 };
 

@@ -66,13 +66,20 @@ RGATE_API struct rgate_node *rgate_hub_node(const struct rgate_hub *hub);
 /* The peer for operations; NULL: there is none for that node. Do not close it, nor
  * receive from it. */
 RGATE_API struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node);
+/*
+ * rgate_hub_epoch - the connection to @node that the services were told of last, for
+ * struct rgate_op; 0: none so far. From a service's functions only: what they are given
+ * came over this one.
+ */
+RGATE_API uint32_t rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
 
 /*
  * rgate_hub_send - a message to a service of @node, which is not waited for
  * @msg: is copied; its first byte is the service's number.
  *
  * Messages arrive in their order, all of them or, if the connection ends, the first ones:
- * when it comes up again, the services begin anew (state()). A wire that stalls for less
+ * when it comes up again, the services begin anew (state()), and what came over the one
+ * before and was not yet handed on is dropped. A wire that stalls for less
  * than the cluster's timeout delays them. From any thread, also from a service's function.
  * -ENOTCONN: no connection; -EMSGSIZE; -EAGAIN: 256 messages wait already.
  */
@@ -86,6 +93,7 @@ struct rgate_hub_stats {
 	uint64_t messages;
 	uint64_t notices;
 	uint64_t unknown;	/* messages and notices for services that are not here */
+	uint64_t stale;		/* of a connection before the one that services know */
 };
 
 /* @stats->sz is set by the caller */
