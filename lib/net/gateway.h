@@ -56,6 +56,7 @@ struct gw_dest {
 	uint32_t ring;		/* its number there */
 	char name[RGATE_NAME_LEN];
 	struct rgate_peer *peer;
+	uint32_t epoch;		/* the connection that its memory was lent over */
 	struct rgate_remote slots_at;
 	struct rgate_remote mail_at;
 	uint32_t slots;

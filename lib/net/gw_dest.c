@@ -88,6 +88,7 @@ int gw_dest_create(struct gw_dest **out, struct rgate_gateway *gw, uint32_t node
 	d->node = node;
 	d->id = node * NET_RINGS_MAX + d->ring;
 	d->peer = rgate_hub_peer(gw->hub, node);
+	d->epoch = rgate_hub_epoch(gw->hub, node);
 	s = d->scratch->addr;
 	s->pad.flags = RGATE_SLOT_PAD;
 	s->pad.l3_off = s->pad.l4_off = s->pad.payload_off = RGATE_OFF_NONE;

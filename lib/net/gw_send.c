@@ -41,13 +41,14 @@ static void add_sge(struct burst *b, const void *addr, uint32_t len, uint32_t lk
 	b->sges[b->nsges++] = (struct rgate_sge){ (void *)addr, len, lkey };
 }
 
-static struct rgate_op *add_op(struct burst *b, uint64_t remote, uint32_t rkey)
+static struct rgate_op *add_op(const struct gw_dest *d, struct burst *b, uint64_t remote,
+			       uint32_t rkey)
 {
 	struct rgate_op *op = &b->ops[b->nops++];
 
 	*op = (struct rgate_op){
 		.kind = RGATE_OP_WRITE, .sge = &b->sges[b->nsges], .remote = remote,
-		.rkey = rkey,
+		.rkey = rkey, .epoch = d->epoch,
 	};
 	return op;
 }
@@ -59,7 +60,7 @@ static void add_slot(struct gw_dest *d, struct burst *b, const struct gw_source 
 	const uint32_t wanted = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
 	uint32_t len = wanted < src->room ? (wanted + 63) & ~63U : src->room;
 	const unsigned char *at = (const unsigned char *)s + 8;
-	struct rgate_op *op = add_op(b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
+	struct rgate_op *op = add_op(d, b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
 
 	if (len > src->room)
 		len = src->room;
@@ -82,7 +83,7 @@ static void add_slot(struct gw_dest *d, struct burst *b, const struct gw_source 
 
 static void add_filler(struct gw_dest *d, struct burst *b)
 {
-	struct rgate_op *op = add_op(b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
+	struct rgate_op *op = add_op(d, b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
 
 	add_sge(b, (unsigned char *)&scratch_of(d)->pad + 8, HEAD_BYTES, d->scratch->lkey);
 	op->nsge = 1;
@@ -118,7 +119,7 @@ static void add_sequences(struct gw_dest *d, struct burst *b)
 
 	for (i = 0; i < b->slots; i++) {
 		const uint64_t pos = b->order[i], lap = (pos >> d->lap_shift) + 1;
-		struct rgate_op *op = add_op(b, place(d, pos), d->slots_at.rkey);
+		struct rgate_op *op = add_op(d, b, place(d, pos), d->slots_at.rkey);
 
 		s->laps[lap % 64] = lap;
 		add_sge(b, &s->laps[lap % 64], 8, d->scratch->lkey);
@@ -129,7 +130,7 @@ static void add_sequences(struct gw_dest *d, struct burst *b)
 static void add_notice(struct gw_dest *d, struct burst *b, bool ask)
 {
 	struct net_mail *mail = &scratch_of(d)->mails[d->flight_in % GW_FLIGHTS];
-	struct rgate_op *op = add_op(b, d->mail_at.addr, d->mail_at.rkey);
+	struct rgate_op *op = add_op(d, b, d->mail_at.addr, d->mail_at.rkey);
 	const uint64_t *from = (const uint64_t *)&d->stats;
 	const uint64_t *more = (const uint64_t *)&b->stats;
 	unsigned int i;

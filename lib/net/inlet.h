@@ -23,6 +23,7 @@ struct inlet_ring {
 	bool closing;
 	int error;
 	struct rgate_remote credit;	/* of the gateway, while taken */
+	uint32_t epoch;			/* and the connection it was lent over */
 	uint64_t told;			/* position told as free */
 	bool asked;			/* the gateway waits for more */
 	int64_t nap_ns;			/* until it is looked for some again */

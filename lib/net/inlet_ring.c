@@ -119,6 +119,7 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 		r->errors++;
 		return;
 	}
+	r->epoch = rgate_hub_epoch(in->hub, in->gateway);
 	r->taken = true;
 	r->sessions++;
 	rgate_info("ring %s: filled by node %u", v.prod->name, in->gateway);
@@ -139,7 +140,7 @@ static bool tell(struct rgate_inlet *in, struct inlet_ring *r, uint64_t free)
 	const struct rgate_op op = {
 		.kind = r->asked ? RGATE_OP_WRITE_IMM : RGATE_OP_WRITE, .nsge = 1, .sge = &sge,
 		.imm = RGATE_SERVICE_NET << RGATE_NOTICE_SHIFT | r->number,
-		.remote = r->credit.addr, .rkey = r->credit.rkey,
+		.remote = r->credit.addr, .rkey = r->credit.rkey, .epoch = r->epoch,
 	};
 
 	*word = htole64(free);
