@@ -224,7 +224,7 @@ static void came_up(struct rgate_spawn *sp)
 	}
 }
 
-static void check_peer(struct rgate_spawn *sp, uint64_t now)
+void client_check_peer(struct rgate_spawn *sp, uint64_t now)
 {
 	struct rgate_peer_info info = { .sz = sizeof(info) };
 	bool up;
@@ -276,7 +276,7 @@ static void take(struct rgate_spawn *sp)
 {
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 
-	check_peer(sp, now);
+	client_check_peer(sp, now);
 	if (!(sp->o.flags & RGATE_SPAWN_SHARED))
 		client_receive(sp);
 	if (now >= sp->wake_ns)

@@ -96,6 +96,8 @@ struct rgate_spawn {
 
 /* All with the lock */
 void client_process(struct rgate_spawn *spawn);
+/* Whether there is a connection, and which: jobs are told */
+void client_check_peer(struct rgate_spawn *spawn, uint64_t now);
 void client_need(struct rgate_spawn_job *job, uint32_t need);
 void client_news(struct rgate_spawn_job *job);
 struct rgate_spawn_job *client_job_create(struct rgate_spawn *spawn, const uint32_t ring_len[3],

@@ -95,7 +95,9 @@ static bool is_answered(void *arg)
 	struct rgate_spawn *sp = q->spawn;
 	struct rgate_sge sge = { sp->ask_buf->addr, sizeof(struct rgate_spawn_ask),
 				 sp->ask_buf->lkey };
-	const struct rgate_op op = { .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge };
+	const struct rgate_op op = {
+		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = sp->epoch,
+	};
 
 	/* The connection it was asked over is gone, and an answer with it. */
 	if (q->posted && (!sp->up || sp->epoch != q->epoch))

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "spawn_client.h"
 
 #define MESSAGES	256	/* taken at once */
@@ -161,14 +162,15 @@ static void on_message(struct rgate_spawn *sp, const struct rgate_spawn_msg *h, 
 		client_job_reap(job);
 }
 
-static int take_message(struct rgate_spawn *sp, const void *data, size_t len)
+static int take_message(struct rgate_spawn *sp, const struct rgate_msg *msg, const void *data)
 {
+	const size_t len = msg->len;
 	union {
 		struct rgate_spawn_msg h;
 		struct rgate_spawn_answer answer;
 	} m;
 
-	if (len < sizeof(m.h))
+	if (msg->has_imm || len < sizeof(m.h))
 		return 0;
 	memcpy(&m.h, data, sizeof(m.h));
 	if (le32toh(m.h.service) != RGATE_SPAWN_SERVICE || m.h.type < RGATE_SPAWN_UPDATE)
@@ -176,16 +178,21 @@ static int take_message(struct rgate_spawn *sp, const void *data, size_t len)
 	if (len > sizeof(m) || m.h.version != RGATE_SPAWN_VERSION)
 		return 1;
 	memcpy(&m, data, len);
-	on_message(sp, &m.h, len);
+	/* The first of a connection that we do not know yet, or of one that is no more: jobs
+	 * that it tells of were asked for anew since. */
+	if (msg->epoch != sp->epoch)
+		client_check_peer(sp, rgate_clock_now(CLOCK_MONOTONIC));
+	if (msg->epoch == sp->epoch)
+		on_message(sp, &m.h, len);
 	return 1;
 }
 
-int rgate_spawn_message(struct rgate_spawn *sp, const void *data, size_t len)
+int rgate_spawn_message(struct rgate_spawn *sp, const struct rgate_msg *msg, const void *data)
 {
 	int ret;
 
 	pthread_mutex_lock(&sp->lock);
-	ret = take_message(sp, data, len);
+	ret = take_message(sp, msg, data);
 	pthread_mutex_unlock(&sp->lock);
 	return ret;
 }
@@ -200,6 +207,6 @@ void client_receive(struct rgate_spawn *sp)
 		err = rgate_peer_recv(sp->peer, &msg, buf, sizeof(buf), 0);
 		if (err)
 			return;
-		(void)take_message(sp, buf, msg.len);
+		(void)take_message(sp, &msg, buf);
 	}
 }

@@ -110,7 +110,9 @@ static bool send_one(struct rgate_spawn_job *job)
 {
 	void *m = client_job_at(job, CLIENT_MESSAGE);
 	struct rgate_sge sge = { m, 0, job->buf->lkey };
-	const struct rgate_op op = { .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge };
+	const struct rgate_op op = {
+		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = job->spawn->epoch,
+	};
 	const uint32_t what = next_message(job);
 	int err;
 

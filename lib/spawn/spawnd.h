@@ -157,7 +157,7 @@ struct spawnd_client {
 	struct rgate_peer *peer;	/* NULL: none */
 	bool own;
 	bool up;
-	uint32_t epoch;
+	uint32_t epoch;			/* of the connection that all is posted to */
 	uint64_t incarnation;
 	uint64_t down_ns;		/* when it was lost; 0: dealt with */
 	struct spawnd_job *jobs;
@@ -227,7 +227,7 @@ void spawnd_client_gone(struct spawnd_client *c);
 void spawnd_client_ground(struct spawnd_client *c);
 
 /* spawnd_msg.c; 1: it was for this service */
-int spawnd_client_message(struct spawnd_client *c, const void *data, size_t len);
+int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, const void *data);
 
 /* spawnd_job.c */
 struct spawnd_job *spawnd_job_find(struct rgate_spawnd *sd, uint64_t id);

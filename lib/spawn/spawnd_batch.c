@@ -22,6 +22,7 @@ static void add_write(struct batch *b, const struct spawnd_job *job, void *from,
 	b->op[b->n] = (struct rgate_op){
 		.kind = RGATE_OP_WRITE, .nsge = 1, .sge = &b->sge[b->n],
 		.remote = job->mem.addr + offset, .rkey = job->mem.rkey,
+		.epoch = job->client->epoch,
 	};
 	b->n++;
 }
@@ -103,7 +104,7 @@ static void add_status(struct batch *b, struct spawnd_job *job)
 	add_write(b, job, st, 8, lkey, 0);
 	b->sge[b->n] = (struct rgate_sge){ msg, sizeof(*msg), lkey };
 	b->op[b->n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1,
-					 .sge = &b->sge[b->n] };
+					 .sge = &b->sge[b->n], .epoch = job->client->epoch };
 	b->n++;
 }
 
@@ -183,7 +184,7 @@ bool spawnd_batch_read_record(struct spawnd_job *job)
 	sge = (struct rgate_sge){ s->chunk->addr, job->record_len, s->chunk->lkey };
 	op = (struct rgate_op){ .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
 				.remote = job->mem.addr + job->record_off,
-				.rkey = job->mem.rkey };
+				.rkey = job->mem.rkey, .epoch = job->client->epoch };
 	if (rgate_peer_post(job->client->peer, &op, 1, &ticket)) {
 		spawnd_unstage(job->sd, &s->chunk);
 		return false;

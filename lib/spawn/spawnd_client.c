@@ -85,12 +85,13 @@ static void post_answers(struct spawnd_client *c)
 			};
 			op[n] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1,
 						   .sge = &sge[n], .remote = a->to.addr,
-						   .rkey = a->to.rkey };
+						   .rkey = a->to.rkey, .epoch = c->epoch };
 			n++;
 		}
 		sge[n] = (struct rgate_sge){ a->buf->addr, sizeof(struct rgate_spawn_answer),
 					     a->buf->lkey };
-		op[n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge[n] };
+		op[n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge[n],
+					   .epoch = c->epoch };
 		if (rgate_peer_post(c->peer, op, n + 1, &ticket)) {
 			c->blocked = true;
 			return;
@@ -249,7 +250,7 @@ void spawnd_client_receive(struct spawnd_client *c)
 		}
 		if (err)
 			break;
-		if (msg.has_imm || !spawnd_client_message(c, buf, msg.len))
+		if (!spawnd_client_message(c, &msg, buf))
 			c->sd->stats.garbage++;
 	}
 	if (c->up)

@@ -312,7 +312,8 @@ static bool fetch_stdin(struct spawnd_job *job, struct spawnd_stream *s)
 		return false;
 	sge = (struct rgate_sge){ s->chunk->addr, (uint32_t)len, s->chunk->lkey };
 	op = (struct rgate_op){ .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
-				.remote = job->mem.addr + s->ring + at, .rkey = job->mem.rkey };
+				.remote = job->mem.addr + s->ring + at, .rkey = job->mem.rkey,
+				.epoch = job->client->epoch };
 	if (rgate_peer_post(job->client->peer, &op, 1, &ticket)) {
 		spawnd_unstage(job->sd, &s->chunk);
 		return false;

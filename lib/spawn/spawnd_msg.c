@@ -384,11 +384,12 @@ static void dispatch(struct spawnd_client *c, const union message *m)
 	}
 }
 
-int spawnd_client_message(struct spawnd_client *c, const void *data, size_t len)
+int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, const void *data)
 {
+	const size_t len = msg->len;
 	union message m;
 
-	if (len < sizeof(m.h))
+	if (msg->has_imm || len < sizeof(m.h))
 		return 0;
 	memcpy(&m.h, data, sizeof(m.h));
 	if (le32toh(m.h.service) != RGATE_SPAWN_SERVICE || m.h.type >= RGATE_SPAWN_UPDATE)
@@ -399,13 +400,14 @@ int spawnd_client_message(struct spawnd_client *c, const void *data, size_t len)
 		return 1;
 	}
 	memcpy(&m, data, len);
-	/* It may be the first of a connection that we do not know yet. */
-	if (m.h.type == RGATE_SPAWN_START || m.h.type == RGATE_SPAWN_ATTACH) {
+	/* It may be the first of a connection that we do not know yet; what an earlier one
+	 * brought may tell of memory that is something else by now. */
+	if (msg->epoch != c->epoch || !c->up)
 		spawnd_client_check(c);
-		if (le64toh(m.start.incarnation) != c->incarnation)
-			return 1;
-	}
-	if (!c->up)
+	if (msg->epoch != c->epoch || !c->up)
+		return 1;
+	if ((m.h.type == RGATE_SPAWN_START || m.h.type == RGATE_SPAWN_ATTACH) &&
+	    le64toh(m.start.incarnation) != c->incarnation)
 		return 1;
 	dispatch(c, &m);
 	return 1;

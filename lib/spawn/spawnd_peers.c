@@ -104,20 +104,24 @@ int rgate_spawnd_attach(struct rgate_spawnd *sd, struct rgate_node *node)
 	return err;
 }
 
-int rgate_spawnd_message(struct rgate_spawnd *sd, uint32_t node_id, const void *data, size_t len)
+int rgate_spawnd_message(struct rgate_spawnd *sd, uint32_t node_id, const struct rgate_msg *msg,
+			 const void *data)
 {
 	int ret = 0;
 
 	pthread_mutex_lock(&sd->lock);
 	if (node_id < RGATE_NODES_MAX && sd->client[node_id].peer)
-		ret = spawnd_client_message(&sd->client[node_id], data, len);
+		ret = spawnd_client_message(&sd->client[node_id], msg, data);
 	pthread_mutex_unlock(&sd->lock);
 	return ret;
 }
 
-static void hub_message(void *ctx, uint32_t node, const void *msg, size_t len)
+static void hub_message(void *ctx, uint32_t node, const void *data, size_t len)
 {
-	(void)rgate_spawnd_message(ctx, node, msg, len);
+	struct rgate_spawnd *sd = ctx;
+	const struct rgate_msg msg = { .epoch = rgate_hub_epoch(sd->hub, node), .len = len };
+
+	(void)rgate_spawnd_message(sd, node, &msg, data);
 }
 
 static bool is_idle(const struct rgate_spawnd *sd)
@@ -169,12 +173,12 @@ int rgate_spawnd_attach_hub(struct rgate_spawnd *sd, struct rgate_hub *hub)
 		if (peer)
 			err = rgate_spawnd_add_peer(sd, peer);
 	}
+	sd->hub = hub;
 	if (!err)
 		err = rgate_hub_add(hub, RGATE_SERVICE_SPAWN, &service, sd);
-	if (!err) {
-		sd->hub = hub;
+	if (!err)
 		return 0;
-	}
+	sd->hub = NULL;
 	for (id = 0; id < RGATE_NODES_MAX; id++)
 		spawnd_client_remove(&sd->client[id]);
 	sd->node = NULL;

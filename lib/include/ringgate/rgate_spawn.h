@@ -113,8 +113,13 @@ RGATE_API int rgate_spawn_fd(const struct rgate_spawn *spawn);
  * Functions that wait do this, too. */
 RGATE_API int rgate_spawn_process(struct rgate_spawn *spawn);
 
-/* rgate_spawn_message - 1: the message was for @spawn; 0: it is not of this service */
-RGATE_API int rgate_spawn_message(struct rgate_spawn *spawn, const void *data, size_t len);
+/*
+ * rgate_spawn_message - 1: the message was for @spawn; 0: it is not of this service
+ * @msg, @data: as rgate_peer_recv() gave them. What came over a connection before the
+ * present one is taken, and forgotten.
+ */
+RGATE_API int rgate_spawn_message(struct rgate_spawn *spawn, const struct rgate_msg *msg,
+				  const void *data);
 
 /*
  * rgate_spawn_next - a job that has news: output, room for stdin, its end
@@ -284,9 +289,9 @@ RGATE_API int rgate_spawnd_attach_hub(struct rgate_spawnd *spawnd, struct rgate_
  */
 RGATE_API int rgate_spawnd_add_peer(struct rgate_spawnd *spawnd, struct rgate_peer *peer);
 RGATE_API void rgate_spawnd_remove_peer(struct rgate_spawnd *spawnd, struct rgate_peer *peer);
-/* 1: it was for this service; 0: not; what it asks for is done by rgate_spawnd_process() */
+/* As rgate_spawn_message(); what it asks for is done by rgate_spawnd_process() */
 RGATE_API int rgate_spawnd_message(struct rgate_spawnd *spawnd, uint32_t node_id,
-				   const void *data, size_t len);
+				   const struct rgate_msg *msg, const void *data);
 
 /* Readable when rgate_spawnd_process() has something to do, also when time is over */
 RGATE_API int rgate_spawnd_fd(const struct rgate_spawnd *spawnd);

@@ -243,6 +243,7 @@ static void to_server(struct rgate_spawnd *sd)
 	} m;
 	const uint8_t how = fuzz_u8(&peer.in);
 	size_t len = sizeof(m.h);
+	struct rgate_msg msg;
 
 	memset(&m, 0, sizeof(m));
 	m.h.service = htole32(RGATE_SPAWN_SERVICE);
@@ -267,11 +268,15 @@ static void to_server(struct rgate_spawnd *sd)
 		m.bytes[fuzz_u8(&peer.in) % len] ^= fuzz_u8(&peer.in);
 	if (how == 255)
 		len = fuzz_bytes(&peer.in, m.bytes, fuzz_u8(&peer.in));
-	if (len >= sizeof(m.start))
+	msg = (struct rgate_msg){ .epoch = peer.epoch, .len = len };
+	/* of a connection that is no more, and what was lent over it is not lent */
+	if (peer.epoch > 1 && !(fuzz_u8(&peer.in) & 7))
+		msg.epoch--;
+	if (len >= sizeof(m.start) && msg.epoch == peer.epoch)
 		spawn_peer_lend(&m.start.memory);
-	if (len >= sizeof(m.ask))
+	if (len >= sizeof(m.ask) && msg.epoch == peer.epoch)
 		spawn_peer_lend(&m.ask.memory);
-	(void)rgate_spawnd_message(sd, 1, m.bytes, len);
+	(void)rgate_spawnd_message(sd, 1, &msg, m.bytes);
 }
 
 static void on_log(void *ctx, const char *line)

@@ -116,13 +116,22 @@ int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, uns
 			   uint64_t *ticket)
 {
 	unsigned int i;
+	uint8_t how;
 
 	(void)p;
 	FUZZ_CHECK(n && n <= RGATE_POST_MAX);
 	if (!peer.up)
 		return -ENOTCONN;
-	if (!(fuzz_u8(&peer.in) & 15))
+	how = fuzz_u8(&peer.in);
+	if (!(how & 15))
 		return -EAGAIN;
+	/* Another connection, since the last look at it */
+	if (how == 1)
+		spawn_peer_connection(fuzz_u8(&peer.in));
+	for (i = 0; i < n; i++)
+		FUZZ_CHECK(ops[i].epoch && ops[i].epoch == ops[0].epoch);
+	if (!peer.up || ops[0].epoch != peer.epoch)
+		return -ENOTCONN;
 	for (i = 0; i < n; i++) {
 		FUZZ_CHECK(ops[i].nsge == 1 && ops[i].sge->length);
 		if (ops[i].kind == RGATE_OP_SEND) {
@@ -167,7 +176,7 @@ int __wrap_rgate_peer_recv(struct rgate_peer *p, struct rgate_msg *msg, void *bu
 	if (!peer.msg_len)
 		return -EAGAIN;
 	FUZZ_CHECK(peer.msg_len <= cap);
-	*msg = (struct rgate_msg){ .len = (uint32_t)peer.msg_len };
+	*msg = (struct rgate_msg){ .epoch = peer.epoch, .len = peer.msg_len };
 	memcpy(buf, peer.msg, peer.msg_len);
 	peer.msg_len = 0;
 	return 0;
@@ -207,7 +216,8 @@ void spawn_peer_begin(const uint8_t *data, size_t size)
 
 void spawn_peer_lend(const struct rgate_desc *d)
 {
-	if (peer.nlent < PEER_LENT && !rgate_desc_parse(&peer.lent[peer.nlent], d, sizeof(*d)))
+	FUZZ_CHECK(peer.nlent < PEER_LENT);
+	if (!rgate_desc_parse(&peer.lent[peer.nlent], d, sizeof(*d)))
 		peer.nlent++;
 }
 

@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-#define PEER_LENT	64
+#define PEER_LENT	512	/* two a step of the server's */
 #define PEER_JOBS	8
 
 struct spawn_peer {
