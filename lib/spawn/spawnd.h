@@ -141,6 +141,7 @@ struct spawnd_job {
 	uint64_t version;
 	bool tell;			/* there is news for the client */
 	bool told_end;
+	bool log_end;			/* that is to be logged yet */
 	struct spawnd_flight batch, read;
 	enum spawnd_overtime overtime;
 	uint64_t deadline_ns;		/* CLOCK_MONOTONIC */

@@ -85,6 +85,20 @@ static void drop_request(struct spawnd_job *job)
 	job->grant = NULL;
 }
 
+/* After its client was told: the journal takes longer than all the rest of it. */
+static void log_end(struct spawnd_job *job)
+{
+	const struct rgate_spawn_status *st = &job->st;
+
+	if (!job->log_end)
+		return;
+	job->log_end = false;
+	spawnd_log(job, "%s %u%s%s", st->signal ? "signal" : "exit code",
+		   st->signal ? st->signal : st->exit_code,
+		   st->flags & RGATE_SPAWN_TIMED_OUT ? ", its time was over" : "",
+		   job->abandoned ? ", its client is gone" : "");
+}
+
 void spawnd_job_forget(struct spawnd_job *job)
 {
 	struct rgate_spawnd *sd = job->sd;
@@ -95,6 +109,7 @@ void spawnd_job_forget(struct spawnd_job *job)
 	if (job->step < RGATE_JOB_OVER)
 		spawnd_log(job, job->step > RGATE_JOB_QUEUED ? "killed, the server ends" :
 			   "not started: nobody waits for it");
+	log_end(job);
 	spawnd_queue_leave(job);
 	leave_running(job);
 	job->step = RGATE_JOB_OVER;
@@ -237,13 +252,8 @@ void spawnd_job_exited(struct spawnd_job *job, const struct rgate_spawner_packet
 
 static void complete(struct spawnd_job *job)
 {
-	const struct rgate_spawn_status *st = &job->st;
-
 	job->sd->stats.completed++;
-	spawnd_log(job, "%s %u%s%s", st->signal ? "signal" : "exit code",
-		   st->signal ? st->signal : st->exit_code,
-		   st->flags & RGATE_SPAWN_TIMED_OUT ? ", its time was over" : "",
-		   job->abandoned ? ", its client is gone" : "");
+	job->log_end = true;
 	job->st.state = RGATE_SPAWN_COMPLETE;
 	over(job);
 }
@@ -395,6 +405,7 @@ void spawnd_job_advance(struct spawnd_job *job)
 	/* Its end goes out at once. */
 	if (!job->dead && job->step == RGATE_JOB_OVER && !spawnd_io_advance(job))
 		job->blocked = true;
+	log_end(job);
 	if (!job->dead && job->detaching)
 		let_go(job);
 }
