@@ -4,9 +4,10 @@
  * by posix_spawn(3), or on the node at the other end of a connection. One run of one way;
  * tests/bench/spawn.sh takes turns.
  *
- *	bench_spawn [-r] [-k IN_FLIGHT] [-n TIMES] [-o] [--] COMMAND ARGUMENT...
+ *	bench_spawn [-r [-p]] [-k IN_FLIGHT] [-n TIMES] [-o] [--] COMMAND ARGUMENT...
  *
  *	-r	by lib/spawn; else by posix_spawn
+ *	-p	who asked looks for the end without sleeping, as one does who has a CPU for it
  *	-o	how fast its output comes: TIMES one after the other, read to their ends
  *
  * Of a round trip all is counted: the request, the process, its exit, and that it is known.
@@ -38,6 +39,7 @@
 
 struct options {
 	bool remote;
+	bool polls;
 	bool output;
 	unsigned int in_flight;
 	unsigned int times;
@@ -206,6 +208,19 @@ static void must_be_good(const struct rgate_spawn_result *r)
 			  strerror(-r->error), r->reason, r->exit_code);
 }
 
+static int next_job(struct rgate_spawn_job **job)
+{
+	const uint64_t end = bench_now_ns() + WAIT_MS * 1000000ULL;
+	int err;
+
+	if (!o.polls)
+		return rgate_spawn_next(spawn, job, WAIT_MS);
+	do
+		err = rgate_spawn_next(spawn, job, 0);
+	while (err == -ETIMEDOUT && bench_now_ns() < end);
+	return err;
+}
+
 static struct turn *next_remote(void)
 {
 	struct rgate_spawn_result r = { .sz = sizeof(r) };
@@ -213,7 +228,7 @@ static struct turn *next_remote(void)
 	struct turn *t;
 
 	do {
-		if (rgate_spawn_next(spawn, &job, WAIT_MS))
+		if (next_job(&job))
 			bench_die(0, "nothing ends");
 		(void)rgate_spawn_job_result(job, &r);
 	} while (r.state < RGATE_SPAWN_COMPLETE);
@@ -368,9 +383,11 @@ int main(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+rok:n:")) != -1) {
+	while ((c = getopt(argc, argv, "+rpok:n:")) != -1) {
 		if (c == 'r')
 			o.remote = true;
+		else if (c == 'p')
+			o.polls = true;
 		else if (c == 'o')
 			o.output = true;
 		else if (c == 'k')

@@ -85,6 +85,7 @@ for _ in $(seq "$rounds"); do
 	for k in 1 16; do
 		turn posix_spawn spawn -k $k -n "$times" /bin/true
 		turn ringgate spawn -r -k $k -n "$times" /bin/true
+		[ $k != 1 ] || turn polled spawn -r -p -n "$times" /bin/true
 		[ ${#ssh[@]} = 0 ] ||
 			turn ssh spawn -k $k -n $((times / 10 + 1)) -- "${ssh[@]}" /bin/true
 	done
