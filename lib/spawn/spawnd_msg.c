@@ -60,40 +60,58 @@ static int read_memory(struct spawnd_job *job, const struct rgate_spawn_start *m
 	return 0;
 }
 
-/* Where the client has read up to; it may have seen what we were not told of */
-static int resume(struct spawnd_stream *s, uint64_t consumed)
+/* The client may have seen a chunk that we were not told has arrived */
+static bool has_chunk(const struct spawnd_stream *s, uint64_t consumed)
 {
-	if (consumed == UINT64_MAX) {
-		s->consumed = s->produced;
-		return 0;
+	return consumed > s->produced && s->chunk && consumed <= s->produced + s->chunk_len;
+}
+
+/* What was written and not read, and given and not taken, must fit in the rings. */
+static bool goes_on(const struct spawnd_job *job, const struct rgate_spawn_start *m)
+{
+	uint64_t consumed, produced;
+	int i;
+
+	for (i = 1; i < 3; i++) {
+		const struct spawnd_stream *s = &job->s[i];
+
+		consumed = le64toh(m->consumed[i - 1]);
+		produced = s->produced + (has_chunk(s, consumed) ? s->chunk_len : 0);
+		if (consumed != UINT64_MAX &&
+		    (consumed > produced || produced - consumed > le32toh(m->ring_len[i])))
+			return false;
 	}
-	if (consumed > s->produced && s->chunk && consumed <= s->produced + s->chunk_len) {
+	return le64toh(m->consumed[0]) == UINT64_MAX ||
+	       job->s[0].given - job->s[0].taken <= le32toh(m->ring_len[0]);
+}
+
+/* Where the client has read up to */
+static void resume(struct spawnd_stream *s, uint64_t consumed)
+{
+	if (has_chunk(s, consumed)) {
 		s->produced += s->chunk_len;
 		s->chunk_len = 0;
 		spawnd_unstage(s->job->sd, &s->chunk);
 	}
-	if (consumed > s->produced || s->produced - consumed > s->ring_len)
-		return -EPROTO;
-	s->consumed = consumed;
-	return 0;
+	s->consumed = consumed == UINT64_MAX ? s->produced : consumed;
 }
 
 static int attach(struct spawnd_job *job, const struct rgate_spawn_start *m)
 {
 	struct spawnd_client *c = job->client;
 	const uint64_t cookie = le64toh(m->h.cookie);
-	int i, err = 0;
+	int i, err;
 
 	if (job->attached && (job->cookie != cookie || job->incarnation != c->incarnation))
 		return -EBUSY;
 	/* Said twice, over an old connection and this one */
 	if (job->attached && (job->batch.up || job->read.up || job->detaching))
 		return 0;
-	err = read_memory(job, m, false);
-	for (i = 1; i < 3 && !err; i++)
-		err = resume(&job->s[i], le64toh(m->consumed[i - 1]));
+	err = goes_on(job, m) ? read_memory(job, m, false) : -EPROTO;
 	if (err)
 		return err;
+	for (i = 1; i < 3; i++)
+		resume(&job->s[i], le64toh(m->consumed[i - 1]));
 	job->cookie = cookie;
 	job->incarnation = c->incarnation;
 	job->attached = job->tell = true;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +274,74 @@ static void malformed_messages(void **state)
 	assert_ran(&d, 0, "x\n");
 }
 
+#define GIVEN	(1U << 20)	/* more than what a pipe and a chunk take of it */
+
+/* /bin/sleep, which reads nothing of its stdin */
+static uint32_t sleep_record(uint8_t *to)
+{
+	struct rgate_spawn_record r = {
+		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
+		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + 25),
+		.exe = { htole32(sizeof(r)), htole32(11), htole32(1) },
+		.argv = { htole32(sizeof(r) + 11), htole32(14), htole32(2) },
+		.stdin_mode = RGATE_SPAWN_IN_STREAM,
+		.umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
+	};
+
+	memcpy(to, &r, sizeof(r));
+	memcpy(to + sizeof(r), "/bin/sleep\0/bin/sleep\099", 25);
+	return sizeof(r) + 25;
+}
+
+/* Who attaches again says where its streams are; what is in them must fit. */
+static void other_rings(void **state)
+{
+	struct raw raw = { .cookie = 100 };
+	const struct rgate_spawn_status *st;
+	struct rgate_spawn_control c;
+	struct rgate_spawn_start m;
+	struct done d;
+
+	(void)state;
+	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), GIVEN + 65536, &raw.buf), 0);
+	memset(raw.buf->addr, 0, GIVEN + 65536);
+	st = raw.buf->addr;
+	m = raw_start(&raw, sleep_record((uint8_t *)raw.buf->addr + 512));
+	m.ring[0] = htole32(65536);
+	m.ring_len[0] = htole32(GIVEN);
+	raw_send(&m, sizeof(m));
+	wait_for((le64toh(__atomic_load_n(&st->state, __ATOMIC_ACQUIRE)) & 0xff) ==
+		 RGATE_SPAWN_RUNNING);
+	c = (struct rgate_spawn_control){ .h = m.h, .given = htole64(GIVEN) };
+	c.h.type = RGATE_SPAWN_CONTROL;
+	c.h.id = st->id;
+	raw_send(&c, sizeof(c));
+	wait_for(serve_stats(&s).bytes_in > 0);
+
+	m.h.type = RGATE_SPAWN_ATTACH;
+	m.h.id = st->id;
+	m.ring_len[0] = 0;
+	raw_send(&m, sizeof(m));
+	assert_int_equal(raw_answer(&raw), -EPROTO);
+	m.ring_len[0] = htole32(4096);
+	raw_send(&m, sizeof(m));
+	assert_int_equal(raw_answer(&raw), -EPROTO);
+	m.ring_len[0] = htole32(GIVEN);
+	m.consumed[0] = htole64(1);
+	raw_send(&m, sizeof(m));
+	assert_int_equal(raw_answer(&raw), -EPROTO);
+	/* It is attached as before, and obeys. */
+	c.signals = htole32(1);
+	c.signal = htole32(SIGKILL);
+	raw_send(&c, sizeof(c));
+	assert_int_equal(raw_answer(&raw), 0);
+	assert_int_equal(le32toh(st->signal), SIGKILL);
+	serve_client_down_raw(&s, raw.buf);
+	serve_client_up(&s);
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+}
+
 /* Memory that is not there: the connection is lost with that, and comes again */
 static void bad_memory(void **state)
 {
@@ -365,7 +434,7 @@ static int up(void **state)
 {
 	(void)state;
 	serve_up(&s, "node 1 user %s\nallow 1 /bin/echo args x\nallow 1 /bin/true\n"
-		     "path /bin\n");
+		     "allow 1 /bin/sleep args 99\npath /bin\n");
 	return 0;
 }
 
@@ -389,6 +458,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(hashes),
 	cmocka_unit_test(other_user),
 	cmocka_unit_test_setup_teardown(malformed_messages, up, down),
+	cmocka_unit_test_setup_teardown(other_rings, up, down),
 	cmocka_unit_test_setup_teardown(bad_memory, up, down),
 	cmocka_unit_test_setup_teardown(garbled_records, up, down),
 	cmocka_unit_test(reloaded),
