@@ -180,20 +180,26 @@ static int raw_answer(struct raw *raw)
 	}
 }
 
-static size_t good_record(uint8_t *to)
+/* As the client's library writes it: @text is exe, of @exe bytes, then @argc arguments */
+static uint32_t make_record(uint8_t *to, const char *text, uint32_t len, uint32_t exe,
+			    uint32_t argc, uint8_t stdin_mode)
 {
-	/* as the client's library writes it: area of argv at 40, of exe at 16 */
 	struct rgate_spawn_record r = {
 		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
-		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + 20),
-		.exe = { htole32(sizeof(r)), htole32(10), htole32(1) },
-		.argv = { htole32(sizeof(r) + 10), htole32(10), htole32(1) },
-		.umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
+		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + len),
+		.exe = { htole32(sizeof(r)), htole32(exe), htole32(1) },
+		.argv = { htole32(sizeof(r) + exe), htole32(len - exe), htole32(argc) },
+		.stdin_mode = stdin_mode, .umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
 	};
 
 	memcpy(to, &r, sizeof(r));
-	memcpy(to + sizeof(r), "/bin/true\0/bin/true", 20);
-	return sizeof(r) + 20;
+	memcpy(to + sizeof(r), text, len);
+	return sizeof(r) + len;
+}
+
+static uint32_t good_record(uint8_t *to)
+{
+	return make_record(to, "/bin/true\0/bin/true", 20, 10, 1, RGATE_SPAWN_IN_NONE);
 }
 
 static void malformed_messages(void **state)
@@ -210,7 +216,7 @@ static void malformed_messages(void **state)
 
 	(void)state;
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
-	len = (uint32_t)good_record((uint8_t *)raw.buf->addr + 512);
+	len = good_record((uint8_t *)raw.buf->addr + 512);
 	m = raw_start(&raw, len);
 	raw_send(&m, sizeof(m));
 	assert_int_equal(raw_answer(&raw), 0);
@@ -276,23 +282,6 @@ static void malformed_messages(void **state)
 
 #define GIVEN	(1U << 20)	/* more than what a pipe and a chunk take of it */
 
-/* /bin/sleep, which reads nothing of its stdin */
-static uint32_t sleep_record(uint8_t *to)
-{
-	struct rgate_spawn_record r = {
-		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
-		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + 25),
-		.exe = { htole32(sizeof(r)), htole32(11), htole32(1) },
-		.argv = { htole32(sizeof(r) + 11), htole32(14), htole32(2) },
-		.stdin_mode = RGATE_SPAWN_IN_STREAM,
-		.umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
-	};
-
-	memcpy(to, &r, sizeof(r));
-	memcpy(to + sizeof(r), "/bin/sleep\0/bin/sleep\099", 25);
-	return sizeof(r) + 25;
-}
-
 /* Who attaches again says where its streams are; what is in them must fit. */
 static void other_rings(void **state)
 {
@@ -301,12 +290,16 @@ static void other_rings(void **state)
 	struct rgate_spawn_control c;
 	struct rgate_spawn_start m;
 	struct done d;
+	uint32_t len;
 
 	(void)state;
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), GIVEN + 65536, &raw.buf), 0);
 	memset(raw.buf->addr, 0, GIVEN + 65536);
 	st = raw.buf->addr;
-	m = raw_start(&raw, sleep_record((uint8_t *)raw.buf->addr + 512));
+	/* which reads nothing of its stdin */
+	len = make_record((uint8_t *)raw.buf->addr + 512, "/bin/sleep\0/bin/sleep\099", 25, 11, 2,
+			  RGATE_SPAWN_IN_STREAM);
+	m = raw_start(&raw, len);
 	m.ring[0] = htole32(65536);
 	m.ring_len[0] = htole32(GIVEN);
 	raw_send(&m, sizeof(m));
@@ -352,7 +345,7 @@ static void bad_memory(void **state)
 
 	(void)state;
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
-	len = (uint32_t)good_record((uint8_t *)raw.buf->addr + 512);
+	len = good_record((uint8_t *)raw.buf->addr + 512);
 	m = raw_start(&raw, len);
 	m.memory.rkey = htole32(0x5a5a00);
 	raw_send(&m, sizeof(m));
@@ -380,7 +373,7 @@ static void garbled_records(void **state)
 	for (i = 0; i < (int)unit_rounds(1000); i++) {
 		uint8_t *record = (uint8_t *)raw.buf->addr + 512;
 
-		len = (uint32_t)good_record(record);
+		len = good_record(record);
 		for (k = 0; k < 2; k++)
 			record[unit_random(&seed) % len] ^= (uint8_t)(1 << unit_random(&seed) % 8);
 		m = raw_start(&raw, len);
