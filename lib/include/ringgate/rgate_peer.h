@@ -113,10 +113,10 @@ struct rgate_op {
  * rgate_peer_post - begins @n operations (1 to RGATE_POST_MAX), all or none
  * @ticket: of the last one; may be NULL
  * The device is told once for all of them. Memory that they use must stay as it is
- * until they completed. An address that the peer lent over one connection may be
- * something else of its own by the next, which can be there at any time: who posts to it
- * says in epoch which connection is meant (struct rgate_peer_info, struct rgate_msg). What has RGATE_OP_FENCE is read after the fence: it may be what
- * a read or an atomic before it brings.
+ * until they completed. What has RGATE_OP_FENCE is read after the fence: it may be what
+ * a read or an atomic before it brings. An address that the peer lent over one connection
+ * may be something else of its own by the next, which can be there at any time: who posts
+ * to it says in epoch which connection is meant (struct rgate_peer_info, rgate_msg).
  * -EAGAIN: too many are outstanding, no credit for a message, or the peer has answered
  * nothing for two heartbeats: poll, then try again;
  * -ENOTCONN: no connection, or another than the one meant; -EINVAL: malformed, or more

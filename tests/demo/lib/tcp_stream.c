@@ -55,7 +55,7 @@ static void advance(struct tcp_stream *st)
 }
 
 bool tcp_stream_add(struct tcp_stream *st, const struct tcphdr *tcp, const unsigned char *data,
-		size_t n)
+		    size_t n)
 {
 	const uint32_t at = ntohl(tcp->seq) - st->isn - 1;
 

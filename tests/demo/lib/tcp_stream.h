@@ -31,7 +31,7 @@ void tcp_stream_init(struct tcp_stream *st);
 
 /* @n bytes of @data with their header; false: not of this connection, or too much */
 bool tcp_stream_add(struct tcp_stream *st, const struct tcphdr *tcp, const unsigned char *data,
-		size_t n);
+		    size_t n);
 
 /* All of it up to the FIN is there */
 bool tcp_stream_complete(const struct tcp_stream *st);
