@@ -72,13 +72,16 @@ static void look_at_state(struct rgate_hub *hub, uint32_t id)
 	up = info.state == RGATE_PEER_UP;
 	if (up == p->up && (!up || info.epoch == p->epoch))
 		return;
-	outbox_reset(&p->out, up ? info.epoch : 0);
+	/* Nothing goes to the next one before services know that the last has ended. */
+	outbox_reset(&p->out, 0);
 	if (p->up)
 		tell(hub, id, false);
 	p->up = up;
 	p->epoch = info.epoch;
-	if (up)
-		tell(hub, id, true);
+	if (!up)
+		return;
+	outbox_reset(&p->out, info.epoch);
+	tell(hub, id, true);
 }
 
 static struct hub_service *service(struct rgate_hub *hub, uint32_t number)
@@ -118,7 +121,7 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 		/* The first of a connection that has come up since */
 		if (msg.epoch != p->epoch)
 			look_at_state(hub, id);
-		if (msg.epoch == p->epoch)
+		if (p->up && msg.epoch == p->epoch)
 			dispatch(hub, id, &msg);
 		else
 			count(&hub->stats.stale);

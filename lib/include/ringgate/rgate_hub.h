@@ -93,7 +93,8 @@ struct rgate_hub_stats {
 	uint64_t messages;
 	uint64_t notices;
 	uint64_t unknown;	/* messages and notices for services that are not here */
-	uint64_t stale;		/* of a connection before the one that services know */
+	uint64_t stale;		/* not of the connection that services know, or of one that
+				 * they know has ended */
 };
 
 /* @stats->sz is set by the caller */
