@@ -67,8 +67,10 @@ bool tcp_stream_add(struct tcp_stream *st, const struct tcphdr *tcp, const unsig
 	if (!st->syn || (uint64_t)at + n > TCP_STREAM_MAX)
 		return false;
 	memcpy(st->bytes + at, data, n);
-	if (n && !insert(st, (struct tcp_range){ at, (uint64_t)at + n }))
+	if (at > st->edge && n && !insert(st, (struct tcp_range){ at, (uint64_t)at + n }))
 		return false;
+	if (at <= st->edge && at + n > st->edge)
+		st->edge = at + n;
 	advance(st);
 	if (tcp->fin) {
 		st->fin = true;
