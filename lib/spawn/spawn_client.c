@@ -199,16 +199,20 @@ static void went_down(struct rgate_spawn *sp, uint64_t now)
 		next = job->next;
 		if (job->flying)
 			client_landed(job, sp);
-		/* Nobody reaches its memory now. */
-		if (job->closed || job->detached)
+		job->asked_ns = 0;
+		if (job->detached || job->ended) {
+			/* Nobody reaches its memory any more. */
 			job->gone = true;
-		if (job->closed || job->detached || job->ended)
 			job->need = 0;
+		} else if (job->closed) {
+			job->need = job->sent ? RGATE_NEED_RELEASE : 0;
+		}
 		client_job_reap(job);
 	}
 }
 
-/* Those that the server knows are attached again, the others asked for again. */
+/* Those that the server knows are attached again, or given up if they were closed; the
+ * others are asked for again. */
 static void came_up(struct rgate_spawn *sp)
 {
 	struct rgate_spawn_job *job;
@@ -216,8 +220,12 @@ static void came_up(struct rgate_spawn *sp)
 	sp->up = true;
 	sp->down_ns = 0;
 	for (job = sp->jobs; job; job = job->next) {
-		if (job->ended || job->closed || job->gone || !job->sent)
+		if (job->ended || job->gone || !job->sent)
 			continue;
+		if (job->closed) {
+			client_need(job, RGATE_NEED_RELEASE);
+			continue;
+		}
 		job->signal_sent = job->signal_seen;
 		client_need(job, job->answered || !job->record_len ? RGATE_NEED_ATTACH :
 								     RGATE_NEED_START);
@@ -422,6 +430,9 @@ static bool none_left(void *arg)
 {
 	struct rgate_spawn *sp = arg;
 
+	/* All are closed, and there is nobody who could be told so. */
+	if (!sp->up)
+		lose_all(sp, true, -ENOTCONN, "closed without a connection");
 	return !sp->jobs && (!sp->late || !sp->up || sp->epoch != sp->late_epoch);
 }
 

@@ -48,6 +48,7 @@ struct question {
 	int signal;
 	uint32_t scope;
 	uint64_t ticket;
+	bool asks;			/* it is this one's turn */
 	bool posted;
 	uint32_t epoch;
 	int err;
@@ -82,7 +83,7 @@ static bool may_ask(void *arg)
 
 	if (sp->asking)
 		return false;
-	sp->asking = true;
+	sp->asking = q->asks = true;
 	sp->answered = false;
 	sp->ask_cookie = sp->next_cookie++;
 	q->err = fill(q);
@@ -115,7 +116,7 @@ static int ask(struct question *q, int timeout_ms)
 	struct rgate_spawn *sp = q->spawn;
 	int err;
 
-	q->posted = false;
+	q->asks = q->posted = false;
 	err = client_wait(sp, may_ask, q, timeout_ms);
 	if (err)
 		return err;
@@ -126,6 +127,8 @@ static void finish_asking(struct question *q)
 {
 	struct rgate_spawn *sp = q->spawn;
 
+	if (!q->asks)
+		return;
 	/* The message has long left if there is an answer. */
 	if (q->posted)
 		(void)rgate_peer_finish(sp->peer, q->ticket, 1000);

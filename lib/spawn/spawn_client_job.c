@@ -434,11 +434,9 @@ void rgate_spawn_job_close(struct rgate_spawn_job *job)
 		client_need(job, RGATE_NEED_RELEASE);
 	}
 	if (!job->ended && job->sent) {
+		/* Without a connection the next one brings it. */
 		job->need &= ~(uint32_t)(RGATE_NEED_START | RGATE_NEED_ATTACH);
-		if (sp->up)
-			client_need(job, RGATE_NEED_RELEASE);
-		else
-			job->gone = true;
+		client_need(job, RGATE_NEED_RELEASE);
 	}
 	client_job_reap(job);
 	client_process(sp);

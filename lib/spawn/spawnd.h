@@ -243,6 +243,8 @@ void spawnd_job_overtime(struct spawnd_job *job, uint64_t now);
 void spawnd_job_signal(struct spawnd_job *job, int sig, int scope);
 /* Nobody waits for it any more: ends it, and forgets it then */
 void spawnd_job_abandon(struct spawnd_job *job);
+/* The client's memory is out of reach, or its own again */
+void spawnd_job_unattach(struct spawnd_job *job);
 void spawnd_job_forget(struct spawnd_job *job);
 void spawnd_job_bury(struct rgate_spawnd *sd);
 

@@ -185,8 +185,8 @@ void spawnd_client_ground(struct spawnd_client *c)
 
 void spawnd_client_gone(struct spawnd_client *c)
 {
+	struct spawnd_job *job, *next;
 	struct spawnd_answer *a;
-	struct spawnd_job *job;
 
 	c->up = false;
 	while ((a = c->answers)) {
@@ -195,9 +195,9 @@ void spawnd_client_gone(struct spawnd_client *c)
 	}
 	c->answers_last = &c->answers;
 	/* The client's memory is out of reach until it attaches again. */
-	for (job = c->jobs; job; job = job->next) {
-		job->attached = job->detaching = false;
-		spawnd_job_mark(job);
+	for (job = c->jobs; job; job = next) {
+		next = job->next;
+		spawnd_job_unattach(job);
 	}
 }
 

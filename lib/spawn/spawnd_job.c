@@ -374,15 +374,24 @@ void spawnd_job_abandon(struct spawnd_job *job)
 	spawnd_job_mark(job);
 }
 
+void spawnd_job_unattach(struct spawnd_job *job)
+{
+	job->attached = job->detaching = false;
+	/* Nobody is there to read the rest: not for ever */
+	if (job->step == RGATE_JOB_EXITED && job->overtime == RGATE_TIME_NONE)
+		set_deadline(job, RGATE_TIME_RETAIN, job->sd->o.retain_ms);
+	spawnd_job_mark(job);
+	if (job->abandon)
+		spawnd_job_abandon(job);
+}
+
 /* The client's memory is its own again. */
 static void let_go(struct spawnd_job *job)
 {
 	if (job->batch.up || job->read.up)
 		return;
-	job->detaching = job->attached = false;
 	spawnd_client_answer(job->client, RGATE_SPAWN_GONE, job->cookie, job->id, 0, "");
-	if (job->abandon)
-		spawnd_job_abandon(job);
+	spawnd_job_unattach(job);
 }
 
 void spawnd_job_advance(struct spawnd_job *job)

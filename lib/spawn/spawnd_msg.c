@@ -45,6 +45,11 @@ static int read_memory(struct spawnd_job *job, const struct rgate_spawn_start *m
 	if (record && (off > mem.length || len > mem.length - off || !len ||
 		       len > RGATE_SPAWN_RECORD_MAX))
 		return -EPROTO;
+	/* It was not read yet. */
+	if (!record && job->step == RGATE_JOB_READING &&
+	    (off != job->record_off || len != job->record_len || off > mem.length ||
+	     len > mem.length - off))
+		return -EPROTO;
 	for (i = 0; i < 3; i++)
 		if (!ring_ok(&mem, le32toh(m->ring[i]), le32toh(m->ring_len[i])))
 			return -EPROTO;
@@ -79,6 +84,9 @@ static bool goes_on(const struct spawnd_job *job, const struct rgate_spawn_start
 		produced = s->produced + (has_chunk(s, consumed) ? s->chunk_len : 0);
 		if (consumed != UINT64_MAX &&
 		    (consumed > produced || produced - consumed > le32toh(m->ring_len[i])))
+			return false;
+		/* It goes out as a whole. */
+		if (s->chunk && s->chunk_len > le32toh(m->ring_len[i]))
 			return false;
 	}
 	return le64toh(m->consumed[0]) == UINT64_MAX ||
@@ -147,9 +155,10 @@ static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
 	if (c->epoch > 1)
 		job = find_cookie(c, cookie, c->incarnation);
 	if (job) {
-		err = attach(job, m);
+		err = job->abandoned ? -ECONNRESET : attach(job, m);
 		if (err)
 			spawnd_client_answer(c, RGATE_SPAWN_GONE, cookie, job->id, err,
+					     job->abandoned ? "its client was away for too long" :
 					     "asked again, with other memory");
 		return;
 	}
@@ -193,17 +202,24 @@ static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m
 	else
 		spawnd_client_answer(c, RGATE_SPAWN_GONE, le64toh(m->h.cookie), id, err,
 				     err == -ENOENT ? "no such process of this node" :
-				     err == -EBUSY ? "somebody is attached to it" : "");
+				     err == -EBUSY ? "somebody is attached to it" :
+				     "what waits in its streams does not fit in the rings");
+}
+
+static struct spawnd_job *named(struct spawnd_client *c, const struct rgate_spawn_msg *m)
+{
+	struct spawnd_job *job = m->id ? spawnd_job_find(c->sd, le64toh(m->id)) :
+				 find_cookie(c, le64toh(m->cookie), c->incarnation);
+
+	return job && job->client == c && job->cookie == le64toh(m->cookie) ? job : NULL;
 }
 
 /* The job of a message, which its sender must be attached to */
 static struct spawnd_job *of_message(struct spawnd_client *c, const struct rgate_spawn_msg *m)
 {
-	struct spawnd_job *job = m->id ? spawnd_job_find(c->sd, le64toh(m->id)) :
-				 find_cookie(c, le64toh(m->cookie), c->incarnation);
+	struct spawnd_job *job = named(c, m);
 
-	return job && job->client == c && job->attached &&
-	       job->cookie == le64toh(m->cookie) ? job : NULL;
+	return job && job->attached ? job : NULL;
 }
 
 static void take_consumed(struct spawnd_stream *s, uint64_t consumed)
@@ -341,10 +357,24 @@ static void on_detach(struct spawnd_client *c, const struct rgate_spawn_msg *m)
 	spawnd_job_mark(job);
 }
 
+/* Of the same client over another connection: it has closed it in between */
+static struct spawnd_job *of_the_past(struct spawnd_client *c, const struct rgate_spawn_msg *m)
+{
+	struct spawnd_job *job = named(c, m);
+
+	return job && !job->attached && job->incarnation == c->incarnation ? job : NULL;
+}
+
 static void on_release(struct spawnd_client *c, const struct rgate_spawn_msg *m)
 {
-	struct spawnd_job *job = of_message(c, m);
+	struct spawnd_job *job = of_the_past(c, m);
 
+	if (job) {
+		spawnd_client_answer(c, RGATE_SPAWN_GONE, job->cookie, job->id, 0, "");
+		spawnd_job_abandon(job);
+		return;
+	}
+	job = of_message(c, m);
 	if (job && job->step == RGATE_JOB_OVER && job->told_end) {
 		if (job->sure)
 			spawnd_client_answer(c, RGATE_SPAWN_GONE, job->cookie, job->id, 0, "");

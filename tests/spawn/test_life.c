@@ -443,6 +443,38 @@ static void connection_lost(void **state)
 	assert_int_equal(r.exit_code, 4);
 }
 
+static uint64_t used_buffers(void)
+{
+	struct rgate_pool_stats ps = { .sz = sizeof(ps) };
+
+	assert_int_equal(rgate_pool_stats(rgate_node_pool(s.node), &ps), 0);
+	return ps.used_buffers;
+}
+
+/* Closed while there is no connection: the next one brings word of that. */
+static void closed_while_down(void **state)
+{
+	const uint64_t before = used_buffers();
+	struct rgate_spawn_job *job;
+	pid_t pid;
+
+	(void)state;
+	job = start(&s, 0, "/bin/sh", "-c", "echo on; exec sleep 1000");
+	assert_string_equal(line_of(job), "on");
+	pid = result_of(job).pid;
+	kill(s.server, SIGSTOP);
+	wait_for(peer_state(s.peer) != RGATE_PEER_UP);
+	rgate_spawn_process(s.spawn);
+	rgate_spawn_job_close(job);
+	assert_true(lives(pid));
+	kill(s.server, SIGCONT);
+	assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
+	wait_for((rgate_spawn_process(s.spawn), !lives(pid)));
+	wait_for((rgate_spawn_process(s.spawn), !serve_stats(&s).jobs));
+	wait_for((rgate_spawn_process(s.spawn), used_buffers() <= before));
+	assert_int_equal(end_of(start(&s, 0, "/bin/true")).exit_code, 0);
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -496,6 +528,7 @@ static const struct CMUnitTest tests[] = {
 	WITHOUT(server_dies),
 	cmocka_unit_test_setup_teardown(spawner_dies, up, down),
 	cmocka_unit_test_setup_teardown(connection_lost, up_patient, down),
+	cmocka_unit_test_setup_teardown(closed_while_down, up_patient, down),
 };
 
 UNIT_MAIN(tests)

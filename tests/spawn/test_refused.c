@@ -289,6 +289,7 @@ static void other_rings(void **state)
 	const struct rgate_spawn_status *st;
 	struct rgate_spawn_control c;
 	struct rgate_spawn_start m;
+	uint64_t taken;
 	struct done d;
 	uint32_t len;
 
@@ -309,7 +310,11 @@ static void other_rings(void **state)
 	c.h.type = RGATE_SPAWN_CONTROL;
 	c.h.id = st->id;
 	raw_send(&c, sizeof(c));
-	wait_for(serve_stats(&s).bytes_in > 0);
+	/* Its pipe is full, and nothing is under way. */
+	do {
+		taken = serve_stats(&s).bytes_in;
+		usleep(200000 * unit_patience());
+	} while (!taken || serve_stats(&s).bytes_in != taken);
 
 	m.h.type = RGATE_SPAWN_ATTACH;
 	m.h.id = st->id;
