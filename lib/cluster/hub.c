@@ -114,11 +114,11 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 
 	if (!p->peer)
 		return false;
-	look_at_state(hub, id);
+	/* What a connection has brought is handed on before its end is told. */
 	for (i = 0; i < ROUND; i++) {
 		if (rgate_peer_recv(p->peer, &msg, hub->buf, sizeof(hub->buf), 0))
 			break;
-		/* The first of a connection that has come up since */
+		/* Of a connection that has come up since */
 		if (msg.epoch != p->epoch)
 			look_at_state(hub, id);
 		if (p->up && msg.epoch == p->epoch)
@@ -126,6 +126,8 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 		else
 			count(&hub->stats.stale);
 	}
+	if (i < ROUND)
+		look_at_state(hub, id);
 	/* Completions of operations that nobody waits for are taken here, too. */
 	(void)rgate_peer_arm(p->peer);
 	return i == ROUND;

@@ -179,37 +179,57 @@ static void tell(struct pair *p, uint32_t number)
 	assert_int_equal(rgate_peer_send(p->peer, &n, sizeof(n), MS), 0);
 }
 
-/* What a service gets is of the connection that it knows; what is late is dropped. */
+static void reconnect(struct pair *p)
+{
+	rgate_peer_close(p->peer);
+	assert_int_equal(rgate_peer_open(&p->peer, p->node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(p->peer, MS), 0);
+}
+
+static void hold(struct pair *p)
+{
+	__atomic_store_n(&p->held, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->hold, true, __ATOMIC_RELEASE);
+	rgate_hub_wake(p->hub);
+	wait_for(__atomic_load_n(&p->held, __ATOMIC_ACQUIRE));
+}
+
+/* What a service gets is of the connection that it knows: all of one that has ended before
+ * it is told so, nothing of one that it never heard of. */
 static void late(void **state)
 {
 	struct rgate_hub_stats stats = { .sz = sizeof(stats) };
 	struct rgate_peer_info info = { .sz = sizeof(info) };
 	struct pair p;
+	unsigned int i;
 
 	(void)state;
 	pair_up(&p);
 	meet(&p, 1);
+	hold(&p);
 	tell(&p, 1);
-	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 1);
-	__atomic_store_n(&p.hold, true, __ATOMIC_RELEASE);
-	rgate_hub_wake(p.hub);
-	wait_for(__atomic_load_n(&p.held, __ATOMIC_ACQUIRE));
 	tell(&p, 2);
+	reconnect(&p);
 	tell(&p, 3);
-	rgate_peer_close(p.peer);
-	assert_int_equal(rgate_peer_open(&p.peer, p.node[1], 0), 0);
-	assert_int_equal(rgate_peer_wait_up(p.peer, MS), 0);
+	__atomic_store_n(&p.hold, false, __ATOMIC_RELEASE);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 3);
+	assert_int_equal(p.ups, 2);
+	assert_true(p.epochs[0] && p.epochs[0] == p.epochs[1] && p.epochs[1] < p.epochs[2]);
+	hold(&p);
+	reconnect(&p);
+	tell(&p, 100);
+	reconnect(&p);
 	tell(&p, 4);
 	__atomic_store_n(&p.hold, false, __ATOMIC_RELEASE);
-	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 2);
-	assert_int_equal(p.got[1], 4);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(p.got[i], i + 1);
+	assert_int_equal(p.ups, 3);
 	assert_int_equal(rgate_hub_stats(p.hub, &stats), 0);
-	assert_int_equal(stats.stale, 2);
-	assert_int_equal(stats.messages, 2);
-	assert_int_equal(p.ups, 2);
+	assert_int_equal(stats.stale, 1);
+	assert_int_equal(stats.messages, 4);
 	assert_int_equal(rgate_peer_info(rgate_hub_peer(p.hub, 1), &info), 0);
-	assert_int_equal(p.epochs[1], info.epoch);
-	assert_true(p.epochs[0] && p.epochs[0] < info.epoch);
+	assert_int_equal(p.epochs[3], info.epoch);
 	pair_down(&p);
 }
 

@@ -78,8 +78,7 @@ RGATE_API uint32_t rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
  * @msg: is copied; its first byte is the service's number.
  *
  * Messages arrive in their order, all of them or, if the connection ends, the first ones:
- * when it comes up again, the services begin anew (state()), and what came over the one
- * before and was not yet handed on is dropped. A wire that stalls for less
+ * when it comes up again, the services begin anew (state()). A wire that stalls for less
  * than the cluster's timeout delays them. From any thread, also from a service's function.
  * -ENOTCONN: no connection; -EMSGSIZE; -EAGAIN: 256 messages wait already.
  */
@@ -93,8 +92,7 @@ struct rgate_hub_stats {
 	uint64_t messages;
 	uint64_t notices;
 	uint64_t unknown;	/* messages and notices for services that are not here */
-	uint64_t stale;		/* not of the connection that services know, or of one that
-				 * they know has ended */
+	uint64_t stale;		/* of a connection that was over before services knew of it */
 };
 
 /* @stats->sz is set by the caller */
