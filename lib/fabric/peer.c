@@ -45,6 +45,8 @@ int rgate_peer_install(struct rgate_peer *peer, struct rgate_link *link)
 	int err;
 
 	if (peer->link) {
+		/* What it has brought is not lost. */
+		(void)rgate_link_progress(peer->link);
 		rgate_link_fail(peer->link, -ECONNRESET);
 		rgate_peer_reap(peer);
 	}
