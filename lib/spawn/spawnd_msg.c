@@ -203,7 +203,7 @@ static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m
 		spawnd_client_answer(c, RGATE_SPAWN_GONE, le64toh(m->h.cookie), id, err,
 				     err == -ENOENT ? "no such process of this node" :
 				     err == -EBUSY ? "somebody is attached to it" :
-				     "what waits in its streams does not fit in the rings");
+				     "its memory is malformed, or too small for what waits");
 }
 
 static struct spawnd_job *named(struct spawnd_client *c, const struct rgate_spawn_msg *m)
