@@ -190,8 +190,10 @@ static int print_id(struct spawn_node *sn, const struct spawn_args *a)
 	int err;
 
 	err = rgate_spawn_start(sn->target[0].spawn, &a->req, &job);
-	if (err)
-		return fail(err, "%s", a->req.argv[0]);
+	if (err) {
+		(void)fail(err, "%s", a->req.argv[0]);
+		return SPAWN_EXIT_LOST;
+	}
 	err = spawn_wait_running(job, &r);
 	if (err || r.state == RGATE_SPAWN_ERROR) {
 		spawn_say_error(sn->target[0].to.name, a->req.argv[0], &r);
@@ -199,8 +201,10 @@ static int print_id(struct spawn_node *sn, const struct spawn_args *a)
 		return SPAWN_EXIT_LOST;
 	}
 	err = rgate_spawn_job_detach(job, SPAWN_TIMEOUT);
-	if (err)
-		return fail(err, "it does not let go");
+	if (err) {
+		(void)fail(err, "it does not let go");
+		return SPAWN_EXIT_LOST;
+	}
 	printf("%s\n", spawn_id_text(r.id, id));
 	return EXIT_OK;
 }

@@ -127,8 +127,11 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 		return EXIT_USAGE;
 	}
 	err = rgate_cluster_load(&sn->cluster, o->cluster);
-	if (err)
-		return fail(err, "the cluster's file");
+	if (err) {
+		/* What is wrong with it was told by the library. */
+		say("no cluster to ask: %s", strerror(-err));
+		return EXIT_FAIL;
+	}
 	ret = find(sn, as, &self);
 	if (!ret)
 		ret = choose(sn, o, self.id);
