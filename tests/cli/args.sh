@@ -162,6 +162,11 @@ bad "which process" kill
 bad "not an id" kill 1a
 bad "no signal 'NONE'" kill -s NONE 1a-17
 
+run "$ringgate" spawn --cluster "$tmp/none" --as a true
+is "no cluster file: not begun" "$rc/$out" "255/"
+like "no cluster file: named" "$err" "$tmp/none: No such file"
+is "no cluster file: nothing about rings" "$(grep -c module <<<"$err")" 0
+
 # Right arguments, but no module: status 3 from every command that needs it
 if [ -e /sys/module/ringgate ]; then
 	skip "without the module" "the module is loaded"
