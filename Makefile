@@ -248,13 +248,15 @@ tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-
 	cluster-programs
 
 #
-# Fuzzers of user space: by clang, with the library and the CLI instrumented too
+# Fuzzers of user space: by clang, with the library and the CLI instrumented too, and with
+# reads so short that inputs have some of several
 #
 
 FUZZ_CC ?= clang
 
 fuzz-programs:
-	+$(Q)$(MAKE) --no-print-directory O=$(O)/fuzz CC=$(FUZZ_CC) CFLAGS='-O1 -g' \
+	+$(Q)$(MAKE) --no-print-directory O=$(O)/fuzz CC=$(FUZZ_CC) \
+		CFLAGS='-O1 -g -DRGATE_SPAWND_READ=512U' \
 		SANITIZE=fuzzer-no-link,address,undefined V=$(V) WERROR=$(WERROR) fuzzers
 
 fuzzers: $(fuzz_bin)

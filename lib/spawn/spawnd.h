@@ -23,6 +23,14 @@
 
 #define RGATE_SPAWND_BUCKETS	1024
 #define RGATE_SPAWND_CHUNK	(256U << 10)	/* of a stream, staged at once */
+/*
+ * Read from a client at once. What a READ asks for comes in one burst that nothing slows;
+ * of a longer one Soft-RoCE loses a part where buffers on the way are short (a socket of
+ * the default size holds about 90 packets), and asks for it after a timeout only.
+ */
+#ifndef RGATE_SPAWND_READ	/* less where it is fuzzed */
+#define RGATE_SPAWND_READ	(64U << 10)
+#endif
 
 enum rgate_spawnd_ev {		/* what a descriptor belongs to */
 	RGATE_EV_SPAWNER,
@@ -72,7 +80,7 @@ struct spawnd_stream {
 	uint32_t ring, ring_len; /* in the client's memory */
 	const struct rgate_buf *chunk;
 	uint32_t chunk_len;
-	uint32_t chunk_at;	/* stdin: written so far */
+	uint32_t chunk_at;	/* stdin: written so far; a record: read so far */
 	/* output */
 	bool posted;		/* the chunk is under way */
 	bool ended;
@@ -286,6 +294,10 @@ void spawnd_tail_close(struct spawnd_stream *s);	/* what comes now is not read *
 bool spawnd_batch_has(const struct spawnd_job *job, const struct spawnd_stream *s);
 bool spawnd_batch_post(struct spawnd_job *job);
 void spawnd_batch_done(struct spawnd_job *job, int err);
+/* @len bytes at @from of the client's memory, to @at in the chunk of stdin, which is given
+ * back if that is not possible just now */
+bool spawnd_batch_read(struct spawnd_job *job, enum spawnd_flight_kind kind, uint64_t from,
+		       uint32_t at, uint32_t len);
 bool spawnd_batch_read_record(struct spawnd_job *job);
 
 #endif

@@ -168,28 +168,40 @@ void spawnd_batch_done(struct spawnd_job *job, int err)
 	}
 }
 
-/* False: later */
-bool spawnd_batch_read_record(struct spawnd_job *job)
+bool spawnd_batch_read(struct spawnd_job *job, enum spawnd_flight_kind kind, uint64_t from,
+		       uint32_t at, uint32_t len)
 {
 	struct spawnd_stream *s = &job->s[0];
-	struct rgate_sge sge;
-	struct rgate_op op;
+	struct rgate_sge sge = { (uint8_t *)s->chunk->addr + at, len, s->chunk->lkey };
+	const struct rgate_op op = { .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
+				     .remote = job->mem.addr + from, .rkey = job->mem.rkey,
+				     .epoch = job->client->epoch };
 	uint64_t ticket;
 
-	if (job->read.up)
-		return true;
-	s->chunk = spawnd_stage(job->sd, job->record_len);
-	if (!s->chunk)
-		return false;
-	sge = (struct rgate_sge){ s->chunk->addr, job->record_len, s->chunk->lkey };
-	op = (struct rgate_op){ .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
-				.remote = job->mem.addr + job->record_off,
-				.rkey = job->mem.rkey, .epoch = job->client->epoch };
 	if (rgate_peer_post(job->client->peer, &op, 1, &ticket)) {
 		spawnd_unstage(job->sd, &s->chunk);
 		return false;
 	}
-	job->read.kind = RGATE_FLIGHT_RECORD;
+	job->read.kind = kind;
 	spawnd_client_posted(job->client, &job->read, ticket);
 	return true;
+}
+
+bool spawnd_batch_read_record(struct spawnd_job *job)
+{
+	struct spawnd_stream *s = &job->s[0];
+
+	if (job->read.up)
+		return true;
+	if (!s->chunk) {
+		s->chunk = spawnd_stage(job->sd, job->record_len);
+		if (!s->chunk)
+			return false;
+		s->chunk_at = 0;
+	}
+	s->chunk_len = job->record_len - s->chunk_at;
+	if (s->chunk_len > RGATE_SPAWND_READ)
+		s->chunk_len = RGATE_SPAWND_READ;
+	return spawnd_batch_read(job, RGATE_FLIGHT_RECORD, job->record_off + s->chunk_at,
+				 s->chunk_at, s->chunk_len);
 }

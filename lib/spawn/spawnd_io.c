@@ -299,30 +299,18 @@ static void write_stdin(struct spawnd_stream *s)
 static bool fetch_stdin(struct spawnd_job *job, struct spawnd_stream *s)
 {
 	const uint32_t at = (uint32_t)(s->taken % s->ring_len);
-	uint64_t len = s->given - s->taken, ticket;
-	struct rgate_sge sge;
-	struct rgate_op op;
+	uint64_t len = s->given - s->taken;
 
 	if (len > s->ring_len - at)
 		len = s->ring_len - at;
-	if (len > RGATE_SPAWND_CHUNK)
-		len = RGATE_SPAWND_CHUNK;
+	if (len > RGATE_SPAWND_READ)
+		len = RGATE_SPAWND_READ;
 	s->chunk = spawnd_stage(job->sd, len);
 	if (!s->chunk)
 		return false;
-	sge = (struct rgate_sge){ s->chunk->addr, (uint32_t)len, s->chunk->lkey };
-	op = (struct rgate_op){ .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
-				.remote = job->mem.addr + s->ring + at, .rkey = job->mem.rkey,
-				.epoch = job->client->epoch };
-	if (rgate_peer_post(job->client->peer, &op, 1, &ticket)) {
-		spawnd_unstage(job->sd, &s->chunk);
-		return false;
-	}
 	s->chunk_len = 0;
 	s->chunk_at = (uint32_t)len;	/* until it is there */
-	job->read.kind = RGATE_FLIGHT_STDIN;
-	spawnd_client_posted(job->client, &job->read, ticket);
-	return true;
+	return spawnd_batch_read(job, RGATE_FLIGHT_STDIN, s->ring + at, 0, (uint32_t)len);
 }
 
 void spawnd_io_stdin_done(struct spawnd_job *job, int err)

@@ -46,7 +46,7 @@ static void enqueue(struct spawnd_job *job)
 
 static int take_record(struct spawnd_job *job)
 {
-	struct spawnd_stream *s = &job->s[0];
+	const struct spawnd_stream *s = &job->s[0];
 
 	/* A copy that no peer can reach: what is checked is what is run. */
 	job->record = malloc(job->record_len);
@@ -98,10 +98,16 @@ static void check_request(struct spawnd_job *job)
 
 void spawnd_job_record(struct spawnd_job *job, int err)
 {
+	struct spawnd_stream *s = &job->s[0];
+
+	s->chunk_at += s->chunk_len;
+	if (!err && !job->abandoned && s->chunk_at < job->record_len)
+		return;		/* the next piece */
 	job->sd->stats.requests++;
 	if (!err && !job->abandoned)
 		err = take_record(job);
-	spawnd_unstage(job->sd, &job->s[0].chunk);
+	spawnd_unstage(job->sd, &s->chunk);
+	s->chunk_len = s->chunk_at = 0;
 	/* Where the connection failed the client asks again over the next. */
 	if (job->abandoned || (err && err != -ENOMEM))
 		spawnd_job_forget(job);

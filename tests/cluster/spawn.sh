@@ -73,6 +73,8 @@ nobody"
 wanted=$(seq 1 "$lines" | sha256sum)
 is "output, by hash" "$(vm_limit=300 on 1 "spawn -- seq 1 $lines | sha256sum")" "$wanted"
 is "input, by hash" "$(vm_limit=300 on 1 "seq 1 $lines | spawn -- sha256sum")" "$wanted"
+spawn -- "sh -c 'echo \$# \${100000}' sh \$(seq 100000)"
+is "a request of many pieces" "$rc/$out" "0/100000 100000"
 on 1 "begin first -- sh -c 'trap \"echo got; exit 4\" INT; echo on; while :; do sleep 0.1; done'"
 ok "one that runs" wait_for 30 told first out on
 on 1 'kill -INT $(cat $dir/first.pid)'
