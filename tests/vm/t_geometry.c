@@ -353,6 +353,8 @@ static void bad_pointers(void)
 	uint8_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rgate_create *c;
+	struct rgate_attach *a;
+	struct rgate_query q;
 	struct vt_ring r;
 	size_t i;
 	int fd;
@@ -383,6 +385,16 @@ static void bad_pointers(void)
 	REQUIRE(!mprotect(page, 4096, PROT_READ | PROT_WRITE));
 	fd = vt_dev_open();
 	EXPECT(!ioctl(fd, RGATE_IOC_CREATE, c));
+	close(fd);
+	/* ... and no handle, whose wait word another one may have */
+	a = (void *)page;
+	*a = (struct rgate_attach){ .fd = r.fd };
+	REQUIRE(!mprotect(page, 4096, PROT_READ));
+	fd = vt_dev_open();
+	EXPECT_ERRNO(ioctl(fd, RGATE_IOC_ATTACH, a), EFAULT);
+	REQUIRE(!vt_ring_query(r.fd, &q));
+	EXPECT_EQ(q.handles, 1);
+	EXPECT(vt_ring_query(fd, &q) < 0);
 	close(fd);
 	vt_ring_close(&r);
 }

@@ -395,6 +395,69 @@ static void permission(void)
 	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 1);
 }
 
+static void too_many_rings(void)
+{
+	struct nlmsghdr *nlh;
+	unsigned int i;
+	uint32_t id;
+
+	setup();
+	nlh = att_new();
+	for (i = 0; i < RGATE_ATT_RINGS_MAX; i++)
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	EXPECT_EQ(talk(nlh), -E2BIG);
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
+	id = vt_att_simple(&nl, "vb", ring.id);
+	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_JOIN, 0);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id + 1);
+	EXPECT_EQ(talk(nlh), -EINVAL);
+}
+
+/* How many answers wait in @deaf */
+static unsigned int answers_of(struct vt_nl *deaf)
+{
+	struct pollfd p = { .fd = mnl_socket_get_fd(deaf->sock), .events = POLLIN };
+	const struct nlmsghdr *nlh = (const void *)buf;
+	unsigned int n = 0;
+
+	while (poll(&p, 1, 100) > 0) {
+		/* It is told once that there was no room. */
+		if (mnl_socket_recvfrom(deaf->sock, buf, sizeof(buf)) > 0)
+			n += nlh->nlmsg_type == deaf->family;
+		else
+			REQUIRE(errno == ENOBUFS);
+	}
+	return n;
+}
+
+/* An attachment whose number could not be told is not left behind. */
+static void unread_answers(void)
+{
+	enum { ASKED = 100 };
+	struct vt_nl deaf;
+	struct nlmsghdr *nlh;
+	unsigned int i, told;
+	int small = 1;
+
+	setup();
+	vt_nl_open(&deaf);
+	REQUIRE(!setsockopt(mnl_socket_get_fd(deaf.sock), SOL_SOCKET, SO_RCVBUF, &small,
+			    sizeof(small)));
+	for (i = 0; i < ASKED; i++) {
+		nlh = vt_nl_req(&deaf, buf, RGATE_CMD_ATT_NEW, 0);
+		mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "vb");
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+		REQUIRE(mnl_socket_sendto(deaf.sock, nlh, nlh->nlmsg_len) > 0);
+	}
+	told = answers_of(&deaf);
+	EXPECT_GE(told, 1);
+	EXPECT(told < ASKED);
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), told);
+	vt_nl_close(&deaf);
+}
+
 /* Ask the same of a ring in the three ways there are */
 static void ring_is_told_whole(void)
 {
@@ -435,6 +498,8 @@ static const struct vt_case cases[] = {
 	{ .name = "dumps of 300 rings and 150 attachments", .fn = long_dumps },
 	{ .name = "network namespaces do not see each other", .fn = isolation },
 	{ .name = "changes need CAP_NET_ADMIN", .fn = permission },
+	{ .name = "more rings than there may be", .fn = too_many_rings },
+	{ .name = "attachments whose number nobody was told", .fn = unread_answers },
 	{ .name = "RING_GET tells all", .fn = ring_is_told_whole },
 };
 
