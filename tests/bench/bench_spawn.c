@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Processes that are run one after the other or some at a time, and the output of one:
+ * Processes that are run one after the other or some at a time, and output or input of one:
  * by posix_spawn(3), or on the node at the other end of a connection. One run of one way;
  * tests/bench/spawn.sh takes turns.
  *
- *	bench_spawn [-r [-p]] [-k IN_FLIGHT] [-n TIMES] [-o] [--] COMMAND ARGUMENT...
+ *	bench_spawn [-r [-p]] [-k IN_FLIGHT] [-n TIMES] [-o | -i MIB] [--] COMMAND ARGUMENT...
  *
  *	-r	by lib/spawn; else by posix_spawn
  *	-p	who asked looks for the end without sleeping, as one does who has a CPU for it
  *	-o	how fast its output comes: TIMES one after the other, read to their ends
+ *	-i	how fast it is given so much input, which it reads to the end
  *
  * Of a round trip all is counted: the request, the process, its exit, and that it is known.
  * Environment: RGATE_BENCH_ADDRS=A,B addresses of RDMA devices for nodes 0 and 1; without it
@@ -41,6 +42,7 @@ struct options {
 	bool remote;
 	bool polls;
 	bool output;
+	unsigned int input;	/* MiB */
 	unsigned int in_flight;
 	unsigned int times;
 	char **argv;
@@ -188,7 +190,8 @@ static void begin(struct turn *t, uint32_t mode)
 {
 	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request,
 		.argv = (const char *const *)o.argv, .stdout_mode = mode,
-		.ring_bytes = o.output ? PIECE : 4096);
+		.stdin_mode = o.input ? RGATE_SPAWN_IN_STREAM : RGATE_SPAWN_IN_NONE,
+		.ring_bytes = o.output || o.input ? PIECE : 4096);
 	int err;
 
 	t->began = bench_now_ns();
@@ -320,60 +323,74 @@ static void run_many(void)
 	free(us);
 }
 
-static uint64_t read_remote(char *buf)
+static size_t piece(uint64_t left)
+{
+	return left < PIECE ? (size_t)left : PIECE;
+}
+
+static uint64_t stream_remote(char *buf)
 {
 	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	struct turn *t = &turns[0];
+	const uint64_t all = (uint64_t)o.input << 20;
 	uint64_t sum = 0;
-	ssize_t n;
+	ssize_t n = 1;
 
-	begin(&turns[0], RGATE_SPAWN_OUT_STREAM);
-	while ((n = rgate_spawn_job_read(turns[0].job, 1, buf, PIECE, WAIT_MS)) > 0)
+	begin(t, o.output ? RGATE_SPAWN_OUT_STREAM : RGATE_SPAWN_OUT_NONE);
+	while (o.output && (n = rgate_spawn_job_read(t->job, 1, buf, PIECE, WAIT_MS)) > 0)
 		sum += (uint64_t)n;
-	if (rgate_spawn_job_wait(turns[0].job, &r, WAIT_MS))
+	for (; n > 0 && sum < all; sum += (uint64_t)n)
+		n = rgate_spawn_job_write(t->job, buf, piece(all - sum), WAIT_MS);
+	if (n < 0 || (o.input && rgate_spawn_job_close_stdin(t->job)) ||
+	    rgate_spawn_job_wait(t->job, &r, WAIT_MS))
 		bench_die(0, "it does not end");
 	must_be_good(&r);
-	rgate_spawn_job_close(turns[0].job);
+	rgate_spawn_job_close(t->job);
 	return sum;
 }
 
-static uint64_t read_local(char *buf)
+static uint64_t stream_local(char *buf)
 {
+	const uint64_t all = (uint64_t)o.input << 20;
 	posix_spawn_file_actions_t actions;
+	int fds[2], err, status, ours;
 	uint64_t sum = 0;
-	int fds[2], err, status;
-	ssize_t n;
+	ssize_t n = 1;
 
 	if (pipe2(fds, O_CLOEXEC))
 		bench_die(errno, "pipe");
 	/* As large as the pipes of the others */
 	(void)fcntl(fds[0], F_SETPIPE_SZ, 256 << 10);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+	posix_spawn_file_actions_adddup2(&actions, fds[o.output], o.output);
 	err = posix_spawnp(&turns[0].pid, o.argv[0], &actions, NULL, o.argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	close(fds[1]);
+	close(fds[o.output]);
 	if (err)
 		bench_die(err, "%s", o.argv[0]);
-	while ((n = read(fds[0], buf, PIECE)) > 0)
+	ours = fds[!o.output];
+	while (o.output && (n = read(ours, buf, PIECE)) > 0)
 		sum += (uint64_t)n;
-	close(fds[0]);
-	if (waitpid(turns[0].pid, &status, 0) < 0 || status)
-		bench_die(0, "%s: status %#x", o.argv[0], status);
+	for (; n > 0 && sum < all; sum += (uint64_t)n)
+		n = write(ours, buf, piece(all - sum));
+	close(ours);
+	if (n < 0 || waitpid(turns[0].pid, &status, 0) < 0 || status)
+		bench_die(0, "%s: it does not end as it should", o.argv[0]);
 	return sum;
 }
 
-static void run_output(void)
+static void run_stream(void)
 {
-	char *buf = malloc(PIECE);
+	char *buf = calloc(1, PIECE);
 	uint64_t sum = 0, began;
 	unsigned int i;
 
 	if (!buf)
 		bench_die(ENOMEM, "buffer");
-	(void)(o.remote ? read_remote(buf) : read_local(buf));
+	(void)(o.remote ? stream_remote(buf) : stream_local(buf));
 	began = bench_now_ns();
 	for (i = 0; i < o.times; i++)
-		sum += o.remote ? read_remote(buf) : read_local(buf);
+		sum += o.remote ? stream_remote(buf) : stream_local(buf);
 	printf("{\"bytes\": %llu, \"bytes_per_s\": %.0f}\n", (unsigned long long)sum,
 	       (double)sum * 1e9 / (double)(bench_now_ns() - began));
 	free(buf);
@@ -383,13 +400,15 @@ int main(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+rpok:n:")) != -1) {
+	while ((c = getopt(argc, argv, "+rpoi:k:n:")) != -1) {
 		if (c == 'r')
 			o.remote = true;
 		else if (c == 'p')
 			o.polls = true;
 		else if (c == 'o')
 			o.output = true;
+		else if (c == 'i')
+			o.input = (unsigned int)atoi(optarg);
 		else if (c == 'k')
 			o.in_flight = (unsigned int)atoi(optarg);
 		else if (c == 'n')
@@ -399,12 +418,13 @@ int main(int argc, char **argv)
 	}
 	o.argv = argv + optind;
 	if (!*o.argv || !o.in_flight || o.in_flight > IN_FLIGHT_MAX || !o.times ||
-	    o.times > 1000000)
-		bench_die(0, "-k 1 to %u, -n 1 to 1000000, and a command", IN_FLIGHT_MAX);
+	    o.times > 1000000 || (o.output && o.input))
+		bench_die(0, "-k 1 to %u, -n 1 to 1000000, -o or -i, and a command",
+			  IN_FLIGHT_MAX);
 	if (o.remote)
 		connect_to_server();
-	if (o.output)
-		run_output();
+	if (o.output || o.input)
+		run_stream();
 	else
 		run_many();
 	if (o.remote)

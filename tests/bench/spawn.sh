@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 #
 # Processes on another node beside posix_spawn(3) and ssh with a control master, taking
-# turns with what carries them: a message there and back, writes of the size that streams
-# have. Arguments: bench_spawn, with bench_fabric beside it, rounds, processes a turn, MiB of
-# output. JSON lines, the machine first. RGATE_BENCH_ADDRS: as bench_spawn; without ssh then.
+# turns with what carries them: a message there and back, writes and reads of the size that
+# streams have. Arguments: bench_spawn, with bench_fabric beside it, rounds, processes a turn,
+# MiB of output and of input. JSON lines, the machine first. RGATE_BENCH_ADDRS: as bench_spawn; without ssh then.
 
 set -eu
 
@@ -93,6 +93,11 @@ for _ in $(seq "$rounds"); do
 	turn posix_spawn output -o -n 3 "${out[@]}"
 	turn ringgate output -r -o -n 3 -- "${out[@]}"
 	[ ${#ssh[@]} = 0 ] || turn ssh output -o -n 1 -- "${ssh[@]}" "${out[@]}"
+	in=(sh -c "exec cat >/dev/null")
+	turn posix_spawn input -i "$mib" -n 3 -- "${in[@]}"
+	turn ringgate input -r -i "$mib" -n 3 -- "${in[@]}"
+	[ ${#ssh[@]} = 0 ] || turn ssh input -i "$mib" -n 1 -- "${ssh[@]}" "cat >/dev/null"
 	fabric trip send-lat 64 "$times"
 	fabric writes write-bw 262144 $((mib * 4))
+	fabric reads read-lat 65536 $((mib * 4))
 done
