@@ -339,6 +339,10 @@ static void op_failed(struct rgate_link *link, uint64_t id, int status)
 		return;
 	if (id > link->done + 1 && id <= link->posted)
 		completed(link, id - 1);
+	/* Flushed, and nothing failed before it: the other end has closed the connection,
+	 * which the provider has not told yet. */
+	if (status == -ECANCELED)
+		status = -ECONNRESET;
 	rgate_link_fail(link, status);
 	/* Refused here or there: that one did nothing. */
 	if (status == -EREMOTEIO || status == -EPERM)

@@ -64,7 +64,11 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 		esac
 	done <"$tmp/out"
 	is "$name ended well" "$rc" 0
-	[ "$rc" = 0 ] || sed 's/^/# /' "$tmp/err"
+	if [ "$rc" != 0 ]; then
+		sed 's/^/# /' "$tmp/err"
+		# The next one is not to fail because this one left the wire cut.
+		${RGATE_FABRIC_MEND:-true} 2>/dev/null
+	fi
 	wait_for 10 back
 	is "$name left nothing on the devices" "$(used)" "$before"
 done
