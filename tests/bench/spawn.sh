@@ -6,7 +6,7 @@
 # streams have. Arguments: bench_spawn, with bench_fabric beside it, rounds, processes a turn,
 # MiB of output and of input. JSON lines, the machine first. RGATE_BENCH_ADDRS: as bench_spawn; without ssh then.
 
-set -eu
+set -euo pipefail
 
 bench=$1 rounds=$2 times=$3 mib=$4
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-bench.XXXXXX")
