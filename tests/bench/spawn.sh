@@ -4,7 +4,8 @@
 # Processes on another node beside posix_spawn(3) and ssh with a control master, taking
 # turns with what carries them: a message there and back, writes and reads of the size that
 # streams have. Arguments: bench_spawn, with bench_fabric beside it, rounds, processes a turn,
-# MiB of output and of input. JSON lines, the machine first. RGATE_BENCH_ADDRS: as bench_spawn; without ssh then.
+# MiB of output and of input. JSON lines, the machine first. RGATE_BENCH_ADDRS: as
+# bench_spawn; without ssh then.
 
 set -euo pipefail
 
