@@ -15,7 +15,8 @@
 
 DEFINE_XARRAY_ALLOC1(rgate_atts);
 
-static struct workqueue_struct *rgate_att_wq;
+/* Where the search for the next number begins; under the lock of rgate_atts */
+static u32 rgate_att_next_id;
 
 static void rgate_att_cfg_free(struct rcu_head *rcu)
 {
@@ -26,11 +27,20 @@ static void rgate_att_cfg_free(struct rcu_head *rcu)
 	kfree(cfg);
 }
 
-static struct rgate_att_cfg *rgate_att_cfg_new(u32 action, u32 sample,
-					       const struct nlattr *filter)
+/**
+ * rgate_att_cfg_new - a configuration, not yet in force
+ * @action: enum rgate_action
+ * @sample: one in how many
+ * @filter: attribute, compiled here; NULL or empty for none
+ *
+ * Compiling takes its time: no lock is held.
+ */
+struct rgate_att_cfg *rgate_att_cfg_new(u32 action, u32 sample,
+					const struct nlattr *filter)
 {
 	struct rgate_att_cfg *cfg = rgate_kzalloc(sizeof(*cfg));
 
+	lockdep_assert_not_held(&rgate_lock);
 	if (!cfg)
 		return ERR_PTR(-ENOMEM);
 	cfg->action = action;
@@ -47,23 +57,28 @@ static struct rgate_att_cfg *rgate_att_cfg_new(u32 action, u32 sample,
 	return cfg;
 }
 
-/**
- * rgate_att_set - other action, sampling and filter, from the next frame on
- * @att: the attachment
- * @action: enum rgate_action
- * @sample: one in how many
- * @filter: attribute, empty for none; NULL: the filter stays
- */
-int rgate_att_set(struct rgate_att *att, u32 action, u32 sample,
-		  const struct nlattr *filter)
+/* It was never in force. */
+void rgate_att_cfg_discard(struct rgate_att_cfg *cfg)
 {
-	struct rgate_att_cfg *cfg = rgate_att_cfg_new(action, sample, filter);
+	rgate_att_cfg_free(&cfg->rcu);
+}
+
+/**
+ * rgate_att_set - another configuration, from the next frame on
+ * @att: the attachment
+ * @cfg: the configuration; the attachment's from here on
+ * @keep: RGATE_KEEP_*, what is taken over from the old one
+ */
+void rgate_att_set(struct rgate_att *att, struct rgate_att_cfg *cfg, u32 keep)
+{
 	struct rgate_att_cfg *old;
 
-	if (IS_ERR(cfg))
-		return PTR_ERR(cfg);
 	old = rcu_dereference_protected(att->cfg, lockdep_is_held(&rgate_lock));
-	if (!filter) {
+	if (keep & RGATE_KEEP_ACTION)
+		cfg->action = old->action;
+	if (keep & RGATE_KEEP_SAMPLE)
+		cfg->sample = old->sample;
+	if (keep & RGATE_KEEP_FILTER) {
 		cfg->prog = old->prog;
 		cfg->filter_len = old->filter_len;
 		/* Only looked at once no hook reads the old one. */
@@ -71,7 +86,6 @@ int rgate_att_set(struct rgate_att *att, u32 action, u32 sample,
 	}
 	rcu_assign_pointer(att->cfg, cfg);
 	call_rcu(&old->rcu, rgate_att_cfg_free);
-	return 0;
 }
 
 static void rgate_att_free(struct rgate_att *att)
@@ -79,7 +93,7 @@ static void rgate_att_free(struct rgate_att *att)
 	struct rgate_att_cfg *cfg = rcu_dereference_protected(att->cfg, 1);
 
 	if (cfg)
-		rgate_att_cfg_free(&cfg->rcu);
+		rgate_att_cfg_discard(cfg);
 	free_percpu(att->stats);
 	kfree(att);
 }
@@ -89,12 +103,20 @@ static void rgate_att_free_work(struct work_struct *work)
 	rgate_att_free(container_of(to_rcu_work(work), struct rgate_att, free));
 }
 
-static struct rgate_att *rgate_att_alloc(struct net *net,
-					 const struct rgate_att_new *req)
+/**
+ * rgate_att_alloc - all of an attachment that takes time, and no lock
+ * @net: network namespace
+ * @req: what, ranges checked
+ *
+ * Nobody finds it by its number yet: rgate_att_hook() or rgate_att_discard()
+ * comes next.
+ */
+struct rgate_att *rgate_att_alloc(struct net *net,
+				  const struct rgate_att_new *req)
 {
 	struct rgate_att *att = rgate_kzalloc(sizeof(*att));
 	struct rgate_att_cfg *cfg;
-	int cpu;
+	int cpu, err = -ENOMEM;
 
 	if (!att)
 		return ERR_PTR(-ENOMEM);
@@ -103,19 +125,35 @@ static struct rgate_att *rgate_att_alloc(struct net *net,
 	att->fanout = req->fanout;
 	att->stats = rgate_alloc_fails() ? NULL :
 		alloc_percpu_gfp(struct rgate_att_pcpu, GFP_KERNEL_ACCOUNT);
-	if (!att->stats) {
-		rgate_att_free(att);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (!att->stats)
+		goto free_att;
 	for_each_possible_cpu(cpu)
 		u64_stats_init(&per_cpu_ptr(att->stats, cpu)->sync);
 	cfg = rgate_att_cfg_new(req->action, req->sample, req->filter);
 	if (IS_ERR(cfg)) {
-		rgate_att_free(att);
-		return ERR_CAST(cfg);
+		err = PTR_ERR(cfg);
+		goto free_att;
 	}
 	RCU_INIT_POINTER(att->cfg, cfg);
+	att->ident.cookie = rgate_cookie_new();
+	err = rgate_alloc_fails() ? -ENOMEM :
+		xa_alloc_cyclic(&rgate_atts, &att->ident.id, NULL, RGATE_ID_LIMIT,
+				&rgate_att_next_id, GFP_KERNEL_ACCOUNT);
+	/* 1: the numbers began anew */
+	if (err < 0)
+		goto free_att;
 	return att;
+
+free_att:
+	rgate_att_free(att);
+	return ERR_PTR(err);
+}
+
+/* It was never hooked: nobody else has seen it. */
+void rgate_att_discard(struct rgate_att *att)
+{
+	xa_erase(&rgate_atts, att->ident.id);
+	rgate_att_free(att);
 }
 
 static struct rgate_ring *rgate_att_ring(const struct rgate_att *att,
@@ -194,10 +232,10 @@ static int rgate_att_join_all(struct rgate_att *att,
 	int err;
 
 	for (i = 0; i < req->nrings; i++) {
-		ring = rgate_ring_find(att->net, req->rings[i]);
-		if (!ring) {
+		ring = rgate_ring_find_ident(att->net, &req->rings[i]);
+		if (IS_ERR(ring)) {
 			NL_SET_ERR_MSG(extack, "no such ring in this network namespace");
-			return -ENOENT;
+			return PTR_ERR(ring);
 		}
 		err = rgate_att_join(att, ring);
 		if (err) {
@@ -215,16 +253,20 @@ static struct net_device *rgate_att_device(struct net *net,
 			      __dev_get_by_name(net, req->ifname);
 }
 
+/* Netfilter knows why a hook cannot be; for the rest the error says it all. */
+static void rgate_att_hook_failed(int err, struct netlink_ext_ack *extack)
+{
+	if (err == -E2BIG)
+		NL_SET_ERR_MSG(extack, "the device takes no further ingress hook");
+	else if (err == -EOPNOTSUPP)
+		NL_SET_ERR_MSG(extack, "this kernel has no netfilter ingress hook");
+}
+
 static int rgate_att_register(struct rgate_att *att, s32 priority,
 			      struct netlink_ext_ack *extack)
 {
 	int err;
 
-	err = rgate_alloc_fails() ? -ENOMEM :
-		xa_alloc(&rgate_atts, &att->id, att, xa_limit_31b,
-			 GFP_KERNEL_ACCOUNT);
-	if (err)
-		return err;
 	att->ops.hook = rgate_hook;
 	att->ops.priv = att;
 	att->ops.dev = att->dev;
@@ -233,57 +275,46 @@ static int rgate_att_register(struct rgate_att *att, s32 priority,
 	att->ops.priority = priority;
 	err = rgate_alloc_fails() ? -ENOMEM :
 		nf_register_net_hook(att->net, &att->ops);
-	if (err) {
-		NL_SET_ERR_MSG(extack, "the device takes no further ingress hook");
-		xa_erase(&rgate_atts, att->id);
-	}
+	if (err)
+		rgate_att_hook_failed(err, extack);
 	return err;
 }
 
 /**
- * rgate_att_create - attach rings to a device
- * @net: network namespace
- * @req: what, ranges checked
+ * rgate_att_hook - rings and device of a new attachment
+ * @att: from rgate_att_alloc(); still the caller's if this fails
+ * @req: what it was made of
  * @extack: says more about errors
  *
  * The RTNL is held, so that the device cannot go before its hook is in place;
  * and rgate_lock.
- *
- * Return: the attachment's number, or an error.
  */
-int rgate_att_create(struct net *net, const struct rgate_att_new *req,
-		     struct netlink_ext_ack *extack)
+int rgate_att_hook(struct rgate_att *att, const struct rgate_att_new *req,
+		   struct netlink_ext_ack *extack)
 {
-	struct rgate_att *att;
 	int err;
 
 	ASSERT_RTNL();
 	lockdep_assert_held(&rgate_lock);
-	att = rgate_att_alloc(net, req);
-	if (IS_ERR(att))
-		return PTR_ERR(att);
-	att->dev = rgate_att_device(net, req);
+	att->dev = rgate_att_device(att->net, req);
 	if (!att->dev) {
 		NL_SET_ERR_MSG(extack, "no such device in this network namespace");
-		err = -ENODEV;
-		goto free_att;
+		return -ENODEV;
 	}
 	att->ifindex = att->dev->ifindex;
+	strscpy(att->ifname, att->dev->name, sizeof(att->ifname));
 	err = rgate_att_join_all(att, req, extack);
 	if (err)
-		goto free_att;
+		return err;
 	netdev_hold(att->dev, &att->tracker, GFP_KERNEL);
 	err = rgate_att_register(att, req->priority, extack);
-	if (err)
-		goto put_dev;
-	return att->id;
-
-put_dev:
-	netdev_put(att->dev, &att->tracker);
-free_att:
-	/* Never hooked: nobody else has seen it. */
-	rgate_att_free(att);
-	return err;
+	if (err) {
+		netdev_put(att->dev, &att->tracker);
+		return err;
+	}
+	/* The place was reserved, so this cannot fail. */
+	xa_store(&rgate_atts, att->ident.id, att, GFP_KERNEL);
+	return 0;
 }
 
 /* An attachment by number, as seen from a network namespace; rgate_lock held. */
@@ -295,14 +326,25 @@ struct rgate_att *rgate_att_find(struct net *net, u32 id)
 	return att && att->net == net ? att : NULL;
 }
 
+/* The same, as a request names it: -ENOENT, or -ESTALE if it is another by now */
+struct rgate_att *rgate_att_find_ident(struct net *net,
+				       const struct rgate_ident *ident)
+{
+	struct rgate_att *att = rgate_att_find(net, ident->id);
+
+	if (!att)
+		return ERR_PTR(-ENOENT);
+	return att->ident.cookie == ident->cookie ? att : ERR_PTR(-ESTALE);
+}
+
 /* Takes the hook out; frees the rest once no frame is under way in it. */
 void rgate_att_remove(struct rgate_att *att)
 {
 	lockdep_assert_held(&rgate_lock);
-	xa_erase(&rgate_atts, att->id);
+	xa_erase(&rgate_atts, att->ident.id);
 	nf_unregister_net_hook(att->net, &att->ops);
 	netdev_put(att->dev, &att->tracker);
-	queue_rcu_work(rgate_att_wq, &att->free);
+	queue_rcu_work(rgate_wq, &att->free);
 }
 
 /* A ring ends: no attachment hands it frames any more after a grace period. */
@@ -346,7 +388,10 @@ void rgate_att_sum(const struct rgate_att *att, u64 sum[RGATE_ATT_NSTATS])
 	}
 }
 
-/* The device goes, or moves to another network namespace. Holds the RTNL. */
+/*
+ * The device goes, moves to another network namespace, or has another name from
+ * now on. Holds the RTNL.
+ */
 static int rgate_att_netdev_event(struct notifier_block *nb,
 				  unsigned long event, void *ptr)
 {
@@ -354,12 +399,16 @@ static int rgate_att_netdev_event(struct notifier_block *nb,
 	struct rgate_att *att;
 	unsigned long id;
 
-	if (event != NETDEV_UNREGISTER)
+	if (event != NETDEV_UNREGISTER && event != NETDEV_CHANGENAME)
 		return NOTIFY_DONE;
 	mutex_lock(&rgate_lock);
 	xa_for_each(&rgate_atts, id, att) {
 		if (att->dev != dev)
 			continue;
+		if (event == NETDEV_CHANGENAME) {
+			strscpy(att->ifname, dev->name, sizeof(att->ifname));
+			continue;
+		}
 		rgate_event_device_gone(att);
 		rgate_att_remove(att);
 	}
@@ -373,21 +422,10 @@ static struct notifier_block rgate_att_notifier = {
 
 int rgate_att_init(void)
 {
-	int err;
-
-	rgate_att_wq = alloc_workqueue("ringgate", WQ_UNBOUND, 0);
-	if (!rgate_att_wq)
-		return -ENOMEM;
-	err = register_netdevice_notifier(&rgate_att_notifier);
-	if (err)
-		destroy_workqueue(rgate_att_wq);
-	return err;
+	return register_netdevice_notifier(&rgate_att_notifier);
 }
 
 void rgate_att_exit(void)
 {
 	unregister_netdevice_notifier(&rgate_att_notifier);
-	/* Grace periods over, their work queued; then the work itself. */
-	rcu_barrier();
-	destroy_workqueue(rgate_att_wq);
 }

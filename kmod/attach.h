@@ -10,10 +10,10 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <ringgate/netlink.h>
+#include "ring.h"
 
 struct bpf_prog;
 struct netlink_ext_ack;
-struct rgate_ring;
 
 /* Counters by enum rgate_a_att_stats, so that netlink only has to walk them */
 #define RGATE_ATT_FIRST	RGATE_A_ATT_STATS_SEEN
@@ -44,8 +44,10 @@ struct rgate_att_cfg {
 
 /**
  * struct rgate_att - an attachment
- * @id: number in rgate_atts
+ * @ident: number in rgate_atts, and the cookie that tells it from others of that
+ *	number
  * @ifindex: of its device
+ * @ifname: present name of its device; under rgate_lock
  * @net: network namespace of the device; the attachment ends before it does
  * @dev: the device, counted until the hook is gone
  * @tracker: of that count
@@ -60,8 +62,9 @@ struct rgate_att_cfg {
  *	@nrings are never NULL.
  */
 struct rgate_att {
-	u32 id;
+	struct rgate_ident ident;
 	u32 ifindex;
+	char ifname[IFNAMSIZ];
 	struct net *net;
 	struct net_device *dev;
 	netdevice_tracker tracker;
@@ -79,7 +82,7 @@ struct rgate_att {
  * struct rgate_att_new - what to attach
  * @ifindex: or 0: by @ifname
  * @nrings: entries of @rings, 1 to RGATE_ATT_RINGS_MAX
- * @rings: numbers of rings of the same network namespace
+ * @rings: rings of the same network namespace
  * @filter: attribute, or NULL
  */
 struct rgate_att_new {
@@ -91,22 +94,34 @@ struct rgate_att_new {
 	u32 sample;
 	const struct nlattr *filter;
 	unsigned int nrings;
-	u32 rings[RGATE_ATT_RINGS_MAX];
+	struct rgate_ident rings[RGATE_ATT_RINGS_MAX];
 };
+
+/* What of the configuration rgate_att_set() leaves as it is */
+#define RGATE_KEEP_ACTION	BIT(0)
+#define RGATE_KEEP_SAMPLE	BIT(1)
+#define RGATE_KEEP_FILTER	BIT(2)
 
 extern struct xarray rgate_atts;
 
 int rgate_att_init(void);
 void rgate_att_exit(void);
 
-int rgate_att_create(struct net *net, const struct rgate_att_new *req,
-		     struct netlink_ext_ack *extack);
+struct rgate_att *rgate_att_alloc(struct net *net,
+				  const struct rgate_att_new *req);
+int rgate_att_hook(struct rgate_att *att, const struct rgate_att_new *req,
+		   struct netlink_ext_ack *extack);
+void rgate_att_discard(struct rgate_att *att);
 struct rgate_att *rgate_att_find(struct net *net, u32 id);
+struct rgate_att *rgate_att_find_ident(struct net *net,
+				       const struct rgate_ident *ident);
 void rgate_att_remove(struct rgate_att *att);
 int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring);
 int rgate_att_leave(struct rgate_att *att, struct rgate_ring *ring);
-int rgate_att_set(struct rgate_att *att, u32 action, u32 sample,
-		  const struct nlattr *filter);
+struct rgate_att_cfg *rgate_att_cfg_new(u32 action, u32 sample,
+					const struct nlattr *filter);
+void rgate_att_cfg_discard(struct rgate_att_cfg *cfg);
+void rgate_att_set(struct rgate_att *att, struct rgate_att_cfg *cfg, u32 keep);
 void rgate_att_sum(const struct rgate_att *att, u64 sum[RGATE_ATT_NSTATS]);
 
 void rgate_att_drop_ring(struct rgate_ring *ring);

@@ -82,9 +82,9 @@ static __poll_t rgate_poll(struct file *file, poll_table *wait)
 static void rgate_query_fill(struct rgate_ring *ring, struct rgate_handle *h,
 			     struct rgate_query *q)
 {
-	struct rgate_mem *mem = rgate_ring_mem_get(ring);
-	u64 head;
+	struct rgate_ring_now now;
 
+	rgate_ring_look(ring, &now);
 	q->flags = ring->flags;
 	q->policy = ring->policy;
 	q->clock = ring->clock;
@@ -92,10 +92,10 @@ static void rgate_query_fill(struct rgate_ring *ring, struct rgate_handle *h,
 	memcpy(q->name, ring->name, RGATE_NAME_LEN);
 	q->ring_id = ring->id;
 	q->handles = READ_ONCE(ring->nhandles);
-	q->mem_bytes = mem->geo.map_len;
-	rgate_ring_geometry(mem, h, &q->geo);
-	rgate_ring_stats(ring, &q->stats, &head);
-	rgate_mem_put(mem);
+	q->mem_bytes = now.geo.map_len;
+	q->cookie = ring->cookie;
+	rgate_ring_geometry(&now.geo, now.generation, h, &q->geo);
+	q->stats = now.stats;
 }
 
 /*
@@ -107,8 +107,9 @@ static int rgate_create_handle(struct rgate_handle *h, struct rgate_ring *ring,
 {
 	/* Nobody resizes a ring that has no handle: its memory stands. */
 	arg->ring_id = ring->id;
+	arg->cookie = ring->cookie;
 	h->index = 0;
-	rgate_ring_geometry(ring->mem, h, &arg->geo);
+	rgate_ring_geometry(&ring->mem->geo, ring->mem->generation, h, &arg->geo);
 	memcpy(arg->name, ring->name, RGATE_NAME_LEN);
 	if (copy_to_user(uarg, arg, sizeof(*arg)))
 		return -EFAULT;
@@ -123,7 +124,7 @@ static int rgate_ioc_create(struct rgate_handle *h, void __user *uarg)
 
 	if (copy_from_user(&arg, uarg, sizeof(arg)))
 		return -EFAULT;
-	if (arg.ring_id || arg.reserved0 ||
+	if (arg.ring_id || arg.reserved0 || arg.cookie ||
 	    memchr_inv(arg.reserved, 0, sizeof(arg.reserved)) ||
 	    memchr_inv(&arg.geo, 0, sizeof(arg.geo)))
 		return -EINVAL;
@@ -153,14 +154,14 @@ static int rgate_attach_handle(struct rgate_handle *h, struct rgate_ring *ring,
 			       struct rgate_attach *arg, void __user *uarg)
 {
 	int err = rgate_ring_add_handle(ring, h);
-	struct rgate_mem *mem;
+	struct rgate_ring_now now;
 
 	if (err)
 		return err;
+	rgate_ring_look(ring, &now);
 	arg->ring_id = ring->id;
-	mem = rgate_ring_mem_get(ring);
-	rgate_ring_geometry(mem, h, &arg->geo);
-	rgate_mem_put(mem);
+	arg->cookie = ring->cookie;
+	rgate_ring_geometry(&now.geo, now.generation, h, &arg->geo);
 	if (copy_to_user(uarg, arg, sizeof(*arg))) {
 		rgate_ring_del_handle(ring, h);
 		return -EFAULT;
@@ -178,8 +179,8 @@ static int rgate_ioc_attach(struct rgate_handle *h, void __user *uarg)
 
 	if (copy_from_user(&arg, uarg, sizeof(arg)))
 		return -EFAULT;
-	if (arg.flags || arg.ring_id || arg.reserved0 ||
-	    memchr_inv(arg.reserved, 0, sizeof(arg.reserved)) ||
+	if (arg.flags || arg.ring_id || arg.reserved0 || arg.cookie ||
+	    arg.reserved ||
 	    memchr_inv(&arg.geo, 0, sizeof(arg.geo)))
 		return -EINVAL;
 	from = fget(arg.fd);
@@ -189,6 +190,14 @@ static int rgate_ioc_attach(struct rgate_handle *h, void __user *uarg)
 		ring = rgate_handle_ring(from->private_data);
 	if (!ring) {
 		err = -EINVAL;
+		goto put_file;
+	}
+	/*
+	 * A handle takes one of few wait words, and the new file may be open
+	 * for writing: who may only look gets neither.
+	 */
+	if (!(from->f_mode & FMODE_WRITE)) {
+		err = -EACCES;
 		goto put_file;
 	}
 	if (mutex_lock_interruptible(&h->lock)) {

@@ -106,11 +106,17 @@ void rgate_event_full(struct rgate_ring *ring)
 	schedule_delayed_work(&ring->event_work, RGATE_EVENT_DELAY);
 }
 
+/*
+ * Only of rings that were attached: anybody can make and close others as fast as
+ * he likes, and would drown the events that listeners wait for.
+ */
 void rgate_event_ring_gone(struct rgate_ring *ring)
 {
 	struct rgate_event_msg ev = { .type = RGATE_EVENT_RING_GONE };
 	bool full;
 
+	if (!ring->attached)
+		return;
 	rgate_event_about(ring, &ev, &full);
 	rgate_event_send(ring->net, &ev);
 }
@@ -119,7 +125,7 @@ void rgate_event_device_gone(const struct rgate_att *att)
 {
 	struct rgate_event_msg ev = {
 		.type = RGATE_EVENT_DEVICE_GONE,
-		.att_id = att->id,
+		.att_id = att->ident.id,
 		.ifindex = att->ifindex,
 	};
 

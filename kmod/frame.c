@@ -7,6 +7,7 @@
 #include "parse.h"
 #include "ring.h"
 #include "trace.h"
+#include "wake.h"
 
 /* Headers of a non-linear skb are looked for this far in. */
 #define RGATE_HEADERS 192
@@ -42,6 +43,18 @@ static const u32 rgate_csum_flags[] = {
 	[CHECKSUM_PARTIAL] = RGATE_SLOT_CSUM_PARTIAL,
 };
 
+/*
+ * GRO checks each segment, and leaves the whole as if it had been sent here,
+ * checksum field and all. Which of the two it was nobody can tell any more, and
+ * neither needs to be checked.
+ */
+static u32 rgate_gso_flags(u32 flags)
+{
+	if (flags & RGATE_SLOT_CSUM_PARTIAL)
+		flags ^= RGATE_SLOT_CSUM_PARTIAL | RGATE_SLOT_CSUM_OK;
+	return flags | RGATE_SLOT_GRO;
+}
+
 static u32 rgate_frame_flags(const struct sk_buff *skb)
 {
 	u32 flags = rgate_csum_flags[skb->ip_summed];
@@ -54,7 +67,7 @@ static u32 rgate_frame_flags(const struct sk_buff *skb)
 	if (skb_rx_queue_recorded(skb))
 		flags |= RGATE_SLOT_QUEUE;
 	if (skb_is_gso(skb))
-		flags |= RGATE_SLOT_GRO;
+		flags = rgate_gso_flags(flags);
 	return flags;
 }
 
@@ -261,14 +274,12 @@ enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,
 	n = rgate_writer_reserve(w, f->snap);
 	if (unlikely(!n)) {
 		out = rgate_frame_full(ring, spill);
-		/* Filler may have been published before room ran out. */
-		rgate_ring_wake(ring);
-		goto unlock;
+		goto wake;
 	}
 	stored = min(f->snap, n * w->room);
 	if (unlikely(rgate_frame_fill(f, ring, n, stored))) {
 		out = rgate_frame_fault(ring);
-		goto unlock;
+		goto wake;
 	}
 	rgate_writer_commit(w, n, stored);
 	if (unlikely(stored < f->len))
@@ -280,8 +291,9 @@ enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,
 	if (trace_rgate_deliver_enabled())
 		trace_rgate_deliver(ring->id, w->head - n, stored, f->len,
 				    f->skb->dev->ifindex);
+wake:
+	/* Also without a frame: filler may have been published for it. */
 	rgate_ring_wake(ring);
-unlock:
 	spin_unlock(&ring->lock);
 	return out;
 }

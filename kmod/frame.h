@@ -3,6 +3,7 @@
 #ifndef RGATE_FRAME_H
 #define RGATE_FRAME_H
 
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 
 struct rgate_ring;
@@ -10,7 +11,7 @@ struct rgate_ring;
 /**
  * struct rgate_frame - what the receive hook knows of a frame
  * @skb: data at the network header, as at netfilter's ingress hook
- * @mac_len: bytes of link-layer header before that
+ * @mac_len: bytes of link-layer header before that; 0 where the device has none
  * @len: of the whole frame with its link-layer header
  * @snap: bytes wanted of it, at most @len
  */
@@ -38,20 +39,26 @@ enum rgate_outcome {
 };
 
 /**
- * rgate_frame_init - measure a frame
- * @f: out
+ * rgate_frame_of - measure a frame
  * @skb: at netfilter ingress
+ *
+ * What a tunnel took off may still stand before the packet, and be what the
+ * skb calls its MAC header. As for packet sockets, a frame begins there only
+ * if the device is one that makes such headers.
  */
-static inline void rgate_frame_init(struct rgate_frame *f, struct sk_buff *skb)
+static inline struct rgate_frame rgate_frame_of(struct sk_buff *skb)
 {
-	u32 mac_len = 0;
+	int mac_len = skb->data - skb_mac_header(skb);
 
-	if (skb_mac_header_was_set(skb) && skb_mac_header(skb) <= skb->data)
-		mac_len = skb->data - skb_mac_header(skb);
-	f->skb = skb;
-	f->mac_len = mac_len;
-	f->len = mac_len + skb->len;
-	f->snap = f->len;
+	/* One that was never set lies behind the data. */
+	if (mac_len < 0 || unlikely(!dev_has_header(skb->dev)))
+		mac_len = 0;
+	return (struct rgate_frame){
+		.skb = skb,
+		.mac_len = mac_len,
+		.len = mac_len + skb->len,
+		.snap = mac_len + skb->len,
+	};
 }
 
 enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,

@@ -16,7 +16,7 @@
  */
 int rgate_geo_init(struct rgate_geo *geo, u32 slots, u32 slot_size)
 {
-	size_t credits = (size_t)slots / RGATE_BATCH * sizeof(u64);
+	size_t words = (size_t)slots / RGATE_BATCH * sizeof(u64);
 	size_t data;
 
 	if (slots < RGATE_SLOTS_MIN || slots > RGATE_SLOTS_MAX ||
@@ -32,7 +32,9 @@ int rgate_geo_init(struct rgate_geo *geo, u32 slots, u32 slot_size)
 	geo->size_shift = ilog2(slot_size);
 	geo->cons_off = PAGE_ALIGN(sizeof(struct rgate_prod));
 	geo->credits_off = geo->cons_off + RGATE_CREDITS_OFF;
-	geo->slots_off = PAGE_ALIGN(geo->credits_off + credits);
+	/* On a line of their own: consumers fight for these, not for credits. */
+	geo->owners_off = ALIGN(geo->credits_off + words, 64);
+	geo->slots_off = PAGE_ALIGN(geo->owners_off + words);
 	if (check_mul_overflow((size_t)slots, (size_t)slot_size, &data) ||
 	    check_add_overflow(geo->slots_off, PAGE_ALIGN(data), &geo->map_len))
 		return -EOVERFLOW;

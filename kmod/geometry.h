@@ -13,6 +13,7 @@
  * @size_shift: log2(@slot_size)
  * @cons_off: consumer area, bytes from the mapping's start
  * @credits_off: credit words
+ * @owners_off: owner words
  * @slots_off: slots
  * @map_len: the whole mapping, a multiple of PAGE_SIZE
  */
@@ -23,6 +24,7 @@ struct rgate_geo {
 	u8 size_shift;
 	size_t cons_off;
 	size_t credits_off;
+	size_t owners_off;
 	size_t slots_off;
 	size_t map_len;
 };

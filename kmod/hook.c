@@ -137,10 +137,9 @@ unsigned int rgate_hook(void *priv, struct sk_buff *skb,
 	struct rgate_att *att = priv;
 	struct rgate_att_pcpu *p = this_cpu_ptr(att->stats);
 	const struct rgate_att_cfg *cfg = rcu_dereference(att->cfg);
-	struct rgate_frame f;
+	struct rgate_frame f = rgate_frame_of(skb);
 
 	rgate_hook_count(p, RGATE_A_ATT_STATS_SEEN, 1);
-	rgate_frame_init(&f, skb);
 	if (!rgate_hook_match(att, p, cfg, &f))
 		return NF_ACCEPT;
 	return rgate_hook_verdict(p, cfg->action, &f,

@@ -71,13 +71,27 @@ static void rgate_filter_refused(struct kunit *test)
 			-EINVAL);
 }
 
+static const struct header_ops rgate_ether = { .create = eth_header };
+
+static struct net_device *rgate_test_dev(struct kunit *test,
+					 const struct header_ops *ops)
+{
+	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->header_ops = ops;
+	return dev;
+}
+
 /* A frame as the hook gets it: data at the network header */
-static struct sk_buff *rgate_test_skb(struct kunit *test, u8 *mac, u16 type)
+static struct sk_buff *rgate_test_skb(struct kunit *test, u8 *mac, u16 type,
+				      struct net_device *dev)
 {
 	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
 	struct ethhdr *eth;
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->dev = dev;
 	eth = skb_put(skb, sizeof(*eth));
 	memcpy(eth->h_dest, mac, ETH_ALEN);
 	memcpy(eth->h_source, mac, ETH_ALEN);
@@ -101,6 +115,7 @@ static void rgate_filter_runs(struct kunit *test)
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
 	static u8 mac[ETH_ALEN] = { 2, 3, 4, 5, 6, 7 };
+	struct net_device *dev = rgate_test_dev(test, &rgate_ether);
 	struct bpf_prog *prog;
 	struct rgate_frame f;
 	struct sk_buff *skb;
@@ -109,10 +124,10 @@ static void rgate_filter_runs(struct kunit *test)
 
 	prog = rgate_program(test, code, ARRAY_SIZE(code));
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(prog));
-	skb = rgate_test_skb(test, mac, ETH_P_IP);
+	skb = rgate_test_skb(test, mac, ETH_P_IP, dev);
 	data = skb->data;
 	len = skb->len;
-	rgate_frame_init(&f, skb);
+	f = rgate_frame_of(skb);
 	KUNIT_EXPECT_EQ(test, f.mac_len, ETH_HLEN);
 	KUNIT_EXPECT_EQ(test, f.len, ETH_HLEN + 60);
 	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 33);
@@ -121,14 +136,17 @@ static void rgate_filter_runs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skb->len, len);
 	kfree_skb(skb);
 
-	skb = rgate_test_skb(test, mac, ETH_P_IPV6);
-	rgate_frame_init(&f, skb);
+	skb = rgate_test_skb(test, mac, ETH_P_IPV6, dev);
+	f = rgate_frame_of(skb);
 	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 0);
 	kfree_skb(skb);
 	rgate_filter_free(prog);
 }
 
-/* A device without link-layer headers: offsets count from the packet */
+/*
+ * A device without link-layer headers: offsets count from the packet, whatever
+ * header a tunnel took off before it; and none was ever set.
+ */
 static void rgate_filter_no_mac(struct kunit *test)
 {
 	static const struct sock_filter code[] = {
@@ -136,18 +154,23 @@ static void rgate_filter_no_mac(struct kunit *test)
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
 	struct bpf_prog *prog = rgate_program(test, code, ARRAY_SIZE(code));
+	static u8 mac[ETH_ALEN] = { 2, 3, 4, 5, 6, 7 };
 	struct rgate_frame f;
 	struct sk_buff *skb;
+	int i;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(prog));
-	skb = alloc_skb(128, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	memset(skb_put(skb, 40), 0x60, 40);
-	rgate_frame_init(&f, skb);
-	KUNIT_EXPECT_EQ(test, f.mac_len, 0);
-	KUNIT_EXPECT_EQ(test, f.len, 40);
-	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 0x60);
-	kfree_skb(skb);
+	for (i = 0; i < 3; i++) {
+		skb = rgate_test_skb(test, mac, ETH_P_IP,
+				     rgate_test_dev(test, i == 2 ? &rgate_ether : NULL));
+		if (i)
+			skb_unset_mac_header(skb);
+		f = rgate_frame_of(skb);
+		KUNIT_EXPECT_EQ(test, f.mac_len, 0);
+		KUNIT_EXPECT_EQ(test, f.len, 60);
+		KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 0x45);
+		kfree_skb(skb);
+	}
 	rgate_filter_free(prog);
 }
 

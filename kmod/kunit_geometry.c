@@ -24,7 +24,10 @@ static void rgate_geo_areas(struct kunit *test)
 					g.cons_off + RGATE_CREDITS_OFF);
 			KUNIT_EXPECT_GE(test, g.credits_off,
 					g.cons_off + sizeof(struct rgate_cons));
-			KUNIT_EXPECT_GE(test, g.slots_off, g.credits_off +
+			KUNIT_EXPECT_GE(test, g.owners_off, g.credits_off +
+					slots / RGATE_BATCH * sizeof(u64));
+			KUNIT_EXPECT_EQ(test, g.owners_off % 64, 0);
+			KUNIT_EXPECT_GE(test, g.slots_off, g.owners_off +
 					slots / RGATE_BATCH * sizeof(u64));
 			KUNIT_EXPECT_EQ(test, g.map_len, g.slots_off +
 					PAGE_ALIGN((size_t)slots * size));

@@ -7,7 +7,8 @@
  *	chardev, netlink	what users call
  *	attach, hook, event	frames come in, news go out
  *	frame			an skb becomes slots
- *	ring			handles, resizing, wakeups
+ *	wake			who sleeps in poll
+ *	ring			handles, resizing
  *	writer			the producer's side of the protocol
  *	mem, geometry		memory and its layout
  */
@@ -35,12 +36,12 @@ static int __init rgate_init(void)
 {
 	int err;
 
-	err = rgate_mem_init();
+	err = rgate_ring_init();
 	if (err)
 		return err;
 	err = rgate_att_init();
 	if (err)
-		goto exit_mem;
+		goto exit_ring;
 	err = register_pernet_subsys(&rgate_net_ops);
 	if (err)
 		goto exit_att;
@@ -58,8 +59,8 @@ exit_net:
 	unregister_pernet_subsys(&rgate_net_ops);
 exit_att:
 	rgate_att_exit();
-exit_mem:
-	rgate_mem_exit();
+exit_ring:
+	rgate_ring_exit();
 	return err;
 }
 
@@ -70,7 +71,7 @@ static void __exit rgate_exit(void)
 	genl_unregister_family(&rgate_genl_family);
 	unregister_pernet_subsys(&rgate_net_ops);
 	rgate_att_exit();
-	rgate_mem_exit();
+	rgate_ring_exit();
 }
 
 module_init(rgate_init);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/cred.h>
-#include <linux/dma-mapping.h>
 #include <linux/mm.h>
-#include <linux/platform_device.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/slab.h>
@@ -13,31 +11,6 @@
 
 /* Larger runs than this bring no more: 2 MiB is a huge page on most machines. */
 #define RGATE_MAX_ORDER 9
-
-/* The device that ring memory is DMA-mapped for, so that coherence is checked. */
-static struct platform_device *rgate_pdev;
-
-int rgate_mem_init(void)
-{
-	int err;
-
-	rgate_pdev = platform_device_register_simple("ringgate",
-						     PLATFORM_DEVID_NONE,
-						     NULL, 0);
-	if (IS_ERR(rgate_pdev))
-		return PTR_ERR(rgate_pdev);
-	err = dma_coerce_mask_and_coherent(&rgate_pdev->dev, DMA_BIT_MASK(64));
-	if (err)
-		platform_device_unregister(rgate_pdev);
-	else
-		dma_set_max_seg_size(&rgate_pdev->dev, UINT_MAX);
-	return err;
-}
-
-void rgate_mem_exit(void)
-{
-	platform_device_unregister(rgate_pdev);
-}
 
 /*
  * RLIMIT_MEMLOCK per user, as AF_XDP and io_uring count it: a ring can outlive
@@ -95,8 +68,8 @@ static void rgate_mem_free_pages(struct rgate_mem *mem, unsigned long from)
 }
 
 /*
- * Large runs first, for short scatter lists, split at once into pages with a
- * count each: a user's pin on one page then keeps that page and no other.
+ * Large runs first, for short scatter lists where devices map the memory, split
+ * at once into pages with a count each: a user's pin on one page then keeps that page and no other.
  */
 static int rgate_mem_alloc_pages(struct rgate_mem *mem, int node)
 {
@@ -135,52 +108,6 @@ free_pages:
 	return err;
 }
 
-/* Coherence is a promise of the interface: refuse where syncs would be needed. */
-static bool rgate_mem_coherent(struct rgate_mem *mem)
-{
-	struct scatterlist *sg;
-	int i;
-
-	for_each_sgtable_dma_sg(&mem->sgt, sg, i)
-		if (dma_need_sync(&rgate_pdev->dev, sg_dma_address(sg)))
-			return false;
-	return true;
-}
-
-static int rgate_mem_map_dma(struct rgate_mem *mem)
-{
-	struct device *dev = &rgate_pdev->dev;
-	int err;
-
-	err = rgate_alloc_fails() ? -ENOMEM :
-		sg_alloc_table_from_pages(&mem->sgt, mem->pages, mem->npages, 0,
-					  mem->npages << PAGE_SHIFT,
-					  GFP_KERNEL_ACCOUNT);
-	if (err)
-		return err;
-	err = dma_map_sgtable(dev, &mem->sgt, DMA_BIDIRECTIONAL, 0);
-	if (err)
-		goto free_table;
-	if (!rgate_mem_coherent(mem)) {
-		pr_warn_ratelimited("ringgate: memory is not coherent for DMA on this machine\n");
-		err = -EOPNOTSUPP;
-		goto unmap;
-	}
-	return 0;
-
-unmap:
-	dma_unmap_sgtable(dev, &mem->sgt, DMA_BIDIRECTIONAL, 0);
-free_table:
-	sg_free_table(&mem->sgt);
-	return err;
-}
-
-static void rgate_mem_unmap_dma(struct rgate_mem *mem)
-{
-	dma_unmap_sgtable(&rgate_pdev->dev, &mem->sgt, DMA_BIDIRECTIONAL, 0);
-	sg_free_table(&mem->sgt);
-}
-
 static void rgate_mem_layout(struct rgate_mem *mem)
 {
 	const struct rgate_geo *geo = &mem->geo;
@@ -212,7 +139,7 @@ static void rgate_mem_layout(struct rgate_mem *mem)
  *
  * Charges the calling user. The producer area holds the geometry afterwards.
  *
- * Return: memory with one reference, or -ENOBUFS, -ENOMEM, -EINTR, -EOPNOTSUPP.
+ * Return: memory with one reference, or -ENOBUFS, -ENOMEM, -EINTR.
  */
 struct rgate_mem *rgate_mem_alloc(const struct rgate_geo *geo, int node)
 {
@@ -235,20 +162,15 @@ struct rgate_mem *rgate_mem_alloc(const struct rgate_geo *geo, int node)
 	err = rgate_mem_alloc_pages(mem, node);
 	if (err)
 		goto uncharge;
-	err = rgate_mem_map_dma(mem);
-	if (err)
-		goto free_pages;
 	mem->base = rgate_alloc_fails() ? NULL :
 		vmap(mem->pages, mem->npages, VM_MAP, PAGE_KERNEL);
 	if (!mem->base) {
 		err = -ENOMEM;
-		goto unmap_dma;
+		goto free_pages;
 	}
 	rgate_mem_layout(mem);
 	return mem;
 
-unmap_dma:
-	rgate_mem_unmap_dma(mem);
 free_pages:
 	rgate_mem_free_pages(mem, mem->npages);
 uncharge:
@@ -262,8 +184,8 @@ static void rgate_mem_release(struct kref *ref)
 {
 	struct rgate_mem *mem = container_of(ref, struct rgate_mem, ref);
 
+	might_sleep();
 	vunmap(mem->base);
-	rgate_mem_unmap_dma(mem);
 	rgate_mem_free_pages(mem, mem->npages);
 	rgate_mem_uncharge(mem);
 	kfree(mem);

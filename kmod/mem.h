@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The memory of a ring: pages, charged, DMA-mapped, seen by kernel and users. */
+/* The memory of a ring: pages, charged, seen by kernel and users. */
 #ifndef RGATE_MEM_H
 #define RGATE_MEM_H
 
 #include <linux/kref.h>
-#include <linux/scatterlist.h>
 #include "geometry.h"
 
 struct cred;
@@ -19,7 +18,6 @@ struct vm_area_struct;
  * @npages: pages of @pages
  * @pages: order-0 pages, physically contiguous where that was to be had
  * @base: kernel mapping of all of them
- * @sgt: the same, DMA-mapped for the module's device
  * @cred: whose user is charged for @charged pages
  * @charged: pages counted against RLIMIT_MEMLOCK
  * @prod: producer area; users cannot write it
@@ -35,7 +33,6 @@ struct rgate_mem {
 	unsigned long npages;
 	struct page **pages;
 	void *base;
-	struct sg_table sgt;
 	const struct cred *cred;
 	unsigned long charged;
 
@@ -44,9 +41,6 @@ struct rgate_mem {
 	u64 *credits;
 	u8 *slots;
 };
-
-int rgate_mem_init(void);
-void rgate_mem_exit(void);
 
 struct rgate_mem *rgate_mem_alloc(const struct rgate_geo *geo, int node);
 void rgate_mem_get(struct rgate_mem *mem);

@@ -3,7 +3,9 @@
 #include <linux/user_namespace.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
+#include "alloc.h"
 #include "attach.h"
+#include "compat.h"
 #include "netlink.h"
 #include "ring.h"
 
@@ -28,30 +30,31 @@ static int rgate_nl_put_ring_stats(struct sk_buff *skb,
 }
 
 static int rgate_nl_put_ring_attrs(struct sk_buff *skb, struct rgate_ring *ring,
-				   const struct rgate_mem *mem,
 				   struct user_namespace *userns)
 {
-	struct rgate_stats stats;
-	u64 head;
+	struct rgate_ring_now now;
 
-	rgate_ring_stats(ring, &stats, &head);
+	rgate_ring_look(ring, &now);
 	if (nla_put_u32(skb, RGATE_A_RING_ID, ring->id) ||
 	    nla_put_string(skb, RGATE_A_RING_NAME, ring->name) ||
-	    nla_put_u32(skb, RGATE_A_RING_SLOTS, mem->geo.slots) ||
-	    nla_put_u32(skb, RGATE_A_RING_SLOT_SIZE, mem->geo.slot_size) ||
+	    nla_put_u32(skb, RGATE_A_RING_SLOTS, now.geo.slots) ||
+	    nla_put_u32(skb, RGATE_A_RING_SLOT_SIZE, now.geo.slot_size) ||
 	    nla_put_u32(skb, RGATE_A_RING_FLAGS, ring->flags) ||
 	    nla_put_u32(skb, RGATE_A_RING_POLICY, ring->policy) ||
 	    nla_put_u32(skb, RGATE_A_RING_CLOCK, ring->clock) ||
-	    nla_put_u32(skb, RGATE_A_RING_GENERATION, mem->generation) ||
+	    nla_put_u32(skb, RGATE_A_RING_GENERATION, now.generation) ||
 	    nla_put_u32(skb, RGATE_A_RING_HANDLES, ring->nhandles) ||
 	    nla_put_s32(skb, RGATE_A_RING_NODE, ring->node) ||
 	    nla_put_u32(skb, RGATE_A_RING_UID,
 			from_kuid_munged(userns, ring->uid)) ||
-	    nla_put_u64_64bit(skb, RGATE_A_RING_MEM_BYTES, mem->geo.map_len,
+	    nla_put_u64_64bit(skb, RGATE_A_RING_MEM_BYTES, now.geo.map_len,
 			      RGATE_A_RING_PAD) ||
-	    nla_put_u64_64bit(skb, RGATE_A_RING_HEAD, head, RGATE_A_RING_PAD))
+	    nla_put_u64_64bit(skb, RGATE_A_RING_HEAD, now.head,
+			      RGATE_A_RING_PAD) ||
+	    nla_put_u64_64bit(skb, RGATE_A_RING_COOKIE, ring->cookie,
+			      RGATE_A_RING_PAD))
 		return -EMSGSIZE;
-	return rgate_nl_put_ring_stats(skb, &stats);
+	return rgate_nl_put_ring_stats(skb, &now.stats);
 }
 
 /* rgate_lock keeps the ring. */
@@ -61,14 +64,11 @@ static int rgate_nl_put_ring(struct sk_buff *skb, u32 portid, u32 seq,
 {
 	void *hdr = genlmsg_put(skb, portid, seq, &rgate_genl_family, flags,
 				RGATE_CMD_RING_GET);
-	struct rgate_mem *mem;
 	int err;
 
 	if (!hdr)
 		return -EMSGSIZE;
-	mem = rgate_ring_mem_get(ring);
-	err = rgate_nl_put_ring_attrs(skb, ring, mem, userns);
-	rgate_mem_put(mem);
+	err = rgate_nl_put_ring_attrs(skb, ring, userns);
 	if (err)
 		genlmsg_cancel(skb, hdr);
 	else
@@ -140,6 +140,19 @@ static int rgate_nl_put_att_stats(struct sk_buff *skb,
 	return 0;
 }
 
+/* A ring of an attachment, as the requests that name one have it */
+static int rgate_nl_put_ident(struct sk_buff *skb, const struct rgate_ring *ring)
+{
+	struct nlattr *nest = nla_nest_start(skb, RGATE_A_ATT_RING);
+
+	if (!nest || nla_put_u32(skb, RGATE_A_RING_ID, ring->id) ||
+	    nla_put_u64_64bit(skb, RGATE_A_RING_COOKIE, ring->cookie,
+			      RGATE_A_RING_PAD))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 static int rgate_nl_put_att_attrs(struct sk_buff *skb,
 				  const struct rgate_att *att)
 {
@@ -148,9 +161,11 @@ static int rgate_nl_put_att_attrs(struct sk_buff *skb,
 	unsigned int i;
 
 	cfg = rcu_dereference_protected(att->cfg, lockdep_is_held(&rgate_lock));
-	if (nla_put_u32(skb, RGATE_A_ATT_ID, att->id) ||
+	if (nla_put_u32(skb, RGATE_A_ATT_ID, att->ident.id) ||
+	    nla_put_u64_64bit(skb, RGATE_A_ATT_COOKIE, att->ident.cookie,
+			      RGATE_A_ATT_PAD) ||
 	    nla_put_u32(skb, RGATE_A_ATT_IFINDEX, att->ifindex) ||
-	    nla_put_string(skb, RGATE_A_ATT_IFNAME, att->dev->name) ||
+	    nla_put_string(skb, RGATE_A_ATT_IFNAME, att->ifname) ||
 	    nla_put_s32(skb, RGATE_A_ATT_PRIORITY, att->ops.priority) ||
 	    nla_put_u32(skb, RGATE_A_ATT_ACTION, cfg->action) ||
 	    nla_put_u32(skb, RGATE_A_ATT_FANOUT, att->fanout) ||
@@ -160,13 +175,13 @@ static int rgate_nl_put_att_attrs(struct sk_buff *skb,
 	for (i = 0; i < att->nrings; i++) {
 		ring = rcu_dereference_protected(att->rings[i],
 						 lockdep_is_held(&rgate_lock));
-		if (nla_put_u32(skb, RGATE_A_ATT_RING, ring->id))
+		if (rgate_nl_put_ident(skb, ring))
 			return -EMSGSIZE;
 	}
 	return rgate_nl_put_att_stats(skb, att);
 }
 
-/* The RTNL keeps the device's name, rgate_lock the rest. */
+/* rgate_lock keeps the attachment. */
 static int rgate_nl_put_att(struct sk_buff *skb, u32 portid, u32 seq,
 			    int flags, const struct rgate_att *att)
 {
@@ -195,7 +210,6 @@ static int rgate_nl_att_get(struct sk_buff *skb, struct genl_info *info)
 	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!msg)
 		return -ENOMEM;
-	rtnl_lock();
 	mutex_lock(&rgate_lock);
 	att = rgate_att_find(genl_info_net(info),
 			     nla_get_u32(info->attrs[RGATE_A_ATT_ID]));
@@ -203,7 +217,6 @@ static int rgate_nl_att_get(struct sk_buff *skb, struct genl_info *info)
 		err = rgate_nl_put_att(msg, info->snd_portid, info->snd_seq, 0,
 				       att);
 	mutex_unlock(&rgate_lock);
-	rtnl_unlock();
 	if (err) {
 		nlmsg_free(msg);
 		return err;
@@ -217,7 +230,6 @@ static int rgate_nl_att_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	struct rgate_att *att;
 	unsigned long id;
 
-	rtnl_lock();
 	mutex_lock(&rgate_lock);
 	xa_for_each_start(&rgate_atts, id, att, cb->args[0]) {
 		if (att->net == net &&
@@ -227,7 +239,6 @@ static int rgate_nl_att_dump(struct sk_buff *skb, struct netlink_callback *cb)
 		cb->args[0] = id + 1;
 	}
 	mutex_unlock(&rgate_lock);
-	rtnl_unlock();
 	return skb->len;
 }
 
@@ -236,23 +247,47 @@ static u32 rgate_nl_u32(const struct genl_info *info, int type, u32 otherwise)
 	return info->attrs[type] ? nla_get_u32(info->attrs[type]) : otherwise;
 }
 
+/* One ring: a nest of number and cookie, already checked against its policy */
+static int rgate_nl_parse_ring(const struct nlattr *nest,
+			       struct netlink_ext_ack *extack,
+			       struct rgate_ident *ident)
+{
+	struct nlattr *tb[RGATE_A_RING_COOKIE + 1];
+	int err;
+
+	err = nla_parse_nested(tb, RGATE_A_RING_COOKIE, nest,
+			       rgate_ring_ident_policy, extack);
+	if (err)
+		return err;
+	if (!tb[RGATE_A_RING_ID] || !tb[RGATE_A_RING_COOKIE]) {
+		NL_SET_ERR_MSG_ATTR(extack, nest, "a ring is named by number and cookie");
+		return -EINVAL;
+	}
+	ident->id = nla_get_u32(tb[RGATE_A_RING_ID]);
+	ident->cookie = nla_get_u64(tb[RGATE_A_RING_COOKIE]);
+	return 0;
+}
+
+/* Return: how many of at most @max rings a request names, or an error. */
 static int rgate_nl_parse_rings(const struct genl_info *info,
-				struct rgate_att_new *req)
+				struct rgate_ident *rings, int max)
 {
 	const struct nlattr *attr;
-	int rem;
+	int rem, err, n = 0;
 
 	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rem) {
 		if (nla_type(attr) != RGATE_A_ATT_RING)
 			continue;
-		if (req->nrings == RGATE_ATT_RINGS_MAX) {
+		if (n == max) {
 			NL_SET_ERR_MSG_ATTR(info->extack, attr, "too many rings");
 			return -E2BIG;
 		}
-		req->rings[req->nrings++] = nla_get_u32(attr);
+		err = rgate_nl_parse_ring(attr, info->extack, &rings[n++]);
+		if (err)
+			return err;
 	}
-	if (req->nrings)
-		return 0;
+	if (n)
+		return n;
 	NL_SET_ERR_MSG(info->extack, "a ring is needed");
 	return -EINVAL;
 }
@@ -260,6 +295,8 @@ static int rgate_nl_parse_rings(const struct genl_info *info,
 static int rgate_nl_parse_att(const struct genl_info *info,
 			      struct rgate_att_new *req)
 {
+	int err;
+
 	if (!info->attrs[RGATE_A_ATT_IFINDEX] ==
 	    !info->attrs[RGATE_A_ATT_IFNAME]) {
 		NL_SET_ERR_MSG(info->extack, "a device is needed, by number or by name");
@@ -270,20 +307,27 @@ static int rgate_nl_parse_att(const struct genl_info *info,
 		req->ifname = nla_data(info->attrs[RGATE_A_ATT_IFNAME]);
 	if (info->attrs[RGATE_A_ATT_PRIORITY])
 		req->priority = nla_get_s32(info->attrs[RGATE_A_ATT_PRIORITY]);
-	req->action = rgate_nl_u32(info, RGATE_A_ATT_ACTION, RGATE_ACTION_STEAL);
+	req->action = rgate_nl_u32(info, RGATE_A_ATT_ACTION, RGATE_ACTION_MIRROR);
 	req->fanout = rgate_nl_u32(info, RGATE_A_ATT_FANOUT, RGATE_FANOUT_CPU);
 	req->sample = rgate_nl_u32(info, RGATE_A_ATT_SAMPLE, 0);
 	req->filter = info->attrs[RGATE_A_ATT_FILTER];
-	return rgate_nl_parse_rings(info, req);
+	err = rgate_nl_parse_rings(info, req->rings, RGATE_ATT_RINGS_MAX);
+	if (err < 0)
+		return err;
+	req->nrings = err;
+	return 0;
 }
 
-static int rgate_nl_reply_id(struct sk_buff *msg, struct genl_info *info, u32 id)
+static int rgate_nl_reply_ident(struct sk_buff *msg, struct genl_info *info,
+				const struct rgate_ident *ident)
 {
 	void *hdr = genlmsg_put_reply(msg, info, &rgate_genl_family, 0,
 				      RGATE_CMD_ATT_NEW);
 
-	/* A fresh message has room for one number. */
-	if (WARN_ON_ONCE(!hdr || nla_put_u32(msg, RGATE_A_ATT_ID, id))) {
+	/* A fresh message has room for two numbers. */
+	if (WARN_ON_ONCE(!hdr || nla_put_u32(msg, RGATE_A_ATT_ID, ident->id) ||
+			 nla_put_u64_64bit(msg, RGATE_A_ATT_COOKIE, ident->cookie,
+					   RGATE_A_ATT_PAD))) {
 		nlmsg_free(msg);
 		return -EMSGSIZE;
 	}
@@ -292,122 +336,169 @@ static int rgate_nl_reply_id(struct sk_buff *msg, struct genl_info *info, u32 id
 }
 
 /* What nobody was told the number of, nobody could end. */
-static void rgate_nl_att_undo(struct net *net, u32 id)
+static void rgate_nl_att_undo(struct net *net, const struct rgate_ident *ident)
 {
 	struct rgate_att *att;
 
 	mutex_lock(&rgate_lock);
-	att = rgate_att_find(net, id);
-	if (att)
+	att = rgate_att_find_ident(net, ident);
+	if (!IS_ERR(att))
 		rgate_att_remove(att);
 	mutex_unlock(&rgate_lock);
 }
 
-static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
+/* @ident: out, what it is called; the attachment itself may be gone by then */
+static int rgate_nl_att_make(struct genl_info *info,
+			     const struct rgate_att_new *req,
+			     struct rgate_ident *ident)
 {
-	struct rgate_att_new req = {};
-	struct sk_buff *msg;
-	int id, err;
+	struct rgate_att *att = rgate_att_alloc(genl_info_net(info), req);
+	int err;
 
-	err = rgate_nl_parse_att(info, &req);
-	if (err)
-		return err;
-	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!msg)
-		return -ENOMEM;
+	if (IS_ERR(att))
+		return PTR_ERR(att);
+	*ident = att->ident;
 	rtnl_lock();
 	mutex_lock(&rgate_lock);
-	id = rgate_att_create(genl_info_net(info), &req, info->extack);
+	err = rgate_att_hook(att, req, info->extack);
 	mutex_unlock(&rgate_lock);
 	rtnl_unlock();
-	if (id < 0) {
-		nlmsg_free(msg);
-		return id;
-	}
-	err = rgate_nl_reply_id(msg, info, id);
 	if (err)
-		rgate_nl_att_undo(genl_info_net(info), id);
+		rgate_att_discard(att);
 	return err;
 }
 
-/* The attachment that a request names; rgate_lock held. */
-static struct rgate_att *rgate_nl_att(struct genl_info *info)
+static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
 {
-	struct rgate_att *att;
+	struct rgate_att_new *req = rgate_kzalloc(sizeof(*req));
+	struct rgate_ident ident;
+	struct sk_buff *msg;
+	int err;
 
-	if (GENL_REQ_ATTR_CHECK(info, RGATE_A_ATT_ID))
-		return ERR_PTR(-EINVAL);
-	att = rgate_att_find(genl_info_net(info),
-			     nla_get_u32(info->attrs[RGATE_A_ATT_ID]));
-	if (att)
-		return att;
-	NL_SET_ERR_MSG(info->extack, "no such attachment in this network namespace");
-	return ERR_PTR(-ENOENT);
+	if (!req)
+		return -ENOMEM;
+	err = rgate_nl_parse_att(info, req);
+	if (err)
+		goto free_req;
+	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!msg) {
+		err = -ENOMEM;
+		goto free_req;
+	}
+	err = rgate_nl_att_make(info, req, &ident);
+	if (err) {
+		nlmsg_free(msg);
+		goto free_req;
+	}
+	err = rgate_nl_reply_ident(msg, info, &ident);
+	if (err)
+		rgate_nl_att_undo(genl_info_net(info), &ident);
+free_req:
+	kfree(req);
+	return err;
+}
+
+/* What a request calls the attachment that it is about */
+static int rgate_nl_parse_ident(struct genl_info *info, struct rgate_ident *ident)
+{
+	if (GENL_REQ_ATTR_CHECK(info, RGATE_A_ATT_ID) ||
+	    GENL_REQ_ATTR_CHECK(info, RGATE_A_ATT_COOKIE)) {
+		NL_SET_ERR_MSG(info->extack, "an attachment is named by number and cookie");
+		return -EINVAL;
+	}
+	ident->id = nla_get_u32(info->attrs[RGATE_A_ATT_ID]);
+	ident->cookie = nla_get_u64(info->attrs[RGATE_A_ATT_COOKIE]);
+	return 0;
+}
+
+/* The attachment that a request names; rgate_lock held. */
+static struct rgate_att *rgate_nl_att(struct genl_info *info,
+				      const struct rgate_ident *ident)
+{
+	struct rgate_att *att = rgate_att_find_ident(genl_info_net(info), ident);
+
+	if (IS_ERR(att))
+		NL_SET_ERR_MSG(info->extack, "no such attachment in this network namespace");
+	return att;
 }
 
 static int rgate_nl_att_del(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att *att;
+	struct rgate_ident ident;
+	int err;
 
+	err = rgate_nl_parse_ident(info, &ident);
+	if (err)
+		return err;
 	mutex_lock(&rgate_lock);
-	att = rgate_nl_att(info);
+	att = rgate_nl_att(info, &ident);
 	if (!IS_ERR(att))
 		rgate_att_remove(att);
 	mutex_unlock(&rgate_lock);
 	return PTR_ERR_OR_ZERO(att);
 }
 
-static int rgate_nl_set_cfg(struct genl_info *info, struct rgate_att *att)
+/* RGATE_KEEP_*: what a request does not say */
+static u32 rgate_nl_kept(const struct genl_info *info)
 {
-	const struct rgate_att_cfg *old;
-
-	old = rcu_dereference_protected(att->cfg, lockdep_is_held(&rgate_lock));
-	return rgate_att_set(att,
-			     rgate_nl_u32(info, RGATE_A_ATT_ACTION, old->action),
-			     rgate_nl_u32(info, RGATE_A_ATT_SAMPLE, old->sample),
-			     info->attrs[RGATE_A_ATT_FILTER]);
+	return (info->attrs[RGATE_A_ATT_ACTION] ? 0 : RGATE_KEEP_ACTION) |
+	       (info->attrs[RGATE_A_ATT_SAMPLE] ? 0 : RGATE_KEEP_SAMPLE) |
+	       (info->attrs[RGATE_A_ATT_FILTER] ? 0 : RGATE_KEEP_FILTER);
 }
 
 static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
 {
+	struct rgate_att_cfg *cfg;
 	struct rgate_att *att;
+	struct rgate_ident ident;
 	int err;
 
+	err = rgate_nl_parse_ident(info, &ident);
+	if (err)
+		return err;
+	cfg = rgate_att_cfg_new(rgate_nl_u32(info, RGATE_A_ATT_ACTION, 0),
+				rgate_nl_u32(info, RGATE_A_ATT_SAMPLE, 0),
+				info->attrs[RGATE_A_ATT_FILTER]);
+	if (IS_ERR(cfg))
+		return PTR_ERR(cfg);
 	mutex_lock(&rgate_lock);
-	att = rgate_nl_att(info);
-	err = IS_ERR(att) ? PTR_ERR(att) : rgate_nl_set_cfg(info, att);
+	att = rgate_nl_att(info, &ident);
+	if (!IS_ERR(att))
+		rgate_att_set(att, cfg, rgate_nl_kept(info));
 	mutex_unlock(&rgate_lock);
-	return err;
+	if (IS_ERR(att))
+		rgate_att_cfg_discard(cfg);
+	return PTR_ERR_OR_ZERO(att);
 }
 
 static int rgate_nl_att_member(struct genl_info *info,
 			       int (*change)(struct rgate_att *,
 					     struct rgate_ring *))
 {
-	struct rgate_att_new req = {};
+	struct rgate_ident att_ident, ring_ident;
 	struct rgate_ring *ring;
 	struct rgate_att *att;
 	int err;
 
-	err = rgate_nl_parse_rings(info, &req);
+	err = rgate_nl_parse_ident(info, &att_ident);
 	if (err)
 		return err;
-	if (req.nrings > 1) {
-		NL_SET_ERR_MSG(info->extack, "one ring at a time");
-		return -EINVAL;
-	}
+	err = rgate_nl_parse_rings(info, &ring_ident, 1);
+	if (err < 0)
+		return err;
 	mutex_lock(&rgate_lock);
-	att = rgate_nl_att(info);
+	att = rgate_nl_att(info, &att_ident);
 	if (IS_ERR(att)) {
 		err = PTR_ERR(att);
 		goto unlock;
 	}
-	ring = rgate_ring_find(genl_info_net(info), req.rings[0]);
-	if (ring) {
-		err = change(att, ring);
-	} else {
+	ring = rgate_ring_find_ident(genl_info_net(info), &ring_ident);
+	if (IS_ERR(ring)) {
 		NL_SET_ERR_MSG(info->extack, "no such ring in this network namespace");
-		err = -ENOENT;
+		err = PTR_ERR(ring);
+	} else {
+		err = change(att, ring);
 	}
 unlock:
 	mutex_unlock(&rgate_lock);
@@ -444,23 +535,27 @@ static const struct genl_ops rgate_genl_ops[] = {
 		.cmd = RGATE_CMD_ATT_GET,
 		.doit = rgate_nl_att_get,
 		.dumpit = rgate_nl_att_dump,
-		.policy = rgate_att_id_policy,
-		.maxattr = ARRAY_SIZE(rgate_att_id_policy) - 1,
+		.policy = rgate_att_policy,
+		.maxattr = ARRAY_SIZE(rgate_att_policy) - 1,
 	},
 	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new,
 		     rgate_att_new_policy, RGATE_A_ATT_RING),
 	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del,
-		     rgate_att_id_policy, RGATE_A_ATT_ID),
+		     rgate_att_del_policy, RGATE_A_ATT_COOKIE),
 	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set,
-		     rgate_att_set_policy, RGATE_A_ATT_FILTER),
+		     rgate_att_set_policy, RGATE_A_ATT_COOKIE),
 	RGATE_ATT_OP(RGATE_CMD_ATT_JOIN, rgate_nl_att_join,
-		     rgate_att_member_policy, RGATE_A_ATT_RING),
+		     rgate_att_member_policy, RGATE_A_ATT_COOKIE),
 	RGATE_ATT_OP(RGATE_CMD_ATT_LEAVE, rgate_nl_att_leave,
-		     rgate_att_member_policy, RGATE_A_ATT_RING),
+		     rgate_att_member_policy, RGATE_A_ATT_COOKIE),
 };
 
 static const struct genl_multicast_group rgate_genl_groups[] = {
-	{ .name = RGATE_GENL_MCGRP },
+	/*
+	 * Each listener costs whoever sends an event: nobody shall be able to
+	 * gather thousands.
+	 */
+	{ .name = RGATE_GENL_MCGRP, .flags = GENL_MCAST_CAP_NET_ADMIN },
 };
 
 struct genl_family rgate_genl_family __ro_after_init = {

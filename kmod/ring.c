@@ -3,18 +3,25 @@
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/nodemask.h>
-#include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include "alloc.h"
 #include "attach.h"
 #include "event.h"
 #include "ring.h"
-#include "trace.h"
+#include "wake.h"
 
 /* Registry and attachments, see ring.h */
 DEFINE_MUTEX(rgate_lock);
 DEFINE_XARRAY_ALLOC1(rgate_rings);
+
+struct workqueue_struct *rgate_wq;
+
+/* Where the search for the next number begins; under the lock of rgate_rings */
+static u32 rgate_ring_next_id;
+
+/* Rings that wait for a grace period, their memory still charged */
+static atomic_t rgate_rings_dying = ATOMIC_INIT(0);
 
 /* The part of the producer area that says what this ring is. */
 static void rgate_ring_label(struct rgate_ring *ring, struct rgate_mem *mem,
@@ -27,8 +34,12 @@ static void rgate_ring_label(struct rgate_ring *ring, struct rgate_mem *mem,
 	prod->features = RGATE_FEAT_RESIZE;
 	if (ring->flags & RGATE_RING_CHAIN)
 		prod->features |= RGATE_FEAT_CHAIN;
-	if (ring->policy == RGATE_POLICY_OVERWRITE)
+	if (ring->policy == RGATE_POLICY_OVERWRITE) {
 		prod->features |= RGATE_FEAT_OVERWRITE;
+	} else {
+		prod->features |= RGATE_FEAT_OWNERS;
+		prod->owners_off = mem->geo.owners_off;
+	}
 	prod->flags = ring->flags;
 	prod->policy = ring->policy;
 	prod->clock = ring->clock;
@@ -65,23 +76,64 @@ static int rgate_ring_check(const struct rgate_create *arg,
 	return rgate_geo_init(geo, arg->slots, arg->slot_size);
 }
 
-static int rgate_ring_register(struct rgate_ring *ring, struct net *net)
+/* Reserves a number: nobody finds the ring by it yet. */
+static int rgate_ring_register(struct rgate_ring *ring)
 {
 	int err;
 
-	mutex_lock(&rgate_lock);
+	ring->cookie = rgate_cookie_new();
 	err = rgate_alloc_fails() ? -ENOMEM :
-		xa_alloc(&rgate_rings, &ring->id, NULL, xa_limit_31b,
-			 GFP_KERNEL_ACCOUNT);
-	ring->net = net;
-	mutex_unlock(&rgate_lock);
-	return err;
+		xa_alloc_cyclic(&rgate_rings, &ring->id, NULL, RGATE_ID_LIMIT,
+				&rgate_ring_next_id, GFP_KERNEL_ACCOUNT);
+	/* 1: it began anew */
+	return min(err, 0);
+}
+
+static void rgate_ring_free(struct rgate_ring *ring)
+{
+	lockdep_assert_not_held(&rgate_lock);
+	cancel_delayed_work_sync(&ring->event_work);
+	rgate_mem_put(ring->mem);
+	kfree(ring);
+}
+
+static void rgate_ring_free_work(struct work_struct *work)
+{
+	rgate_ring_free(container_of(to_rcu_work(work), struct rgate_ring,
+				     free));
+	atomic_dec(&rgate_rings_dying);
+}
+
+/* Return: whether rings were freed that had been waiting for it. */
+static bool rgate_ring_settle(void)
+{
+	if (!atomic_read(&rgate_rings_dying))
+		return false;
+	/* Their grace periods are over then, and the work is queued. */
+	rcu_barrier();
+	flush_workqueue(rgate_wq);
+	return true;
+}
+
+/*
+ * Who closes a ring and makes another one must not meet its own limit because
+ * the first is not quite gone.
+ */
+static struct rgate_mem *rgate_ring_mem_new(const struct rgate_geo *geo,
+					    int node)
+{
+	struct rgate_mem *mem = rgate_mem_alloc(geo, node);
+
+	lockdep_assert_not_held(&rgate_lock);
+	if (mem == ERR_PTR(-ENOBUFS) && rgate_ring_settle())
+		mem = rgate_mem_alloc(geo, node);
+	return mem;
 }
 
 /**
  * rgate_ring_create - a ring without handles
  * @arg: from the user, reserved fields checked
- * @net: the caller's network namespace
+ * @net: the caller's network namespace, which stands as long as the call
  *
  * Others can find it once it has its first handle.
  */
@@ -100,18 +152,20 @@ struct rgate_ring *rgate_ring_create(const struct rgate_create *arg,
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&ring->lock);
 	rgate_event_init(ring);
+	INIT_RCU_WORK(&ring->free, rgate_ring_free_work);
+	ring->net = net;
 	ring->flags = arg->flags;
 	ring->policy = arg->policy;
 	ring->clock = arg->clock;
 	ring->node = arg->node;
 	ring->uid = current_euid();
 
-	ring->mem = rgate_mem_alloc(&geo, arg->node);
+	ring->mem = rgate_ring_mem_new(&geo, arg->node);
 	if (IS_ERR(ring->mem)) {
 		err = PTR_ERR(ring->mem);
 		goto free_ring;
 	}
-	err = rgate_ring_register(ring, net);
+	err = rgate_ring_register(ring);
 	if (err)
 		goto put_mem;
 	if (arg->name[0])
@@ -144,6 +198,24 @@ struct rgate_ring *rgate_ring_find(struct net *net, u32 id)
 	return ring && ring->net == net ? ring : NULL;
 }
 
+/**
+ * rgate_ring_find_ident - a ring as a request names it
+ * @net: only its own rings are seen
+ * @ident: number and cookie
+ *
+ * Return: the ring, valid while the caller holds rgate_lock; -ENOENT, or
+ * -ESTALE if the number is another ring's by now.
+ */
+struct rgate_ring *rgate_ring_find_ident(struct net *net,
+					 const struct rgate_ident *ident)
+{
+	struct rgate_ring *ring = rgate_ring_find(net, ident->id);
+
+	if (!ring)
+		return ERR_PTR(-ENOENT);
+	return ring->cookie == ident->cookie ? ring : ERR_PTR(-ESTALE);
+}
+
 /* The namespace goes; rings live on for those who have them mapped. */
 void rgate_ring_forget_net(struct net *net)
 {
@@ -154,6 +226,22 @@ void rgate_ring_forget_net(struct net *net)
 	xa_for_each(&rgate_rings, id, ring)
 		if (ring->net == net)
 			ring->net = NULL;
+}
+
+/*
+ * A handle was given, or closed. Users see it in the producer area and so can tell
+ * whether who holds a batch is still there; the count that matters is ours.
+ */
+static void rgate_ring_turn(struct rgate_ring *ring, unsigned int i)
+{
+	struct rgate_prod *prod = ring->mem->prod;
+
+	lockdep_assert_held(&ring->lock);
+	WRITE_ONCE(prod->life[i], ++ring->life[i]);
+	if (ring->life[i] & 1)
+		return;
+	/* Who acquires the count finds that life over: see lib/ring/claim.c. */
+	smp_store_release(&prod->closed, ++ring->closed);
 }
 
 /**
@@ -167,14 +255,15 @@ int rgate_ring_add_handle(struct rgate_ring *ring, struct rgate_handle *h)
 {
 	int err = -EMFILE;
 
+	rgate_wake_begin(h, ring);
 	mutex_lock(&rgate_lock);
 	spin_lock_bh(&ring->lock);
 	if (~ring->handle_mask) {
 		h->index = ffz(ring->handle_mask);
 		h->mapped = ring->mem->generation;
-		h->woken = 0;
 		ring->handle[h->index] = h;
 		ring->handle_mask |= BIT(h->index);
+		rgate_ring_turn(ring, h->index);
 		err = 0;
 	}
 	spin_unlock_bh(&ring->lock);
@@ -187,12 +276,32 @@ int rgate_ring_add_handle(struct rgate_ring *ring, struct rgate_handle *h)
 
 static void rgate_ring_destroy(struct rgate_ring *ring)
 {
-	/* Receive hooks that found the ring before it left its attachments. */
-	if (ring->attached)
-		synchronize_rcu();
-	cancel_delayed_work_sync(&ring->event_work);
-	rgate_mem_put(ring->mem);
-	kfree(ring);
+	if (!ring->attached) {
+		rgate_ring_free(ring);
+		return;
+	}
+	/*
+	 * Receive hooks may have found the ring before it left its attachments.
+	 * One grace period serves all the rings of a process that dies.
+	 */
+	atomic_inc(&rgate_rings_dying);
+	queue_rcu_work(rgate_wq, &ring->free);
+}
+
+/*
+ * Nobody wakes the handle any more; consumers asleep may have to go on where its own
+ * left off.
+ */
+static void rgate_ring_clear_handle(struct rgate_ring *ring,
+				    struct rgate_handle *h)
+{
+	spin_lock_bh(&ring->lock);
+	ring->handle[h->index] = NULL;
+	ring->handle_mask &= ~BIT(h->index);
+	rgate_ring_turn(ring, h->index);
+	rgate_ring_wake_all(ring);
+	spin_unlock_bh(&ring->lock);
+	rgate_wake_end(h);
 }
 
 /**
@@ -204,20 +313,18 @@ void rgate_ring_del_handle(struct rgate_ring *ring, struct rgate_handle *h)
 {
 	bool last;
 
+	if (h)
+		rgate_ring_clear_handle(ring, h);
 	mutex_lock(&rgate_lock);
-	if (h) {
-		spin_lock_bh(&ring->lock);
-		ring->handle[h->index] = NULL;
-		ring->handle_mask &= ~BIT(h->index);
-		spin_unlock_bh(&ring->lock);
+	if (h)
 		ring->nhandles--;
-	}
 	last = !ring->nhandles;
 	if (last) {
 		xa_erase(&rgate_rings, ring->id);
 		rgate_att_drop_ring(ring);
-		if (h)
-			rgate_event_ring_gone(ring);
+		rgate_event_ring_gone(ring);
+		/* The namespace may go before the ring is freed. */
+		ring->net = NULL;
 	}
 	mutex_unlock(&rgate_lock);
 	if (last)
@@ -225,27 +332,28 @@ void rgate_ring_del_handle(struct rgate_ring *ring, struct rgate_handle *h)
 }
 
 /* What a user needs to map the memory; @h: whose wait word */
-void rgate_ring_geometry(const struct rgate_mem *mem,
+void rgate_ring_geometry(const struct rgate_geo *geo, u32 generation,
 			 const struct rgate_handle *h,
-			 struct rgate_geometry *geo)
+			 struct rgate_geometry *out)
 {
-	geo->slots = mem->geo.slots;
-	geo->slot_size = mem->geo.slot_size;
-	geo->generation = mem->generation;
-	geo->handle = h->index;
-	geo->map_len = mem->geo.map_len;
-	geo->cons_off = mem->geo.cons_off;
-	geo->credits_off = mem->geo.credits_off;
-	geo->slots_off = mem->geo.slots_off;
+	out->slots = geo->slots;
+	out->slot_size = geo->slot_size;
+	out->generation = generation;
+	out->handle = h->index;
+	out->map_len = geo->map_len;
+	out->cons_off = geo->cons_off;
+	out->credits_off = geo->credits_off;
+	out->slots_off = geo->slots_off;
 }
 
-/* Counters and head as of one moment. */
-void rgate_ring_stats(struct rgate_ring *ring, struct rgate_stats *stats,
-		      u64 *head)
+/* Takes no reference on the memory, whose last one might have to be put. */
+void rgate_ring_look(struct rgate_ring *ring, struct rgate_ring_now *now)
 {
 	spin_lock_bh(&ring->lock);
-	*stats = ring->w.prod->stats;
-	*head = ring->w.head;
+	now->geo = ring->mem->geo;
+	now->generation = ring->mem->generation;
+	now->head = ring->w.head;
+	now->stats = ring->w.prod->stats;
 	spin_unlock_bh(&ring->lock);
 }
 
@@ -270,18 +378,6 @@ void rgate_ring_mapped(struct rgate_ring *ring, struct rgate_handle *h,
 	spin_unlock_bh(&ring->lock);
 }
 
-static void rgate_ring_wake_all(struct rgate_ring *ring)
-{
-	unsigned long mask = ring->handle_mask;
-	unsigned int i;
-
-	for_each_set_bit(i, &mask, RGATE_HANDLES_MAX) {
-		ring->handle[i]->woken = 0;
-		wake_up_interruptible_poll(&ring->handle[i]->wq,
-					   EPOLLIN | EPOLLRDNORM);
-	}
-}
-
 /*
  * From here on the old memory gets nothing more, and everybody is told so.
  * Return: the old memory, with the reference that the ring had.
@@ -295,6 +391,8 @@ static struct rgate_mem *rgate_ring_switch(struct rgate_ring *ring,
 	old = ring->mem;
 	rgate_ring_label(ring, mem, old->generation + 1);
 	mem->prod->stats = old->prod->stats;
+	memcpy(mem->prod->life, ring->life, sizeof(ring->life));
+	mem->prod->closed = ring->closed;
 	ring->mem = mem;
 	rgate_writer_init(&ring->w, mem, ring->flags, ring->policy);
 	/* Its head was stored before: who sees RETIRED sees the final one. */
@@ -322,15 +420,24 @@ int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 	err = rgate_geo_init(&geo, arg->slots, arg->slot_size);
 	if (err)
 		return err;
-	mem = rgate_mem_alloc(&geo, ring->node);
+	mem = rgate_ring_mem_new(&geo, ring->node);
 	if (IS_ERR(mem))
 		return PTR_ERR(mem);
 	/* Another resize may take its turn at once: hold on to what is told. */
 	rgate_mem_get(mem);
 	rgate_mem_put(rgate_ring_switch(ring, mem));
-	rgate_ring_geometry(mem, h, &arg->geo);
+	rgate_ring_geometry(&mem->geo, mem->generation, h, &arg->geo);
 	rgate_mem_put(mem);
 	return 0;
+}
+
+/* Was a handle closed since this one's consumer, who asked for that, looked? */
+static bool rgate_ring_closed_since(const struct rgate_ring *ring,
+				    const struct rgate_waiter *waiter)
+{
+	u64 seen = READ_ONCE(waiter->closed);
+
+	return seen && seen - 1 != ring->closed && READ_ONCE(waiter->want);
 }
 
 /**
@@ -340,31 +447,27 @@ int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
  */
 bool rgate_ring_readable(struct rgate_ring *ring, struct rgate_handle *h)
 {
+	const struct rgate_waiter *waiter;
 	bool ready;
 
 	spin_lock_bh(&ring->lock);
+	waiter = &ring->mem->cons->waiter[h->index];
 	ready = h->mapped != ring->mem->generation ||
-		rgate_ring_reached(ring,
-				   READ_ONCE(ring->mem->cons->waiter[h->index].want));
+		rgate_ring_reached(ring, READ_ONCE(waiter->want)) ||
+		rgate_ring_closed_since(ring, waiter);
 	spin_unlock_bh(&ring->lock);
 	return ready;
 }
 
-/* The slow part of rgate_ring_wake(): @want has been reached */
-void rgate_ring_wake_handle(struct rgate_ring *ring, unsigned int i, u64 want)
+int rgate_ring_init(void)
 {
-	struct rgate_handle *h = ring->handle[i];
+	rgate_wq = alloc_workqueue("ringgate", WQ_UNBOUND, 0);
+	return rgate_wq ? 0 : -ENOMEM;
+}
 
-	if (h->woken == want)
-		return;
-	/*
-	 * Who sleeps got onto the queue before poll took ring->lock to look at
-	 * head, or will take it after us and see the new head.
-	 */
-	if (!waitqueue_active(&h->wq))
-		return;
-	h->woken = want;
-	rgate_writer_count(&ring->w.stats->wakeups, 1);
-	trace_rgate_wake(ring->id, i, ring->w.head);
-	wake_up_interruptible_poll(&h->wq, EPOLLIN | EPOLLRDNORM);
+void rgate_ring_exit(void)
+{
+	/* Grace periods over, their work queued; then the work itself. */
+	rcu_barrier();
+	destroy_workqueue(rgate_wq);
 }

@@ -19,6 +19,9 @@
  * check: pass	likewise, resized at its end : -DMODULE -DEPOLL -DCLOSE
  * check: pass	module without its fence: poll(2) itself looks at head, under the lock : -DMODULE -DNO_PRODUCER_FENCE
  * check: fail	but epoll_wait(2) does not : -DMODULE -DEPOLL -DNO_PRODUCER_FENCE
+ * check: fail	a late wakeup that is put off for good : -DMODULE -DNO_WORKER
+ * check: fail	likewise for who sleeps in epoll_wait(2) at its end : -DMODULE -DEPOLL -DCLOSE -DNO_WORKER
+ * check: fail	a worker that is done before it wakes is not told again : -DMODULE -DEPOLL -DPENDING_LONG
  * check: fail	no fence in rgate_producer_flush() : -DNO_PRODUCER_FENCE
  * check: fail	no fence in rgate_consumer_arm() : -DNO_CONSUMER_FENCE
  * check: fail	no look after arming : -DNO_SECOND_LOOK
@@ -52,6 +55,7 @@ bool wakes;
 bool locked;				/* ring->lock */
 bool queued;				/* waitqueue_active() */
 bool event;				/* woken up since the last look; on epoll's list */
+bool late;				/* delayed_work_pending(): a worker is to wake */
 
 #define PRODUCER_FENCE	(m_pub == pub && m_state == state)
 #define CONSUMER_FENCE	(empty(buffer))
@@ -67,6 +71,40 @@ end:
 }
 
 #ifdef MODULE
+/* rgate_wake_up(): at once, or by the worker where many wait or the share is spent */
+inline wake_up()
+{
+	if
+	:: queued -> event = true
+	:: !queued
+	:: late = true
+	fi
+}
+
+#ifndef NO_WORKER
+/* rgate_wake_late(): wakes who is on the queue then, without the ring's lock */
+active proctype worker()
+{
+end:
+	do
+	:: late ->
+#ifdef PENDING_LONG
+		if
+		:: queued -> event = true
+		:: !queued
+		fi;
+		late = false
+#else
+		late = false;
+		if
+		:: queued -> event = true
+		:: !queued
+		fi
+#endif
+	od
+}
+#endif
+
 /* rgate_writer_commit(), rgate_ring_wake(), rgate_ring_wake_handle() */
 inline deliver()
 {
@@ -82,7 +120,10 @@ inline deliver()
 #else
 	:: want != 0 && pub >= want && want != woken && queued ->
 		woken = want;
-		event = true
+		if
+		:: late
+		:: !late -> wake_up()
+		fi
 #endif
 	:: else
 	fi;
@@ -99,10 +140,7 @@ inline finish()
 	state = ENDED;
 	woken = 0;
 	PRODUCER_FENCE;			/* the wait queue has a lock of its own */
-	if
-	:: queued -> event = true
-	:: !queued
-	fi;
+	wake_up();
 	locked = false
 #else
 	skip
@@ -222,7 +260,7 @@ inline sleep()
 	:: !ready ->
 		if
 		:: event -> event = false; readable(ready)
-		:: LAWFUL && !event -> goto done
+		:: LAWFUL && !event && !late -> goto done
 		fi
 	od
 #else
@@ -235,7 +273,7 @@ inline sleep()
 	:: !ready ->
 		if
 		:: event -> event = false; readable(ready)
-		:: LAWFUL && !event -> goto done
+		:: LAWFUL && !event && !late -> goto done
 		fi
 	od
 #endif

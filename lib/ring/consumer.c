@@ -6,10 +6,13 @@
 
 #include <ringgate/rgate_consumer.h>
 
+#include "batch.h"
+#include "claim.h"
 #include "clock.h"
 #include "consumer.h"
 #include "opts.h"
 #include "ring.h"
+#include "spin.h"
 
 #define SPIN_CHECK	64	/* looks between two readings of the clock */
 #define RELAX_MIN	8	/* pause instructions after catching up */
@@ -20,33 +23,17 @@ static uint64_t head_of(const struct rgate_consumer *c)
 	return __atomic_load_n(&c->prod->head, __ATOMIC_ACQUIRE);
 }
 
-static uint64_t batches(const struct rgate_consumer *c)
-{
-	return (c->mask + 1) >> RGATE_BATCH_SHIFT;
-}
-
-static uint64_t batch_lap(const struct rgate_consumer *c, uint64_t batch)
-{
-	return rgate_consumer_lap(c, batch << RGATE_BATCH_SHIFT);
-}
-
-static uint64_t credit_of(const struct rgate_consumer *c, uint64_t batch)
-{
-	return __atomic_load_n(&c->credits[batch & (batches(c) - 1)],
-			       __ATOMIC_ACQUIRE);
-}
-
 /* The first batch not returned among those the producer may still keep. */
 static uint64_t oldest_batch(const struct rgate_consumer *c)
 {
 	uint64_t head = head_of(c);
 	uint64_t top = head >> RGATE_BATCH_SHIFT;	/* being filled */
-	uint64_t nb = batches(c);
+	uint64_t nb = batch_count(c);
 	uint64_t b = top > nb ? top - nb : 0;
 
 	if (top >= nb && head & (RGATE_BATCH - 1))
 		b = top - nb + 1;
-	while (b < top && credit_of(c, b) >= batch_lap(c, b))
+	while (b < top && batch_credit(c, b) >= batch_lap(c, b))
 		b++;
 	return b;
 }
@@ -62,30 +49,6 @@ static uint64_t stride_from(const struct rgate_consumer *c, uint64_t b)
 static uint64_t stride_step(const struct rgate_consumer *c)
 {
 	return c->take == RGATE_TAKE_STRIDE ? c->count : 1;
-}
-
-/* Between batches, with the next to look at beginning at batch @b */
-static void stand_before(struct rgate_consumer *c, uint64_t b)
-{
-	c->done = c->pos = c->end = b << RGATE_BATCH_SHIFT;
-}
-
-static void enter(struct rgate_consumer *c, uint64_t b)
-{
-	c->done = c->pos = b << RGATE_BATCH_SHIFT;
-	c->end = c->done + RGATE_BATCH;
-	c->cur = (const unsigned char *)rgate_consumer_slot(c, c->done);
-	c->lap = rgate_consumer_lap(c, c->done);
-}
-
-/*
- * A batch that was returned while a predecessor was not: possible only below
- * check_end, that is in the first lap after a start.
- */
-static bool returned(const struct rgate_consumer *c, uint64_t b)
-{
-	return b << RGATE_BATCH_SHIFT < c->check_end &&
-	       credit_of(c, b) == batch_lap(c, b);
 }
 
 /*
@@ -143,20 +106,20 @@ static uint64_t skip_shared(struct rgate_consumer *c, __u64 b)
 }
 
 /*
- * A batch is claimed once its first slot is published, so that a consumer that
- * is idle holds none.
+ * By the counter alone, where there are no owner words. A batch is claimed once its
+ * first slot is published, so that a consumer that is idle holds none.
  */
 static int advance_shared(struct rgate_consumer *c)
 {
 	__u64 b = __atomic_load_n(&c->cons->claim, __ATOMIC_RELAXED);
 	/* others may have returned all of a lap; more is a producer's lie */
-	uint64_t skips = 2 * batches(c) + RGATE_RESYNC_MAX;
+	uint64_t skips = 2 * batch_count(c) + RGATE_RESYNC_MAX;
 
 	for (;;) {
 		int r = rgate_consumer_ready(c, b << RGATE_BATCH_SHIFT);
 
 		if (r == 0 && !gone(c, b << RGATE_BATCH_SHIFT)) {
-			stand_before(c, b);
+			batch_stand_before(c, b);
 			return 1;
 		}
 		if (r <= 0 && skips--) {
@@ -164,17 +127,17 @@ static int advance_shared(struct rgate_consumer *c)
 			continue;
 		}
 		if (r <= 0) {
-			stand_before(c, b);
+			batch_stand_before(c, b);
 			return 1;
 		}
 		if (!__atomic_compare_exchange_n(&c->cons->claim, &b, b + 1, false,
 						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			continue;
-		if (returned(c, b)) {
+		if (batch_returned(c, b)) {
 			b++;
 			continue;
 		}
-		enter(c, b);
+		batch_enter(c, b);
 		return 0;
 	}
 }
@@ -183,13 +146,15 @@ int rgate_consumer_advance_slow(struct rgate_consumer *c)
 {
 	uint64_t b;
 
+	if (c->owners)
+		return rgate_claim_advance(c);
 	if (c->take == RGATE_TAKE_SHARED)
 		return advance_shared(c);
 	/* end is the border before the next batch; STRIDE moves on from there */
 	b = stride_from(c, c->end >> RGATE_BATCH_SHIFT);
-	while (returned(c, b))
+	while (batch_returned(c, b))
 		b += stride_step(c);
-	enter(c, b);
+	batch_enter(c, b);
 	return 0;
 }
 
@@ -210,14 +175,14 @@ void rgate_consumer_resync(struct rgate_consumer *c)
 	}
 	if (c->take == RGATE_TAKE_SHARED) {
 		/* the counter is moved when the next batch is claimed */
-		stand_before(c, b);
+		batch_stand_before(c, b);
 		return;
 	}
 	b = stride_from(c, b);
 	to = stride_from(c, to);
 	mine = to > b ? (to - b) / stride_step(c) : 0;
 	c->lost += mine << RGATE_BATCH_SHIFT;
-	enter(c, to > b ? to : b);
+	batch_enter(c, to > b ? to : b);
 }
 
 /*
@@ -233,6 +198,8 @@ bool rgate_consumer_miss(struct rgate_consumer *c)
 		rgate_consumer_resync(c);
 		return false;
 	}
+	if (rgate_claim_aside(c))
+		return false;
 	if (c->done - c->missed < 2)
 		c->relax = RELAX_MIN;
 	else if (c->relax < RELAX_MAX)
@@ -259,6 +226,7 @@ static void bind_view(struct rgate_consumer *c)
 	c->cons = v->cons;
 	c->handle = v->handle;
 	c->generation = v->generation;
+	rgate_claim_bind(c);
 }
 
 static void start(struct rgate_consumer *c)
@@ -273,7 +241,7 @@ static void start(struct rgate_consumer *c)
 	/* head may lag behind what others took by up to a lap */
 	c->check_end = (b << RGATE_BATCH_SHIFT) + 2 * (c->mask + 1);
 	if (c->take != RGATE_TAKE_SHARED) {
-		stand_before(c, b);
+		batch_stand_before(c, b);
 		return;
 	}
 	claim = __atomic_load_n(&c->cons->claim, __ATOMIC_RELAXED);
@@ -281,7 +249,7 @@ static void start(struct rgate_consumer *c)
 	       !__atomic_compare_exchange_n(&c->cons->claim, &claim, b, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	stand_before(c, claim > b ? claim : b);
+	batch_stand_before(c, claim > b ? claim : b);
 }
 
 int rgate_consumer_init(struct rgate_consumer *c, struct rgate_ring *ring,
@@ -293,25 +261,35 @@ int rgate_consumer_init(struct rgate_consumer *c, struct rgate_ring *ring,
 	if (err)
 		return err;
 	if (o.take > RGATE_TAKE_STRIDE ||
-	    (o.take == RGATE_TAKE_STRIDE && o.index >= o.count))
+	    (o.take == RGATE_TAKE_STRIDE && o.index >= o.count) ||
+	    o.orphans > RGATE_ORPHAN_SKIP)
 		return -EINVAL;
 	memset(c, 0, sizeof(*c));
+	err = rgate_spin_init(&c->spin, o.spin_us);
+	if (err)
+		return err;
 	c->ring = ring;
 	c->take = o.take;
 	c->index = o.index;
 	c->count = o.count;
-	c->spin_us = o.spin_us;
 	c->overwrite = ring->policy == RGATE_POLICY_OVERWRITE;
+	c->orphans = (uint8_t)o.orphans;
 	start(c);
 	return 0;
 }
 
 void rgate_consumer_reset_claim(struct rgate_ring *ring)
 {
-	struct rgate_consumer c = { .ring = ring };
+	struct rgate_consumer c = { .ring = ring, .take = RGATE_TAKE_SHARED };
 
 	bind_view(&c);
+	rgate_claim_reset(&c);
 	__atomic_store_n(&c.cons->claim, oldest_batch(&c), __ATOMIC_RELAXED);
+}
+
+void rgate_consumer_fini(struct rgate_consumer *c)
+{
+	rgate_claim_give_up(c);
 }
 
 /* Is there something to take (or to skip) at the place in hand? */
@@ -321,6 +299,8 @@ static bool ready_now(struct rgate_consumer *c)
 		return false;
 	if (rgate_consumer_ready(c, c->done))
 		return true;
+	if (rgate_claim_aside(c))
+		return rgate_consumer_ready(c, c->done);
 	/* being below head, its wait word would not let anyone sleep */
 	if (!gone(c, c->done))
 		return false;
@@ -342,6 +322,8 @@ static int follow(struct rgate_consumer *c)
 		state = __atomic_load_n(&c->prod->state, __ATOMIC_ACQUIRE);
 		/* after state: what was published before the end is seen now */
 		if (ready_now(c))
+			return 1;
+		if ((state != RGATE_STATE_ACTIVE || c->ring->peer_gone) && rgate_claim_last(c))
 			return 1;
 		if (state == RGATE_STATE_CLOSED ||
 		    (state == RGATE_STATE_ACTIVE && c->ring->peer_gone))
@@ -370,6 +352,7 @@ int rgate_consumer_arm(struct rgate_consumer *c)
 
 	if (r)
 		return r;
+	rgate_claim_arm(c);
 	__atomic_store_n(want_word(c), c->done + 1, __ATOMIC_RELAXED);
 	/* the wait word is visible before the slot is looked at again */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -404,69 +387,85 @@ void rgate_consumer_disarm(struct rgate_consumer *c)
 	c->ring->ops->drain_fd(c->ring);
 }
 
-/* Polls for spin_us; true: something came */
-static bool spin(struct rgate_consumer *c, int timeout_ms)
+/* Polls for as long as was learned, from @begun on; true: something came */
+static bool spin(struct rgate_consumer *c, uint64_t begun, uint64_t end)
 {
-	uint64_t end, us = c->spin_us;
+	uint64_t until = begun + c->spin.ns;
 	unsigned int i;
 
-	if (timeout_ms >= 0 && us > (uint64_t)timeout_ms * 1000)
-		us = (uint64_t)timeout_ms * 1000;
-	if (!us)
+	if (!c->spin.ns)
 		return false;
-	end = rgate_clock_now(CLOCK_MONOTONIC) + us * 1000;
+	rgate_spin_count(&c->spin.spins);
+	if (until > end)
+		until = end;
 	do {
 		for (i = 0; i < SPIN_CHECK; i++) {
-			if (ready_now(c))
+			if (ready_now(c)) {
+				rgate_spin_count(&c->spin.hits);
 				return true;
+			}
 			rgate_cpu_relax();
 		}
-	} while (rgate_clock_now(CLOCK_MONOTONIC) < end);
+	} while (rgate_clock_now(CLOCK_MONOTONIC) < until);
 	return false;
 }
 
-static int ms_left(uint64_t end)
+/* Of the time until @end, in ms, rounded up; -1: there is no end */
+static int ms_left(uint64_t now, uint64_t end)
 {
-	uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
-
+	if (end == UINT64_MAX)
+		return -1;
 	return now >= end ? 0 : (int)((end - now + 999999) / 1000000);
+}
+
+/* Sleeps once. 1: there is something; 0: not yet, or time is up; negative: the end */
+static int doze(struct rgate_consumer *c, int ms)
+{
+	struct pollfd pfd = { .fd = c->ring->fd, .events = POLLIN };
+	int n, r = rgate_consumer_arm(c);
+
+	if (r)
+		return r;
+	rgate_spin_count(&c->spin.sleeps);
+	n = poll(&pfd, 1, rgate_claim_nap(c, ms));
+	if (n < 0)
+		n = -errno;
+	if (!n)
+		rgate_claim_rested(c);
+	rgate_consumer_disarm(c);
+	r = follow(c);
+	return r || n > 0 ? r : n;
 }
 
 int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms)
 {
-	uint64_t end = 0;
+	uint64_t begun, now, end = UINT64_MAX;
 	int r;
 
 	r = follow(c);
 	if (r || !timeout_ms)
 		return r;
+	begun = now = rgate_clock_now(CLOCK_MONOTONIC);
 	if (timeout_ms > 0)
-		end = rgate_clock_now(CLOCK_MONOTONIC) +
-		      (uint64_t)timeout_ms * 1000000;
-	if (spin(c, timeout_ms))
+		end = begun + (uint64_t)timeout_ms * 1000000;
+	if (spin(c, begun, end))
 		return 1;
 	for (;;) {
-		struct pollfd pfd = { .fd = c->ring->fd, .events = POLLIN };
-		int n, ms = timeout_ms < 0 ? -1 : ms_left(end);
-
-		r = rgate_consumer_arm(c);
-		if (r)
-			return r;
-		n = poll(&pfd, 1, ms);
-		if (n < 0)
-			n = -errno;
-		rgate_consumer_disarm(c);
-		/* it may be readable for nothing, again and again */
-		if (n > 0 && (timeout_ms < 0 || ms_left(end)))
-			continue;
-		r = follow(c);
-		if (r)
-			return r;
-		if (n < 0)
-			return n;
-		if (timeout_ms > 0 && !ms_left(end))
-			return 0;
+		/* it may wake for nothing, again and again */
+		r = doze(c, ms_left(now, end));
+		now = rgate_clock_now(CLOCK_MONOTONIC);
+		if (r || now >= end)
+			break;
 	}
+	/* what did not come was not worth polling for, either */
+	if (r >= 0)
+		rgate_spin_learn(&c->spin, r ? now - begun : UINT64_MAX);
+	return r;
+}
+
+int rgate_consumer_waits(const struct rgate_consumer *c, struct rgate_waits *out)
+{
+	return rgate_spin_info(&c->spin, out);
 }
 
 /* Bytes of slot @s that may be read, whatever its header says */

@@ -245,20 +245,35 @@ static void put_filter(struct nlmsghdr *nlh, const struct sock_fprog *prog)
 		     prog->filter ? (const void *)prog->filter : "");
 }
 
-static int on_att_id(const struct nlmsghdr *nlh, void *arg)
+static void put_att(struct nlmsghdr *nlh, const struct rgate_ident *att)
 {
-	return rgate_parse_att_id(nlh, arg);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, att->id);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, att->cookie);
+}
+
+static void put_ring(struct nlmsghdr *nlh, const struct rgate_ident *ring)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
+
+	mnl_attr_put_u32(nlh, RGATE_A_RING_ID, ring->id);
+	mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, ring->cookie);
+	mnl_attr_nest_end(nlh, nest);
+}
+
+static int on_att_ident(const struct nlmsghdr *nlh, void *arg)
+{
+	return rgate_parse_att_ident(nlh, arg);
 }
 
 int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
-		     const uint32_t *ring_ids, unsigned int n,
-		     const struct rgate_attach_opts *opts, uint32_t *att_id)
+		     const struct rgate_ident *rings, unsigned int n,
+		     const struct rgate_attach_opts *opts, struct rgate_ident *att)
 {
-	struct answer a = { .fn = on_att_id, .one = true };
+	struct answer a = { .fn = on_att_ident, .one = true };
+	struct rgate_ident ident = { 0 };
 	struct rgate_attach_opts o;
 	struct sock_fprog prog;
 	struct nlmsghdr *nlh;
-	uint32_t id = 0;
 	unsigned int i;
 	bool own;
 	int err;
@@ -275,51 +290,54 @@ int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
 	nlh = begin(ctl, ctl->family, RGATE_CMD_ATT_NEW, NLM_F_ACK);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, ifname);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_PRIORITY, (uint32_t)o.priority);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, o.action);
+	if (o.action)
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, o.action);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_FANOUT, o.fanout);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_SAMPLE, o.sample);
 	for (i = 0; i < n; i++)
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring_ids[i]);
+		put_ring(nlh, &rings[i]);
 	if (prog.len)
 		put_filter(nlh, &prog);
-	a.arg = &id;
+	a.arg = &ident;
 	err = transact(ctl, nlh, &a);
 	if (own)
 		rgate_filter_free(&prog);
-	if (!err && att_id)
-		*att_id = id;
+	if (!err && att)
+		*att = ident;
 	return err;
 }
 
-int rgate_ctl_detach(struct rgate_ctl *ctl, uint32_t att_id)
+int rgate_ctl_detach(struct rgate_ctl *ctl, const struct rgate_ident *att)
 {
 	struct nlmsghdr *nlh = begin(ctl, ctl->family, RGATE_CMD_ATT_DEL, NLM_F_ACK);
 
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, att_id);
+	put_att(nlh, att);
 	return command(ctl, nlh);
 }
 
-static int member(struct rgate_ctl *ctl, uint8_t cmd, uint32_t att_id,
-		  uint32_t ring_id)
+static int member(struct rgate_ctl *ctl, uint8_t cmd, const struct rgate_ident *att,
+		  const struct rgate_ident *ring)
 {
 	struct nlmsghdr *nlh = begin(ctl, ctl->family, cmd, NLM_F_ACK);
 
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, att_id);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring_id);
+	put_att(nlh, att);
+	put_ring(nlh, ring);
 	return command(ctl, nlh);
 }
 
-int rgate_ctl_join(struct rgate_ctl *ctl, uint32_t att_id, uint32_t ring_id)
+int rgate_ctl_join(struct rgate_ctl *ctl, const struct rgate_ident *att,
+		   const struct rgate_ident *ring)
 {
-	return member(ctl, RGATE_CMD_ATT_JOIN, att_id, ring_id);
+	return member(ctl, RGATE_CMD_ATT_JOIN, att, ring);
 }
 
-int rgate_ctl_leave(struct rgate_ctl *ctl, uint32_t att_id, uint32_t ring_id)
+int rgate_ctl_leave(struct rgate_ctl *ctl, const struct rgate_ident *att,
+		    const struct rgate_ident *ring)
 {
-	return member(ctl, RGATE_CMD_ATT_LEAVE, att_id, ring_id);
+	return member(ctl, RGATE_CMD_ATT_LEAVE, att, ring);
 }
 
-int rgate_ctl_set(struct rgate_ctl *ctl, uint32_t att_id, uint32_t what,
+int rgate_ctl_set(struct rgate_ctl *ctl, const struct rgate_ident *att, uint32_t what,
 		  const struct rgate_attach_opts *opts)
 {
 	struct rgate_att_info info;
@@ -333,18 +351,21 @@ int rgate_ctl_set(struct rgate_ctl *ctl, uint32_t att_id, uint32_t what,
 	if (err)
 		return err;
 	if (!what || what & ~(RGATE_SET_ACTION | RGATE_SET_SAMPLE | RGATE_SET_FILTER) ||
-	    (what & RGATE_SET_FILTER && o.filter && o.prog))
+	    (what & RGATE_SET_FILTER && o.filter && o.prog) ||
+	    (what & RGATE_SET_ACTION && !o.action))
 		return -EINVAL;
 	if (what & RGATE_SET_FILTER) {
 		/* text is compiled for the device it will see */
-		err = o.filter ? rgate_ctl_att(ctl, att_id, &info) : 0;
+		err = o.filter ? rgate_ctl_att(ctl, att->id, &info) : 0;
+		if (!err && o.filter && info.cookie != att->cookie)
+			err = -ESTALE;
 		if (!err)
 			err = get_filter(o.filter ? info.ifname : NULL, &o, &prog, &own);
 		if (err)
 			return err;
 	}
 	nlh = begin(ctl, ctl->family, RGATE_CMD_ATT_SET, NLM_F_ACK);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, att_id);
+	put_att(nlh, att);
 	if (what & RGATE_SET_ACTION)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, o.action);
 	if (what & RGATE_SET_SAMPLE)
@@ -482,24 +503,25 @@ int rgate_ctl_event(struct rgate_ctl *ctl, struct rgate_event_info *ev,
 /* Shorthands for one ring */
 
 int rgate_ring_attach(struct rgate_ring *ring, const char *ifname,
-		      const struct rgate_attach_opts *opts, uint32_t *att_id)
+		      const struct rgate_attach_opts *opts, struct rgate_ident *att)
 {
-	uint32_t id = rgate_ring_id(ring);
+	struct rgate_ident ident;
 	struct rgate_ctl *ctl;
 	int err;
 
-	if (!id)
+	rgate_ring_ident(ring, &ident);
+	if (!ident.id)
 		return -EOPNOTSUPP;
 	err = rgate_ctl_open(&ctl);
 	if (err)
 		return err;
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): errno is not 0 */
-	err = rgate_ctl_attach(ctl, ifname, &id, 1, opts, att_id);
+	err = rgate_ctl_attach(ctl, ifname, &ident, 1, opts, att);
 	rgate_ctl_close(ctl);
 	return err;
 }
 
-int rgate_ring_detach(struct rgate_ring *ring, uint32_t att_id)
+int rgate_ring_detach(struct rgate_ring *ring, const struct rgate_ident *att)
 {
 	struct rgate_ctl *ctl;
 	int err;
@@ -510,7 +532,7 @@ int rgate_ring_detach(struct rgate_ring *ring, uint32_t att_id)
 	if (err)
 		return err;
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): errno is not 0 */
-	err = rgate_ctl_detach(ctl, att_id);
+	err = rgate_ctl_detach(ctl, att);
 	rgate_ctl_close(ctl);
 	return err;
 }

@@ -15,7 +15,7 @@ enum kind {
 	KIND_U64,
 	KIND_STR,	/* NUL-terminated, at most room - 1 characters */
 	KIND_NEST,
-	KIND_LIST,	/* u32 that may come several times */
+	KIND_LIST,	/* may come several times */
 };
 
 /* One attribute, and where it goes in the structure read */
@@ -167,6 +167,7 @@ static const struct field ring_fields[] = {
 	[RGATE_A_RING_MEM_BYTES] = FIELD(KIND_U64, struct rgate_ring_info, mem_bytes),
 	[RGATE_A_RING_HEAD] = FIELD(KIND_U64, struct rgate_ring_info, head),
 	[RGATE_A_RING_STATS] = { .kind = KIND_NEST, .nest = &ring_stats },
+	[RGATE_A_RING_COOKIE] = FIELD(KIND_U64, struct rgate_ring_info, cookie),
 };
 
 static const struct table ring_table = {
@@ -193,15 +194,26 @@ static const struct table att_stats = {
 	.fields = att_stats_fields,
 };
 
+static const struct field ident_fields[] = {
+	[RGATE_A_RING_ID] = FIELD(KIND_U32, struct rgate_ident, id),
+	[RGATE_A_RING_COOKIE] = FIELD(KIND_U64, struct rgate_ident, cookie),
+};
+
+static const struct table ident_table = {
+	.max = RGATE_A_RING_COOKIE,
+	.must = RGATE_A_RING_ID,
+	.fields = ident_fields,
+};
+
+/* NOLINTNEXTLINE(misc-no-recursion): see take() */
 static int add_ring(const struct nlattr *attr, void *to)
 {
 	struct rgate_att_info *info = to;
 
-	if (attr->nla_len != MNL_ATTR_HDRLEN + sizeof(uint32_t) ||
-	    info->nrings == RGATE_ATT_RINGS_MAX)
+	if (info->nrings == RGATE_ATT_RINGS_MAX)
 		return -EPROTO;
-	memcpy(&info->rings[info->nrings++], payload(attr), sizeof(uint32_t));
-	return 0;
+	return walk(payload(attr), attr->nla_len - MNL_ATTR_HDRLEN, &ident_table,
+		    &info->rings[info->nrings++]);
 }
 
 #define ATT32(f) FIELD(KIND_U32, struct rgate_att_info, f)
@@ -216,6 +228,7 @@ static const struct field att_fields[] = {
 	[RGATE_A_ATT_FILTER_LEN] = ATT32(filter_len),
 	[RGATE_A_ATT_RING] = { .kind = KIND_LIST },
 	[RGATE_A_ATT_STATS] = { .kind = KIND_NEST, .nest = &att_stats },
+	[RGATE_A_ATT_COOKIE] = FIELD(KIND_U64, struct rgate_att_info, cookie),
 };
 
 static const struct table att_table = {
@@ -253,12 +266,13 @@ int rgate_parse_att(const struct nlmsghdr *nlh, struct rgate_att_info *info)
 	return read_genl(nlh, RGATE_CMD_ATT_GET, &att_table, info);
 }
 
-int rgate_parse_att_id(const struct nlmsghdr *nlh, uint32_t *id)
+int rgate_parse_att_ident(const struct nlmsghdr *nlh, struct rgate_ident *ident)
 {
 	struct rgate_att_info info = { 0 };
 	int err = read_genl(nlh, RGATE_CMD_ATT_NEW, &att_table, &info);
 
-	*id = info.att_id;
+	ident->id = info.att_id;
+	ident->cookie = info.cookie;
 	return err;
 }
 

@@ -13,7 +13,7 @@
 
 int rgate_parse_ring(const struct nlmsghdr *nlh, struct rgate_ring_info *info);
 int rgate_parse_att(const struct nlmsghdr *nlh, struct rgate_att_info *info);
-int rgate_parse_att_id(const struct nlmsghdr *nlh, uint32_t *id);
+int rgate_parse_att_ident(const struct nlmsghdr *nlh, struct rgate_ident *ident);
 int rgate_parse_event(const struct nlmsghdr *nlh, struct rgate_event_info *ev);
 
 /* Answer to CTRL_CMD_GETFAMILY; @group 0 if the family has no group "events" */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "geometry.h"
 
-#define RGATE_FEATURES (RGATE_FEAT_CHAIN | RGATE_FEAT_OVERWRITE | RGATE_FEAT_RESIZE)
+#define RGATE_FEATURES (RGATE_FEAT_CHAIN | RGATE_FEAT_OVERWRITE | RGATE_FEAT_RESIZE | \
+			RGATE_FEAT_OWNERS)
+#define LINE	64	/* owner words begin on one */
 
 static int is_pow2(uint64_t v)
 {
@@ -34,6 +37,16 @@ int rgate_geometry_check(uint32_t slots, uint32_t slot_size)
 	return 0;
 }
 
+static uint64_t words(uint32_t slots)
+{
+	return slots / RGATE_BATCH * sizeof(uint64_t);
+}
+
+uint64_t rgate_geometry_owners(const struct rgate_geometry *geo)
+{
+	return align_up(geo->credits_off + words(geo->slots), LINE);
+}
+
 int rgate_geometry_compute(uint32_t slots, uint32_t slot_size, size_t page,
 			   struct rgate_geometry *geo)
 {
@@ -46,8 +59,7 @@ int rgate_geometry_compute(uint32_t slots, uint32_t slot_size, size_t page,
 	geo->slot_size = slot_size;
 	geo->cons_off = align_up(sizeof(struct rgate_prod), page);
 	geo->credits_off = geo->cons_off + RGATE_CREDITS_OFF;
-	geo->slots_off = align_up(geo->credits_off +
-				  slots / RGATE_BATCH * sizeof(uint64_t), page);
+	geo->slots_off = align_up(rgate_geometry_owners(geo) + words(slots), page);
 	geo->map_len = align_up(geo->slots_off + (uint64_t)slots * slot_size, page);
 	return geo->map_len > SIZE_MAX / 2 ? -ENOMEM : 0;
 }
@@ -55,7 +67,7 @@ int rgate_geometry_compute(uint32_t slots, uint32_t slot_size, size_t page,
 int rgate_geometry_validate(const struct rgate_geometry *geo, size_t page)
 {
 	uint64_t bytes = (uint64_t)geo->slots * geo->slot_size;
-	uint64_t credits = geo->slots / RGATE_BATCH * sizeof(uint64_t);
+	uint64_t credits = words(geo->slots);
 
 	if (rgate_geometry_check(geo->slots, geo->slot_size))
 		return -EPROTO;
@@ -76,9 +88,23 @@ int rgate_geometry_validate(const struct rgate_geometry *geo, size_t page)
 	return 0;
 }
 
+/* Owner words lie between the credits and the slots; @geo is valid. */
+static bool owners_fit(const struct rgate_prod *prod, const struct rgate_geometry *geo)
+{
+	uint64_t off = prod->owners_off;
+
+	if (!(prod->features & RGATE_FEAT_OWNERS))
+		return !off;
+	return !(off & (LINE - 1)) && off <= geo->slots_off &&
+	       off >= geo->credits_off + words(geo->slots) &&
+	       geo->slots_off - off >= words(geo->slots);
+}
+
 int rgate_geometry_from_prod(const struct rgate_prod *prod, size_t page,
 			     struct rgate_geometry *geo)
 {
+	int err;
+
 	if (prod->magic != RGATE_MAGIC)
 		return -EPROTO;
 	if (prod->version != RGATE_ABI_VERSION || prod->features & ~RGATE_FEATURES ||
@@ -87,7 +113,7 @@ int rgate_geometry_from_prod(const struct rgate_prod *prod, size_t page,
 	if (prod->slot_hdr != RGATE_SLOT_HDR || prod->batch != RGATE_BATCH ||
 	    prod->handles != RGATE_HANDLES_MAX ||
 	    prod->policy >= RGATE_POLICY_COUNT || prod->clock >= RGATE_CLOCK_COUNT ||
-	    prod->reserved0 || prod->reserved1 ||
+	    prod->reserved0 ||
 	    !memchr(prod->name, 0, sizeof(prod->name)))
 		return -EPROTO;
 	memset(geo, 0, sizeof(*geo));
@@ -98,5 +124,6 @@ int rgate_geometry_from_prod(const struct rgate_prod *prod, size_t page,
 	geo->cons_off = prod->cons_off;
 	geo->credits_off = prod->credits_off;
 	geo->slots_off = prod->slots_off;
-	return rgate_geometry_validate(geo, page);
+	err = rgate_geometry_validate(geo, page);
+	return err || owners_fit(prod, geo) ? err : -EPROTO;
 }

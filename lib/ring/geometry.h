@@ -18,6 +18,9 @@ int rgate_geometry_check(uint32_t slots, uint32_t slot_size);
 int rgate_geometry_compute(uint32_t slots, uint32_t slot_size, size_t page,
 			   struct rgate_geometry *geo);
 
+/* Where the owner words of a ring of this layout stand, from the mapping's start */
+uint64_t rgate_geometry_owners(const struct rgate_geometry *geo);
+
 /* Areas aligned, in order, large enough and inside map_len? 0 or -EPROTO */
 int rgate_geometry_validate(const struct rgate_geometry *geo, size_t page);
 

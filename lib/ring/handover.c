@@ -76,6 +76,7 @@ static unsigned int fds_of_kind(uint8_t kind)
 {
 	switch (kind) {
 	case RGATE_HANDOVER_MODULE:
+	case RGATE_HANDOVER_LIFE:
 		return 1;
 	case RGATE_HANDOVER_MEMFD:
 		return 3;

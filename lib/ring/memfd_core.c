@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "geometry.h"
 #include "handover.h"
+#include "life.h"
 #include "log.h"
 #include "memfd_core.h"
 
@@ -22,8 +24,12 @@ static void label(const struct rgate_memfd *core, struct rgate_memfd_mem *mem,
 	prod->features = core->filled ? 0 : RGATE_FEAT_RESIZE;
 	if (core->flags & RGATE_RING_CHAIN)
 		prod->features |= RGATE_FEAT_CHAIN;
-	if (core->policy == RGATE_POLICY_OVERWRITE)
+	if (core->policy == RGATE_POLICY_OVERWRITE) {
 		prod->features |= RGATE_FEAT_OVERWRITE;
+	} else if (core->life_file >= 0) {
+		prod->features |= RGATE_FEAT_OWNERS;
+		prod->owners_off = rgate_geometry_owners(&mem->geo);
+	}
 	prod->slots = mem->geo.slots;
 	prod->slot_size = mem->geo.slot_size;
 	prod->batch = RGATE_BATCH;
@@ -64,7 +70,12 @@ int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o, b
 	memcpy(core->name, name, strnlen(name, RGATE_NAME_LEN - 1));
 	for (i = 0; i < RGATE_HANDLES_MAX; i++)
 		core->handle[i].sock = -1;
-	err = rgate_memfd_mem_new(&core->mem, o->slots, o->slot_size, filled);
+	core->life_file = rgate_life_new();
+	if (core->life_file == -ENOENT)
+		rgate_warn("/proc is not mounted: consumers that share a ring cannot take over "
+			   "from one that dies");
+	err = core->life_file < 0 && core->life_file != -ENOENT ? core->life_file :
+	      rgate_memfd_mem_new(&core->mem, o->slots, o->slot_size, filled);
 	if (err) {
 		rgate_memfd_put(core);
 		return err;
@@ -95,6 +106,8 @@ void rgate_memfd_put(struct rgate_memfd *core)
 			close(core->handle[i].sock);
 	rgate_memfd_mem_put(core->mem);
 	rgate_memfd_mem_put(core->next);
+	if (core->life_file >= 0)
+		close(core->life_file);
 	pthread_mutex_destroy(&core->lock);
 	free(core);
 }
@@ -104,8 +117,29 @@ static uint64_t *want_word(const struct rgate_memfd *core, unsigned int i)
 	return (uint64_t *)&rgate_memfd_cons(core->mem)->waiter[i].want;
 }
 
+/* A handle is given, or closed: as rgate_ring_turn() of the module does it */
+static void turn(struct rgate_memfd *core, unsigned int i)
+{
+	struct rgate_prod *prod = rgate_memfd_prod(core->mem);
+
+	__atomic_store_n(&prod->life[i], ++core->life[i], __ATOMIC_RELEASE);
+	if (!(core->life[i] & 1))
+		__atomic_store_n(&prod->closed, ++core->closed, __ATOMIC_RELEASE);
+}
+
+static void copy_life(const struct rgate_memfd *core, struct rgate_memfd_mem *to)
+{
+	struct rgate_prod *prod = rgate_memfd_prod(to);
+	unsigned int i;
+
+	for (i = 0; i < RGATE_HANDLES_MAX; i++)
+		__atomic_store_n(&prod->life[i], core->life[i], __ATOMIC_RELEASE);
+	__atomic_store_n(&prod->closed, core->closed, __ATOMIC_RELEASE);
+}
+
 static void handle_free(struct rgate_memfd *core, unsigned int i)
 {
+	turn(core, i);
 	__atomic_and_fetch(&core->used, ~(1U << i), __ATOMIC_RELAXED);
 	if (core->handle[i].sock >= 0)
 		close(core->handle[i].sock);
@@ -127,7 +161,27 @@ static void reap_handles(struct rgate_memfd *core)
 	}
 }
 
-int rgate_memfd_handle_new(struct rgate_memfd *core, bool external, int *fd)
+/* @life: out, or NULL: into the socket */
+static int give_life(struct rgate_memfd *core, uint32_t handle, int sock, int *life)
+{
+	int err = 0, fd = -1;
+
+	if (core->life_file >= 0) {
+		fd = rgate_life_open(core->life_file, handle);
+		if (fd < 0)
+			return fd;
+	}
+	if (life)
+		*life = fd;
+	if (life || fd < 0)
+		return 0;
+	if (core->policy != RGATE_POLICY_OVERWRITE)
+		err = rgate_handover_send(sock, RGATE_HANDOVER_LIFE, handle, &fd, 1, 0);
+	close(fd);
+	return err;
+}
+
+int rgate_memfd_handle_new(struct rgate_memfd *core, int *fd, int *life)
 {
 	int sv[2], ret;
 	unsigned int i;
@@ -139,14 +193,15 @@ int rgate_memfd_handle_new(struct rgate_memfd *core, bool external, int *fd)
 		reap_handles(core);
 	for (i = 0; i < RGATE_HANDLES_MAX && core->used & (1U << i); i++)
 		;
-	if (i == RGATE_HANDLES_MAX) {
+	ret = i == RGATE_HANDLES_MAX ? -EMFILE : give_life(core, i, sv[0], life);
+	if (ret) {
 		close(sv[0]);
 		close(sv[1]);
-		ret = -EMFILE;
 		goto out;
 	}
+	turn(core, i);
 	core->handle[i].sock = sv[0];
-	core->handle[i].external = external;
+	core->handle[i].external = !life;
 	core->handle[i].woken = 0;
 	__atomic_store_n(want_word(core, i), 0, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&core->used, 1U << i, __ATOMIC_RELEASE);
@@ -254,7 +309,10 @@ static void switch_locked(struct rgate_memfd *core, uint64_t head)
 	struct rgate_prod *prod = rgate_memfd_prod(old);
 
 	memcpy(&rgate_memfd_prod(next)->stats, &prod->stats, sizeof(prod->stats));
+	copy_life(core, next);
 	tell_others(core, next);
+	/* who did not get it is gone */
+	copy_life(core, next);
 	__atomic_store_n(&prod->head, head, __ATOMIC_RELEASE);
 	__atomic_store_n(&prod->state, RGATE_STATE_RETIRED, __ATOMIC_RELEASE);
 	/* against the fence of rgate_consumer_arm() */

@@ -28,6 +28,9 @@ struct rgate_memfd {
 	pthread_mutex_t lock;	/* all below but refs and the atomics */
 	unsigned int refs;	/* atomic: handles of this process, producer */
 	uint32_t used;		/* atomic: bit per handle given */
+	uint32_t life[RGATE_HANDLES_MAX]; /* rgate_prod.life, in whatever memory */
+	uint64_t closed;	/* rgate_prod.closed */
+	int life_file;		/* see life.h; -1: no owner words */
 	struct rgate_memfd_mem *mem;
 	struct rgate_memfd_mem *next; /* atomic: wanted by a resize, or NULL */
 	struct rgate_producer *producer;
@@ -45,8 +48,12 @@ int rgate_memfd_new(struct rgate_memfd **core, const struct rgate_ring_opts *o, 
 struct rgate_memfd *rgate_memfd_get(struct rgate_memfd *core);
 void rgate_memfd_put(struct rgate_memfd *core);
 
-/* A new handle: its number, with its end of the pair in @fd; -EMFILE */
-int rgate_memfd_handle_new(struct rgate_memfd *core, bool external, int *fd);
+/*
+ * A new handle: its number, with its end of the pair in @fd, and what keeps it alive (see
+ * life.h) in @life. NULL: it is for another process, and that travels through the pair.
+ * -EMFILE: all are given
+ */
+int rgate_memfd_handle_new(struct rgate_memfd *core, int *fd, int *life);
 void rgate_memfd_handle_free(struct rgate_memfd *core, uint32_t handle);
 
 /* The present memory, with a reference */

@@ -7,7 +7,7 @@
 #include "ring.h"
 
 void rgate_ring_set_view(struct rgate_ring *ring, void *base,
-			 const struct rgate_geometry *geo)
+			 const struct rgate_geometry *geo, uint64_t owners_off)
 {
 	unsigned char *p = base;
 
@@ -16,6 +16,7 @@ void rgate_ring_set_view(struct rgate_ring *ring, void *base,
 	ring->view.cons = (struct rgate_cons *)(p + geo->cons_off);
 	ring->view.credits = (uint64_t *)(p + geo->credits_off);
 	ring->view.slots = p + geo->slots_off;
+	ring->owners = owners_off ? (uint64_t *)(p + owners_off) : NULL;
 	ring->view.map_len = (size_t)geo->map_len;
 	ring->view.nslots = geo->slots;
 	ring->view.slot_size = geo->slot_size;
@@ -65,7 +66,12 @@ int rgate_ring_fd(const struct rgate_ring *ring)
 
 uint32_t rgate_ring_id(const struct rgate_ring *ring)
 {
-	return ring->ring_id;
+	return ring->ident.id;
+}
+
+void rgate_ring_ident(const struct rgate_ring *ring, struct rgate_ident *ident)
+{
+	*ident = ring->ident;
 }
 
 void rgate_ring_view(const struct rgate_ring *ring, struct rgate_view *view)
@@ -88,6 +94,14 @@ int rgate_ring_stats(const struct rgate_ring *ring, struct rgate_stats *stats)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	memcpy(stats, to, sizeof(*stats));
 	return 0;
+}
+
+void rgate_ring_orphans(const struct rgate_ring *ring, uint64_t *batches, uint64_t *skipped)
+{
+	const struct rgate_cons *cons = ring->view.cons;
+
+	*batches = __atomic_load_n(&cons->orphans, __ATOMIC_RELAXED);
+	*skipped = __atomic_load_n(&cons->skipped, __ATOMIC_RELAXED);
 }
 
 bool rgate_ring_retired(const struct rgate_ring *ring)

@@ -17,15 +17,18 @@ struct rgate_ring_ops {
 	int (*remap)(struct rgate_ring *ring);
 	/* takes the readiness off the fd; true: the producer's end is gone */
 	bool (*drain_fd)(struct rgate_ring *ring);
+	/* nobody has that handle; NULL: rgate_prod.life tells all */
+	bool (*holder_gone)(const struct rgate_ring *ring, uint32_t handle);
 };
 
 struct rgate_ring {
 	const struct rgate_ring_ops *ops;
 	struct rgate_view view;		/* private copy, validated */
+	uint64_t *owners;		/* owner words, NULL: it has none */
 	unsigned char *base;		/* of the mapping */
 	unsigned char *slots_rw;	/* NULL: slots are read-only */
 	int fd;				/* polled; owned */
-	uint32_t ring_id;
+	struct rgate_ident ident;	/* module; else 0 */
 	uint32_t flags;			/* RGATE_RING_* */
 	uint32_t policy;
 	uint32_t clock;
@@ -37,11 +40,12 @@ struct rgate_ring {
 	struct rgate_memfd_mem *mem;	/* memfd of this process: what is mapped */
 	int next_fds[2];		/* memfd of another: new memory, -1: none */
 	int keep_fd;			/* memfd of another: closed with it, -1: none */
+	int life_fd;			/* memfd: see life.h; -1: none */
 };
 
-/* Sets view, base and the constant fields from a validated geometry */
+/* Sets view and base from a validated geometry; @owners_off: 0 where there are none */
 void rgate_ring_set_view(struct rgate_ring *ring, void *base,
-			 const struct rgate_geometry *geo);
+			 const struct rgate_geometry *geo, uint64_t owners_off);
 
 /* Options with defaults filled in and checked; @name is left to the caller. */
 int rgate_ring_opts_get(struct rgate_ring_opts *o,

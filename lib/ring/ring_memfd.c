@@ -10,6 +10,7 @@
 
 #include "geometry.h"
 #include "handover.h"
+#include "life.h"
 #include "memfd_core.h"
 #include "ring.h"
 #include "ring_memfd.h"
@@ -56,6 +57,11 @@ static bool drain_fd(struct rgate_ring *ring)
 	return ring->peer_gone;
 }
 
+static bool holder_gone(const struct rgate_ring *ring, uint32_t handle)
+{
+	return ring->life_fd >= 0 && rgate_life_over(ring->life_fd, handle);
+}
+
 /* Handles of the process that made the ring */
 
 static void view_mem(struct rgate_ring *ring, struct rgate_memfd_mem *mem)
@@ -64,7 +70,7 @@ static void view_mem(struct rgate_ring *ring, struct rgate_memfd_mem *mem)
 
 	geo.handle = ring->view.handle;
 	ring->mem = mem;
-	rgate_ring_set_view(ring, mem->base, &geo);
+	rgate_ring_set_view(ring, mem->base, &geo, rgate_memfd_prod(mem)->owners_off);
 	ring->slots_rw = mem->base + geo.slots_off;
 }
 
@@ -72,6 +78,8 @@ static void own_close(struct rgate_ring *ring)
 {
 	rgate_memfd_handle_free(ring->core, ring->view.handle);
 	close(ring->fd);
+	if (ring->life_fd >= 0)
+		close(ring->life_fd);
 	rgate_memfd_mem_put(ring->mem);
 	rgate_memfd_put(ring->core);
 	free(ring);
@@ -89,7 +97,7 @@ static int own_send(struct rgate_ring *ring, int sock)
 	struct rgate_memfd_mem *mem;
 	int fds[3], handle, err;
 
-	handle = rgate_memfd_handle_new(ring->core, true, &fds[2]);
+	handle = rgate_memfd_handle_new(ring->core, &fds[2], NULL);
 	if (handle < 0)
 		return handle;
 	mem = rgate_memfd_mem_now(ring->core);
@@ -129,6 +137,7 @@ static const struct rgate_ring_ops own_ops = {
 	.resize = own_resize,
 	.remap = own_remap,
 	.drain_fd = drain_fd,
+	.holder_gone = holder_gone,
 };
 
 static int own_new(struct rgate_ring **out, struct rgate_memfd *core)
@@ -138,7 +147,7 @@ static int own_new(struct rgate_ring **out, struct rgate_memfd *core)
 
 	if (!ring)
 		return -ENOMEM;
-	handle = rgate_memfd_handle_new(core, false, &ring->fd);
+	handle = rgate_memfd_handle_new(core, &ring->fd, &ring->life_fd);
 	if (handle < 0) {
 		free(ring);
 		return handle;
@@ -211,6 +220,8 @@ static void far_close(struct rgate_ring *ring)
 		munmap(ring->base, ring->view.map_len);
 	}
 	drop_next_fds(ring);
+	if (ring->life_fd >= 0)
+		close(ring->life_fd);
 	if (ring->keep_fd >= 0)
 		close(ring->keep_fd);
 	close(ring->fd);
@@ -253,7 +264,7 @@ static int far_map(struct rgate_ring *ring, int fd_prod, int fd_cons,
 	if (ring->base)
 		munmap(ring->base, ring->view.map_len);
 	geo.handle = handle;
-	rgate_ring_set_view(ring, base, &geo);
+	rgate_ring_set_view(ring, base, &geo, prod.owners_off);
 	ring->flags = prod.flags;
 	ring->policy = prod.policy;
 	ring->clock = prod.clock;
@@ -280,7 +291,29 @@ static const struct rgate_ring_ops far_ops = {
 	.resize = far_resize,
 	.remap = far_remap,
 	.drain_fd = drain_fd,
+	.holder_gone = holder_gone,
 };
+
+/* The first message on a handle's socket, of a ring with owner words */
+static int far_life(struct rgate_ring *ring)
+{
+	int fds[RGATE_HANDOVER_FDS];
+	struct rgate_handover msg;
+	int err;
+
+	if (!ring->owners)
+		return 0;
+	err = rgate_handover_recv(ring->fd, &msg, fds, MSG_DONTWAIT);
+	if (err)
+		return err == -EAGAIN ? -EPROTO : err;
+	if (msg.kind == RGATE_HANDOVER_LIFE && rgate_life_valid(fds[0])) {
+		ring->life_fd = fds[0];
+		return 0;
+	}
+	while (msg.nfds)
+		close(fds[--msg.nfds]);
+	return -EPROTO;
+}
 
 int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle)
 {
@@ -295,11 +328,13 @@ int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle
 	}
 	ring->ops = &far_ops;
 	ring->fd = fds[2];
-	ring->keep_fd = -1;
+	ring->keep_fd = ring->life_fd = -1;
 	ring->next_fds[0] = ring->next_fds[1] = -1;
 	err = far_map(ring, fds[0], fds[1], handle);
 	close(fds[0]);
 	close(fds[1]);
+	if (!err)
+		err = far_life(ring);
 	if (err) {
 		far_close(ring);
 		return err;

@@ -29,7 +29,7 @@ static int open_device(const char *device)
 	if (fd < 0) {
 		int err = -errno;
 
-		rgate_err("%s: %s", device, rgate_strerror(err));
+		rgate_err("cannot open %s: %s", device, strerror(-err));
 		return err;
 	}
 	return fd;
@@ -106,10 +106,11 @@ static int map_present(struct rgate_ring *ring)
 		return err;
 	if (ring->base)
 		munmap(ring->base, ring->view.map_len);
-	rgate_ring_set_view(ring, base, &q.geo);
+	rgate_ring_set_view(ring, base, &q.geo, ((const struct rgate_prod *)base)->owners_off);
 	ring->slots_rw = q.flags & RGATE_RING_RW_SLOTS ?
 			 base + q.geo.slots_off : NULL;
-	ring->ring_id = q.ring_id;
+	ring->ident.id = q.ring_id;
+	ring->ident.cookie = q.cookie;
 	ring->flags = q.flags;
 	ring->policy = q.policy;
 	ring->clock = q.clock;
@@ -199,6 +200,7 @@ int rgate_module_adopt(struct rgate_ring **out, int fd, const char *device)
 	}
 	ring->ops = &module_ops;
 	ring->fd = fd;
+	ring->life_fd = -1;
 	ring->device = strdup(device ? device : RGATE_DEVICE);
 	err = ring->device ? map_present(ring) : -ENOMEM;
 	if (err < 0) {
@@ -261,8 +263,8 @@ int rgate_ring_open(struct rgate_ring **ring, const struct rgate_ring_opts *opts
 		return fd;
 	err = create(fd, &cr, by_default);
 	if (err) {
-		rgate_err("creating a ring of %u x %u bytes: %s", cr.slots,
-			  cr.slot_size, rgate_strerror(err));
+		rgate_err("the module makes no ring of %u x %u bytes: %s", cr.slots,
+			  cr.slot_size, strerror(-err));
 		close(fd);
 		return err;
 	}

@@ -64,8 +64,8 @@ int rgate_source_opts_get(struct rgate_source_opts *o,
 		return err;
 	if (!o->batch)
 		o->batch = RGATE_SOURCE_BATCH;
-	if (o->batch > RGATE_SOURCE_BATCH_MAX || o->promisc > 1 || o->reserved ||
-	    o->cpu_plus1 < 0 || o->cpu_plus1 > CPU_SETSIZE ||
+	if (o->batch > RGATE_SOURCE_BATCH_MAX || o->promisc > 1 || o->driven > 1 ||
+	    o->cpu_plus1 < 0 || (o->driven && o->cpu_plus1) || o->cpu_plus1 > CPU_SETSIZE ||
 	    o->rcvbuf > INT32_MAX || o->busy_poll_us > INT32_MAX)
 		return -EINVAL;
 	return 0;
@@ -98,18 +98,22 @@ int rgate_source_set_sock(int sock, const struct rgate_source_opts *o)
 	return 0;
 }
 
-static void *thread_main(void *arg)
+void rgate_source_end(struct rgate_source *src, int err)
 {
-	struct rgate_source *src = arg;
 	unsigned int i;
-	int err;
 
-	err = rgate_source_loop(src);
 	__atomic_store_n(&src->err, err, __ATOMIC_RELAXED);
 	if (err)
 		rgate_err("source ended: %s", rgate_strerror(err));
 	for (i = 0; i < src->nrings; i++)
 		rgate_producer_fini(&src->prod[i]);
+}
+
+static void *thread_main(void *arg)
+{
+	struct rgate_source *src = arg;
+
+	rgate_source_end(src, rgate_source_loop(src));
 	return NULL;
 }
 
@@ -155,7 +159,8 @@ static int take_rings(struct rgate_source *src, struct rgate_ring *const *rings,
 		if (err)
 			return err;
 		src->nrings = i + 1;
-		rgate_producer_set_kick(&src->prod[i], src->event);
+		if (!src->driven)
+			rgate_producer_set_kick(&src->prod[i], src->event);
 	}
 	return 0;
 }
@@ -176,6 +181,7 @@ int rgate_source_start(struct rgate_source *src, int sock,
 	int err;
 
 	src->sock = sock;
+	src->driven = o->driven;
 	src->batch = o->batch;
 	err = alloc_vectors(src);
 	if (err)
@@ -188,7 +194,7 @@ int rgate_source_start(struct rgate_source *src, int sock,
 	err = take_rings(src, rings, nrings);
 	if (err)
 		goto fail;
-	err = start_thread(src, o->cpu_plus1);
+	err = o->driven ? 0 : start_thread(src, o->cpu_plus1);
 	if (err)
 		goto fail;
 	return 0;
@@ -244,18 +250,27 @@ int rgate_source_socket(const struct rgate_source *src)
 	return src->sock;
 }
 
-int rgate_source_stop(struct rgate_source *src)
+static void stop_thread(struct rgate_source *src)
 {
 	uint64_t one = 1;
-	int err;
 
-	if (!src)
-		return 0;
 	__atomic_store_n(&src->stop, true, __ATOMIC_RELEASE);
 	/* full only if the thread has been told already */
 	while (write(src->event, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	pthread_join(src->thread, NULL);
+}
+
+int rgate_source_stop(struct rgate_source *src)
+{
+	int err;
+
+	if (!src)
+		return 0;
+	if (!src->driven)
+		stop_thread(src);
+	else if (!src->ended)
+		rgate_source_end(src, 0);
 	err = src->err;
 	rgate_source_free(src);
 	return err;

@@ -44,6 +44,8 @@ struct rgate_source {
 	const struct rgate_source_ops *ops;
 	int sock;
 	int event;		/* eventfd: stop, or a resize waits */
+	bool driven;
+	bool ended;		/* driven: no more of it */
 	bool stop;		/* atomic */
 	int err;		/* what ended the thread early */
 	pthread_t thread;
@@ -90,5 +92,8 @@ int rgate_source_set_sock(int sock, const struct rgate_source_opts *o);
 
 /* The thread's body: until src->stop, or an error that it returns */
 int rgate_source_loop(struct rgate_source *src);
+
+/* The rings have no producer any more. @err: why, or 0 */
+void rgate_source_end(struct rgate_source *src, int err);
 
 #endif

@@ -273,26 +273,58 @@ static int idle(struct rgate_source *src, int timeout_ms)
 	return 0;
 }
 
+/*
+ * As step(), with wakeups once there is nothing more. -EAGAIN: an error was survived,
+ * which may last; others end the source.
+ */
+static int receive_some(struct rgate_source *src)
+{
+	int err, r = step(src);
+
+	if (r > 0)
+		return r;
+	flush_all(src);
+	if (!r || r == -EAGAIN)
+		return 0;
+	if (r == -EINTR)
+		return 1;
+	add(&src->stats.errors, 1);
+	err = src->ops->survive(src, r);
+	return err ? err : -EAGAIN;
+}
+
 int rgate_source_loop(struct rgate_source *src)
 {
 	while (!__atomic_load_n(&src->stop, __ATOMIC_ACQUIRE)) {
-		int wait_ms = -1, err, r = step(src);
+		int err, r = receive_some(src);
 
 		if (r > 0)
 			continue;
-		flush_all(src);
-		if (r < 0 && r != -EAGAIN) {
-			if (r == -EINTR)
-				continue;
-			add(&src->stats.errors, 1);
-			err = src->ops->survive(src, r);
-			if (err)
-				return err;
-			wait_ms = BACKOFF_MS;
-		}
-		err = idle(src, wait_ms);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		err = idle(src, r < 0 ? BACKOFF_MS : -1);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+int rgate_source_turn(struct rgate_source *src)
+{
+	int r;
+
+	if (!src->driven)
+		return -EOPNOTSUPP;
+	if (src->ended)
+		return src->err;
+	r = receive_some(src);
+	if (r >= 0)
+		return r;
+	if (r == -EAGAIN) {
+		(void)poll(NULL, 0, BACKOFF_MS);
+		return 0;
+	}
+	src->ended = true;
+	rgate_source_end(src, r);
+	return r;
 }

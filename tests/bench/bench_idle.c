@@ -27,11 +27,12 @@ static uint64_t page_up(uint64_t n)
 	return (n + page - 1) / page * page;
 }
 
-/* Documentation/abi.rst: producer page, consumer page, credits, slots */
+/* Documentation/abi.rst: producer page, consumer page, credits, owners, slots */
 static uint64_t computed(uint64_t slots, uint64_t slot_size)
 {
 	return page_up(sizeof(struct rgate_prod)) +
-	       page_up(RGATE_CREDITS_OFF + slots / RGATE_BATCH * sizeof(uint64_t)) +
+	       page_up(RGATE_CREDITS_OFF + (slots / RGATE_BATCH + 7) / 8 * 64 +
+		       slots / RGATE_BATCH * sizeof(uint64_t)) +
 	       page_up(slots * slot_size);
 }
 

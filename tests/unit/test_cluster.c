@@ -171,6 +171,17 @@ static void long_lines(void **state)
 	memset(text, '#', sizeof(text));
 	assert_int_equal(rgate_cluster_parse(&c, "F", text, sizeof(text)), -EINVAL);
 	assert_non_null(strstr(said, "F:1: the line is longer than 511"));
+	/* where it ends: at the end of the text, and before the next line */
+	assert_int_equal(rgate_cluster_parse(&c, "F", text, 512), -EINVAL);
+	assert_non_null(strstr(said, "F:1: the line is longer than 511"));
+	assert_int_equal(rgate_cluster_parse(&c, "F", text, 511), -EINVAL);
+	assert_non_null(strstr(said, "F: no `provider"));
+	text[512] = '\n';
+	assert_int_equal(rgate_cluster_parse(&c, "F", text, 513), -EINVAL);
+	assert_non_null(strstr(said, "F:1: the line is longer than 511"));
+	text[511] = '\n';
+	assert_int_equal(rgate_cluster_parse(&c, "F", text, 512), -EINVAL);
+	assert_non_null(strstr(said, "F: no `provider"));
 	memset(path, 'a', sizeof(path));
 	path[0] = '/';
 	path[108] = '\0';

@@ -243,6 +243,31 @@ static const struct nlattr *asked(uint16_t type)
 	return NULL;
 }
 
+/* The last request is about the attachment @att, by number and cookie */
+static void asked_att(const struct rgate_ident *att)
+{
+	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_ID)), att->id);
+	assert_int_equal(mnl_attr_get_u64(asked(RGATE_A_ATT_COOKIE)), att->cookie);
+}
+
+/* The @i-th ring that the last request names is @ring; NULL: there is none */
+static void asked_ring(unsigned int i, const struct rgate_ident *ring)
+{
+	const struct nlmsghdr *nlh = (const struct nlmsghdr *)fake.req;
+	const struct nlattr *attr, *in, *tb[RGATE_A_RING_MAX + 1] = { NULL };
+	unsigned int n = 0;
+
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) == RGATE_A_ATT_RING && n++ == i)
+			mnl_attr_for_each_nested(in, attr)
+				tb[mnl_attr_get_type(in)] = in;
+	assert_int_equal(n > i, ring != NULL);
+	if (!ring)
+		return;
+	assert_int_equal(mnl_attr_get_u32(tb[RGATE_A_RING_ID]), ring->id);
+	assert_int_equal(mnl_attr_get_u64(tb[RGATE_A_RING_COOKIE]), ring->cookie);
+}
+
 static unsigned int asked_cmd(void)
 {
 	const struct nlmsghdr *nlh = (const struct nlmsghdr *)fake.req;
@@ -283,6 +308,7 @@ static void attached(const struct nlmsghdr *req)
 	struct nlmsghdr *nlh = reply(req, FAMILY, RGATE_CMD_ATT_NEW);
 
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, 77);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, 0x7777777777777777);
 	deliver(nlh);
 	acknowledge(req, 0, NULL);
 }
@@ -292,30 +318,44 @@ static void commands(void **state)
 	struct rgate_ctl *ctl = open_ctl(attached);
 	struct rgate_attach_opts o = RGATE_OPTS(rgate_attach_opts, .priority = -5,
 						.sample = 10, .filter = "udp");
-	const uint32_t rings[] = { 3, 4 };
-	uint32_t id = 0;
+	const struct rgate_ident rings[] = { { 3, 33 }, { 4, 1ULL << 63 } };
+	const struct rgate_ident other = { 6, 66 };
+	struct rgate_ident att = { 0 };
 
 	(void)state;
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 2, &o, &id), 0);
-	assert_int_equal(id, 77);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 2, &o, &att), 0);
+	assert_int_equal(att.id, 77);
+	assert_int_equal(att.cookie, 0x7777777777777777);
 	assert_int_equal(asked_cmd(), RGATE_CMD_ATT_NEW);
-	assert_string_equal(mnl_attr_get_str(asked(RGATE_A_ATT_IFNAME)), "eth0");
+	assert_string_equal(mnl_attr_get_str(asked(RGATE_A_ATT_IFNAME)), "lo");
 	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_PRIORITY)), (uint32_t)-5);
 	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_SAMPLE)), 10);
-	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_RING)), 3);
+	asked_ring(0, &rings[0]);
+	asked_ring(1, &rings[1]);
+	asked_ring(2, NULL);
 	assert_int_equal(mnl_attr_get_payload_len(asked(RGATE_A_ATT_FILTER)) %
 			 sizeof(struct sock_filter), 0);
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 2, NULL, NULL), 0);
+	/* who does not say steals nothing: the module mirrors by itself */
+	assert_null(asked(RGATE_A_ATT_ACTION));
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 2, NULL, NULL), 0);
 	assert_null(asked(RGATE_A_ATT_FILTER));
+	assert_null(asked(RGATE_A_ATT_ACTION));
+	o.action = RGATE_ACTION_STEAL;
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 2, &o, NULL), 0);
+	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_ACTION)), RGATE_ACTION_STEAL);
 	fake.answer = yes;
-	assert_int_equal(rgate_ctl_detach(ctl, 77), 0);
+	assert_int_equal(rgate_ctl_detach(ctl, &att), 0);
 	assert_int_equal(asked_cmd(), RGATE_CMD_ATT_DEL);
-	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_ID)), 77);
-	assert_int_equal(rgate_ctl_join(ctl, 77, 5), 0);
+	asked_att(&att);
+	assert_int_equal(rgate_ctl_join(ctl, &att, &rings[1]), 0);
 	assert_int_equal(asked_cmd(), RGATE_CMD_ATT_JOIN);
-	assert_int_equal(rgate_ctl_leave(ctl, 77, 6), 0);
+	asked_att(&att);
+	asked_ring(0, &rings[1]);
+	assert_int_equal(rgate_ctl_leave(ctl, &att, &other), 0);
 	assert_int_equal(asked_cmd(), RGATE_CMD_ATT_LEAVE);
-	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_RING)), 6);
+	asked_att(&att);
+	asked_ring(0, &other);
+	asked_ring(1, NULL);
 	close_ctl(ctl);
 }
 
@@ -329,29 +369,31 @@ static void arguments(void **state)
 						   .prog = &prog);
 	struct rgate_attach_opts bad = RGATE_OPTS(rgate_attach_opts, .filter = "udp and");
 	struct rgate_attach_opts o = RGATE_OPTS(rgate_attach_opts, .prog = &prog);
-	uint32_t rings[RGATE_ATT_RINGS_MAX + 1] = { 1 };
+	struct rgate_ident rings[RGATE_ATT_RINGS_MAX + 1] = { { 1, 1 } };
+	const struct rgate_ident att = { 1, 1 };
 
 	(void)state;
 	assert_int_equal(rgate_ctl_attach(ctl, NULL, rings, 1, NULL, NULL), -EINVAL);
 	assert_int_equal(rgate_ctl_attach(ctl, "", rings, 1, NULL, NULL), -EINVAL);
 	assert_int_equal(rgate_ctl_attach(ctl, "a-name-too-long-", rings, 1, NULL, NULL),
 			 -EINVAL);
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 0, NULL, NULL), -EINVAL);
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, RGATE_ATT_RINGS_MAX + 1,
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 0, NULL, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, RGATE_ATT_RINGS_MAX + 1,
 					  NULL, NULL), -EINVAL);
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 1, &both, NULL), -EINVAL);
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 1, &bad, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &both, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &bad, NULL), -EINVAL);
 	prog.filter = NULL;
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 1, &o, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &o, NULL), -EINVAL);
 	prog.filter = &insn;
 	prog.len = RGATE_FILTER_LEN_MAX + 1;
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 1, &o, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &o, NULL), -EINVAL);
 	o.sz = 3;
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", rings, 1, &o, NULL), -EINVAL);
-	assert_int_equal(rgate_ctl_set(ctl, 1, RGATE_SET_ACTION, &o), -EINVAL);
-	assert_int_equal(rgate_ctl_set(ctl, 1, 0, NULL), -EINVAL);
-	assert_int_equal(rgate_ctl_set(ctl, 1, 1U << 9, NULL), -EINVAL);
-	assert_int_equal(rgate_ctl_set(ctl, 1, RGATE_SET_FILTER, &both), -EINVAL);
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &o, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_ACTION, &o), -EINVAL);
+	assert_int_equal(rgate_ctl_set(ctl, &att, 0, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_ACTION, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_set(ctl, &att, 1U << 9, NULL), -EINVAL);
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_FILTER, &both), -EINVAL);
 	assert_int_equal(fake.requests, 0);
 	close_ctl(ctl);
 }
@@ -362,6 +404,7 @@ static void tell_att(const struct nlmsghdr *req)
 	struct nlmsghdr *nlh = reply(req, FAMILY, RGATE_CMD_ATT_GET);
 
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, 12);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, 1212);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "lo");
 	deliver(nlh);
 	acknowledge(req, 0, NULL);
@@ -383,27 +426,34 @@ static void setting(void **state)
 	struct rgate_ctl *ctl = open_ctl(yes);
 	struct rgate_attach_opts o = RGATE_OPTS(rgate_attach_opts, .sample = 3,
 						.action = RGATE_ACTION_STEAL);
+	struct rgate_ident att = { 12, 1212 };
 
 	(void)state;
-	assert_int_equal(rgate_ctl_set(ctl, 12, RGATE_SET_ACTION | RGATE_SET_SAMPLE, &o),
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_ACTION | RGATE_SET_SAMPLE, &o),
 			 0);
 	assert_int_equal(asked_cmd(), RGATE_CMD_ATT_SET);
-	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_ID)), 12);
+	asked_att(&att);
 	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_SAMPLE)), 3);
-	assert_non_null(asked(RGATE_A_ATT_ACTION));
+	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_ACTION)), RGATE_ACTION_STEAL);
 	assert_null(asked(RGATE_A_ATT_FILTER));
 	/* no filter: an empty one is sent, which takes it away */
-	assert_int_equal(rgate_ctl_set(ctl, 12, RGATE_SET_FILTER, &o), 0);
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_FILTER, &o), 0);
 	assert_int_equal(mnl_attr_get_payload_len(asked(RGATE_A_ATT_FILTER)), 0);
 	/* text is compiled for the attachment's device, so that is asked for first */
 	o.filter = "tcp";
 	fake.answer = tell_att_then_yes;
 	fake.requests = 0;
-	assert_int_equal(rgate_ctl_set(ctl, 12, RGATE_SET_FILTER, &o), 0);
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_FILTER, &o), 0);
 	assert_int_equal(fake.requests, 2);
 	assert_true(mnl_attr_get_payload_len(asked(RGATE_A_ATT_FILTER)) > 0);
+	/* another one has its number by now: nothing is set, and for no other device */
+	att.cookie++;
+	fake.answer = tell_att_then_yes;
+	fake.requests = 0;
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_FILTER, &o), -ESTALE);
+	assert_int_equal(fake.requests, 1);
 	fake.answer = no_att;
-	assert_int_equal(rgate_ctl_set(ctl, 12, RGATE_SET_FILTER, &o), -ENOENT);
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_FILTER, &o), -ENOENT);
 	close_ctl(ctl);
 }
 
@@ -472,18 +522,19 @@ static void huge(const struct nlmsghdr *req)
 static void answers(void **state)
 {
 	struct rgate_ctl *ctl = open_ctl(refused);
-	struct rgate_ring_info ring = { .ring_id = 1 };
+	const struct rgate_ident one = { 1, 1 };
+	struct rgate_ring_info ring;
 	struct rgate_att_info att;
 
 	(void)state;
 	rgate_log_set(listen_log, NULL);
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -EPERM);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -EPERM);
 	assert_string_equal(words, "kernel: you may not");
 	rgate_log_set(NULL, NULL);
 	fake.answer = nonsense_error;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -EPROTO);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -EPROTO);
 	fake.answer = overrun;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -ENOBUFS);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -ENOBUFS);
 	fake.answer = beside;
 	assert_int_equal(rgate_ctl_att(ctl, 12, &att), 0);
 	assert_int_equal(att.att_id, 12);
@@ -496,33 +547,34 @@ static void answers(void **state)
 	fake.answer = yes;
 	assert_int_equal(rgate_ctl_att(ctl, 12, &att), -EPROTO);
 	assert_int_equal(rgate_ctl_ring(ctl, 12, &ring), -EPROTO);
-	assert_int_equal(rgate_ctl_attach(ctl, "eth0", &ring.ring_id, 1, NULL, NULL),
+	assert_int_equal(rgate_ctl_attach(ctl, "lo", &one, 1, NULL, NULL),
 			 -EPROTO);
 	close_ctl(ctl);
 }
 
 static void failures(void **state)
 {
+	const struct rgate_ident one = { 1, 1 };
 	struct rgate_ctl *ctl = open_ctl(NULL);
 
 	(void)state;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -ETIMEDOUT);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -ETIMEDOUT);
 	assert_in_range(fake.waited, 1000, 5000);
 	fake.err_poll = ENOMEM;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -ENOMEM);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -ENOMEM);
 	fake.answer = yes;
 	fake.err_poll = EINTR;		/* a signal is not an answer */
-	assert_int_equal(rgate_ctl_detach(ctl, 1), 0);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), 0);
 	fake.err_recv = EINTR;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), 0);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), 0);
 	fake.err_recv = ENOBUFS;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -ENOBUFS);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -ENOBUFS);
 	fake.err_recv = ENOSPC;		/* longer than any answer */
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -EPROTO);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -EPROTO);
 	fake.err_send = ECONNREFUSED;
-	assert_int_equal(rgate_ctl_detach(ctl, 1), -ECONNREFUSED);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -ECONNREFUSED);
 	/* what is left of the answers given up is not taken for this one's */
-	assert_int_equal(rgate_ctl_detach(ctl, 1), 0);
+	assert_int_equal(rgate_ctl_detach(ctl, &one), 0);
 	close_ctl(ctl);
 }
 
@@ -675,12 +727,15 @@ static void events(void **state)
 static void memfd_rings(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
-	uint32_t id;
+	struct rgate_ident ident = { 1, 1 };
 
 	(void)state;
 	memset(&fake, 0, sizeof(fake));
-	assert_int_equal(rgate_ring_attach(ring, "eth0", NULL, &id), -EOPNOTSUPP);
-	assert_int_equal(rgate_ring_detach(ring, 1), -EOPNOTSUPP);
+	assert_int_equal(rgate_ring_attach(ring, "lo", NULL, &ident), -EOPNOTSUPP);
+	assert_int_equal(rgate_ring_detach(ring, &ident), -EOPNOTSUPP);
+	rgate_ring_ident(ring, &ident);
+	assert_int_equal(ident.id, 0);
+	assert_int_equal(ident.cookie, 0);
 	assert_int_equal(fake.requests, 0);
 	rgate_ring_close(ring);
 }

@@ -42,7 +42,17 @@ static struct nlmsghdr *good_ring(void)
 	for (i = RGATE_A_STATS_DELIVERED; i <= RGATE_A_STATS_MAX; i++)
 		mnl_attr_put_u64(nlh, i, i * 1000ULL);
 	mnl_attr_nest_end(nlh, nest);
+	mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, 1ULL << 63 | 7);
 	return nlh;
+}
+
+static void put_ring(struct nlmsghdr *nlh, uint32_t id, uint64_t cookie)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
+
+	mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, cookie);
+	mnl_attr_put_u32(nlh, RGATE_A_RING_ID, id);
+	mnl_attr_nest_end(nlh, nest);
 }
 
 static struct nlmsghdr *good_att(unsigned int rings)
@@ -55,8 +65,9 @@ static struct nlmsghdr *good_att(unsigned int rings)
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_IFINDEX, 2);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "veth0");
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_PRIORITY, (uint32_t)-300);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, 303);
 	for (i = 0; i < rings; i++)
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, 10U + i);
+		put_ring(nlh, 10U + i, 1000U + i);
 	nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_STATS);
 	for (i = RGATE_A_ATT_STATS_SEEN; i <= RGATE_A_ATT_STATS_MAX; i++)
 		mnl_attr_put_u64(nlh, i, i);
@@ -72,6 +83,7 @@ static void rings(void **state)
 	(void)state;
 	assert_int_equal(rgate_parse_ring(good_ring(), &info), 0);
 	assert_int_equal(info.ring_id, 7);
+	assert_int_equal(info.cookie, 1ULL << 63 | 7);
 	assert_string_equal(info.name, "ring7");
 	assert_int_equal(info.slots, 4096);
 	assert_int_equal(info.node, -1);
@@ -116,26 +128,46 @@ static void rings(void **state)
 static void atts(void **state)
 {
 	struct rgate_att_info info;
+	struct rgate_ident att;
 	struct nlmsghdr *nlh;
-	uint32_t id;
+	struct nlattr *nest;
 
 	(void)state;
 	assert_int_equal(rgate_parse_att(good_att(5), &info), 0);
 	assert_int_equal(info.att_id, 3);
 	assert_string_equal(info.ifname, "veth0");
 	assert_int_equal(info.priority, -300);
+	assert_int_equal(info.cookie, 303);
 	assert_int_equal(info.nrings, 5);
-	assert_int_equal(info.rings[4], 14);
+	assert_int_equal(info.rings[4].id, 14);
+	assert_int_equal(info.rings[4].cookie, 1004);
 	assert_int_equal(info.seen, RGATE_A_ATT_STATS_SEEN);
 	assert_int_equal(info.spilled, RGATE_A_ATT_STATS_SPILLED);
 	assert_int_equal(rgate_parse_att(good_att(RGATE_ATT_RINGS_MAX), &info), 0);
 	assert_int_equal(rgate_parse_att(good_att(RGATE_ATT_RINGS_MAX + 1), &info),
 			 -EPROTO);
+	/* rings that are no nest, or one without a number, or with half a cookie */
+	nlh = good_att(1);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, 10);
+	assert_int_equal(rgate_parse_att(nlh, &info), -EPROTO);
+	nlh = good_att(1);
+	nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
+	mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, 10);
+	mnl_attr_nest_end(nlh, nest);
+	assert_int_equal(rgate_parse_att(nlh, &info), -EPROTO);
+	nlh = good_att(1);
+	nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
+	mnl_attr_put_u32(nlh, RGATE_A_RING_ID, 10);
+	mnl_attr_put_u32(nlh, RGATE_A_RING_COOKIE, 10);
+	mnl_attr_nest_end(nlh, nest);
+	assert_int_equal(rgate_parse_att(nlh, &info), -EPROTO);
 	nlh = begin(RGATE_CMD_ATT_NEW);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, 42);
-	assert_int_equal(rgate_parse_att_id(nlh, &id), 0);
-	assert_int_equal(id, 42);
-	assert_int_equal(rgate_parse_att_id(begin(RGATE_CMD_ATT_NEW), &id), -EPROTO);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, 1ULL << 40);
+	assert_int_equal(rgate_parse_att_ident(nlh, &att), 0);
+	assert_int_equal(att.id, 42);
+	assert_int_equal(att.cookie, 1ULL << 40);
+	assert_int_equal(rgate_parse_att_ident(begin(RGATE_CMD_ATT_NEW), &att), -EPROTO);
 }
 
 static void events(void **state)
@@ -249,6 +281,7 @@ static void parse_all(const struct nlmsghdr *nlh)
 	struct rgate_ring_info ring;
 	struct rgate_att_info att;
 	struct rgate_event_info ev;
+	struct rgate_ident ident;
 	uint32_t x;
 	uint16_t y;
 	char msg[64];
@@ -259,7 +292,7 @@ static void parse_all(const struct nlmsghdr *nlh)
 		assert_true(memchr(att.ifname, 0, sizeof(att.ifname)) != NULL);
 		assert_true(att.nrings <= RGATE_ATT_RINGS_MAX);
 	}
-	rgate_parse_att_id(nlh, &x);
+	rgate_parse_att_ident(nlh, &ident);
 	rgate_parse_event(nlh, &ev);
 	rgate_parse_family(nlh, &y, &x);
 	rgate_parse_error(nlh, msg, sizeof(msg));

@@ -407,6 +407,12 @@ static void good_forged(struct forged *f)
 	f->sealed = true;
 }
 
+static void forge_owners(struct forged *f, uint64_t off)
+{
+	f->prod.features = RGATE_FEAT_OWNERS;
+	f->prod.owners_off = off;
+}
+
 #define FORGE(want, change) \
 	do { \
 		good_forged(&f); \
@@ -436,7 +442,14 @@ static void forged_rings(void **state)
 	FORGE(-EPROTO, f.prod.handles = 0);
 	FORGE(-EPROTO, f.prod.policy = 9);
 	FORGE(-EPROTO, f.prod.clock = 9);
-	FORGE(-EPROTO, f.prod.reserved1 = 1);
+	FORGE(-EPROTO, f.prod.owners_off = f.prod.credits_off + 64);
+	FORGE(-EPROTO, f.prod.features = RGATE_FEAT_OWNERS);
+	FORGE(-EPROTO, forge_owners(&f, f.prod.credits_off));
+	FORGE(-EPROTO, forge_owners(&f, f.prod.credits_off + 72));
+	FORGE(-EPROTO, forge_owners(&f, f.prod.slots_off));
+	FORGE(-EPROTO, forge_owners(&f, UINT64_MAX - 63));
+	/* a good place, but no life file comes with it */
+	FORGE(-EPROTO, forge_owners(&f, f.prod.credits_off + 64));
 	FORGE(-EPROTO, memset(f.prod.name, 'x', sizeof(f.prod.name)));
 	FORGE(-EPROTO, f.prod.slots = 0);
 	FORGE(-EPROTO, f.prod.slots = 1U << 20);

@@ -53,7 +53,7 @@ static void all_of_it(void **state)
 
 	(void)state;
 	if (sysconf(_SC_PAGESIZE) != 4096)
-		skip();
+		unit_skip("pages of another size");
 	for (i = 0; i < ARRAY_LEN(threads); i++) {
 		for (told = 0; told < 2; told++) {
 			struct heard h = { 0 };

@@ -6,7 +6,6 @@
  */
 #include "unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,6 +106,7 @@ static int on_query(struct rgate_query *q)
 	q->geo = dev.geo;
 	q->flags = dev.flags;
 	q->ring_id = 42;
+	q->cookie = 4242;
 	if (dev.stale) {
 		dev.stale--;
 		q->geo.generation--;
@@ -114,7 +114,11 @@ static int on_query(struct rgate_query *q)
 	return answer(dev.err_query);
 }
 
-int ioctl(int fd, unsigned long req, ...)
+/* Instead of those that the library calls, by the linker */
+int __wrap_ioctl(int fd, unsigned long req, ...);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+
+int __wrap_ioctl(int fd, unsigned long req, ...)
 {
 	va_list ap;
 	void *arg;
@@ -136,39 +140,13 @@ int ioctl(int fd, unsigned long req, ...)
 	return (int)syscall(SYS_ioctl, fd, req, arg);
 }
 
-void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	if (dev.err_map_rw && off && prot & PROT_WRITE) {
 		errno = dev.err_map_rw;
 		return MAP_FAILED;
 	}
 	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, off);
-}
-
-static unsigned int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-/* Mappings of the device */
-static unsigned int mappings(void)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	unsigned int n = 0;
-	char line[512];
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		n += !!strstr(line, "memfd:device");
-	fclose(f);
-	return n;
 }
 
 static int open_ring(struct rgate_ring **ring, uint32_t slots)
@@ -183,17 +161,18 @@ static int open_ring(struct rgate_ring **ring, uint32_t slots)
 /* Opening fails with @err, and leaves nothing behind. */
 static void refused(int err)
 {
-	unsigned int fds = open_fds(), maps = mappings();
+	unsigned int fds = unit_entries("/proc/self/fd"), maps = unit_mappings("memfd:device");
 	struct rgate_ring *ring;
 
 	assert_int_equal(open_ring(&ring, 64), err);
-	assert_int_equal(open_fds(), fds);
-	assert_int_equal(mappings(), maps);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
+	assert_int_equal(unit_mappings("memfd:device"), maps);
 }
 
 static void opening(void **state)
 {
 	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .device = "/nowhere/at/all");
+	struct rgate_ident ident;
 	struct rgate_ring *ring;
 	struct rgate_view view;
 
@@ -210,9 +189,12 @@ static void opening(void **state)
 	assert_int_equal(view.nslots, 64);
 	assert_int_equal(view.handle, 5);
 	assert_int_equal(rgate_ring_id(ring), 42);
+	rgate_ring_ident(ring, &ident);
+	assert_int_equal(ident.id, 42);
+	assert_int_equal(ident.cookie, 4242);
 	rgate_ring_slots_rw(ring)[0] = 1;
 	rgate_ring_close(ring);
-	assert_int_equal(mappings(), 0);
+	assert_int_equal(unit_mappings("memfd:device"), 0);
 	/* without the flag there is nothing to write to */
 	dev_new(0);
 	assert_int_equal(open_ring(&ring, 64), 0);
@@ -343,7 +325,7 @@ static void resize(void **state)
 	rgate_ring_view(ring, &view);
 	assert_int_equal(view.generation, 2);		/* and the old mapping is kept */
 	rgate_ring_close(ring);
-	assert_int_equal(mappings(), 0);
+	assert_int_equal(unit_mappings("memfd:device"), 0);
 }
 
 static void further_handles(void **state)
@@ -356,11 +338,11 @@ static void further_handles(void **state)
 	dev_new(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
 	assert_int_equal(open_ring(&ring, 64), 0);
-	fds = open_fds();
+	fds = unit_entries("/proc/self/fd");
 	dev.err_attach = EMFILE;
 	assert_int_equal(rgate_ring_dup(&d, ring), -EMFILE);
 	assert_int_equal(rgate_ring_send(ring, sv[0]), -EMFILE);
-	assert_int_equal(open_fds(), fds);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
 	dev.err_attach = 0;
 	assert_int_equal(rgate_ring_dup(&d, ring), 0);
 	rgate_ring_close(d);
@@ -372,7 +354,7 @@ static void further_handles(void **state)
 	assert_int_equal(rgate_ring_send(ring, sv[0]), 0);
 	dev.err_query = ENOTTY;
 	assert_int_equal(rgate_ring_recv(&d, sv[1]), -EPROTO);
-	assert_int_equal(open_fds(), fds);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
 	assert_int_equal(rgate_ring_send(ring, -1), -EBADF);
 	rgate_ring_close(ring);
 	close(sv[0]);

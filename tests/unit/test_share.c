@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -378,6 +379,35 @@ static void handles(void **state)
 	rgate_ring_close(ring);
 }
 
+static unsigned int open_files(void)
+{
+	unsigned int fd, n = 0;
+
+	for (fd = 0; fd < 1024; fd++)
+		n += fcntl((int)fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Whom it does not reach keeps no handle, and nothing stays open. */
+static void handed_to_nobody(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP), *d;
+	unsigned int i, before;
+	int sv[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	close(sv[1]);
+	before = open_files();
+	for (i = 0; i < 2 * RGATE_HANDLES_MAX; i++)
+		assert_int_equal(rgate_ring_send(ring, sv[0]), -EPIPE);
+	assert_int_equal(open_files(), before);
+	assert_int_equal(rgate_ring_dup(&d, ring), 0);
+	rgate_ring_close(d);
+	close(sv[0]);
+	rgate_ring_close(ring);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(threads_shared),
 	cmocka_unit_test(threads_stride),
@@ -388,6 +418,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(holes),
 	cmocka_unit_test(overtaken),
 	cmocka_unit_test(handles),
+	cmocka_unit_test(handed_to_nobody),
 };
 
 UNIT_MAIN(tests)

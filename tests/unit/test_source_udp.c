@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
@@ -223,7 +224,7 @@ static void contents_v6(void **state)
 {
 	(void)state;
 	if (!have_ipv6())
-		skip();
+		unit_skip("no IPv6");
 	contents(AF_INET6, "::1", false);
 }
 
@@ -231,7 +232,7 @@ static void contents_v6_any(void **state)
 {
 	(void)state;
 	if (!have_ipv6())
-		skip();
+		unit_skip("no IPv6");
 	contents(AF_INET6, "::", true);
 }
 
@@ -272,7 +273,7 @@ static void chains(void **state)
 	unsigned int i, r;
 
 	if (family == AF_INET6 && !have_ipv6())
-		skip();
+		unit_skip("no IPv6");
 	setup_one(&t, 512, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
 	open_setup(&t, family, family == AF_INET ? "127.0.0.1" : "::1", NULL);
 	for (r = 0; r < 30; r++) {
@@ -460,7 +461,13 @@ static void arguments(void **state)
 	o.filter = NULL;
 	o.cpu_plus1 = 1000;
 	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	o.cpu_plus1 = 1;
+	o.driven = 1;	/* a thread that is not there cannot be pinned */
+	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
 	o.cpu_plus1 = 0;
+	o.driven = 2;
+	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	o.driven = 0;
 	a.sin_addr.s_addr = htonl(0xc6336401);	/* 198.51.100.1: not ours */
 	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o),
 			 -EADDRNOTAVAIL);
@@ -590,6 +597,93 @@ static void resize_idle(void **state)
 	close_setup(&t);
 }
 
+/* Nobody receives but who calls for it: a batch a call, and one wakeup at the end. */
+static void driven(void **state)
+{
+	struct rgate_source_opts o = RGATE_OPTS(rgate_source_opts, .batch = 4, .driven = 1);
+	struct rgate_source_stats st;
+	struct rgate_stats rs;
+	struct setup t;
+	uint64_t i;
+
+	(void)state;
+	setup_one(&t, 64, 256, 0, RGATE_POLICY_DROP);
+	open_setup(&t, AF_INET, "127.0.0.1", &o);
+	assert_int_equal(rgate_consumer_arm(&t.c), 0);
+	for (i = 0; i < 10; i++)
+		send_one(&t, i, 100);
+	assert_int_equal(rgate_source_stats(t.src, &st), 0);
+	assert_int_equal(st.syscalls, 0);
+	assert_null(rgate_consumer_next(&t.c));
+	assert_int_equal(rgate_source_turn(t.src), 1);
+	assert_int_equal(rgate_source_turn(t.src), 1);
+	rgate_ring_stats(t.ring[0], &rs);
+	assert_int_equal(rs.wakeups, 0);	/* there may be more */
+	assert_int_equal(rgate_source_turn(t.src), 0);
+	rgate_ring_stats(t.ring[0], &rs);
+	assert_int_equal(rs.wakeups, 1);
+	rgate_consumer_disarm(&t.c);
+	for (i = 0; i < 10; i++) {
+		const struct rgate_slot *s = rgate_consumer_next(&t.c);
+
+		assert_non_null(s);
+		assert_int_equal(unit_pattern_check((const unsigned char *)rgate_slot_data(s) +
+						    t.front, i, 100), 0);
+		rgate_consumer_release(&t.c);
+	}
+	assert_null(rgate_consumer_next(&t.c));
+	assert_int_equal(rgate_source_stats(t.src, &st), 0);
+	assert_int_equal(st.received, 10);
+	assert_int_equal(st.syscalls, 3);
+	/* a resize takes effect at the next turn */
+	assert_int_equal(rgate_ring_resize(t.ring[0], 128, 256), 0);
+	assert_int_equal(rgate_consumer_wait(&t.c, 0), 0);
+	assert_int_equal(t.c.mask, 63);
+	assert_int_equal(rgate_source_turn(t.src), 0);
+	assert_int_equal(rgate_consumer_wait(&t.c, 0), 0);
+	assert_int_equal(t.c.mask, 127);
+	close_setup(&t);
+}
+
+static void driven_ends(void **state)
+{
+	struct rgate_source_opts o = RGATE_OPTS(rgate_source_opts, .driven = 1);
+	struct setup t;
+	int null;
+
+	(void)state;
+	/* who has a thread is not driven */
+	setup_one(&t, 64, 256, 0, RGATE_POLICY_DROP);
+	open_setup(&t, AF_INET, "127.0.0.1", NULL);
+	assert_int_equal(rgate_source_turn(t.src), -EOPNOTSUPP);
+	close_setup(&t);
+	/* stopped: the ring has ended */
+	setup_one(&t, 64, 256, 0, RGATE_POLICY_DROP);
+	open_setup(&t, AF_INET, "127.0.0.1", &o);
+	send_one(&t, 0, 10);
+	assert_int_equal(rgate_source_turn(t.src), 0);
+	assert_int_equal(rgate_source_stop(t.src), 0);
+	t.src = NULL;
+	assert_int_equal(rgate_consumer_wait(&t.c, -1), 1);
+	assert_non_null(rgate_consumer_next(&t.c));
+	rgate_consumer_release(&t.c);
+	assert_int_equal(rgate_consumer_wait(&t.c, -1), -EPIPE);
+	close_setup(&t);
+	/* what it receives from is no socket any more: told each time, ended once */
+	setup_one(&t, 64, 256, 0, RGATE_POLICY_DROP);
+	open_setup(&t, AF_INET, "127.0.0.1", &o);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_true(null >= 0);
+	assert_true(dup2(null, rgate_source_socket(t.src)) >= 0);
+	close(null);
+	assert_int_equal(rgate_source_turn(t.src), -ENOTSOCK);
+	assert_int_equal(rgate_source_turn(t.src), -ENOTSOCK);
+	assert_int_equal(rgate_consumer_wait(&t.c, -1), -EPIPE);
+	assert_int_equal(rgate_source_stop(t.src), -ENOTSOCK);
+	t.src = NULL;
+	close_setup(&t);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(contents_v4),
 	cmocka_unit_test(contents_v4_any),
@@ -606,6 +700,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(stop_idle),
 	cmocka_unit_test(stop_loaded),
 	cmocka_unit_test(resize_idle),
+	cmocka_unit_test(driven),
+	cmocka_unit_test(driven_ends),
 };
 
 UNIT_MAIN(tests)

@@ -229,6 +229,7 @@ static void path_arguments(void **state)
 	struct rgate_spawn_policy *p = parse("node one user nobody\n"
 				       "allow one /bin/py args /opt/jobs/*.py\n"
 				       "allow one /bin/ls args /srv/../x/\n"
+				       "allow one /bin/cat args /opt/*/x\n"
 				       "allow one /bin/url args *.html\n");
 
 	(void)state;
@@ -238,6 +239,13 @@ static void path_arguments(void **state)
 	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs/./a.py", NULL), -EACCES);
 	assert_int_equal(check(p, 1, "/bin/py", "/opt/jobs//a.py", NULL), -EACCES);
 	assert_int_equal(check(p, 1, "/bin/py", "", NULL), -EACCES);
+	/* .. is what * matches */
+	assert_int_equal(check(p, 1, "/bin/cat", "/opt/a/x", NULL), 0);
+	assert_int_equal(check(p, 1, "/bin/cat", "/opt/../x", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/cat", "/opt/./x", NULL), -EACCES);
+	assert_int_equal(check(p, 1, "/bin/cat", "/opt/.../x", NULL), 0);
+	assert_int_equal(check(p, 1, "/bin/cat", "/opt/.a/x", NULL), 0);
+	assert_int_equal(check(p, 1, "/bin/cat", "/opt/..a/x", NULL), 0);
 	assert_int_equal(check(p, 1, "/bin/ls", "/srv/../x/", NULL), 0);
 	assert_int_equal(check(p, 1, "/bin/ls", "/x", NULL), -EACCES);
 	assert_int_equal(check(p, 1, "/bin/url", "a/b/c.html", NULL), 0);
@@ -357,6 +365,17 @@ static void from_file(void **state)
 	assert_int_equal(fchmod(fd, 0602), 0);
 	assert_int_equal(rgate_policy_load(&p, cluster, path), -EPERM);
 	assert_int_equal(fchmod(fd, 0644), 0);
+	if (!geteuid()) {
+		/* another user's, though nobody else may write it */
+		assert_int_equal(fchown(fd, 4711, 0), 0);
+		assert_int_equal(rgate_policy_load(&p, cluster, path), -EPERM);
+		assert_int_equal(fchown(fd, 0, 4711), 0);
+		assert_int_equal(rgate_policy_load(&p, cluster, path), 0);
+		rgate_policy_free(p);
+	} else {
+		/* root's: that of somebody else, but not a stranger */
+		assert_int_equal(rgate_policy_load(&p, cluster, "/etc/passwd"), -EINVAL);
+	}
 	assert_int_equal(ftruncate(fd, RGATE_POLICY_MAX + 1), 0);
 	assert_int_equal(rgate_policy_load(&p, cluster, path), -EFBIG);
 	unlink(path);

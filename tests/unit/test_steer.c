@@ -180,6 +180,71 @@ static void wrong_texts(void **state)
 	rgate_steer_destroy(NULL);
 }
 
+/* The rules' names, in their order */
+static const char *names(struct rgate_steer *s)
+{
+	static char text[256];
+	unsigned int i;
+
+	text[0] = '\0';
+	for (i = 0; i < s->count; i++) {
+		strcat(text, i ? " " : "");
+		strcat(text, s->rules[i].name);
+	}
+	return text;
+}
+
+static unsigned int warnings;
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)ctx;
+	(void)msg;
+	warnings += level == RGATE_LOG_WARN;
+}
+
+/* The default is the last rule whatever comes when, and wherever it stands. */
+static void default_last(void **state)
+{
+	struct rgate_steer *s = table("default hash:*\n");
+	struct frame f;
+	char why[256];
+
+	(void)state;
+	assert_int_equal(rgate_steer_add(s, "dns node:1 udp port 53", NULL, NULL, 0), 0);
+	assert_int_equal(rgate_steer_add(s, "flows hash:1,2 ip", NULL, NULL, 0), 0);
+	assert_string_equal(names(s), "dns flows default");
+	assert_int_equal(rgate_steer_add(s, "near drop arp", "default", NULL, 0), 0);
+	assert_int_equal(rgate_steer_add(s, "first drop ip6", "dns", NULL, 0), 0);
+	assert_string_equal(names(s), "first dns flows near default");
+	ipv4(&f, 1, 1000, 2, 53);
+	assert_string_equal(matched(s, &f), "dns");
+	assert_int_equal(rgate_steer_remove(s, "default"), 0);
+	assert_int_equal(rgate_steer_add(s, "default drop", "dns", why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "always the last"));
+	assert_int_equal(rgate_steer_add(s, "default drop", NULL, NULL, 0), 0);
+	assert_int_equal(rgate_steer_add(s, "more drop vlan", NULL, NULL, 0), 0);
+	assert_string_equal(names(s), "first dns flows near more default");
+	/* a file that fails leaves what was there */
+	assert_int_equal(rgate_steer_parse(s, "f", "a drop\nb drop\nc fly\n", 20), -EINVAL);
+	assert_string_equal(names(s), "first dns flows near more default");
+	assert_int_equal(rgate_steer_parse(s, "f", "a drop\n", 7), 0);
+	assert_string_equal(names(s), "first dns flows near more a default");
+	rgate_steer_destroy(s);
+	/* as it was written before, and said once for each rule that now counts */
+	rgate_log_set(on_log, NULL);
+	s = table("a drop arp\ndefault hash:*\n# and more\n\ndns node:1 udp port 53\nz drop ip6\n");
+	rgate_log_set(NULL, NULL);
+	assert_string_equal(names(s), "a dns z default");
+	assert_int_equal(warnings, 2);
+	assert_string_equal(matched(s, &f), "dns");
+	rgate_steer_destroy(s);
+	assert_int_equal(rgate_steer_create(&s, cluster), 0);
+	assert_int_equal(rgate_steer_parse(s, "f", "default drop\nb drop\nc fly\n", 26), -EINVAL);
+	assert_int_equal(rgate_steer_count(s), 0);
+	rgate_steer_destroy(s);
+}
+
 static void matching(void **state)
 {
 	struct rgate_steer *s = table("dns node:1 udp port 53\nsix node:1 ip6\n"
@@ -294,6 +359,7 @@ static void weights(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(texts, setup, teardown),
 	cmocka_unit_test_setup_teardown(wrong_texts, setup, teardown),
+	cmocka_unit_test_setup_teardown(default_last, setup, teardown),
 	cmocka_unit_test_setup_teardown(matching, setup, teardown),
 	cmocka_unit_test(flows),
 	cmocka_unit_test(weights),

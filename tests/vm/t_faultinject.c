@@ -118,6 +118,9 @@ static int op_att(void)
 	};
 	int r = vt_att_new(&nl, &a);
 
+	/* for want of memory, and for nothing else */
+	if (r == -ENOMEM && nl.why[0])
+		FAIL("ENOMEM is explained by: %s", nl.why);
 	if (r < 0)
 		return r;
 	att = (uint32_t)r;
@@ -134,7 +137,7 @@ static int op_set(void)
 	char buf[256];
 	struct nlmsghdr *nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_SET, 0);
 
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, att);
+	vt_nl_put_att(nlh, att, vt_att_cookie(&nl, att));
 	mnl_attr_put(nlh, RGATE_A_ATT_FILTER, sizeof(all), all);
 	return vt_nl_talk(&nl, nlh, NULL, NULL);
 }

@@ -231,7 +231,7 @@ static void bad_programs(void)
 	for (i = 0; i < VT_COUNT(odd); i++) {
 		nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 		mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "vb");
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+		vt_nl_put_ring(nlh, ring.id, ring.cookie);
 		mnl_attr_put(nlh, RGATE_A_ATT_FILTER, odd[i], ok);
 		EXPECT_EQ(vt_nl_talk(&nl, nlh, NULL, NULL), -EINVAL);
 	}
@@ -245,7 +245,7 @@ static int att_set(uint32_t id, const struct sock_filter *f, unsigned int n,
 	char buf[4096];
 	struct nlmsghdr *nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_SET, 0);
 
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
+	vt_nl_put_att(nlh, id, vt_att_cookie(&nl, id));
 	if (f)
 		mnl_attr_put(nlh, RGATE_A_ATT_FILTER, n * sizeof(*f), f);
 	if (action >= 0)
@@ -269,7 +269,8 @@ static void replace_live(void)
 	for (i = 0; i < 150; i++) {
 		unsigned int n = flow_filter(f, (uint16_t)(i % 2));
 
-		EXPECT(!att_set(id, f, n, (int)(i % 3 == 0), (int)(i % 4)));
+		EXPECT(!att_set(id, f, n, i % 3 ? RGATE_ACTION_STEAL : RGATE_ACTION_MIRROR,
+				(int)(i % 4)));
 		vt_ring_verify(&ring, NULL, 20, 1);
 		/* a bad one changes nothing */
 		if (i % 10 == 0) {
@@ -298,7 +299,7 @@ static void replace_live(void)
 	EXPECT_EQ(info.filter_len, 0);
 	send_flow(10, 1);
 	EXPECT_EQ(vt_ring_verify(&ring, NULL, 20, 300), 10);
-	EXPECT_EQ(att_set(id + 1000, NULL, 0, 0, -1), -ENOENT);
+	EXPECT_EQ(att_set(id + 1000, NULL, 0, RGATE_ACTION_STEAL, -1), -ENOENT);
 }
 
 static void steal_and_mirror(void)

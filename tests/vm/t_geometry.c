@@ -95,13 +95,13 @@ static void smallest_and_shapes(void)
 		EXPECT_EQ(g->slots_off % 4096, 0);
 		EXPECT_GE(g->cons_off, sizeof(struct rgate_prod));
 		EXPECT_EQ(g->credits_off, g->cons_off + RGATE_CREDITS_OFF);
-		EXPECT_GE(g->slots_off, g->credits_off + n / RGATE_BATCH * 8);
+		EXPECT_GE(g->slots_off, g->credits_off + 2 * (n / RGATE_BATCH) * 8);
 		EXPECT_GE(g->map_len, g->slots_off + (uint64_t)n * size);
 
 		EXPECT_EQ(r.prod->magic, RGATE_MAGIC);
 		EXPECT_EQ(r.prod->version, RGATE_ABI_VERSION);
 		EXPECT_EQ(r.prod->slot_hdr, RGATE_SLOT_HDR);
-		EXPECT_EQ(r.prod->features, RGATE_FEAT_RESIZE);
+		EXPECT_EQ(r.prod->features, RGATE_FEAT_RESIZE | RGATE_FEAT_OWNERS);
 		EXPECT_EQ(r.prod->slots, n);
 		EXPECT_EQ(r.prod->slot_size, size);
 		EXPECT_EQ(r.prod->batch, RGATE_BATCH);
@@ -168,12 +168,15 @@ static void fields_refused(void)
 	c = ok;
 	c.reserved0 = 1;
 	EXPECT_EQ(try_create(&c), -EINVAL);
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < VT_COUNT(c.reserved); i++) {
 		c = ok;
 		c.reserved[i] = 1ULL << 63;
 		EXPECT_EQ(try_create(&c), -EINVAL);
 	}
 	/* out fields are zero on entry */
+	c = ok;
+	c.cookie = 1;
+	EXPECT_EQ(try_create(&c), -EINVAL);
 	for (i = 0; i < sizeof(c.geo); i++) {
 		c = ok;
 		((uint8_t *)&c.geo)[i] = 1;
@@ -299,9 +302,12 @@ static void attach_refused(void)
 	a.reserved0 = 1;
 	EXPECT_ERRNO(ioctl(fd, RGATE_IOC_ATTACH, &a), EINVAL);
 	a.reserved0 = 0;
-	a.reserved[1] = 1;
+	a.reserved = 1;
 	EXPECT_ERRNO(ioctl(fd, RGATE_IOC_ATTACH, &a), EINVAL);
-	a.reserved[1] = 0;
+	a.reserved = 0;
+	a.cookie = 1;
+	EXPECT_ERRNO(ioctl(fd, RGATE_IOC_ATTACH, &a), EINVAL);
+	a.cookie = 0;
 	a.geo.map_len = 4096;
 	EXPECT_ERRNO(ioctl(fd, RGATE_IOC_ATTACH, &a), EINVAL);
 	/* a ring on itself: has one already */
@@ -445,7 +451,8 @@ static void query_tells_all(void)
 	EXPECT_EQ(q.handles, 1);
 	EXPECT_GE(q.mem_bytes, r.geo.map_len);
 	EXPECT_LE(q.mem_bytes, r.geo.map_len + r.geo.map_len / 16 + 65536);
-	EXPECT_EQ(q.reserved[0] | q.reserved[1] | q.reserved[2] | q.reserved[3], 0);
+	EXPECT_EQ(q.reserved[0] | q.reserved[1] | q.reserved[2], 0);
+	EXPECT(q.cookie);
 	EXPECT(!memcmp(&q.geo, &r.geo, sizeof(q.geo)));
 	EXPECT_EQ(q.stats.delivered, 0);
 	EXPECT_EQ(r.prod->features, RGATE_FEAT_CHAIN | RGATE_FEAT_OVERWRITE |

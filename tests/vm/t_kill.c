@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The consumer is killed under traffic: all is cleaned up, rmmod works at once. */
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+
 #include "lib/vt.h"
 
 static struct vt_ring shared;
@@ -95,9 +98,75 @@ static void one_of_two(void)
 	EXPECT_EQ(vt_ring_stats(&shared).dropped_full, 0);
 }
 
+enum { MANY = 100 };
+
+static int hoarder(void *arg)
+{
+	int *ready = arg;
+	struct vt_nl nl;
+	unsigned int i;
+
+	vt_nl_open(&nl);
+	for (i = 0; i < MANY; i++) {
+		struct vt_ring r;
+
+		vt_ring_open(&r, 64, 256, 0, 0);
+		(void)vt_att_simple(&nl, "vb", r.id);
+	}
+	REQUIRE(write(ready[1], "", 1) == 1);
+	pause();
+	return 1;
+}
+
+/* As long as everybody takes to leave what he was reading under RCU; the median of 5 */
+static uint64_t grace_period(void)
+{
+	uint64_t took[5], t;
+	unsigned int i, k;
+
+	for (i = 0; i < VT_COUNT(took); i++) {
+		t = vt_now();
+		REQUIRE(!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0));
+		t = vt_now() - t;
+		for (k = i; k && took[k - 1] > t; k--)
+			took[k] = took[k - 1];
+		took[k] = t;
+	}
+	return took[2];
+}
+
+/* All of a process's rings wait for one grace period, not each for its own. */
+static void many_rings(void)
+{
+	uint64_t grace, t;
+	struct vt_nl nl;
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	vt_veth("va", "vb", 0);
+	vt_nl_open(&nl);
+	grace = grace_period();
+	REQUIRE(!pipe(ready));
+	pid = vt_fork(hoarder, ready);
+	REQUIRE(read(ready[0], &c, 1) == 1);
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_RING_GET), MANY);
+	t = vt_now();
+	kill(pid, SIGKILL);
+	REQUIRE(waitpid(pid, NULL, 0) == pid);
+	t = vt_now() - t;
+	vt_note("%u rings were closed in %llu us, a grace period takes %llu us", MANY,
+		(unsigned long long)t / 1000, (unsigned long long)grace / 1000);
+	EXPECT_LE(t, MANY / 4 * grace);
+	/* they are gone for others at once */
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_RING_GET), 0);
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
+}
+
 static const struct vt_case cases[] = {
 	{ .name = "kill -9 under traffic, then rmmod", .fn = killed_then_rmmod, .secs = 60 },
 	{ .name = "one of two consumers is killed", .fn = one_of_two },
+	{ .name = "a process with many rings is killed", .fn = many_rings, .secs = 60 },
 };
 
 VT_MAIN(cases)

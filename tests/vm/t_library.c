@@ -57,30 +57,37 @@ static void attach_and_consume(void)
 	struct rgate_ring_info ri;
 	struct rgate_consumer c;
 	struct rgate_stats st;
-	uint32_t att = 0, id;
+	struct rgate_ident att = { 0 }, id;
+	int stack;
 
 	setup(&o);
-	id = rgate_ring_id(ring);
+	rgate_ring_ident(ring, &id);
 	EXPECT_EQ(rgate_ctl_attach(ctl, "vb", &id, 1, &ao, &att), 0);
 	REQUIRE(!rgate_consumer_init(&c, ring, NULL));
+	stack = vt_stack_open("vb");
 	vt_tx_burst(tx, 300, 0, 200);
 	EXPECT_EQ(take(&c, NULL, 200), 200);
 	EXPECT(!rgate_consumer_next(&c));
+	EXPECT_EQ(vt_stack_drain(stack, 1000), 200);	/* not told to steal */
 	EXPECT_EQ(rgate_consumer_wait(&c, 100), 0);
 	REQUIRE(!rgate_ring_stats(ring, &st));
 	EXPECT_EQ(st.delivered, 200);
-	REQUIRE(!rgate_ctl_att(ctl, att, &ai));
+	REQUIRE(!rgate_ctl_att(ctl, att.id, &ai));
 	EXPECT_EQ(ai.delivered, 200);
 	EXPECT_EQ(ai.seen, 200);
+	EXPECT_EQ(ai.action, RGATE_ACTION_MIRROR);
 	EXPECT(ai.filter_len > 0);
 	EXPECT(!strcmp(ai.ifname, "vb"));
 	EXPECT_EQ(ai.nrings, 1);
-	EXPECT_EQ(ai.rings[0], id);
-	REQUIRE(!rgate_ctl_ring(ctl, id, &ri));
+	EXPECT_EQ(ai.cookie, att.cookie);
+	EXPECT_EQ(ai.rings[0].id, id.id);
+	EXPECT_EQ(ai.rings[0].cookie, id.cookie);
+	REQUIRE(!rgate_ctl_ring(ctl, id.id, &ri));
+	EXPECT_EQ(ri.cookie, id.cookie);
 	EXPECT(!strcmp(ri.name, "lib"));
 	EXPECT_EQ(ri.stats.delivered, 200);
-	EXPECT_EQ(rgate_ctl_detach(ctl, att), 0);
-	EXPECT_EQ(rgate_ctl_detach(ctl, att), -ENOENT);
+	EXPECT_EQ(rgate_ctl_detach(ctl, &att), 0);
+	EXPECT_EQ(rgate_ctl_detach(ctl, &att), -ENOENT);
 	EXPECT_EQ(rgate_ctl_attach(ctl, "nosuch", &id, 1, NULL, NULL), -ENODEV);
 	rgate_ctl_close(ctl);
 	rgate_ring_close(ring);
@@ -321,7 +328,8 @@ static void events(void)
 	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 64,
 					      .slot_size = 256);
 	struct rgate_event_info ev;
-	uint32_t att, id;
+	struct rgate_ident att;
+	uint32_t id;
 
 	setup(&o);
 	REQUIRE(!rgate_ctl_subscribe(ctl));
@@ -334,7 +342,7 @@ static void events(void)
 	vt_must("ip link del vb");
 	EXPECT_EQ(rgate_ctl_event(ctl, &ev, 3000), 1);
 	EXPECT_EQ(ev.type, RGATE_EVENT_DEVICE_GONE);
-	EXPECT_EQ(ev.att_id, att);
+	EXPECT_EQ(ev.att_id, att.id);
 	rgate_ring_close(ring);
 	EXPECT_EQ(rgate_ctl_event(ctl, &ev, 3000), 1);
 	EXPECT_EQ(ev.type, RGATE_EVENT_RING_GONE);

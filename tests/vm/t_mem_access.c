@@ -422,7 +422,7 @@ static void ring_everywhere(void)
 	struct rgate_view rv, ov;
 	struct view v[3];
 	unsigned int i;
-	uint32_t att;
+	struct rgate_ident att;
 	size_t len;
 	int tx;
 

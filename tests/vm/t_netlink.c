@@ -18,7 +18,7 @@ static struct nlmsghdr *att_new(void)
 	struct nlmsghdr *nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "vb");
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	return nlh;
 }
 
@@ -70,8 +70,11 @@ static void wrong_values(void)
 
 	setup();
 	nlh = att_new();
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, RGATE_ACTION_COUNT);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, RGATE_ACTION_STEAL + 1);
 	refused(nlh, "action");
+	nlh = att_new();
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, 0);
+	refused(nlh, "action 0");
 	nlh = att_new();
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, ~0U);
 	refused(nlh, "action -1");
@@ -79,14 +82,14 @@ static void wrong_values(void)
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_FANOUT, RGATE_FANOUT_COUNT);
 	refused(nlh, "fanout");
 	nlh = att_new();
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, 0);
+	vt_nl_put_ring(nlh, 0, ring.cookie);
 	refused(nlh, "ring 0");
 	/* both ways to name the device, or none */
 	nlh = att_new();
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_IFINDEX, vt_ifindex("vb"));
 	refused(nlh, "name and number");
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	refused(nlh, "no device");
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "vb");
@@ -94,34 +97,61 @@ static void wrong_values(void)
 	/* devices and rings that are not there */
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "nosuch0");
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	EXPECT_EQ(talk(nlh), -ENODEV);
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_IFINDEX, 0x7fffffff);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	EXPECT_EQ(talk(nlh), -ENODEV);
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_IFINDEX, 0x80000001);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	EXPECT(talk(nlh) < 0);
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "vb");
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, 0x7ffffffe);
+	vt_nl_put_ring(nlh, 0x7ffffffe, ring.cookie);
 	EXPECT_EQ(talk(nlh), -ENOENT);
 	/* names: not terminated, too long, empty */
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put(nlh, RGATE_A_ATT_IFNAME, 2, "vb");
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	refused(nlh, "name without end");
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "a-name-that-is-much-too-long-for-a-device");
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	refused(nlh, "long name");
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_NEW, 0);
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "");
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	EXPECT(talk(nlh) < 0);
 	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
+}
+
+static void id_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[RGATE_A_ATT_MAX + 1];
+
+	vt_nl_parse_msg(nlh, tb, RGATE_A_ATT_MAX);
+	if (tb[RGATE_A_ATT_ID])
+		*(uint32_t *)arg = mnl_attr_get_u32(tb[RGATE_A_ATT_ID]);
+}
+
+/* The least that names a device and a ring takes nothing from the stack. */
+static void mirror_by_default(void)
+{
+	struct vt_att_info info;
+	int tx, stack;
+	uint32_t id = 0;
+
+	setup();
+	REQUIRE(!vt_nl_talk(&nl, att_new(), id_cb, &id));
+	REQUIRE(!vt_att_get(&nl, id, &info));
+	EXPECT_EQ(info.action, RGATE_ACTION_MIRROR);
+	tx = vt_tx_open("va");
+	stack = vt_stack_open("vb");
+	vt_tx_burst(tx, 100, 0, 20);
+	EXPECT_EQ(vt_ring_verify(&ring, NULL, 20, 1000), 20);
+	EXPECT_EQ(vt_stack_drain(stack, 1000), 20);
 }
 
 static void unknown_things(void)
@@ -222,6 +252,7 @@ static void missing(void)
 		RGATE_CMD_ATT_SET, RGATE_CMD_ATT_JOIN, RGATE_CMD_ATT_LEAVE,
 	};
 	struct nlmsghdr *nlh;
+	uint32_t id;
 	size_t i;
 
 	setup();
@@ -230,15 +261,20 @@ static void missing(void)
 		EXPECT_EQ(talk(nlh), -EINVAL);
 		/* an id of nobody */
 		nlh = vt_nl_req(&nl, buf, need_id[i], 0);
-		mnl_attr_put_u32(nlh, need_id[i] == RGATE_CMD_RING_GET ?
-				 (int)RGATE_A_RING_ID : (int)RGATE_A_ATT_ID, 0x7ffffff0);
+		if (need_id[i] == RGATE_CMD_RING_GET)
+			mnl_attr_put_u32(nlh, RGATE_A_RING_ID, 0x7ffffff0);
+		else if (need_id[i] == RGATE_CMD_ATT_GET)
+			mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, 0x7ffffff0);
+		else
+			vt_nl_put_att(nlh, 0x7ffffff0, 1);
 		if (need_id[i] == RGATE_CMD_ATT_JOIN || need_id[i] == RGATE_CMD_ATT_LEAVE)
-			mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+			vt_nl_put_ring(nlh, ring.id, ring.cookie);
 		EXPECT_EQ(talk(nlh), -ENOENT);
 	}
 	/* JOIN without a ring */
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_JOIN, 0);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, vt_att_simple(&nl, "vb", ring.id));
+	id = vt_att_simple(&nl, "vb", ring.id);
+	vt_nl_put_att(nlh, id, vt_att_cookie(&nl, id));
 	EXPECT_EQ(talk(nlh), -EINVAL);
 }
 
@@ -258,7 +294,7 @@ static void set_is_limited(void)
 	for (i = 0; i < VT_COUNT(fixed); i++) {
 		struct nlmsghdr *nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_SET, 0);
 
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
+		vt_nl_put_att(nlh, id, vt_att_cookie(&nl, id));
 		mnl_attr_put_u32(nlh, (uint16_t)fixed[i], 1);
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, RGATE_ACTION_MIRROR);
 		EXPECT(talk(nlh) < 0);
@@ -374,7 +410,7 @@ static int without_caps(void *arg)
 	EXPECT_EQ(vt_att_join(&mine, id, ring.id), -EPERM);
 	EXPECT_EQ(vt_att_leave(&mine, id, ring.id), -EPERM);
 	nlh = vt_nl_req(&mine, buf, RGATE_CMD_ATT_SET, 0);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
+	vt_nl_put_att(nlh, id, vt_att_cookie(&nl, id));
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, 1);
 	EXPECT_EQ(vt_nl_talk(&mine, nlh, NULL, NULL), -EPERM);
 	/* looking is allowed, as with ip(8) */
@@ -382,6 +418,8 @@ static int without_caps(void *arg)
 	EXPECT_EQ(vt_ring_info(&mine, ring.id, &ri), 0);
 	EXPECT_EQ(ri.uid, 0);
 	EXPECT_EQ(vt_nl_count(&mine, RGATE_CMD_RING_GET), 1);
+	/* events are not: each listener costs whoever sends one */
+	EXPECT_EQ(vt_nl_subscribe(&mine), -EPERM);
 	return 0;
 }
 
@@ -404,15 +442,15 @@ static void too_many_rings(void)
 	setup();
 	nlh = att_new();
 	for (i = 0; i < RGATE_ATT_RINGS_MAX; i++)
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+		vt_nl_put_ring(nlh, ring.id, ring.cookie);
 	EXPECT_EQ(talk(nlh), -E2BIG);
 	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
 	id = vt_att_simple(&nl, "vb", ring.id);
 	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_JOIN, 0);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id + 1);
-	EXPECT_EQ(talk(nlh), -EINVAL);
+	vt_nl_put_att(nlh, id, vt_att_cookie(&nl, id));
+	vt_nl_put_ring(nlh, ring.id, ring.cookie);
+	vt_nl_put_ring(nlh, ring.id + 1, 1);
+	EXPECT_EQ(talk(nlh), -E2BIG);
 }
 
 /* How many answers wait in @deaf */
@@ -448,7 +486,7 @@ static void unread_answers(void)
 	for (i = 0; i < ASKED; i++) {
 		nlh = vt_nl_req(&deaf, buf, RGATE_CMD_ATT_NEW, 0);
 		mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, "vb");
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring.id);
+		vt_nl_put_ring(nlh, ring.id, ring.cookie);
 		REQUIRE(mnl_socket_sendto(deaf.sock, nlh, nlh->nlmsg_len) > 0);
 	}
 	told = answers_of(&deaf);
@@ -456,6 +494,26 @@ static void unread_answers(void)
 	EXPECT(told < ASKED);
 	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), told);
 	vt_nl_close(&deaf);
+}
+
+/* The name is the present one, which a device may change while it is up or down. */
+static void renamed_device(void)
+{
+	struct vt_att_info info;
+	uint32_t id;
+
+	setup();
+	id = vt_att_simple(&nl, "vb", ring.id);
+	vt_must("ip link set vb down");
+	vt_must("ip link set vb name other");
+	vt_must("ip link set other up");
+	REQUIRE(!vt_att_get(&nl, id, &info));
+	EXPECT(!strcmp(info.ifname, "other"));
+	EXPECT_EQ(info.ifindex, vt_ifindex("other"));
+	/* the other end is nobody's here */
+	vt_must("ip link set va down && ip link set va name vb");
+	REQUIRE(!vt_att_get(&nl, id, &info));
+	EXPECT(!strcmp(info.ifname, "other"));
 }
 
 /* Ask the same of a ring in the three ways there are */
@@ -488,9 +546,26 @@ static void ring_is_told_whole(void)
 	EXPECT_GE(i.mem_bytes, ring.geo.map_len);
 }
 
+/* One cause has one reason, which is told */
+static void too_many_hooks(void)
+{
+	struct vt_att a = { .ifname = "vb", .n = 1 };
+	unsigned int i;
+	int r = 0;
+
+	setup();
+	a.rings[0] = ring.id;
+	for (i = 0; i < 2000 && r >= 0; i++)
+		r = vt_att_new(&nl, &a);
+	EXPECT_EQ(r, -E2BIG);
+	EXPECT(!strcmp(nl.why, "the device takes no further ingress hook"));
+	vt_note("%u hooks", i - 1);
+}
+
 static const struct vt_case cases[] = {
 	{ .name = "attributes of wrong sizes", .fn = wrong_sizes },
 	{ .name = "wrong values", .fn = wrong_values },
+	{ .name = "without a word, a mirror", .fn = mirror_by_default },
 	{ .name = "unknown attributes and commands", .fn = unknown_things },
 	{ .name = "malformed messages", .fn = malformed },
 	{ .name = "missing attributes, ids of nobody", .fn = missing },
@@ -499,7 +574,9 @@ static const struct vt_case cases[] = {
 	{ .name = "network namespaces do not see each other", .fn = isolation },
 	{ .name = "changes need CAP_NET_ADMIN", .fn = permission },
 	{ .name = "more rings than there may be", .fn = too_many_rings },
+	{ .name = "more hooks than a device takes", .fn = too_many_hooks, .secs = 60 },
 	{ .name = "attachments whose number nobody was told", .fn = unread_answers },
+	{ .name = "a renamed device", .fn = renamed_device },
 	{ .name = "RING_GET tells all", .fn = ring_is_told_whole },
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Ring memory as a memory region of an RDMA device (Soft-RoCE over veth). */
 #include "lib/vt.h"
-#include "lib/vt_rdma.h"
+#include "lib/vt_rc.h"
 
 static struct vt_verbs v;
 
@@ -108,6 +108,88 @@ static void readonly_stays_so(void)
 	cleanup();
 }
 
+/* A part of a ring's mapping */
+struct area {
+	const char *name;
+	uint8_t *at;
+	size_t len;
+	bool writable;		/* as it is mapped */
+};
+
+/* Is registered for @access: 0, or -errno. What it then reads by RDMA is there. */
+static int registers(const struct area *a, int access)
+{
+	static uint8_t buf[4096] __attribute__((aligned(4096)));
+	struct ibv_mr *mr = ibv_reg_mr(v.pd, a->at, a->len, access), *to;
+
+	if (!mr)
+		return -errno;
+	if (access & IBV_ACCESS_REMOTE_READ) {
+		to = ibv_reg_mr(v.pd, buf, sizeof(buf), VT_MR_FLAGS);
+		REQUIRE(to);
+		memset(buf, 0xee, sizeof(buf));
+		EXPECT_EQ(rdma(IBV_WR_RDMA_READ, buf, to->lkey, a->at, mr->rkey, 4096), 0);
+		EXPECT(!memcmp(buf, a->at, 4096));
+		EXPECT(!ibv_dereg_mr(to));
+	}
+	EXPECT(!ibv_dereg_mr(mr));
+	return 0;
+}
+
+/* The table "What ibv_reg_mr registers" in abi.rst, for the kernel that runs */
+static void what_registers(void)
+{
+	static const struct {
+		const char *name;
+		int flags;
+		bool writes;
+	} access[] = {
+		{ "nothing but local reads", 0, false },
+		{ "REMOTE_READ", IBV_ACCESS_REMOTE_READ, false },
+		{ "LOCAL_WRITE", IBV_ACCESS_LOCAL_WRITE, true },
+		{ "LOCAL_WRITE, REMOTE_READ", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+		  true },
+		{ "all", VT_MR_FLAGS, true },
+	};
+	struct vt_ring ro, rw;
+	unsigned int i, k;
+
+	device();
+	vt_verbs_loop(&v);
+	vt_ring_open(&ro, 256, 2048, 0, 0);
+	vt_ring_open(&rw, 256, 2048, RGATE_RING_RW_SLOTS, 0);
+	{
+		const size_t cons = ro.geo.slots_off - ro.geo.cons_off;
+		const size_t slots = ro.geo.map_len - ro.geo.slots_off;
+		const struct area areas[] = {
+			{ "producer area", ro.map, ro.geo.cons_off, false },
+			{ "consumer area", (uint8_t *)ro.cons, cons, true },
+			{ "slots", ro.slots, slots, false },
+			{ "slots of RW_SLOTS", rw.slots, slots, true },
+			{ "consumer area and slots of RW_SLOTS", (uint8_t *)rw.cons,
+			  cons + slots, true },
+			{ "whole mapping", ro.map, ro.geo.map_len, false },
+			{ "whole mapping of RW_SLOTS", rw.map, rw.geo.map_len, false },
+		};
+
+		for (i = 0; i < VT_COUNT(areas); i++)
+			for (k = 0; k < VT_COUNT(access); k++) {
+				int err = registers(&areas[i], access[k].flags), want = 0;
+
+				/* before 6.2 all is pinned for writing */
+				if (!areas[i].writable &&
+				    (access[k].writes || vt_kernel_before(6, 2)))
+					want = -EFAULT;
+				if (err != want)
+					FAIL("%s, %s: %d, not %d", areas[i].name,
+					     access[k].name, err, want);
+			}
+	}
+	vt_ring_close(&ro);
+	vt_ring_close(&rw);
+	cleanup();
+}
+
 /* Pins keep the pages alive when file and mapping are gone; the module may go */
 static void pins_outlive_all(void)
 {
@@ -173,6 +255,8 @@ static const struct vt_case cases[] = {
 	  .flags = VT_HOSTNS },
 	{ .name = "read-only parts cannot be registered for writing",
 	  .fn = readonly_stays_so, .flags = VT_HOSTNS },
+	{ .name = "which parts register, for which access", .fn = what_registers,
+	  .flags = VT_HOSTNS },
 	{ .name = "pins outlive close, munmap and rmmod", .fn = pins_outlive_all,
 	  .flags = VT_HOSTNS },
 };

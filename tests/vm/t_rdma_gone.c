@@ -246,6 +246,8 @@ static bool arrived(uint8_t value)
 /* A ring takes all frames off the wire: no answer is an error, not a hang */
 static void unanswered(void)
 {
+	struct rgate_attach_opts steal = RGATE_OPTS(rgate_attach_opts,
+						    .action = RGATE_ACTION_STEAL);
 	struct rgate_ring *ring;
 	int err;
 
@@ -253,7 +255,7 @@ static void unanswered(void)
 	EXPECT_EQ(write_over(1, VT_MS), 0);
 	EXPECT(arrived(1));
 	REQUIRE_EQ(rgate_ring_open(&ring, NULL), 0);
-	REQUIRE_EQ(rgate_ring_attach(ring, vt_rxe_netdev(1), NULL, NULL), 0);
+	REQUIRE_EQ(rgate_ring_attach(ring, vt_rxe_netdev(1), &steal, NULL), 0);
 	EXPECT_EQ(write_over(2, 20000), -ETIMEDOUT);
 	EXPECT(arrived(1));
 	/* the connection has failed for good, the device has not */

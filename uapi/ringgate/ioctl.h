@@ -32,8 +32,7 @@ struct rgate_geometry {
 /*
  * RGATE_IOC_CREATE. EINVAL: bad geometry, policy, clock, node, name or reserved
  * field; EBUSY: this file has a ring already; ENOBUFS: over RLIMIT_MEMLOCK;
- * ENOMEM: no memory, or over the memory cgroup's limit; EOPNOTSUPP: memory on
- * this machine is not coherent for DMA.
+ * ENOMEM: no memory, or over the memory cgroup's limit.
  */
 struct rgate_create {
 	__u32 flags;		/* RGATE_RING_* */
@@ -45,17 +44,22 @@ struct rgate_create {
 	char name[RGATE_NAME_LEN]; /* printable ASCII without blanks; "": "ring<id>" */
 	__u32 ring_id;		/* out */
 	__u32 reserved0;
-	__aligned_u64 reserved[4];
+	__aligned_u64 cookie;	/* out: who is meant by ring_id, for netlink */
+	__aligned_u64 reserved[3];
 	struct rgate_geometry geo; /* out; zero on entry */
 };
 
-/* RGATE_IOC_ATTACH. EBADF, EINVAL: fd is no ring; EMFILE: no wait word left */
+/*
+ * RGATE_IOC_ATTACH. EBADF, EINVAL: fd is no ring; EACCES: fd is not open for
+ * writing; EMFILE: no wait word left
+ */
 struct rgate_attach {
 	__s32 fd;		/* a file with a ring */
 	__u32 flags;		/* 0 */
 	__u32 ring_id;		/* out */
 	__u32 reserved0;
-	__aligned_u64 reserved[2];
+	__aligned_u64 cookie;	/* out */
+	__aligned_u64 reserved;
 	struct rgate_geometry geo; /* out; zero on entry */
 };
 
@@ -83,7 +87,8 @@ struct rgate_query {
 	__u32 ring_id;
 	__u32 handles;		/* files on this ring */
 	__aligned_u64 mem_bytes; /* charged for the current memory */
-	__aligned_u64 reserved[4];
+	__aligned_u64 cookie;
+	__aligned_u64 reserved[3];
 	struct rgate_geometry geo;
 	struct rgate_stats stats;
 };
@@ -100,10 +105,12 @@ RGATE_ASSERT(sizeof(struct rgate_geometry) == 48);
 RGATE_AT(struct rgate_create, node, 20);
 RGATE_AT(struct rgate_create, name, 24);
 RGATE_AT(struct rgate_create, ring_id, 56);
-RGATE_AT(struct rgate_create, reserved, 64);
+RGATE_AT(struct rgate_create, cookie, 64);
+RGATE_AT(struct rgate_create, reserved, 72);
 RGATE_AT(struct rgate_create, geo, 96);
 RGATE_ASSERT(sizeof(struct rgate_create) == 144);
-RGATE_AT(struct rgate_attach, reserved, 16);
+RGATE_AT(struct rgate_attach, cookie, 16);
+RGATE_AT(struct rgate_attach, reserved, 24);
 RGATE_AT(struct rgate_attach, geo, 32);
 RGATE_ASSERT(sizeof(struct rgate_attach) == 80);
 RGATE_AT(struct rgate_resize, reserved, 16);
@@ -112,6 +119,7 @@ RGATE_ASSERT(sizeof(struct rgate_resize) == 80);
 RGATE_AT(struct rgate_query, name, 16);
 RGATE_AT(struct rgate_query, ring_id, 48);
 RGATE_AT(struct rgate_query, mem_bytes, 56);
+RGATE_AT(struct rgate_query, cookie, 64);
 RGATE_AT(struct rgate_query, geo, 96);
 RGATE_AT(struct rgate_query, stats, 144);
 RGATE_ASSERT(sizeof(struct rgate_query) == 272);

@@ -6,7 +6,14 @@
  *
  * An attachment is a receive hook on one device that hands frames to one ring,
  * or to one of several by its fan-out rule. All commands act in the network
- * namespace of the socket; those that change something need CAP_NET_ADMIN there.
+ * namespace of the socket; those that change something, and the events, need
+ * CAP_NET_ADMIN there.
+ *
+ * Numbers are handed out in a circle and come again one day. So each ring and each
+ * attachment has a cookie too, a random number that is never 0, and what changes
+ * something names its objects by both: ENOENT if there is none of that number,
+ * ESTALE if it is another one by now. A cookie says who is meant; it is no secret
+ * and gives no right.
  */
 #ifndef RINGGATE_NETLINK_H
 #define RINGGATE_NETLINK_H
@@ -21,7 +28,7 @@
 enum rgate_cmd {
 	RGATE_CMD_UNSPEC,
 	RGATE_CMD_RING_GET,	/* one by RGATE_A_RING_ID, or dump */
-	RGATE_CMD_ATT_NEW,	/* replies with RGATE_A_ATT_ID */
+	RGATE_CMD_ATT_NEW,	/* replies with RGATE_A_ATT_ID and _COOKIE */
 	RGATE_CMD_ATT_DEL,
 	RGATE_CMD_ATT_GET,	/* one by RGATE_A_ATT_ID, or dump */
 	RGATE_CMD_ATT_SET,	/* replace filter, action or sampling, live */
@@ -32,7 +39,7 @@ enum rgate_cmd {
 };
 #define RGATE_CMD_MAX (__RGATE_CMD_MAX - 1)
 
-/* Attributes of RGATE_CMD_RING_GET */
+/* Attributes of RGATE_CMD_RING_GET, and of RGATE_A_ATT_RING */
 enum rgate_a_ring {
 	RGATE_A_RING_UNSPEC,
 	RGATE_A_RING_PAD,
@@ -50,6 +57,7 @@ enum rgate_a_ring {
 	RGATE_A_RING_MEM_BYTES,	/* u64 */
 	RGATE_A_RING_HEAD,	/* u64 */
 	RGATE_A_RING_STATS,	/* nest of enum rgate_a_stats */
+	RGATE_A_RING_COOKIE,	/* u64 */
 	__RGATE_A_RING_MAX
 };
 #define RGATE_A_RING_MAX (__RGATE_A_RING_MAX - 1)
@@ -74,11 +82,13 @@ enum rgate_a_stats {
 };
 #define RGATE_A_STATS_MAX (__RGATE_A_STATS_MAX - 1)
 
-/* What becomes of a frame that a ring took */
+/*
+ * What becomes of a frame that a ring took. Who does not say gets a mirror: only a
+ * word takes frames from the stack, never a 0 that was left behind.
+ */
 enum rgate_action {
-	RGATE_ACTION_STEAL = 0,		/* the stack never sees it */
-	RGATE_ACTION_MIRROR = 1,	/* the stack gets it too */
-	RGATE_ACTION_COUNT
+	RGATE_ACTION_MIRROR = 1,	/* the stack gets it too; the default */
+	RGATE_ACTION_STEAL = 2,		/* the stack never sees it */
 };
 
 /* Which of an attachment's rings gets a frame */
@@ -98,13 +108,14 @@ enum rgate_a_att {
 	RGATE_A_ATT_IFINDEX,	/* u32 */
 	RGATE_A_ATT_IFNAME,	/* string; ATT_NEW takes this or IFINDEX */
 	RGATE_A_ATT_PRIORITY,	/* s32, netfilter hook priority, default 0 */
-	RGATE_A_ATT_ACTION,	/* u32, enum rgate_action */
+	RGATE_A_ATT_ACTION,	/* u32, enum rgate_action; ATT_NEW: default mirror */
 	RGATE_A_ATT_FANOUT,	/* u32, enum rgate_fanout */
 	RGATE_A_ATT_SAMPLE,	/* u32, 1 in N of what matches; 0 and 1: all */
 	RGATE_A_ATT_FILTER,	/* binary: struct sock_filter[]; empty: match all */
 	RGATE_A_ATT_FILTER_LEN,	/* u32, instructions; replies only */
-	RGATE_A_ATT_RING,	/* u32, ring id; once a ring, in fan-out order */
+	RGATE_A_ATT_RING,	/* nest of RGATE_A_RING_ID and _COOKIE; once a ring, in order */
 	RGATE_A_ATT_STATS,	/* nest of enum rgate_a_att_stats */
+	RGATE_A_ATT_COOKIE,	/* u64 */
 	__RGATE_A_ATT_MAX
 };
 #define RGATE_A_ATT_MAX (__RGATE_A_ATT_MAX - 1)
@@ -130,7 +141,7 @@ enum rgate_event {
 	RGATE_EVENT_RING_FULL = 1,	/* a ring became full */
 	RGATE_EVENT_RING_ROOM = 2,	/* it takes frames again */
 	RGATE_EVENT_DEVICE_GONE = 3,	/* an attachment ended with its device */
-	RGATE_EVENT_RING_GONE = 4	/* a ring was closed */
+	RGATE_EVENT_RING_GONE = 4	/* a ring that was attached once was closed */
 };
 
 /* Attributes of RGATE_CMD_EVENT */

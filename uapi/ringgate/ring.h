@@ -5,12 +5,13 @@
  * One mapping, three page-aligned areas, in this order:
  *
  *	producer area	geometry and producer state	read-only to users
- *	consumer area	wait words, batch credits	read-write
+ *	consumer area	wait words, credits, owners	read-write
  *	slots		64-byte header + frame each	read-only, or read-write
  *
- * Every word has one writer. The producer publishes a slot by storing its lap
- * number in rgate_slot.seq with release; consumers return slots by batches of
- * RGATE_BATCH, storing the lap in the batch's credit word with release.
+ * Every word between producer and consumers has one writer. The producer publishes
+ * a slot by storing its lap number in rgate_slot.seq with release; consumers return
+ * slots by batches of RGATE_BATCH, storing the lap in the batch's credit word with
+ * release. Which of several consumers has a batch they settle by its owner word.
  * Documentation/abi.rst tells the whole protocol.
  */
 #ifndef RINGGATE_RING_H
@@ -40,11 +41,24 @@
 #define RGATE_FEAT_CHAIN	(1ULL << 0)	/* may chain frames over slots */
 #define RGATE_FEAT_OVERWRITE	(1ULL << 1)	/* may overwrite unread slots */
 #define RGATE_FEAT_RESIZE	(1ULL << 2)	/* may retire this mapping */
+#define RGATE_FEAT_OWNERS	(1ULL << 3)	/* consumers that share use owner words */
 
 /* Ring flags, given at creation; unknown ones are refused */
 #define RGATE_RING_RW_SLOTS	(1U << 0)	/* slots may be mapped writable */
 #define RGATE_RING_CHAIN	(1U << 1)	/* chain long frames, not truncate */
 #define RGATE_RING_FLAGS	(RGATE_RING_RW_SLOTS | RGATE_RING_CHAIN)
+
+/*
+ * The owner word of a batch: the low 32 bits of the lap, and in the low half who has
+ * the batch. A life is 22 bits of rgate_prod.life[handle] as the holder found it; an
+ * even one is nobody's. Slots before DONE are done with, whoever goes on there.
+ */
+#define RGATE_OWNER_LAP_SHIFT	32
+#define RGATE_OWNER_LIFE_SHIFT	10
+#define RGATE_OWNER_LIFE_MASK	0x3fffffU
+#define RGATE_OWNER_DONE_SHIFT	5
+#define RGATE_OWNER_DONE_MASK	0x1fU
+#define RGATE_OWNER_HANDLE_MASK	0x1fU
 
 /* What happens to a frame that finds no free slot */
 enum rgate_policy {
@@ -76,7 +90,7 @@ enum rgate_state {
 #define RGATE_SLOT_CONT		(1U << 2)	/* 2nd and later slots of a chain */
 #define RGATE_SLOT_VLAN		(1U << 3)	/* vlan_tci, vlan_proto: tag taken off */
 #define RGATE_SLOT_HASH		(1U << 4)	/* hash is valid */
-#define RGATE_SLOT_CSUM_OK	(1U << 5)	/* checksum verified by the device */
+#define RGATE_SLOT_CSUM_OK	(1U << 5)	/* transport checksum needs no check */
 #define RGATE_SLOT_CSUM_PARTIAL	(1U << 6)	/* local sender: checksum not filled in */
 #define RGATE_SLOT_GRO		(1U << 7)	/* several wire frames merged in one */
 #define RGATE_SLOT_QUEUE	(1U << 8)	/* queue is valid */
@@ -153,7 +167,7 @@ struct rgate_prod {
 	__u32 ring_id;
 	__u32 reserved0;
 	char name[RGATE_NAME_LEN];
-	__aligned_u64 reserved1;
+	__aligned_u64 owners_off; /* owner words, likewise; 0 without RGATE_FEAT_OWNERS */
 
 	__aligned_u64 head;	/* slots published since creation; release */
 	__u32 state;		/* enum rgate_state; release */
@@ -162,11 +176,20 @@ struct rgate_prod {
 	 * Where another machine's clock stamps the frames: that clock less this one's,
 	 * and how wrong that may be, in ns. ~0: not known yet. Else both are 0.
 	 */
-	__aligned_s64 tstamp_offset;
+	__s64 tstamp_offset;
 	__aligned_u64 tstamp_error;
 	__u32 reserved3[8];
 
 	struct rgate_stats stats;
+
+	/*
+	 * Which handles there are: one more each time a handle is given, and each time
+	 * one is closed, so odd while somebody has it. `closed` counts the latter, and
+	 * is stored after the life, with release.
+	 */
+	__aligned_u64 closed;
+	__aligned_u64 reserved4[7];
+	__u32 life[RGATE_HANDLES_MAX];
 };
 
 /*
@@ -175,17 +198,22 @@ struct rgate_prod {
  */
 struct rgate_waiter {
 	__aligned_u64 want;
-	__aligned_u64 reserved[7];
+	__aligned_u64 closed;	/* N + 1: or until rgate_prod.closed is not N; 0: no */
+	__aligned_u64 reserved[6];
 };
 
 /*
- * Consumer area. `claim` and `user` are the consumers' own: the producer never
- * reads them. Credit words (one __u64 a batch) stand at rgate_prod.credits_off.
+ * Consumer area. All but `waiter` and the credits is the consumers' own: the producer
+ * never reads it. Credit words (one __u64 a batch) stand at rgate_prod.credits_off,
+ * owner words (likewise) at rgate_prod.owners_off.
  */
 struct rgate_cons {
 	__aligned_u64 claim;	/* next unclaimed batch, where consumers share */
 	__aligned_u64 user[7];
 	struct rgate_waiter waiter[RGATE_HANDLES_MAX];
+	__aligned_u64 orphans;	/* batches taken over from who had died */
+	__aligned_u64 skipped;	/* frames of those that nobody read again */
+	__aligned_u64 reserved[6];
 };
 
 RGATE_AT(struct rgate_slot, seq, 0);
@@ -234,18 +262,23 @@ RGATE_AT(struct rgate_prod, credits_off, 64);
 RGATE_AT(struct rgate_prod, slots_off, 72);
 RGATE_AT(struct rgate_prod, ring_id, 80);
 RGATE_AT(struct rgate_prod, name, 88);
-RGATE_AT(struct rgate_prod, reserved1, 120);
+RGATE_AT(struct rgate_prod, owners_off, 120);
 RGATE_AT(struct rgate_prod, head, 128);
 RGATE_AT(struct rgate_prod, state, 136);
 RGATE_AT(struct rgate_prod, tstamp_offset, 144);
 RGATE_AT(struct rgate_prod, tstamp_error, 152);
 RGATE_AT(struct rgate_prod, stats, 192);
-RGATE_ASSERT(sizeof(struct rgate_prod) == 320);
+RGATE_AT(struct rgate_prod, closed, 320);
+RGATE_AT(struct rgate_prod, life, 384);
+RGATE_ASSERT(sizeof(struct rgate_prod) == 512);
 
 RGATE_AT(struct rgate_waiter, want, 0);
+RGATE_AT(struct rgate_waiter, closed, 8);
 RGATE_ASSERT(sizeof(struct rgate_waiter) == 64);
 RGATE_AT(struct rgate_cons, claim, 0);
 RGATE_AT(struct rgate_cons, waiter, 64);
+RGATE_AT(struct rgate_cons, orphans, 2112);
+RGATE_ASSERT(sizeof(struct rgate_cons) == 2176);
 RGATE_ASSERT(sizeof(struct rgate_cons) <= RGATE_CREDITS_OFF);
 
 #endif /* RINGGATE_RING_H */

@@ -39,7 +39,7 @@ typedef void (*rgate_log_fn)(void *ctx, enum rgate_log_level level,
 RGATE_API void rgate_log_set(rgate_log_fn fn, void *ctx);
 
 /*
- * rgate_strerror - an error in words, with what to do next
+ * rgate_strerror - what an error means, in words, whichever call it came from
  * @err: -errno or errno as returned by this library
  * Returns a static string. Thread-safe.
  */

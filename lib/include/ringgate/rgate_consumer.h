@@ -12,9 +12,15 @@
  *	}
  *
  * A consumer belongs to one thread. Several consumers on one ring agree who
- * takes which batch of RGATE_BATCH slots: by the counter in the consumer area
- * (RGATE_TAKE_SHARED) or by number (RGATE_TAKE_STRIDE). Frames are in order
- * within a batch, and batches are taken in order.
+ * takes which batch of RGATE_BATCH slots: who is free takes the next
+ * (RGATE_TAKE_SHARED), or by number (RGATE_TAKE_STRIDE). Frames are in order
+ * within a batch, and batches are taken in order, but for those of the dead.
+ *
+ * Under RGATE_TAKE_SHARED the batch of a consumer that died (its ring handle was closed,
+ * however its process ended) is taken over by another one, see enum rgate_orphan; not in
+ * rings that overwrite, nor in those of producers without RGATE_FEAT_OWNERS. What
+ * a consumer has in hand that stopped being used while its handle lives stays with it:
+ * call rgate_consumer_fini().
  *
  * A consumer sleeps on its ring handle's wait word, and rgate_consumer_wait() may
  * map the ring anew after a resize: give each thread that waits a handle of its
@@ -35,6 +41,7 @@
 #define RINGGATE_RGATE_CONSUMER_H
 
 #include <ringgate/rgate_ring.h>
+#include <ringgate/rgate_spin.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,16 +49,30 @@ extern "C" {
 
 enum rgate_take {
 	RGATE_TAKE_ALL = 0,	/* the only consumer */
-	RGATE_TAKE_SHARED = 1,	/* claim batches from a shared counter */
+	RGATE_TAKE_SHARED = 1,	/* who is free claims the next batch */
 	RGATE_TAKE_STRIDE = 2,	/* batches index, index + count, ... */
 };
+
+/* What becomes of a batch whose consumer died, under RGATE_TAKE_SHARED */
+enum rgate_orphan {
+	RGATE_ORPHAN_REREAD = 0, /* another consumer reads it, from its beginning */
+	RGATE_ORPHAN_SKIP = 1,	/* what was published of it is passed over, and counted */
+};
+
+/*
+ * How often rgate_consumer_wait() looks, at first, whether a consumer of a memfd ring
+ * died; one with an event loop of its own should arm again as often.
+ */
+#define RGATE_ORPHAN_MS	50
 
 struct rgate_consumer_opts {
 	size_t sz;
 	uint32_t take;		/* enum rgate_take */
 	uint32_t index;		/* RGATE_TAKE_STRIDE: 0 to count - 1 */
 	uint32_t count;
-	uint32_t spin_us;	/* rgate_consumer_wait(): poll so long first */
+	uint32_t spin_us;	/* rgate_consumer_wait(): polls so long at most, see rgate_spin.h;
+				 * 0: by the number of CPUs; RGATE_SPIN_NONE */
+	uint32_t orphans;	/* enum rgate_orphan */
 };
 
 /* Fields are private; they are here for the inline functions only. */
@@ -75,32 +96,47 @@ struct rgate_consumer {
 	uint64_t lost;		/* slots the producer overwrote under us */
 	struct rgate_ring *ring;
 	uint32_t handle;
-	uint32_t spin_us;
 	uint32_t generation;
 	uint32_t relax;		/* pauses at the next miss */
 	uint64_t check_end;	/* below: others may have returned batches */
 	uint64_t missed;	/* position last found empty */
+	uint64_t *owners;	/* owner words, NULL: not used */
+	uint64_t closed;	/* rgate_prod.closed when all batches were looked at */
+	uint64_t look;		/* batch to look at next */
+	uint32_t life;		/* of this handle */
+	uint16_t idle;		/* looks in vain */
+	uint8_t naps;		/* sleeps in vain */
+	uint8_t orphans;	/* enum rgate_orphan */
+	struct rgate_spin spin;
 };
 
 /*
  * rgate_consumer_init - begin at the oldest batch that was not returned
  * @c: caller's; needs no clean-up
- * @opts: NULL: RGATE_TAKE_ALL, no spinning
- * A consumer that takes over from a dead one thus sees again what that one had
- * not returned, and not what had been. Under RGATE_TAKE_SHARED the counter is
- * raised to the oldest batch not returned, never lowered: call
- * rgate_consumer_reset_claim() before a restart of all of them.
- * -EINVAL: unknown take, or index not below count.
+ * @opts: NULL: RGATE_TAKE_ALL, waits as suits the machine
+ * A consumer that takes over from a dead one, alone or by the same number, thus sees
+ * again what that one had not returned, and not what had been. Under RGATE_TAKE_SHARED
+ * it is one more among the others, and may come at any time.
+ * -EINVAL: unknown take or orphans, index not below count, or more than RGATE_SPIN_MOST.
  */
 RGATE_API int rgate_consumer_init(struct rgate_consumer *c,
 				  struct rgate_ring *ring,
 				  const struct rgate_consumer_opts *opts);
 
 /*
- * rgate_consumer_reset_claim - point the shared counter at the oldest batch not
- * returned. Only while no RGATE_TAKE_SHARED consumer runs on the ring.
+ * rgate_consumer_reset_claim - nobody has a batch, and the next to be claimed is the
+ * oldest not returned. For consumers of one process that begin anew on handles that
+ * live on; only while no RGATE_TAKE_SHARED consumer runs on the ring.
  */
 RGATE_API void rgate_consumer_reset_claim(struct rgate_ring *ring);
+
+/*
+ * rgate_consumer_fini - end before the ring does
+ * Under RGATE_TAKE_SHARED what is left of the batch in hand goes to the other consumers:
+ * frames that were released are not seen again, the others are. Without it they see all
+ * of the batch once the handle is closed. Otherwise it has no effect.
+ */
+RGATE_API void rgate_consumer_fini(struct rgate_consumer *c);
 
 /* Slow path of the inline functions below: the next batch. 0: got one */
 RGATE_API int rgate_consumer_advance_slow(struct rgate_consumer *c);
@@ -134,14 +170,20 @@ RGATE_API int rgate_consumer_arm(struct rgate_consumer *c);
 RGATE_API void rgate_consumer_disarm(struct rgate_consumer *c);
 
 /*
- * rgate_consumer_wait - sleep until there is something to take
+ * rgate_consumer_wait - poll for a while, then sleep, until there is something to take
  * @timeout_ms: -1: no limit; 0: only look
+ * How long it polls is learned from wait to wait (rgate_spin.h), so who has nothing else
+ * to do calls this whenever rgate_consumer_next() has nothing.
  * Returns 1: there is; 0: time is up; -EINTR; -EPIPE: the producer is gone and
  * all is drained; or what mapping a resized ring says. Follows a resize by itself:
  * maps the new memory once the old is drained (slots given out before are then
  * invalid, so release them first).
  */
 RGATE_API int rgate_consumer_wait(struct rgate_consumer *c, int timeout_ms);
+
+/* rgate_consumer_waits - what the waits of this consumer came to; @out->sz is set by the
+ * caller. From any thread. */
+RGATE_API int rgate_consumer_waits(const struct rgate_consumer *c, struct rgate_waits *out);
 
 /* Resyncs in one call: a producer that lies could ask for them for ever. */
 #define RGATE_RESYNC_MAX	64

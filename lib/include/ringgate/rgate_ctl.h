@@ -3,6 +3,10 @@
  * Control of the kernel module over generic netlink: attach rings to devices,
  * read counters, hear events. Works in the caller's network namespace; changes
  * need CAP_NET_ADMIN there. A struct rgate_ctl belongs to one thread at a time.
+ *
+ * Rings and attachments are looked up by number and changed by struct rgate_ident: a
+ * number may be another's by the time that it is used, and then nothing happens to
+ * that one (-ESTALE).
  */
 #ifndef RINGGATE_RGATE_CTL_H
 #define RINGGATE_RGATE_CTL_H
@@ -42,7 +46,7 @@ RGATE_API void rgate_filter_free(struct sock_fprog *prog);
 struct rgate_attach_opts {
 	size_t sz;
 	int32_t priority;		/* netfilter ingress hook priority */
-	uint32_t action;		/* enum rgate_action */
+	uint32_t action;		/* enum rgate_action; 0: mirror */
 	uint32_t fanout;		/* enum rgate_fanout */
 	uint32_t sample;		/* 1 in N; 0, 1: all */
 	const char *filter;		/* tcpdump expression; NULL: all */
@@ -51,30 +55,32 @@ struct rgate_attach_opts {
 
 /*
  * rgate_ctl_attach - hook rings to a device
- * @ring_ids: @n ids, 1 to RGATE_ATT_RINGS_MAX, in fan-out order
- * @att_id: out, the attachment's number; may be NULL
+ * @rings: @n rings, 1 to RGATE_ATT_RINGS_MAX, in fan-out order
+ * @att: out, the attachment; may be NULL
  * It lasts until rgate_ctl_detach(), until its last ring closes, or its device
- * goes. -ENODEV, -ENOENT: no such ring; -EPERM; -EINVAL.
+ * goes. -ENODEV, -ENOENT: no such ring; -ESTALE: another ring has that number now;
+ * -EPERM; -EINVAL.
  */
 RGATE_API int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
-			       const uint32_t *ring_ids, unsigned int n,
+			       const struct rgate_ident *rings, unsigned int n,
 			       const struct rgate_attach_opts *opts,
-			       uint32_t *att_id);
-RGATE_API int rgate_ctl_detach(struct rgate_ctl *ctl, uint32_t att_id);
-RGATE_API int rgate_ctl_join(struct rgate_ctl *ctl, uint32_t att_id,
-			     uint32_t ring_id);
-RGATE_API int rgate_ctl_leave(struct rgate_ctl *ctl, uint32_t att_id,
-			      uint32_t ring_id);
+			       struct rgate_ident *att);
+RGATE_API int rgate_ctl_detach(struct rgate_ctl *ctl, const struct rgate_ident *att);
+RGATE_API int rgate_ctl_join(struct rgate_ctl *ctl, const struct rgate_ident *att,
+			     const struct rgate_ident *ring);
+RGATE_API int rgate_ctl_leave(struct rgate_ctl *ctl, const struct rgate_ident *att,
+			      const struct rgate_ident *ring);
 
 /* What rgate_ctl_set() changes */
-#define RGATE_SET_ACTION	(1U << 0)
+#define RGATE_SET_ACTION	(1U << 0)	/* 0 is none: -EINVAL */
 #define RGATE_SET_SAMPLE	(1U << 1)
 #define RGATE_SET_FILTER	(1U << 2)	/* both NULL: match all */
-RGATE_API int rgate_ctl_set(struct rgate_ctl *ctl, uint32_t att_id,
+RGATE_API int rgate_ctl_set(struct rgate_ctl *ctl, const struct rgate_ident *att,
 			    uint32_t what, const struct rgate_attach_opts *opts);
 
 struct rgate_ring_info {
 	uint32_t ring_id;
+	uint64_t cookie;	/* with ring_id: struct rgate_ident */
 	char name[RGATE_NAME_LEN];
 	uint32_t slots;
 	uint32_t slot_size;
@@ -92,6 +98,7 @@ struct rgate_ring_info {
 
 struct rgate_att_info {
 	uint32_t att_id;
+	uint64_t cookie;	/* with att_id: struct rgate_ident */
 	uint32_t ifindex;
 	char ifname[16];
 	int32_t priority;
@@ -100,7 +107,7 @@ struct rgate_att_info {
 	uint32_t sample;
 	uint32_t filter_len;	/* instructions */
 	uint32_t nrings;
-	uint32_t rings[RGATE_ATT_RINGS_MAX];
+	struct rgate_ident rings[RGATE_ATT_RINGS_MAX];
 	uint64_t seen;
 	uint64_t filtered;
 	uint64_t sampled_out;
@@ -136,7 +143,8 @@ struct rgate_event_info {
 /*
  * Events: subscribe once, then read when the fd is readable. rgate_ctl_event()
  * waits up to @timeout_ms; 1: one read; 0: time is up; -ENOBUFS: some were lost.
- * Use a struct rgate_ctl of its own for events.
+ * Subscribing needs CAP_NET_ADMIN (-EPERM). A ring that never was attached is not
+ * told of. Use a struct rgate_ctl of its own for events.
  */
 RGATE_API int rgate_ctl_subscribe(struct rgate_ctl *ctl);
 RGATE_API int rgate_ctl_fd(const struct rgate_ctl *ctl);
@@ -146,8 +154,9 @@ RGATE_API int rgate_ctl_event(struct rgate_ctl *ctl, struct rgate_event_info *ev
 /* Shorthands: attach one ring that is open here, with filter text */
 RGATE_API int rgate_ring_attach(struct rgate_ring *ring, const char *ifname,
 				const struct rgate_attach_opts *opts,
-				uint32_t *att_id);
-RGATE_API int rgate_ring_detach(struct rgate_ring *ring, uint32_t att_id);
+				struct rgate_ident *att);
+RGATE_API int rgate_ring_detach(struct rgate_ring *ring,
+				const struct rgate_ident *att);
 
 #ifdef __cplusplus
 }

@@ -38,6 +38,26 @@ RGATE_API int rgate_daemon_call(const char *path, const char *request, char *ans
 RGATE_API int rgate_ring_open_remote(struct rgate_ring **ring,
 				     const struct rgate_ring_opts *opts);
 
+/*
+ * rgate_ring_remote_state - does the gateway fill a ring of rgate_ring_open_remote()?
+ * @why: out, words for a refusal, else empty; @len bytes, 64 or more
+ * Asks the daemon, over the connection that keeps the ring: one thread at a time, which may
+ * be another than the consumer's.
+ * 1: it does. 0: not yet, as there is no gateway, or it did not answer so far.
+ * -ECONNRESET: the daemon has ended, or closed the ring: nothing comes any more. -EINVAL: it
+ * is no such ring. -ETIMEDOUT: no answer within 10 s. Else what the gateway refused it for,
+ * with @why: -EMSGSIZE, its slots are too small.
+ */
+RGATE_API int rgate_ring_remote_state(struct rgate_ring *ring, char *why, size_t len);
+
+/*
+ * rgate_ring_remote_device - what the gateway calls the device that a frame came from
+ * @ifindex: rgate_slot.ifindex; @name: out, RGATE_DEVICE_NAME bytes, as rgate_inlet_device()
+ * As rgate_ring_remote_state(); also -EAGAIN: the gateway was asked, call again in some
+ * milliseconds; -ENODEV: it has no such device; -ENOTCONN: there is no gateway now.
+ */
+RGATE_API int rgate_ring_remote_device(struct rgate_ring *ring, uint32_t ifindex, char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,6 +17,8 @@
 
 #include <ringgate/rgate_hub.h>
 #include <ringgate/rgate_ring.h>
+#include <ringgate/rgate_source.h>
+#include <ringgate/rgate_spin.h>
 #include <ringgate/rgate_steer.h>
 
 #ifdef __cplusplus
@@ -29,7 +31,7 @@ struct rgate_gateway;
 
 struct rgate_gateway_opts {
 	size_t sz;
-	uint32_t spin_us;	/* polls so long for frames before it sleeps; 0: 50 */
+	uint32_t spin_us;	/* polls so long at most for frames, see rgate_spin.h */
 	uint32_t burst;		/* slots written at once, 1 to 32; 0: 32 */
 };
 
@@ -54,6 +56,14 @@ RGATE_API void rgate_gateway_destroy(struct rgate_gateway *gw);
  * node's ring has smaller slots; and as rgate_share_create().
  */
 RGATE_API int rgate_gateway_add(struct rgate_gateway *gw, struct rgate_ring *ring);
+
+/*
+ * rgate_gateway_add_source - as rgate_gateway_add(), and drives @source, which fills @ring
+ * alone: one thread receives and forwards, so that a frame wakes one thread less.
+ * @source: made with rgate_source_opts.driven; stopped after the ring was removed.
+ */
+RGATE_API int rgate_gateway_add_source(struct rgate_gateway *gw, struct rgate_ring *ring,
+				       struct rgate_source *source);
 
 /* rgate_gateway_remove - frames not yet written to a node stay in the ring; -ENOENT */
 RGATE_API int rgate_gateway_remove(struct rgate_gateway *gw, struct rgate_ring *ring);

@@ -64,11 +64,25 @@ struct rgate_inlet_ring {
 	int64_t tstamp_offset;	/* as rgate_ring_tstamp_offset() */
 	uint64_t tstamp_error;
 	struct rgate_stats stats;
+	uint32_t least_slot_size; /* that the gateway takes; 0: it said nothing yet */
+	uint32_t reserved;
 };
 
 /* rgate_inlet_info - the @i-th open ring; @info->sz is set by the caller. -ENOENT: fewer */
 RGATE_API int rgate_inlet_info(struct rgate_inlet *inlet, unsigned int i,
 			       struct rgate_inlet_ring *info);
+
+#define RGATE_DEVICE_NAME	16	/* bytes of a network device's name, with the NUL */
+
+/*
+ * rgate_inlet_device - what the gateway calls the device of a frame
+ * @ifindex: rgate_slot.ifindex; @name: out, as the gateway says it: whatever bytes it likes
+ * Does not wait: the gateway is asked, and a later call gets the answer.
+ * -EAGAIN: call again in some milliseconds; -ENODEV: it has no such device; -ENOTCONN: there
+ * is no gateway; -EINVAL: no number of a device.
+ */
+RGATE_API int rgate_inlet_device(struct rgate_inlet *inlet, uint32_t ifindex,
+				 char name[RGATE_DEVICE_NAME]);
 
 #ifdef __cplusplus
 }

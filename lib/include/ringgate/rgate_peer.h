@@ -194,6 +194,9 @@ RGATE_API int rgate_peer_fd(const struct rgate_peer *peer);
 /* rgate_peer_arm - from now on the fd tells; it is readable at once if something came before
  * this call and was not taken. Always 0. */
 RGATE_API int rgate_peer_arm(struct rgate_peer *peer);
+/* rgate_peer_arm_recv - as rgate_peer_arm(), for who only receives while others post: the fd
+ * need not tell that operations were done, but for the connection's end. Always 0. */
+RGATE_API int rgate_peer_arm_recv(struct rgate_peer *peer);
 
 enum rgate_outcome {
 	RGATE_OUTCOME_NOT_DONE,		/* it had no effect at the peer */

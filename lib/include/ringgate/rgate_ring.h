@@ -9,7 +9,8 @@
  * rgate_consumer_wait() and rgate_consumer_arm() may call the latter.
  *
  * Do not use a handle on both sides of fork(2): the mapping is shared with the
- * child, the wait word would have two owners. Send the child a handle instead.
+ * child, the wait word would have two owners. Send the child a handle instead. A child
+ * that goes on without execve(2) also keeps the handle from being taken for dead.
  */
 #ifndef RINGGATE_RGATE_RING_H
 #define RINGGATE_RGATE_RING_H
@@ -97,8 +98,25 @@ RGATE_API int rgate_ring_dup(struct rgate_ring **ring, struct rgate_ring *from);
  */
 RGATE_API int rgate_ring_fd(const struct rgate_ring *ring);
 
-/* rgate_ring_id - the module's number of the ring, for rgate_ctl.h; 0: memfd */
+/* rgate_ring_id - the module's number of the ring, to show; 0: memfd */
 RGATE_API uint32_t rgate_ring_id(const struct rgate_ring *ring);
+
+/*
+ * What is meant by a ring or an attachment of the module: its number, which others get
+ * in their turn, and a cookie that no other has. 0 and 0: none.
+ */
+struct rgate_ident {
+	uint32_t id;
+	uint64_t cookie;
+};
+
+/*
+ * rgate_ring_ident - this ring, for rgate_ctl.h
+ * @ident: out; good as long as the ring is open anywhere, and never another's.
+ *	0 and 0 for a memfd ring.
+ */
+RGATE_API void rgate_ring_ident(const struct rgate_ring *ring,
+				struct rgate_ident *ident);
 
 /* The mapping as it is now. Pointers are valid until remap or close. */
 struct rgate_view {
@@ -128,6 +146,15 @@ RGATE_API unsigned char *rgate_ring_slots_rw(struct rgate_ring *ring);
  * go on from the old values. */
 RGATE_API int rgate_ring_stats(const struct rgate_ring *ring,
 			       struct rgate_stats *stats);
+
+/*
+ * rgate_ring_orphans - what became of consumers that died with a batch in hand
+ * @batches: out, batches that others took over, in the present memory of the ring
+ * @skipped: out, frames of those that were passed over (RGATE_ORPHAN_SKIP)
+ * Counted by the consumers themselves, so a hostile one can make them wrong.
+ */
+RGATE_API void rgate_ring_orphans(const struct rgate_ring *ring, uint64_t *batches,
+				  uint64_t *skipped);
 
 /*
  * rgate_ring_tstamp_offset - how to read rgate_slot.tstamp on this machine

@@ -3,8 +3,10 @@
  * The userspace receive thread: fills memfd rings from a UDP or a packet socket
  * with recvmmsg(2), straight into the slots. No module; UDP needs no privilege.
  *
- * A source owns one thread, which sleeps while nothing arrives. Functions on one
- * source may be called from several threads, rgate_source_stop() once and last.
+ * A source owns one thread, which sleeps while nothing arrives; one that is driven has
+ * none, and its owner's thread calls rgate_source_turn(). Functions on one source may be
+ * called from several threads, rgate_source_turn() from one at a time, rgate_source_stop()
+ * once and last.
  * rgate_slot.tstamp is when the thread took the message, by the ring's clock, one
  * reading a message; rgate_slot.gap and the ring's counters tell of frames that
  * found no slot, rgate_source_stats.socket_drops of those lost before.
@@ -29,7 +31,7 @@ struct rgate_source_opts {
 	int32_t cpu_plus1;	/* CPU + 1 to pin the thread to; 0: any */
 	const char *filter;	/* packet sockets: tcpdump expression, or NULL */
 	uint32_t promisc;	/* packet sockets: 1: promiscuous */
-	uint32_t reserved;
+	uint32_t driven;	/* 1: no thread, see rgate_source_turn(); cpu_plus1 is 0 then */
 };
 
 /* Counters of a source beside those of its rings */
@@ -95,13 +97,26 @@ RGATE_API int rgate_source_addr(const struct rgate_source *src,
  */
 RGATE_API int rgate_source_socket(const struct rgate_source *src);
 
+/*
+ * rgate_source_turn - one receive of a driven source, of a batch at most, into its rings
+ * Who consumes them in the same thread needs no wakeup: one thread may drive several
+ * sources, and a gateway does (rgate_gateway_add_source()). Consumers elsewhere are woken
+ * once a batch, when the socket is empty.
+ * Returns 1: there may be more; 0: there is nothing, sleep until rgate_source_socket() is
+ * readable, but not for ever: the resize of a ring takes effect here; -errno: the source has
+ * ended, and so have its rings. -EOPNOTSUPP: not driven. An error that may last, as a lack
+ * of memory, costs 1 ms.
+ */
+RGATE_API int rgate_source_turn(struct rgate_source *src);
+
 /* rgate_source_stats - a snapshot of the counters; one getsockopt(2) */
 RGATE_API int rgate_source_stats(const struct rgate_source *src,
 				 struct rgate_source_stats *stats);
 
 /*
  * rgate_source_stop - ends the thread and closes the socket; the rings stay
- * open, in RGATE_STATE_CLOSED. Returns what ended the thread early (-errno), or 0.
+ * open, in RGATE_STATE_CLOSED. Returns what ended the source early (-errno), or 0.
+ * Nobody may drive it any more.
  */
 RGATE_API int rgate_source_stop(struct rgate_source *src);
 

@@ -24,6 +24,9 @@
  * FILTER:  tcpdump's language (pcap-filter(7)), for an Ethernet frame; none: all
  *
  * A node with several rings has its flows spread over them.
+ *
+ * The rule named "default" is always the last one, whenever it is added and wherever it
+ * stands in a file: what is added later comes before it.
  */
 #ifndef RINGGATE_RGATE_STEER_H
 #define RINGGATE_RGATE_STEER_H
@@ -36,6 +39,7 @@ extern "C" {
 
 #define RGATE_RULES_MAX		256
 #define RGATE_RULE_NAME_MAX	32	/* with the NUL */
+#define RGATE_RULE_DEFAULT	"default"
 
 struct rgate_steer;
 
@@ -47,9 +51,10 @@ RGATE_API void rgate_steer_destroy(struct rgate_steer *steer);	/* NULL is allowe
 
 /*
  * rgate_steer_add - a rule from its text
- * @before: name of the rule that it goes before; NULL: to the end
+ * @before: name of the rule that it goes before; NULL: to the end, but for the default
  * @errbuf: out, what is wrong with @line; may be NULL
- * -EINVAL; -EEXIST: the name is taken; -ENOENT: no rule @before; -ENOSPC; -ENOMEM
+ * -EINVAL, also where the default is to go before another; -EEXIST: the name is taken;
+ * -ENOENT: no rule @before; -ENOSPC; -ENOMEM
  */
 RGATE_API int rgate_steer_add(struct rgate_steer *steer, const char *line,
 			      const char *before, char *errbuf, size_t errlen);
@@ -58,7 +63,8 @@ RGATE_API int rgate_steer_remove(struct rgate_steer *steer, const char *name);
 
 /*
  * rgate_steer_parse - rules from the text of a file: lines, # begins a comment
- * @name: of the file, for the log. All or none. -EINVAL: the log says where
+ * @name: of the file, for the log. All or none. -EINVAL: the log says where. The log warns
+ * of a rule that stands behind the default, which it comes before.
  */
 RGATE_API int rgate_steer_parse(struct rgate_steer *steer, const char *name,
 				const char *text, size_t len);

@@ -19,6 +19,8 @@ static void *ring_open(const char *ifname)
 					      .slots = RX_SLOTS,
 					      .slot_size = RX_BUF,
 					      .name = "bench");
+	struct rgate_attach_opts ao = RGATE_OPTS(rgate_attach_opts,
+						 .action = RGATE_ACTION_STEAL);
 	struct ring_rx *r = calloc(1, sizeof(*r));
 	int err;
 
@@ -29,7 +31,7 @@ static void *ring_open(const char *ifname)
 		bench_die(0, "rgate_ring_open: %s", rgate_strerror(err));
 	err = rgate_consumer_init(&r->c, r->ring, NULL);
 	if (!err)
-		err = rgate_ring_attach(r->ring, ifname, NULL, NULL);
+		err = rgate_ring_attach(r->ring, ifname, &ao, NULL);
 	if (err)
 		bench_die(0, "rgate_ring_attach: %s", rgate_strerror(err));
 	return r;

@@ -32,6 +32,7 @@ struct fuzz {
 	struct fuzz_proc *p;
 	uint64_t rnd;
 	uint64_t *done;			/* calls that succeeded */
+	uint32_t pick;			/* which ring or attachment was named last */
 };
 
 uint64_t fuzz_rand(struct fuzz *f);

@@ -79,6 +79,62 @@ static void put_filter(struct fuzz *f, struct nlmsghdr *nlh)
 	mnl_attr_put(nlh, RGATE_A_ATT_FILTER, n * sizeof(*code) - fuzz_one_in(f, 16), code);
 }
 
+/* Numbers and cookies that the last answers spoke of, of rings or attachments */
+static __thread struct { uint32_t id; uint64_t cookie; } met[16];
+static __thread unsigned int nmet;
+
+static void meet(const struct nlattr *id, const struct nlattr *cookie)
+{
+	unsigned int i = nmet++ % 16;
+
+	met[i].id = mnl_attr_get_u32(id);
+	met[i].cookie = mnl_attr_get_u64(cookie);
+}
+
+/* RING_GET and ATT_GET number them alike, as far as the id goes. */
+static void learn(const struct nlmsghdr *nlh)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	uint16_t cookie = g->cmd == RGATE_CMD_RING_GET ? (uint16_t)RGATE_A_RING_COOKIE :
+			  (uint16_t)RGATE_A_ATT_COOKIE;
+	const struct nlattr *attr, *id = NULL, *is = NULL;
+
+	_Static_assert((int)RGATE_A_RING_ID == (int)RGATE_A_ATT_ID, "one number for both");
+	mnl_attr_for_each(attr, nlh, sizeof(*g)) {
+		if (mnl_attr_get_type(attr) == RGATE_A_RING_ID)
+			id = attr;
+		else if (mnl_attr_get_type(attr) == cookie)
+			is = attr;
+	}
+	if (id && is)
+		meet(id, is);
+}
+
+/* Mostly one that was met, so that its cookie fits if the next call picks it too */
+static uint32_t any_number(struct fuzz *f)
+{
+	f->pick = fuzz_below(f, 16);
+	if (met[f->pick].id && !fuzz_one_in(f, 4))
+		return met[f->pick].id;
+	return 1 + fuzz_below(f, FUZZ_IDS);
+}
+
+static uint64_t any_cookie(struct fuzz *f)
+{
+	return fuzz_one_in(f, 8) ? fuzz_number(f) : met[f->pick].cookie;
+}
+
+static void put_ring(struct fuzz *f, struct nlmsghdr *nlh)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
+
+	if (!fuzz_one_in(f, 16))
+		mnl_attr_put_u32(nlh, RGATE_A_RING_ID, any_number(f));
+	if (!fuzz_one_in(f, 16))
+		mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, any_cookie(f));
+	mnl_attr_nest_end(nlh, nest);
+}
+
 static void put_attr(struct fuzz *f, struct nlmsghdr *nlh, uint16_t type)
 {
 	uint8_t junk[40];
@@ -93,8 +149,13 @@ static void put_attr(struct fuzz *f, struct nlmsghdr *nlh, uint16_t type)
 		put_filter(f, nlh);
 		break;
 	case RGATE_A_ATT_ID:
+		mnl_attr_put_u32(nlh, type, any_number(f));
+		break;
+	case RGATE_A_ATT_COOKIE:
+		mnl_attr_put_u64(nlh, type, any_cookie(f));
+		break;
 	case RGATE_A_ATT_RING:
-		mnl_attr_put_u32(nlh, type, 1 + fuzz_below(f, FUZZ_IDS));
+		put_ring(f, nlh);
 		break;
 	case RGATE_A_ATT_ACTION:
 	case RGATE_A_ATT_FANOUT:
@@ -142,10 +203,12 @@ void fuzz_netlink_op(struct fuzz *f)
 	g = mnl_nlmsg_put_extra_header(nlh, sizeof(*g));
 	g->version = RGATE_GENL_VERSION;
 	g->cmd = (uint8_t)(1 + fuzz_below(f, RGATE_CMD_MAX + 1));
-	if (g->cmd == RGATE_CMD_ATT_NEW)
+	if (g->cmd == RGATE_CMD_ATT_NEW) {
 		put_new(f, nlh);
-	else if (fuzz_one_in(f, 2))
+	} else if (fuzz_one_in(f, 2)) {
 		put_attr(f, nlh, RGATE_A_ATT_ID);
+		put_attr(f, nlh, RGATE_A_ATT_COOKIE);
+	}
 	for (n = fuzz_below(f, 4); n; n--)
 		put_attr(f, nlh, (uint16_t)fuzz_below(f, RGATE_A_ATT_MAX + 3));
 	if (fuzz_one_in(f, 4))
@@ -159,6 +222,8 @@ void fuzz_netlink_op(struct fuzz *f)
 
 		fuzz_note(f, r->nlmsg_type == NLMSG_ERROR &&
 			  ((const struct nlmsgerr *)mnl_nlmsg_get_payload(r))->error ? -1 : 0);
+		if (r->nlmsg_type == family && mnl_nlmsg_ok(r, (int)got))
+			learn(r);
 	}
 	if (fuzz_one_in(f, 64)) {
 		mnl_socket_close(sock);

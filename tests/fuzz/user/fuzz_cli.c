@@ -405,15 +405,9 @@ static bool reckon(const char *p, bool suffix, uint64_t *v)
 	unsigned int base = 10, n = 0;
 	const char *units = "KMG", *unit;
 
-	while (isspace((unsigned char)*p))
-		p++;
-	if (*p == '+')
-		p++;
-	if (p[0] == '0' && (p[1] | 32) == 'x' && digit(p[2]) < 16) {
+	if (p[0] == '0' && (p[1] | 32) == 'x') {
 		base = 16;
 		p += 2;
-	} else if (p[0] == '0') {
-		base = 8;
 	}
 	for (*v = 0; digit(*p) < base; p++, n++)
 		if (__builtin_mul_overflow(*v, base, v) ||
@@ -422,7 +416,7 @@ static bool reckon(const char *p, bool suffix, uint64_t *v)
 	if (!n)
 		return false;
 	if (suffix && *p) {
-		unit = *p == 'k' ? units : strchr(units, *p);
+		unit = strchr(units, toupper((unsigned char)*p));
 		if (!unit || __builtin_mul_overflow(*v, 1ULL << 10 * (unit - units + 1), v))
 			return false;
 		p++;

@@ -207,14 +207,15 @@ static void check_result(int ret, int max)
 
 static void whole(struct fuzz_in *in, unsigned int what)
 {
-	static const uint32_t ids[] = { 1, 2 };
+	static const struct rgate_ident rings[] = { { 1, 11 }, { 2, 22 } };
+	static const struct rgate_ident one = { 1, 0x0101010101010101 };
 	struct rgate_attach_opts o = { .sz = sizeof(o) };
 	struct rgate_ring_info ring;
 	struct rgate_att_info att;
 	struct rgate_event_info ev;
 	struct rgate_ctl *ctl;
 	unsigned int n = 0, i;
-	uint32_t id = 0;
+	struct rgate_ident att_is;
 	int err;
 
 	kernel.opening = true;
@@ -243,15 +244,15 @@ static void whole(struct fuzz_in *in, unsigned int what)
 		FUZZ_CHECK(n <= 21);
 		break;
 	case 4:
-		check_result(rgate_ctl_attach(ctl, "lo", ids, 2, &o, &id), 0);
+		check_result(rgate_ctl_attach(ctl, "lo", rings, 2, &o, &att_is), 0);
 		break;
 	case 5:
-		check_result(rgate_ctl_detach(ctl, 3), 0);
+		check_result(rgate_ctl_detach(ctl, &one), 0);
 		break;
 	case 6:
 		/* asks for the attachment's device first, to compile for it */
 		o.filter = "udp";
-		check_result(rgate_ctl_set(ctl, 1, RGATE_SET_FILTER, &o), 0);
+		check_result(rgate_ctl_set(ctl, &one, RGATE_SET_FILTER, &o), 0);
 		break;
 	default:
 		for (i = 0; i < DATAGRAMS; i++) {
@@ -351,6 +352,8 @@ static void ring_round_trip(struct fuzz_in *in)
 	mnl_attr_put_u64(nlh, RGATE_A_RING_MEM_BYTES, want.mem_bytes);
 	want.head = fuzz_u64(in);
 	mnl_attr_put_u64(nlh, RGATE_A_RING_HEAD, want.head);
+	want.cookie = fuzz_u64(in);
+	mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, want.cookie);
 	fuzz_bytes(in, &want.stats, offsetof(struct rgate_stats, reserved));
 	put_u64s(nlh, RGATE_A_RING_STATS, RGATE_A_STATS_DELIVERED,
 		 (const uint64_t *)&want.stats, RGATE_A_STATS_MAX - RGATE_A_STATS_DELIVERED + 1);
@@ -360,7 +363,7 @@ static void ring_round_trip(struct fuzz_in *in)
 
 static void att_round_trip(struct fuzz_in *in)
 {
-	static uint64_t buf[512];
+	static uint64_t buf[1024];
 	struct nlmsghdr *nlh = begin(buf, RGATE_CMD_ATT_GET);
 	struct rgate_att_info want = { 0 }, got;
 	uint32_t *const u32[] = {
@@ -378,12 +381,20 @@ static void att_round_trip(struct fuzz_in *in)
 	any_name(in, want.ifname, sizeof(want.ifname));
 	mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, want.ifname);
 	for (i = 0; i < rings; i++) {
+		struct nlattr *nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
 		uint32_t id = fuzz_u32(in);
+		uint64_t cookie = fuzz_u64(in);
 
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, id);
-		if (i < RGATE_ATT_RINGS_MAX)
-			want.rings[want.nrings++] = id;
+		mnl_attr_put_u32(nlh, RGATE_A_RING_ID, id);
+		mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, cookie);
+		mnl_attr_nest_end(nlh, nest);
+		if (i < RGATE_ATT_RINGS_MAX) {
+			want.rings[want.nrings].id = id;
+			want.rings[want.nrings++].cookie = cookie;
+		}
 	}
+	want.cookie = fuzz_u64(in);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, want.cookie);
 	for (i = 0; i < sizeof(u32) / sizeof(u32[0]); i++) {
 		if (!u32[i])
 			continue;
@@ -407,6 +418,7 @@ static void parsers(struct fuzz_in *in)
 	struct rgate_att_info att;
 	struct rgate_event_info ev;
 	char msg[32], none[1] = { 'x' };
+	struct rgate_ident ident;
 	struct nlmsghdr *nlh;
 	uint32_t x;
 	uint16_t y;
@@ -426,7 +438,7 @@ static void parsers(struct fuzz_in *in)
 	FUZZ_CHECK(err == 0 || err == -EPROTO);
 	if (!err)
 		check_att(&att);
-	err = rgate_parse_att_id(nlh, &x);
+	err = rgate_parse_att_ident(nlh, &ident);
 	FUZZ_CHECK(err == 0 || err == -EPROTO);
 	err = rgate_parse_event(nlh, &ev);
 	FUZZ_CHECK(err == 0 || err == -EPROTO);

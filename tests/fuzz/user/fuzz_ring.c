@@ -17,6 +17,7 @@
 #include "fuzz.h"
 #include "geometry.h"
 #include "handover.h"
+#include "life.h"
 #include "ring_memfd.h"
 
 #define FILE_MAX	(1U << 20)
@@ -133,6 +134,12 @@ static struct memory *make_memory(struct stage *st, bool *good)
 					   rgate_page_size(), &geo));
 	write_prod(&prod, &geo, st->nmem);
 	prod.policy = how >> 3 & 1 ? RGATE_POLICY_OVERWRITE : RGATE_POLICY_DROP;
+	if (how >> 4 & 1) {
+		prod.features |= RGATE_FEAT_OWNERS;
+		prod.owners_off = rgate_geometry_owners(&geo);
+		for (i = 0; i < (int)RGATE_HANDLES_MAX; i++)
+			prod.life[i] = fuzz_u8(&st->in);
+	}
 	prod.generation += st->nmem;
 	m->len[0] = geo.cons_off + geo.map_len - geo.slots_off;
 	m->len[1] = geo.slots_off - geo.cons_off;
@@ -295,6 +302,7 @@ static void begin_anew(struct stage *st)
 	o.take = how & 3;
 	o.index = how >> 2 & 7;
 	o.count = how >> 5 & 7;
+	o.orphans = how >> 7;
 	st->held = 0;
 	if (rgate_consumer_init(&st->c, st->ring, &o)) {
 		FUZZ_CHECK(o.take > RGATE_TAKE_STRIDE || o.index >= o.count);
@@ -426,7 +434,7 @@ static void step(struct stage *st)
 {
 	struct rgate_prod *prod = prod_of(st);
 
-	switch (fuzz_u8(&st->in) % 20) {
+	switch (fuzz_u8(&st->in) % 22) {
 	case 0:
 		take_next(st);
 		break;
@@ -473,9 +481,18 @@ static void step(struct stage *st)
 	case 14:
 		prod->state = fuzz_u8(&st->in) % 5;
 		break;
-	case 15:
-		*cons_word(st, 512 + fuzz_u8(&st->in) % 8) =
+	case 15:	/* credits and owner words of small rings */
+		*cons_word(st, 512 + fuzz_u8(&st->in) % 16) =
 			value(&st->in, prod->head / st->view.nslots);
+		break;
+	case 19:
+		*cons_word(st, 520 + fuzz_u8(&st->in) % 8) =
+			(prod->head / st->view.nslots + fuzz_u8(&st->in) % 3)
+			<< RGATE_OWNER_LAP_SHIFT | fuzz_u16(&st->in);
+		break;
+	case 20:
+		prod->life[fuzz_u8(&st->in) % RGATE_HANDLES_MAX]++;
+		prod->closed = value(&st->in, prod->closed);
 		break;
 	case 16:
 		*cons_word(st, fuzz_u8(&st->in) & 31) =
@@ -496,13 +513,17 @@ static void step(struct stage *st)
 
 static int adopt(struct stage *st, const struct memory *m, bool good)
 {
-	int fds[3], sv[2], err;
+	int fds[3], sv[2], err, life;
 
 	FUZZ_CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv));
 	st->sock = sv[0];
 	fds[0] = dup(m->fd[0]);
 	fds[1] = dup(m->fd[1]);
 	fds[2] = sv[1];
+	life = rgate_life_new();
+	FUZZ_CHECK(life >= 0);
+	FUZZ_CHECK(!rgate_handover_send(sv[0], RGATE_HANDOVER_LIFE, 0, &life, 1, 0));
+	close(life);
 	err = rgate_memfd_adopt(&st->ring, fds, fuzz_u8(&st->in) % RGATE_HANDLES_MAX);
 	FUZZ_CHECK(!err || err == -EPROTO || err == -EPROTONOSUPPORT);
 	FUZZ_CHECK(!err || !good);

@@ -102,9 +102,18 @@ static void geometry(struct fuzz_in *in)
 static bool header_ok(const struct rgate_prod *p)
 {
 	return p->magic == RGATE_MAGIC && p->version == 1 && p->slot_hdr == 64 &&
-	       p->features < 8 && p->batch == 32 && p->flags < 4 && p->policy < 4 &&
-	       p->clock < 3 && p->handles == 32 && !p->reserved0 && !p->reserved1 &&
+	       p->features < 16 && p->batch == 32 && p->flags < 4 && p->policy < 4 &&
+	       p->clock < 3 && p->handles == 32 && !p->reserved0 &&
 	       strnlen(p->name, sizeof(p->name)) < sizeof(p->name);
+}
+
+static bool owners_ok(const struct rgate_prod *p)
+{
+	const unsigned __int128 off = p->owners_off, words = p->slots / RGATE_BATCH * 8;
+
+	if (!(p->features & RGATE_FEAT_OWNERS))
+		return !off;
+	return !(off % 64) && off >= p->credits_off + words && off + words <= p->slots_off;
 }
 
 static void producer_area(struct fuzz_in *in)
@@ -121,7 +130,8 @@ static void producer_area(struct fuzz_in *in)
 	err = rgate_geometry_from_prod(prod, 4096, &g);
 	FUZZ_CHECK(!err || err == -EPROTO || err == -EPROTONOSUPPORT);
 	if (!err) {
-		FUZZ_CHECK(header_ok(prod) && geometry_ok(&g, 4096) && !g.handle);
+		FUZZ_CHECK(header_ok(prod) && geometry_ok(&g, 4096) && !g.handle &&
+			   owners_ok(prod));
 		FUZZ_CHECK(g.slots == prod->slots && g.slot_size == prod->slot_size &&
 			   g.generation == prod->generation &&
 			   g.map_len == prod->map_len && g.cons_off == prod->cons_off &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,18 @@ unsigned int unit_patience(void)
 	return n < 1 ? 1 : n > 100 ? 100 : (unsigned int)n;
 }
 
+bool unit_asan(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+	return true;
+#endif
+#endif
+	return false;
+}
+
 bool unit_tsan(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -51,6 +64,14 @@ bool unit_tsan(void)
 #endif
 #endif
 	return false;
+}
+
+void unit_not_for_tsan(const char *why)
+{
+	if (!unit_tsan())
+		return;
+	print_message("# SKIP: not for ThreadSanitizer: %s\n", why);
+	skip();
 }
 
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t n)
@@ -138,6 +159,31 @@ int unit_put(struct rgate_producer *p, uint64_t i, size_t len)
 	rgate_producer_fill(p, s, (uint32_t)len, (uint32_t)len);
 	rgate_producer_publish(p);
 	return 0;
+}
+
+unsigned int unit_entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	unsigned int n = 0;
+
+	unit_require(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+unsigned int unit_mappings(const char *name)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned int n = 0;
+	char line[512];
+
+	unit_require(f);
+	while (fgets(line, sizeof(line), f))
+		n += !!strstr(line, name);
+	fclose(f);
+	return n;
 }
 
 /* scripts/coverage: gcov writes at exit(), which children do without. */

@@ -25,8 +25,18 @@ bool unit_slow(void);
  */
 unsigned int unit_patience(void);
 
-/* Built with ThreadSanitizer? It cannot follow a seqlock, whose reader races. */
+/* Built with AddressSanitizer? It keeps what was freed for a while, and judges leaks itself. */
+bool unit_asan(void);
+
+/* Built with ThreadSanitizer? */
 bool unit_tsan(void);
+
+/* Skips the test where ThreadSanitizer runs, and says why */
+void unit_not_for_tsan(const char *why);
+/* It knows no threads of a child that others made. */
+#define UNIT_TSAN_CHILD	"a child of several threads starts more"
+/* It takes what a seqlock's reader does for a race. */
+#define UNIT_TSAN_SEQLOCK	"the reader of a seqlock races"
 
 /* TAP output, and an end even if a test hangs; returns the exit status */
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t n);
@@ -35,6 +45,17 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t n);
 	{ \
 		return unit_run(__FILE__, tests, ARRAY_LEN(tests)); \
 	}
+
+/* Ends the test, which was not made, and says why */
+#define unit_skip(why) \
+	do { \
+		print_message("# SKIP: %s\n", why); \
+		skip(); \
+	} while (0)
+
+/* What may be left behind: entries of a directory of /proc; mappings of what is called so */
+unsigned int unit_entries(const char *dir);
+unsigned int unit_mappings(const char *name);
 
 uint64_t unit_now_ns(void);
 uint64_t unit_random(uint64_t *state);

@@ -20,10 +20,16 @@ struct nlmsghdr *vt_nl_req(struct vt_nl *nl, void *buf, uint8_t cmd, uint16_t fl
 	return nlh;
 }
 
-static int nl_error(const struct nlmsghdr *nlh)
+static int nl_error(struct vt_nl *nl, const struct nlmsghdr *nlh)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *attr;
 
+	if (nlh->nlmsg_flags & NLM_F_ACK_TLVS)
+		mnl_attr_for_each(attr, nlh, sizeof(*e))
+			if (mnl_attr_get_type(attr) == NLMSGERR_ATTR_MSG)
+				snprintf(nl->why, sizeof(nl->why), "%s",
+					 mnl_attr_get_str(attr));
 	return e->error;
 }
 
@@ -39,6 +45,7 @@ int vt_nl_talk(struct vt_nl *nl, struct nlmsghdr *nlh, vt_nl_fn fn, void *arg)
 	REQUIRE(buf);
 	nl->dump_msgs = 0;
 	nl->intr = false;
+	nl->why[0] = 0;
 	if (!(nlh->nlmsg_flags & NLM_F_DUMP))
 		nlh->nlmsg_flags |= NLM_F_ACK;
 	if (mnl_socket_sendto(nl->sock, nlh, nlh->nlmsg_len) < 0) {
@@ -61,7 +68,7 @@ int vt_nl_talk(struct vt_nl *nl, struct nlmsghdr *nlh, vt_nl_fn fn, void *arg)
 			if (m->nlmsg_flags & NLM_F_DUMP_INTR)
 				nl->intr = true;
 			if (m->nlmsg_type == NLMSG_ERROR) {
-				ret = nl_error(m);
+				ret = nl_error(nl, m);
 				goto out;
 			}
 			if (m->nlmsg_type == NLMSG_DONE) {
@@ -139,6 +146,7 @@ int vt_nl_try_open(struct vt_nl *nl)
 	}
 	/* errors come without the request, which may be long */
 	mnl_socket_setsockopt(nl->sock, NETLINK_CAP_ACK, &one, sizeof(one));
+	mnl_socket_setsockopt(nl->sock, NETLINK_EXT_ACK, &one, sizeof(one));
 	nl->seq = (uint32_t)vt_now();
 	nl->family = GENL_ID_CTRL;
 	nlh = vt_nl_req(nl, buf, CTRL_CMD_GETFAMILY, 0);

@@ -20,6 +20,7 @@ struct vt_nl {
 	uint32_t group;
 	int dump_msgs;		/* datagrams of the last dump */
 	bool intr;		/* the last dump was marked inconsistent */
+	char why[128];		/* extended ack of the last request, or empty */
 };
 
 /* A socket in the present namespace; the case ends if it fails */
@@ -41,12 +42,21 @@ struct vt_att {
 	uint32_t rings[RGATE_ATT_RINGS_MAX];
 	unsigned int n;
 	int32_t prio;
-	uint32_t action;
+	uint32_t action;	/* 0: steal, so that the stack adds nothing to a test */
 	uint32_t fanout;
 	uint32_t sample;
 	const struct sock_filter *filter;
 	unsigned int nfilter;
 };
+
+/* The attributes by which a request names an attachment, a ring */
+void vt_nl_put_att(struct nlmsghdr *nlh, uint32_t id, uint64_t cookie);
+void vt_nl_put_ring(struct nlmsghdr *nlh, uint32_t id, uint64_t cookie);
+
+/*
+ * From here on numbers are enough: the cookies are asked for first. What has no
+ * such number is asked for all the same, with a cookie of nobody.
+ */
 
 /* Attachment's number, or -errno */
 int vt_att_new(struct vt_nl *nl, const struct vt_att *a);
@@ -58,19 +68,24 @@ int vt_att_leave(struct vt_nl *nl, uint32_t id, uint32_t ring);
 
 struct vt_att_info {
 	uint32_t id, ifindex, action, fanout, sample, filter_len;
+	uint64_t cookie;
 	int32_t prio;
 	char ifname[32];
 	uint32_t rings[RGATE_ATT_RINGS_MAX];
+	uint64_t ring_cookies[RGATE_ATT_RINGS_MAX];
 	unsigned int n;
 	uint64_t st[RGATE_A_ATT_STATS_MAX + 1];	/* by enum rgate_a_att_stats */
 };
 
+/* The cookie of the attachment that has the number now; 1: there is none */
+uint64_t vt_att_cookie(struct vt_nl *nl, uint32_t id);
 int vt_att_get(struct vt_nl *nl, uint32_t id, struct vt_att_info *info);
 /* One counter of an attachment; the case ends if it fails */
 uint64_t vt_att_stat(struct vt_nl *nl, uint32_t id, int which);
 
 struct vt_ring_info {
 	uint32_t id, slots, slot_size, flags, policy, clock, generation, handles, uid;
+	uint64_t cookie;
 	int32_t node;
 	char name[RGATE_NAME_LEN];
 	uint64_t mem_bytes, head;

@@ -2,6 +2,48 @@
 /* Rings and attachments over netlink */
 #include "vt.h"
 
+void vt_nl_put_att(struct nlmsghdr *nlh, uint32_t id, uint64_t cookie)
+{
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
+	mnl_attr_put_u64(nlh, RGATE_A_ATT_COOKIE, cookie);
+}
+
+void vt_nl_put_ring(struct nlmsghdr *nlh, uint32_t id, uint64_t cookie)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, RGATE_A_ATT_RING);
+
+	mnl_attr_put_u32(nlh, RGATE_A_RING_ID, id);
+	mnl_attr_put_u64(nlh, RGATE_A_RING_COOKIE, cookie);
+	mnl_attr_nest_end(nlh, nest);
+}
+
+/* The cookie that a ring, an attachment has now; 1 if it is not there */
+static int ring_cookie(struct vt_nl *nl, uint32_t id, uint64_t *cookie)
+{
+	struct vt_ring_info info;
+	int err = vt_ring_info(nl, id, &info);
+
+	*cookie = err ? 1 : info.cookie;
+	return err == -ENOENT || err == -ERANGE ? 0 : err;
+}
+
+static int att_cookie(struct vt_nl *nl, uint32_t id, uint64_t *cookie)
+{
+	struct vt_att_info info;
+	int err = vt_att_get(nl, id, &info);
+
+	*cookie = err ? 1 : info.cookie;
+	return err == -ENOENT || err == -ERANGE ? 0 : err;
+}
+
+uint64_t vt_att_cookie(struct vt_nl *nl, uint32_t id)
+{
+	uint64_t cookie;
+
+	(void)att_cookie(nl, id, &cookie);
+	return cookie;
+}
+
 static void id_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *tb[RGATE_A_ATT_MAX + 1];
@@ -14,23 +56,29 @@ static void id_cb(const struct nlmsghdr *nlh, void *arg)
 int vt_att_new(struct vt_nl *nl, const struct vt_att *a)
 {
 	char *buf = malloc(VT_NL_BUF);
+	uint64_t cookie[RGATE_ATT_RINGS_MAX];
 	struct nlmsghdr *nlh;
 	uint32_t id = 0;
 	unsigned int i;
-	int err;
+	int err = 0;
 
 	REQUIRE(buf);
+	for (i = 0; i < a->n && !err; i++)
+		err = ring_cookie(nl, a->rings[i], &cookie[i]);
+	if (err) {
+		free(buf);
+		return err;
+	}
 	nlh = vt_nl_req(nl, buf, RGATE_CMD_ATT_NEW, 0);
 	if (a->ifname)
 		mnl_attr_put_strz(nlh, RGATE_A_ATT_IFNAME, a->ifname);
 	if (a->ifindex)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_IFINDEX, a->ifindex);
 	for (i = 0; i < a->n; i++)
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, a->rings[i]);
+		vt_nl_put_ring(nlh, a->rings[i], cookie[i]);
 	if (a->prio)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_PRIORITY, (uint32_t)a->prio);
-	if (a->action)
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, a->action);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, a->action ? a->action : RGATE_ACTION_STEAL);
 	if (a->fanout)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_FANOUT, a->fanout);
 	if (a->sample)
@@ -59,12 +107,20 @@ uint32_t vt_att_simple(struct vt_nl *nl, const char *ifname, uint32_t ring)
 
 static int att_cmd(struct vt_nl *nl, uint8_t cmd, uint32_t id, uint32_t ring)
 {
+	uint64_t att_is, ring_is = 0;
+	struct nlmsghdr *nlh;
 	char buf[256];
-	struct nlmsghdr *nlh = vt_nl_req(nl, buf, cmd, 0);
+	int err;
 
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ID, id);
+	err = att_cookie(nl, id, &att_is);
+	if (!err && ring)
+		err = ring_cookie(nl, ring, &ring_is);
+	if (err)
+		return err;
+	nlh = vt_nl_req(nl, buf, cmd, 0);
+	vt_nl_put_att(nlh, id, att_is);
 	if (ring)
-		mnl_attr_put_u32(nlh, RGATE_A_ATT_RING, ring);
+		vt_nl_put_ring(nlh, ring, ring_is);
 	return vt_nl_talk(nl, nlh, NULL, NULL);
 }
 
@@ -106,12 +162,13 @@ static uint64_t u64_of(const struct nlattr *a)
 
 static void att_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	const struct nlattr *tb[RGATE_A_ATT_MAX + 1];
+	const struct nlattr *tb[RGATE_A_ATT_MAX + 1], *in[RGATE_A_RING_MAX + 1];
 	struct vt_att_info *i = arg;
 	struct nlattr *a;
 
 	vt_nl_parse_msg(nlh, tb, RGATE_A_ATT_MAX);
 	i->id = u32_of(tb[RGATE_A_ATT_ID]);
+	i->cookie = u64_of(tb[RGATE_A_ATT_COOKIE]);
 	i->ifindex = u32_of(tb[RGATE_A_ATT_IFINDEX]);
 	i->prio = (int32_t)u32_of(tb[RGATE_A_ATT_PRIORITY]);
 	i->action = u32_of(tb[RGATE_A_ATT_ACTION]);
@@ -123,8 +180,13 @@ static void att_cb(const struct nlmsghdr *nlh, void *arg)
 			 mnl_attr_get_str(tb[RGATE_A_ATT_IFNAME]));
 	mnl_attr_for_each(a, nlh, sizeof(struct genlmsghdr))
 		if (mnl_attr_get_type(a) == RGATE_A_ATT_RING &&
-		    i->n < RGATE_ATT_RINGS_MAX)
-			i->rings[i->n++] = mnl_attr_get_u32(a);
+		    i->n < RGATE_ATT_RINGS_MAX) {
+			vt_nl_parse(mnl_attr_get_payload(a),
+				    mnl_attr_get_payload_len(a), in,
+				    RGATE_A_RING_MAX);
+			i->ring_cookies[i->n] = u64_of(in[RGATE_A_RING_COOKIE]);
+			i->rings[i->n++] = u32_of(in[RGATE_A_RING_ID]);
+		}
 	stats_of(tb[RGATE_A_ATT_STATS], i->st, RGATE_A_ATT_STATS_MAX);
 }
 
@@ -155,6 +217,7 @@ static void ring_cb(const struct nlmsghdr *nlh, void *arg)
 
 	vt_nl_parse_msg(nlh, tb, RGATE_A_RING_MAX);
 	i->id = u32_of(tb[RGATE_A_RING_ID]);
+	i->cookie = u64_of(tb[RGATE_A_RING_COOKIE]);
 	i->slots = u32_of(tb[RGATE_A_RING_SLOTS]);
 	i->slot_size = u32_of(tb[RGATE_A_RING_SLOT_SIZE]);
 	i->flags = u32_of(tb[RGATE_A_RING_FLAGS]);

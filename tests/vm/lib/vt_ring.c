@@ -79,6 +79,7 @@ void vt_ring_create(struct vt_ring *r, struct rgate_create *req)
 	if (ioctl(r->fd, RGATE_IOC_CREATE, req))
 		DIE("RGATE_IOC_CREATE: %s", strerror(errno));
 	r->id = req->ring_id;
+	r->cookie = req->cookie;
 	r->geo = req->geo;
 	vt_ring_map(r);
 }
@@ -104,6 +105,7 @@ void vt_ring_attach(struct vt_ring *r, int from)
 	if (ioctl(r->fd, RGATE_IOC_ATTACH, &a))
 		DIE("RGATE_IOC_ATTACH: %s", strerror(errno));
 	r->id = a.ring_id;
+	r->cookie = a.cookie;
 	r->geo = a.geo;
 	vt_ring_map(r);
 }

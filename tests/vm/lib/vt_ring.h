@@ -14,6 +14,7 @@
 struct vt_ring {
 	int fd;
 	uint32_t id;
+	uint64_t cookie;
 	struct rgate_geometry geo;
 	uint32_t policy;
 	/* the mapping */
