@@ -158,9 +158,8 @@ static int take_key(int fd, const char *path, uint8_t *key, size_t cap)
 	if (n > 0 && buf[n - 1] == '\n')
 		n--;
 	if (n >= 0 && (n < RGATE_KEY_MIN || n > RGATE_KEY_MAX || (size_t)n > cap)) {
-		rgate_err("%s has %zd bytes, and a cluster key %d to %d: "
-			  "`openssl rand -hex 32 >%s`", path, n, RGATE_KEY_MIN, RGATE_KEY_MAX,
-			  path);
+		rgate_err("%s has %zd bytes, and a cluster key %d to %d: copy it from another node "
+			  "again", path, n, RGATE_KEY_MIN, RGATE_KEY_MAX);
 		n = -EINVAL;
 	}
 	if (n > 0)
@@ -180,9 +179,13 @@ int rgate_hs_load_key(const char *path, uint8_t *key, size_t cap)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		n = -errno;
-		rgate_err("cannot read the cluster's key %s: %s; `openssl rand -hex 32 >%s; "
-			  "chmod 600 %s`, and the same file on every node", path, strerror(-n),
-			  path, path);
+		/* A command that makes one is for where there is none: it would overwrite. */
+		if (n == -ENOENT)
+			rgate_err("there is no cluster key %s: copy that of another node, or for a "
+				  "new cluster `(umask 077; openssl rand -hex 32 >%s)`",
+				  path, path);
+		else
+			rgate_err("cannot read the cluster key %s: %s", path, strerror(-n));
 		return n;
 	}
 	n = take_key(fd, path, key, cap);

@@ -380,6 +380,17 @@ static uint32_t local_inline_size(const struct rgate_conn *conn)
 	return UINT32_MAX;
 }
 
+static void local_whence(const struct rgate_conn *conn, char *text, size_t len)
+{
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	if (getsockopt(conn->sock, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+		snprintf(text, len, "this machine");
+	else
+		snprintf(text, len, "process %d of user %u", cred.pid, cred.uid);
+}
+
 static int down(struct rgate_conn *conn, struct rgate_prov_event *ev, int err)
 {
 	(void)epoll_ctl(conn->ep->epoll_fd, EPOLL_CTL_DEL, conn->sock, NULL);
@@ -570,5 +581,7 @@ const struct rgate_prov_ops rgate_prov_local = {
 	.poll = local_poll,
 	.conn_fd = local_conn_fd,
 	.arm = local_arm,
+	.arm_recv = local_arm_recv,
 	.inline_size = local_inline_size,
+	.whence = local_whence,
 };

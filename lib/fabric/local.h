@@ -102,6 +102,7 @@ struct rgate_conn {
 	int wait_fd;		/* epoll over in_sock and done_fd */
 	int done_fd;		/* eventfd: completions */
 	bool armed;
+	bool rung;		/* done_fd was written, and not read since */
 	bool up;
 	bool failed;		/* posts end in errors */
 	bool told;		/* RGATE_PROV_DOWN */
@@ -121,6 +122,8 @@ int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsi
 int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned int n);
 int local_recv(struct rgate_conn *conn, uint64_t id, void *addr, uint32_t len, uint32_t lkey);
 int local_arm(struct rgate_conn *conn);
+/* 1: what the peer sent keeps its socket readable until it is taken */
+int local_arm_recv(struct rgate_conn *conn);
 /* No more operations; the peer is told */
 void local_fail(struct rgate_conn *conn);
 

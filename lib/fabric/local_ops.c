@@ -16,6 +16,12 @@ void local_fail(struct rgate_conn *conn)
 		shutdown(conn->in_sock, SHUT_RDWR);
 }
 
+static void ring(struct rgate_conn *conn)
+{
+	eventfd_write(conn->done_fd, 1);
+	conn->rung = true;
+}
+
 static void complete(struct rgate_conn *conn, uint64_t id, int status)
 {
 	/* There is room for all that may be outstanding; more is the caller's mistake. */
@@ -25,7 +31,7 @@ static void complete(struct rgate_conn *conn, uint64_t id, int status)
 		.kind = RGATE_PROV_SENT, .status = status, .id = id,
 	};
 	if (conn->armed)
-		eventfd_write(conn->done_fd, 1);
+		ring(conn);
 	conn->armed = false;
 }
 
@@ -248,14 +254,22 @@ int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned i
 	return got ? (int)got : ret;
 }
 
-int local_arm(struct rgate_conn *conn)
+int local_arm_recv(struct rgate_conn *conn)
 {
 	eventfd_t v;
 
-	(void)eventfd_read(conn->done_fd, &v);
+	if (conn->rung)
+		(void)eventfd_read(conn->done_fd, &v);
+	conn->rung = conn->armed = false;
+	return 1;
+}
+
+int local_arm(struct rgate_conn *conn)
+{
+	(void)local_arm_recv(conn);
 	conn->armed = true;
 	if (conn->done_in == conn->done_out)
 		return 0;
-	eventfd_write(conn->done_fd, 1);
+	ring(conn);
 	return 1;
 }

@@ -40,6 +40,8 @@ struct rgate_node {
 	bool broken;			/* the endpoint has failed */
 	uint32_t shares;		/* atomic */
 	struct rgate_node_stats stats;	/* atomic words */
+	uint64_t refused_told_ns;	/* when the log heard of one last */
+	uint64_t refused_more;		/* and those since */
 };
 
 struct rgate_past {
@@ -76,6 +78,7 @@ struct rgate_peer {
 	uint32_t inline_size;		/* atomic: of the provider */
 	int epoll_fd;			/* the user's: event_fd and the connection's */
 	int event_fd;
+	bool rung;			/* event_fd written, and not read since; with the lock */
 };
 
 #define RGATE_EPOCH_SHIFT	48	/* a ticket: epoch of the connection, number */
@@ -103,6 +106,8 @@ int rgate_node_beat(const struct rgate_node *node, struct rgate_link *link, uint
 /* With the peer's lock: takes a dead link away */
 void rgate_peer_reap(struct rgate_peer *peer);
 void rgate_peer_signal(struct rgate_peer *peer);
+/* Makes the user's fd readable until it is armed again; with the lock */
+void rgate_peer_ring(struct rgate_peer *peer);
 /* With the peer's lock: what becomes of @failure if the link is dead */
 void rgate_peer_describe(const struct rgate_link *link, struct rgate_failure *failure);
 

@@ -2,6 +2,7 @@
 /* The node's thread: connections made and proved, heartbeats, the dead taken away. */
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,6 +19,7 @@
 #define LASTED		(1000 * MS) /* a connection: the next one is begun at once */
 #define HANDSHAKE_STEP	2	/* ms between looks while there is a handshake */
 #define INCOMING_MAX	16
+#define REFUSED_NS	(1000 * MS) /* between two lines of the log about strangers */
 #define PATIENCE	(1000 * MS) /* with a handshake before another may take its place */
 
 static void count(uint64_t *counter)
@@ -207,6 +209,26 @@ static int answer(struct rgate_node *node, struct rgate_link *link, uint8_t from
 	return err;
 }
 
+/* Whoever can reach us can make us refuse it: one line a second at most. */
+static void tell_refused(struct rgate_node *node, const struct rgate_conn *conn, int id,
+			 const char *why)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	char whence[96], as[32] = "";
+
+	if (node->refused_told_ns && now - node->refused_told_ns < REFUSED_NS) {
+		node->refused_more++;
+		return;
+	}
+	node->prov->whence(conn, whence, sizeof(whence));
+	if (id >= 0)
+		snprintf(as, sizeof(as), " as node %d", id);
+	rgate_warn("node %u: a connection from %s%s is refused: %s%s", node->self.id, whence, as,
+		   why, node->refused_more ? " (and others since the last line)" : "");
+	node->refused_told_ns = now;
+	node->refused_more = 0;
+}
+
 /* Somebody wants to connect: a node with a higher id, for which a peer is open */
 static void on_request(struct rgate_node *node, const struct rgate_prov_event *ev)
 {
@@ -218,6 +240,7 @@ static void on_request(struct rgate_node *node, const struct rgate_prov_event *e
 	if (rgate_hs_read_hello(&hello, ev->data, ev->len, -1, (int)node->self.id) ||
 	    hello.from <= node->self.id) {
 		count(&node->stats.garbage);
+		tell_refused(node, ev->conn, -1, "it is no node of this cluster, or of another version");
 		goto reject;
 	}
 	peer = find_peer(node, hello.from);
@@ -368,12 +391,15 @@ static void step_incoming(struct rgate_node *node)
 			count(&node->stats.accepted);
 			continue;
 		}
-		if (ret == -EACCES)
+		if (ret == -EACCES) {
 			count(&node->stats.bad_key);
-		else if (ret == -ETIMEDOUT)
+			tell_refused(node, link->conn, link->hello.from,
+				     "it did not prove the cluster's key");
+		} else if (ret == -ETIMEDOUT) {
 			count(&node->stats.timeouts);
-		else if (ret == -EPROTO || ret == -EPROTONOSUPPORT)
+		} else if (ret == -EPROTO || ret == -EPROTONOSUPPORT) {
 			count(&node->stats.garbage);
+		}
 		rgate_link_destroy(link);
 	}
 }

@@ -27,10 +27,16 @@ const char *rgate_op_name(uint32_t kind)
 	return kind < RGATE_OP_KINDS ? names[kind] : "none";
 }
 
+void rgate_peer_ring(struct rgate_peer *peer)
+{
+	eventfd_write(peer->event_fd, 1);
+	peer->rung = true;
+}
+
 void rgate_peer_signal(struct rgate_peer *peer)
 {
 	pthread_cond_broadcast(&peer->changed);
-	eventfd_write(peer->event_fd, 1);
+	rgate_peer_ring(peer);
 }
 
 static int watch(struct rgate_peer *peer, int fd)

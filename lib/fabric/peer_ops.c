@@ -42,7 +42,7 @@ static int progress(struct rgate_peer *peer, struct rgate_link *link)
 	int ret = rgate_link_progress(link);
 
 	if (link->in != in)
-		eventfd_write(peer->event_fd, 1);
+		rgate_peer_ring(peer);
 	return ret;
 }
 
@@ -154,18 +154,26 @@ int rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
 	return ret;
 }
 
-static void arm_locked(struct rgate_peer *peer)
+static void arm_locked(struct rgate_peer *peer, bool messages_only)
 {
 	struct rgate_link *link = up(peer);
 	eventfd_t v;
+	int ret = 0;
 
-	(void)eventfd_read(peer->event_fd, &v);
+	if (peer->rung)
+		(void)eventfd_read(peer->event_fd, &v);
+	peer->rung = false;
 	if (!link)
 		return;
-	(void)link->o.prov->arm(link->conn);
-	/* What came before it was armed is not told by the connection's fd. */
-	if (rgate_link_progress(link) || link->in != link->out)
-		eventfd_write(peer->event_fd, 1);
+	/* What came before it was armed need not be told by the connection's fd. */
+	if (!messages_only) {
+		(void)link->o.prov->arm(link->conn);
+		ret = rgate_link_progress(link);
+	} else if (link->o.prov->arm_recv(link->conn) <= 0) {
+		ret = rgate_link_progress(link);
+	}
+	if (ret < 0 || (ret && !messages_only) || link->in != link->out)
+		rgate_peer_ring(peer);
 	noticed(peer);
 }
 
@@ -177,7 +185,15 @@ int rgate_peer_fd(const struct rgate_peer *peer)
 int rgate_peer_arm(struct rgate_peer *peer)
 {
 	pthread_mutex_lock(&peer->lock);
-	arm_locked(peer);
+	arm_locked(peer, false);
+	pthread_mutex_unlock(&peer->lock);
+	return 0;
+}
+
+int rgate_peer_arm_recv(struct rgate_peer *peer)
+{
+	pthread_mutex_lock(&peer->lock);
+	arm_locked(peer, true);
 	pthread_mutex_unlock(&peer->lock);
 	return 0;
 }
@@ -210,7 +226,7 @@ static bool wait_more(struct rgate_peer *peer, struct wait *w)
 	}
 	w->sleeps = true;
 	pthread_mutex_lock(&peer->lock);
-	arm_locked(peer);
+	arm_locked(peer, false);
 	pthread_mutex_unlock(&peer->lock);
 	ms = (int)((w->end - now) / 1000000) + 1;
 	(void)poll(&p, 1, ms < NAP_MS ? ms : NAP_MS);

@@ -133,6 +133,8 @@ struct rgate_prov_ops {
 	/* enum rgate_access: what the peer may do from now on */
 	int (*allow)(struct rgate_conn *conn, uint32_t access);
 	void *(*owner)(const struct rgate_conn *conn);
+	/* Where it comes from, in words, as far as that is known; for the log */
+	void (*whence)(const struct rgate_conn *conn, char *text, size_t len);
 	/* Tells the peer, as far as that can be done at once */
 	void (*destroy)(struct rgate_conn *conn);
 
@@ -148,6 +150,8 @@ struct rgate_prov_ops {
 	int (*conn_fd)(const struct rgate_conn *conn);
 	/* 0; 1: look again, something came meanwhile */
 	int (*arm)(struct rgate_conn *conn);
+	/* As arm(); need not tell of operations that were done. 1: what came before is told, too */
+	int (*arm_recv)(struct rgate_conn *conn);
 	/* Bytes of a message or write that post() copies at once, unless it is fenced */
 	uint32_t (*inline_size)(const struct rgate_conn *conn);
 };

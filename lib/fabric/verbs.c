@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -264,6 +265,19 @@ static uint32_t verbs_inline_size(const struct rgate_conn *conn)
 	return conn->inline_size;
 }
 
+static void verbs_whence(const struct rgate_conn *conn, char *text, size_t len)
+{
+	const struct sockaddr *sa = conn->id ? rdma_get_peer_addr(conn->id) : NULL;
+	const void *at = NULL;
+
+	if (sa && sa->sa_family == AF_INET)
+		at = &((const struct sockaddr_in *)(const void *)sa)->sin_addr;
+	else if (sa && sa->sa_family == AF_INET6)
+		at = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
+	if (!at || !inet_ntop(sa->sa_family, at, text, (socklen_t)len))
+		snprintf(text, len, "an unknown address");
+}
+
 const struct rgate_prov_ops rgate_prov_verbs = {
 	.name = "verbs",
 	.open = verbs_open,
@@ -288,5 +302,7 @@ const struct rgate_prov_ops rgate_prov_verbs = {
 	.poll = verbs_poll,
 	.conn_fd = verbs_conn_fd,
 	.arm = verbs_arm,
+	.arm_recv = verbs_arm,
 	.inline_size = verbs_inline_size,
+	.whence = verbs_whence,
 };

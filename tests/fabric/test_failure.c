@@ -153,13 +153,6 @@ static void solo_down(struct solo *s)
 	cluster_free(&s->c);
 }
 
-/* ThreadSanitizer knows no threads of a child that others made. */
-static void needs_children(void)
-{
-	if (unit_tsan())
-		skip();
-}
-
 static void killed(void **state)
 {
 	struct rgate_remote at;
@@ -172,7 +165,7 @@ static void killed(void **state)
 	pid_t pid;
 
 	(void)state;
-	needs_children();
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
 	solo_up(&s);
 	sge = (struct rgate_sge){ s.buf->addr, 4096, s.buf->lkey };
 	for (i = 0; i < 3; i++) {
@@ -213,7 +206,7 @@ static void stopped(void **state)
 	int sock;
 
 	(void)state;
-	needs_children();
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
 	solo_up(&s);
 	pid = start(&s.c, s.peer, &sock, &at);
 	usleep(2 * SHORT_MS * 1000);
@@ -344,6 +337,11 @@ static void not_there(void **state)
 	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
 	o = c.opts;
 	o.spin_us = 1000001;
+	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
+	o = c.opts;
+	o.flags = RGATE_NODE_NO_LISTEN << 1;
+	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
+	o.flags = 1U << 31 | RGATE_NODE_NO_LISTEN;
 	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
 	o = c.opts;
 	o.key = NULL;

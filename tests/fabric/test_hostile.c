@@ -347,6 +347,52 @@ static void false_server(void **state)
 	cluster_free(&c);
 }
 
+static int error_of(struct rgate_peer *peer)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+
+	assert_int_equal(rgate_peer_info(peer, &info), 0);
+	assert_true(info.state != RGATE_PEER_UP);
+	return info.error;
+}
+
+/* A server that takes the call and says nothing: it is given up, and called again */
+static void mute_server(void **state)
+{
+	struct rgate_prov_event ev;
+	struct rgate_node *node;
+	struct rgate_peer *peer;
+	struct cluster c;
+	unsigned int i;
+	uint64_t t;
+	struct end e;
+
+	(void)state;
+	cluster_make(&c, 2, SHORT_MS);
+	end_open(&e, &c, 0, 2000);
+	node = cluster_node(&c, 1);
+	assert_int_equal(rgate_peer_open(&peer, node, 0), 0);
+	for (i = 0; i < 2; i++) {
+		t = unit_now_ns();
+		/* the second time after the end of the first */
+		wait_for(end_any_event(&e, &ev) && ev.kind == RGATE_PROV_REQUEST);
+		e.conn = ev.conn;
+		if (i) {
+			assert_int_equal(error_of(peer), -ETIMEDOUT);
+		} else {
+			wait_for(error_of(peer) == -ETIMEDOUT);
+			/* and not before its time */
+			assert_true(unit_now_ns() - t > SHORT_MS * 1000000ULL / 2);
+		}
+		e.prov->destroy(e.conn);
+		e.conn = NULL;
+	}
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	end_close(&e);
+	cluster_free(&c);
+}
+
 /* Who says hello and no more gets his time, and keeps nobody else out for longer */
 static void dawdler(void **state)
 {
@@ -519,7 +565,7 @@ static void strangers(void **state)
 	siege_begin(&s, 0);
 	if (!s.c.local) {
 		siege_end(&s);
-		skip();
+		unit_skip("this provider has no socket of this machine");
 	}
 	assert_int_equal(rgate_cluster_node(s.c.conf, 0, &to), 0);
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%.100s", to.addr);
@@ -544,6 +590,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(no_key),
 	cmocka_unit_test(replayed),
 	cmocka_unit_test(false_server),
+	cmocka_unit_test(mute_server),
 	cmocka_unit_test(dawdler),
 	cmocka_unit_test(bad_member),
 	cmocka_unit_test(false_credits),

@@ -70,9 +70,7 @@ static void meet(struct couple *p)
 
 static void couple_up(struct couple *p)
 {
-	/* ThreadSanitizer knows no threads of a child that others made. */
-	if (unit_tsan())
-		skip();
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
 	cluster_make(&p->c, 2, SHORT_MS);
 	p->node = cluster_node(&p->c, 0);
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(p->node), DUO_BYTES, &p->buf), 0);
@@ -290,7 +288,7 @@ static void cut(void **state)
 
 	(void)state;
 	if (!getenv("RGATE_FABRIC_CUT") || !getenv("RGATE_FABRIC_MEND"))
-		skip();
+		unit_skip("no RGATE_FABRIC_CUT and RGATE_FABRIC_MEND, commands that cut the wire");
 	duo_up(&d, SHORT_MS);
 	for (round = 0; round < 3; round++) {
 		do
@@ -338,7 +336,7 @@ static void held(void **state)
 
 	(void)state;
 	if (!getenv("RGATE_FABRIC_CUT") || !getenv("RGATE_FABRIC_MEND"))
-		skip();
+		unit_skip("no RGATE_FABRIC_CUT and RGATE_FABRIC_MEND, commands that cut the wire");
 	duo_up(&d, 0);
 	s = duo_sge(&d, 0, 0, 8);
 	op = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &s,

@@ -396,8 +396,7 @@ static void order(void **state)
 	uint64_t *ack;
 
 	(void)state;
-	if (unit_tsan())
-		skip();	/* the memory is mapped twice, which it does not know */
+	unit_not_for_tsan("the memory is mapped twice");
 	ends_up(&c, e);
 	ack = (uint64_t *)((char *)e[0].buf->addr + 32768);
 	assert_int_equal(pthread_create(&th, NULL, writer, e), 0);

@@ -47,7 +47,7 @@ static void node_refused(void **state)
 
 	(void)state;
 	if (unit_slow())
-		skip();	/* valgrind has descriptors of its own */
+		unit_skip("valgrind has descriptors of its own");
 	cluster_make(&c, 2, 0);
 	assert_int_equal(try_node(&c), 0);	/* what libraries keep open is open now */
 	before = open_files();
@@ -136,8 +136,9 @@ static void none_left(void **state)
 	char go;
 
 	(void)state;
-	if (unit_slow() || unit_tsan())
-		skip();
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
+	if (unit_slow())
+		unit_skip("valgrind has descriptors of its own");
 	cluster_make(&c, 2, 0);
 	fd = nodes_memfd(len, &at);
 	pid = unit_fork(connects, &c, &sock);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include "nodes.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,14 +159,7 @@ uint32_t peer_state(struct rgate_peer *peer)
 
 unsigned int open_files(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	unit_require(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
+	return unit_entries("/proc/self/fd");
 }
 
 int nodes_memfd(size_t len, void **at)
