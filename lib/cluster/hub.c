@@ -17,6 +17,7 @@
 #define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
 #define ROUND		64	/* messages of one peer before the others have their turn */
 #define EVENTS		(RGATE_NODES_MAX + 1)
+#define WAKE		RGATE_NODES_MAX	/* no peer, but wake_fd */
 #define ROOM_NS		2000000	/* between looks for room for messages */
 
 struct hub_service {
@@ -62,25 +63,34 @@ static void tell(struct rgate_hub *hub, uint32_t id, bool up)
 	}
 }
 
-static void look_at_state(struct rgate_hub *hub, uint32_t id)
+/* Is the connection another one than the services were told of, or none? @epoch: out */
+static bool changed(const struct hub_peer *p, bool *up, uint32_t *epoch)
 {
 	struct rgate_peer_info info = { .sz = sizeof(info) };
-	struct hub_peer *p = &hub->peers[id];
-	bool up;
 
 	(void)rgate_peer_info(p->peer, &info);
-	up = info.state == RGATE_PEER_UP;
-	if (up == p->up && (!up || info.epoch == p->epoch))
+	*up = info.state == RGATE_PEER_UP;
+	*epoch = info.epoch;
+	return *up != p->up || (*up && *epoch != p->epoch);
+}
+
+static void look_at_state(struct rgate_hub *hub, uint32_t id)
+{
+	struct hub_peer *p = &hub->peers[id];
+	uint32_t epoch;
+	bool up;
+
+	if (!changed(p, &up, &epoch))
 		return;
 	/* Nothing goes to the next one before services know that the last has ended. */
 	outbox_reset(&p->out, 0);
 	if (p->up)
 		tell(hub, id, false);
 	p->up = up;
-	p->epoch = info.epoch;
+	p->epoch = epoch;
 	if (!up)
 		return;
-	outbox_reset(&p->out, info.epoch);
+	outbox_reset(&p->out, epoch);
 	tell(hub, id, true);
 }
 
@@ -110,7 +120,9 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 {
 	struct hub_peer *p = &hub->peers[id];
 	struct rgate_msg msg;
+	uint32_t epoch;
 	unsigned int i;
+	bool up;
 
 	if (!p->peer)
 		return false;
@@ -128,9 +140,10 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 	}
 	if (i < ROUND)
 		look_at_state(hub, id);
-	/* Completions of operations that nobody waits for are taken here, too. */
-	(void)rgate_peer_arm(p->peer);
-	return i == ROUND;
+	/* Who posts takes his completions: one post would wake this thread otherwise. */
+	(void)rgate_peer_arm_recv(p->peer);
+	/* It took the sign of what changed since we looked: nobody else serves this peer. */
+	return i == ROUND || changed(p, &up, &epoch);
 }
 
 static int64_t tick(struct rgate_hub *hub)
@@ -152,35 +165,47 @@ static int64_t tick(struct rgate_hub *hub)
 	return least;
 }
 
+/* Sleeps for @ns at most, or for ever. Returns the peers that have something */
+static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
+{
+	const struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	struct epoll_event events[EVENTS];
+	uint32_t ready = 0;
+	eventfd_t v;
+	int i, n;
+
+	n = epoll_pwait2(hub->epoll_fd, events, EVENTS, ns < 0 ? NULL : &ts, NULL);
+	for (i = 0; i < n; i++)
+		if (events[i].data.u32 == WAKE)
+			(void)eventfd_read(hub->wake_fd, &v);
+		else
+			ready |= 1U << events[i].data.u32;
+	return ready;
+}
+
 static void *hub_main(void *arg)
 {
-	struct epoll_event events[EVENTS];
 	struct rgate_hub *hub = arg;
-	struct timespec ts;
-	uint32_t id;
+	uint32_t ready = UINT32_MAX, id;
 
 	while (!__atomic_load_n(&hub->stop, __ATOMIC_ACQUIRE)) {
-		bool more = false;
+		uint32_t more = 0;
 		int64_t ns;
-		eventfd_t v;
 
 		pthread_mutex_lock(&hub->lock);
-		(void)eventfd_read(hub->wake_fd, &v);
 		for (id = 0; id < RGATE_NODES_MAX; id++)
-			more |= serve(hub, id);
+			if (ready & 1U << id && serve(hub, id))
+				more |= 1U << id;
 		ns = tick(hub);
 		pthread_mutex_unlock(&hub->lock);
-		if (more)
-			ns = 0;
-		ts = (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-		(void)epoll_pwait2(hub->epoll_fd, events, EVENTS, ns < 0 ? NULL : &ts, NULL);
+		ready = more | sleep_some(hub, more ? 0 : ns);
 	}
 	return NULL;
 }
 
-static int watch(struct rgate_hub *hub, int fd)
+static int watch(struct rgate_hub *hub, int fd, uint32_t id)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = id };
 
 	return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
@@ -215,7 +240,7 @@ static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 		if (!err)
 			err = outbox_init(&p->out, hub->node, p->peer);
 		if (!err)
-			err = watch(hub, rgate_peer_fd(p->peer));
+			err = watch(hub, rgate_peer_fd(p->peer), to.id);
 	}
 	if (err)
 		close_peers(hub);
@@ -254,7 +279,7 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	if (err)
 		goto free_hub;
 	hub->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = hub->wake_fd < 0 ? -errno : watch(hub, hub->wake_fd);
+	err = hub->wake_fd < 0 ? -errno : watch(hub, hub->wake_fd, WAKE);
 	if (err)
 		goto close_fds;
 	err = -pthread_mutex_init(&hub->lock, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <ringgate/rgate_daemon.h>
+#include <ringgate/rgate_inlet.h>
 
 #include "opts.h"
 #include "ring.h"
@@ -118,5 +120,48 @@ int rgate_ring_open_remote(struct rgate_ring **ring, const struct rgate_ring_opt
 	}
 	/* The daemon keeps the ring as long as this is open. */
 	(*ring)->keep_fd = sock;
+	return 0;
+}
+
+static int ask_keeper(struct rgate_ring *ring, const char *request, char *answer, size_t len)
+{
+	int err;
+
+	if (ring->keep_fd < 0)
+		return -EINVAL;
+	err = ask(ring->keep_fd, request, answer, len);
+	if (err == -ETIMEDOUT)		/* what comes later would be taken for another's */
+		(void)shutdown(ring->keep_fd, SHUT_RD);
+	return err == -EPIPE ? -ECONNRESET : err;
+}
+
+int rgate_ring_remote_state(struct rgate_ring *ring, char *why, size_t len)
+{
+	int err;
+
+	if (!why || len < 64)
+		return -EINVAL;
+	why[0] = '\0';
+	err = ask_keeper(ring, "ring-state", why, len);
+	if (err)
+		return err;
+	err = !strcmp(why, "filled");
+	why[0] = '\0';
+	return err;
+}
+
+int rgate_ring_remote_device(struct rgate_ring *ring, uint32_t ifindex, char *name)
+{
+	char request[32], answer[512];
+	int err;
+
+	name[0] = '\0';
+	snprintf(request, sizeof(request), "ring-device %u", ifindex);
+	err = ask_keeper(ring, request, answer, sizeof(answer));
+	if (err)
+		return err;
+	if (!*answer || strlen(answer) >= RGATE_DEVICE_NAME)
+		return -EPROTO;
+	strcpy(name, answer);
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <endian.h>
 #include <errno.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,8 @@
 #include "log.h"
 #include "opts.h"
 
-#define SPIN_US		50
 #define FINISH_MS	1000
-#define EVERYONE	"default hash:*"	/* rules, until there are others */
+#define EVERYONE	RGATE_RULE_DEFAULT " hash:*"	/* rules, until there are others */
 
 static void wake(struct rgate_gateway *gw)
 {
@@ -111,6 +111,7 @@ static void on_offer(struct rgate_gateway *gw, uint32_t node, const struct net_o
 		cancel(gw, node, (int)d->ring);
 	}
 	t.hdr.value = htole32((uint32_t)-err);
+	t.slot_size = htole32(gw_slot_size(gw));
 	pthread_mutex_unlock(&gw->lock);
 	/* First the node learns where credits go. */
 	send_to(gw, node, &t, sizeof(t));
@@ -156,6 +157,18 @@ static void on_ping(struct rgate_gateway *gw, uint32_t node, const struct net_pi
 	send_to(gw, node, &pong, sizeof(pong));
 }
 
+/* The name of a device that frames came from, where this process sees it */
+static void on_device(struct rgate_gateway *gw, uint32_t node, const struct net_hdr *hdr)
+{
+	struct net_name msg = {
+		.hdr = { .service = RGATE_SERVICE_NET, .type = NET_NAME, .value = hdr->value },
+	};
+
+	if (!if_indextoname(le32toh(hdr->value), msg.name))
+		memset(msg.name, 0, sizeof(msg.name));
+	send_to(gw, node, &msg, sizeof(msg));
+}
+
 static void on_message(void *ctx, uint32_t node, const void *msg, size_t len)
 {
 	const struct net_hdr *hdr = msg;
@@ -171,6 +184,8 @@ static void on_message(void *ctx, uint32_t node, const void *msg, size_t len)
 		on_withdraw(gw, node, le16toh(hdr->ring));
 	else if (hdr->type == NET_PING && len == sizeof(struct net_ping))
 		on_ping(gw, node, msg);
+	else if (hdr->type == NET_DEVICE && len == sizeof(*hdr))
+		on_device(gw, node, hdr);
 }
 
 /* Slots came free that we had asked for. */
@@ -235,9 +250,12 @@ int rgate_gateway_create(struct rgate_gateway **out, struct rgate_hub *hub,
 	};
 	struct rgate_gateway *gw;
 	struct rgate_gateway_opts o;
+	struct rgate_spin spin;
 	int err;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
+	if (!err)
+		err = rgate_spin_init(&spin, o.spin_us);
 	if (err)
 		return err;
 	if (o.burst > RGATE_CHAIN_MAX || !is_gateway(rgate_hub_node(hub)))
@@ -245,7 +263,7 @@ int rgate_gateway_create(struct rgate_gateway **out, struct rgate_hub *hub,
 	gw = calloc(1, sizeof(*gw));
 	if (!gw)
 		return -ENOMEM;
-	o.spin_us = o.spin_us ? o.spin_us : SPIN_US;
+	gw->spin = spin;
 	o.burst = o.burst ? o.burst : RGATE_CHAIN_MAX;
 	gw->o = o;
 	/* never 0 */
@@ -321,13 +339,15 @@ void rgate_gateway_destroy(struct rgate_gateway *gw)
 }
 
 /* The thread binds it, as sources are its own. */
-int rgate_gateway_add(struct rgate_gateway *gw, struct rgate_ring *ring)
+int rgate_gateway_add_source(struct rgate_gateway *gw, struct rgate_ring *ring,
+			     struct rgate_source *source)
 {
 	int err;
 
 	pthread_mutex_lock(&gw->lock);
 	while (gw->adding)
 		pthread_cond_wait(&gw->changed, &gw->lock);
+	gw->adding_driven = source;
 	__atomic_store_n(&gw->adding, ring, __ATOMIC_RELEASE);
 	wake(gw);
 	while (gw->adding == ring)
@@ -335,6 +355,11 @@ int rgate_gateway_add(struct rgate_gateway *gw, struct rgate_ring *ring)
 	err = gw->add_err;
 	pthread_mutex_unlock(&gw->lock);
 	return err;
+}
+
+int rgate_gateway_add(struct rgate_gateway *gw, struct rgate_ring *ring)
+{
+	return rgate_gateway_add_source(gw, ring, NULL);
 }
 
 int rgate_gateway_remove(struct rgate_gateway *gw, struct rgate_ring *ring)

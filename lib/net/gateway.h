@@ -11,7 +11,9 @@
 
 #include <ringgate/rgate_consumer.h>
 #include <ringgate/rgate_gateway.h>
+#include <ringgate/rgate_source.h>
 
+#include "spin.h"
 #include "steer.h"
 #include "wire.h"
 
@@ -40,6 +42,7 @@ struct gw_flight {		/* a post under way */
 
 struct gw_source {
 	struct rgate_ring *ring;	/* NULL: none */
+	struct rgate_source *driven;	/* fills it, by this thread; NULL: somebody else does */
 	struct rgate_share *share;
 	struct rgate_consumer c;
 	uint64_t next;		/* position not yet looked at; c.done: not yet given back */
@@ -93,6 +96,7 @@ struct rgate_gateway {
 	struct rgate_hub *hub;
 	struct rgate_node *node;
 	struct rgate_gateway_opts o;
+	struct rgate_spin spin;		/* the thread's */
 	pthread_t thread;
 	int wake_fd;
 	bool stop;			/* atomic */
@@ -101,6 +105,7 @@ struct rgate_gateway {
 	pthread_cond_t changed;		/* a source was added or removed */
 	uint64_t instance;
 	struct rgate_ring *adding;	/* to be a source; then add_err */
+	struct rgate_source *adding_driven;
 	int add_err;
 	struct rgate_steer *steer;	/* new rules go here ... */
 	bool new_rules;			/* atomic */
@@ -131,6 +136,8 @@ static inline void gw_unref(struct rgate_gateway *gw, const struct gw_item *item
 }
 
 /* gw_dest.c */
+/* What the slots of a ring need: the most that a source has. With the lock */
+uint32_t gw_slot_size(const struct rgate_gateway *gw);
 int gw_dest_create(struct gw_dest **dest, struct rgate_gateway *gw, uint32_t node,
 		   const struct net_offer *offer);
 void gw_dest_free(struct rgate_gateway *gw, struct gw_dest *dest);

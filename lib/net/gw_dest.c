@@ -25,11 +25,25 @@ static int check_memory(struct gw_dest *d, const struct net_offer *o, uint32_t s
 	return 0;
 }
 
+uint32_t gw_slot_size(const struct rgate_gateway *gw)
+{
+	struct rgate_view v;
+	uint32_t most = 0;
+	unsigned int i;
+
+	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++) {
+		if (!gw->sources[i].ring)
+			continue;
+		rgate_ring_view(gw->sources[i].ring, &v);
+		if (v.slot_size > most)
+			most = v.slot_size;
+	}
+	return most;
+}
+
 static int check(struct rgate_gateway *gw, struct gw_dest *d, const struct net_offer *o)
 {
 	const uint32_t slot_size = le32toh(o->slot_size);
-	struct rgate_view v;
-	unsigned int i;
 
 	d->slots = le32toh(o->slots);
 	d->head = le64toh(o->head);
@@ -43,13 +57,8 @@ static int check(struct rgate_gateway *gw, struct gw_dest *d, const struct net_o
 	memcpy(d->name, o->name, sizeof(d->name));
 	d->lap_shift = (uint32_t)__builtin_ctz(d->slots);
 	d->size_shift = (uint32_t)__builtin_ctz(slot_size);
-	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++) {
-		if (!gw->sources[i].ring)
-			continue;
-		rgate_ring_view(gw->sources[i].ring, &v);
-		if (v.slot_size > slot_size)
-			return -EMSGSIZE;
-	}
+	if (gw_slot_size(gw) > slot_size)
+		return -EMSGSIZE;
 	return check_memory(d, o, slot_size);
 }
 

@@ -178,6 +178,7 @@ static int add_source(struct rgate_gateway *gw, struct rgate_ring *ring)
 	if (err)
 		return err;
 	src->ring = ring;
+	src->driven = gw->adding_driven;
 	err = gw_source_bind(gw, src);
 	if (err)
 		memset(src, 0, sizeof(*src));
@@ -230,10 +231,20 @@ static void follow(struct rgate_gateway *gw, struct gw_source *src)
 	src->failed = true;
 }
 
+/* As rgate_consumer_arm_at(). Nobody publishes behind the back of who drives the source. */
+static int arm(struct gw_source *src)
+{
+	if (!src->driven)
+		return rgate_consumer_arm_at(&src->c, src->next);
+	if (rgate_consumer_ready(&src->c, src->next))
+		return 1;
+	return src->c.prod->state == RGATE_STATE_ACTIVE ? 0 : -EPIPE;
+}
+
 /* 1: do not sleep; 0: asleep once there is nothing */
 static int prepare_sleep(struct rgate_gateway *gw, struct gw_source *src, int64_t *most)
 {
-	int ret = rgate_consumer_arm_at(&src->c, src->next);
+	int ret = arm(src);
 
 	if (ret != -EPIPE)
 		return ret;
@@ -259,6 +270,15 @@ static int64_t patience(const struct rgate_gateway *gw)
 	return IDLE_NS;
 }
 
+/*
+ * Who fills a driven source's ring is this thread: it is its socket that wakes it. Of the
+ * others the ring's own.
+ */
+static int fd_of(const struct gw_source *src)
+{
+	return src->driven ? rgate_source_socket(src->driven) : rgate_ring_fd(src->ring);
+}
+
 static void nap(struct rgate_gateway *gw)
 {
 	struct pollfd fds[RGATE_GATEWAY_RINGS_MAX + 1] = {
@@ -281,26 +301,46 @@ static void nap(struct rgate_gateway *gw)
 		if (awake || src->failed)
 			continue;
 		armed[n++] = src;
-		fds[n] = (struct pollfd){ .fd = rgate_ring_fd(src->ring), .events = POLLIN };
+		fds[n] = (struct pollfd){ .fd = fd_of(src), .events = POLLIN };
 	}
 	ts = (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 	if (!awake) {
 		gw_count(&gw->stats.sleeps, 1);
 		(void)ppoll(fds, n + 1, &ts, NULL);
 	}
-	while (n--)
-		rgate_consumer_disarm(&armed[n]->c);
-	(void)eventfd_read(gw->wake_fd, &v);
+	/* drains what is readable, and is not asked for what was not armed */
+	for (i = 0; i < n; i++)
+		if (!armed[i]->driven)
+			rgate_consumer_disarm(&armed[i]->c);
+	if (fds[0].revents)
+		(void)eventfd_read(gw->wake_fd, &v);
+}
+
+/* By this thread, so that its frames need no wakeup to come here */
+static unsigned int drive(struct gw_source *src)
+{
+	int r = rgate_source_turn(src->driven);
+
+	if (r >= 0)
+		return (unsigned int)r;
+	/* what it has left in the ring is taken yet */
+	src->driven = NULL;
+	return 0;
 }
 
 static unsigned int forward(struct rgate_gateway *gw)
 {
 	unsigned int i, work = 0;
 
-	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)
-		if (gw->sources[i].ring && !gw->sources[i].failed &&
-		    !gw_flag(&gw->sources[i].leaving))
-			work += gw_source_take(gw, &gw->sources[i]);
+	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++) {
+		struct gw_source *src = &gw->sources[i];
+
+		if (!src->ring || src->failed || gw_flag(&src->leaving))
+			continue;
+		if (src->driven)
+			work += drive(src);
+		work += gw_source_take(gw, src);
+	}
 	for (i = 0; i < gw->ndests; i++)
 		work += gw_dest_send(gw, gw->dests[i]) + gw_dest_reap(gw, gw->dests[i]);
 	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)
@@ -339,13 +379,16 @@ void *gw_main(void *arg)
 		if (anything_new(gw))
 			control(gw);
 		if (forward(gw)) {
+			if (idle)
+				rgate_spin_learn(&gw->spin,
+						 rgate_clock_now(CLOCK_MONOTONIC) - idle);
 			idle = 0;
 			continue;
 		}
 		now = rgate_clock_now(CLOCK_MONOTONIC);
 		if (!idle)
 			idle = now;
-		if (now - idle < gw->o.spin_us * 1000ULL) {
+		if (now - idle < gw->spin.ns) {
 			rgate_cpu_relax();
 			continue;
 		}

@@ -29,10 +29,10 @@ static struct inlet_ring *find(struct rgate_inlet *in, uint32_t number)
 	return r && r->ring ? r : NULL;
 }
 
-/* A closing ring that the gateway has nothing to do with any more */
+/* A closing ring that the gateway has nothing to do with any more: who closes it waits. */
 static void gone(struct rgate_inlet *in, struct inlet_ring *r)
 {
-	inlet_ring_free(in, r);
+	r->left = true;
 	pthread_cond_broadcast(&in->left);
 }
 
@@ -63,6 +63,7 @@ static void on_state(void *ctx, uint32_t node, bool up)
 	in->up = up;
 	in->instance = 0;
 	unfilled(in);
+	inlet_devices_forget(in);
 	if (up) {
 		inlet_clock_start(in);
 		(void)inlet_send(in, &hello, sizeof(hello));
@@ -75,8 +76,10 @@ static void ready(struct rgate_inlet *in, const struct net_ready *msg)
 	const uint64_t instance = le64toh(msg->instance);
 	unsigned int i;
 
-	if (instance != in->instance)
+	if (instance != in->instance) {
 		unfilled(in);
+		inlet_devices_forget(in);
+	}
 	in->instance = instance;
 	for (i = 0; i < NET_RINGS_MAX; i++)
 		if (in->rings[i].ring && !in->rings[i].offered)
@@ -103,6 +106,10 @@ static void message(struct rgate_inlet *in, const struct net_hdr *hdr, size_t le
 	case NET_PONG:
 		if (len == sizeof(struct net_ping))
 			inlet_clock_pong(in, (const struct net_ping *)hdr);
+		break;
+	case NET_NAME:
+		if (len == sizeof(struct net_name))
+			inlet_device_named(in, (const struct net_name *)hdr);
 		break;
 	default:
 		break;
@@ -220,7 +227,7 @@ int rgate_inlet_destroy(struct rgate_inlet *in)
 	if (!in)
 		return 0;
 	for (i = 0; i < NET_RINGS_MAX; i++)
-		if (in->rings[i].ring)
+		if (in->rings[i].ring || in->rings[i].making)
 			return -EBUSY;
 	rgate_hub_remove(in->hub, RGATE_SERVICE_NET);
 	pthread_cond_destroy(&in->left);
@@ -233,27 +240,61 @@ int rgate_inlet_destroy(struct rgate_inlet *in)
 /* A free place for a ring of that name */
 static int place(struct rgate_inlet *in, const char *name)
 {
-	struct rgate_view v;
 	int i, at = -ENOSPC;
 
 	for (i = NET_RINGS_MAX - 1; i >= 0; i--) {
-		if (!in->rings[i].ring) {
+		const struct inlet_ring *r = &in->rings[i];
+
+		if (!r->ring && !r->making)
 			at = i;
-			continue;
-		}
-		rgate_ring_view(in->rings[i].ring, &v);
-		if (name && !strcmp(v.prod->name, name))
+		else if (name && !strcmp(r->name, name))
 			return -EEXIST;
 	}
 	return at;
 }
 
+/* Keeps a place, with its name, for a ring that is not there yet: its number, -errno */
+static int reserve(struct rgate_inlet *in, const char *name)
+{
+	struct inlet_ring *r;
+	int at;
+
+	if (name && strnlen(name, RGATE_NAME_LEN) == RGATE_NAME_LEN)
+		return -EINVAL;
+	pthread_mutex_lock(&in->lock);
+	at = place(in, name);
+	if (at >= 0) {
+		r = &in->rings[at];
+		memset(r, 0, sizeof(*r));
+		r->making = true;
+		strcpy(r->name, name ? name : "");
+	}
+	pthread_mutex_unlock(&in->lock);
+	return at;
+}
+
+/* With the lock: the ring is there from now on */
+static void begin(struct rgate_inlet *in, struct inlet_ring *r, uint32_t clock)
+{
+	struct rgate_view v;
+
+	rgate_ring_view(r->ring, &v);
+	memcpy(r->name, v.prod->name, sizeof(r->name));
+	in->rings[r->number] = *r;
+	if (clock < RGATE_CLOCK_COUNT)
+		in->clocks[clock].used = true;
+	if (in->up)
+		inlet_clock_start(in);
+	if (in->instance)
+		inlet_ring_offer(in, &in->rings[r->number]);
+}
+
 int rgate_inlet_open(struct rgate_inlet *in, struct rgate_ring **ring,
 		     const struct rgate_ring_opts *opts, uint32_t *number)
 {
+	struct inlet_ring made = { 0 };
 	struct rgate_ring_opts o;
-	struct inlet_ring *r;
-	int err;
+	int at, err;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
 	if (err)
@@ -262,31 +303,29 @@ int rgate_inlet_open(struct rgate_inlet *in, struct rgate_ring **ring,
 		return -EOPNOTSUPP;
 	o.sz = sizeof(o);
 	o.flags |= RGATE_RING_CHAIN;
-	pthread_mutex_lock(&in->lock);
-	err = place(in, o.name);
-	if (err < 0)
-		goto unlock;
-	r = &in->rings[err];
-	memset(r, 0, sizeof(*r));
-	r->number = (uint32_t)err;
-	err = inlet_ring_make(in, r, &o);
+	at = reserve(in, o.name);
+	if (at < 0)
+		return at;
+	made.number = (uint32_t)at;
+	err = inlet_ring_make(in, &made, &o);
 	if (err)
-		goto unlock;
-	err = rgate_ring_dup(ring, r->ring);
-	if (err) {
-		inlet_ring_free(in, r);
-		goto unlock;
-	}
-	*number = r->number;
-	if (o.clock < RGATE_CLOCK_COUNT)
-		in->clocks[o.clock].used = true;
-	if (in->up)
-		inlet_clock_start(in);
-	if (in->instance)
-		inlet_ring_offer(in, r);
-unlock:
+		goto give_place_back;
+	err = rgate_ring_dup(ring, made.ring);
+	if (err)
+		goto free_ring;
+	*number = made.number;
+	pthread_mutex_lock(&in->lock);
+	begin(in, &made, o.clock);
 	pthread_mutex_unlock(&in->lock);
 	rgate_hub_wake(in->hub);
+	return 0;
+
+free_ring:
+	inlet_ring_free(in, &made);
+give_place_back:
+	pthread_mutex_lock(&in->lock);
+	in->rings[at].making = false;
+	pthread_mutex_unlock(&in->lock);
 	return err;
 }
 
@@ -298,7 +337,7 @@ static void wait_left(struct rgate_inlet *in, struct inlet_ring *r)
 		.tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000),
 	};
 
-	while (r->ring)
+	while (!r->left)
 		if (pthread_cond_timedwait(&in->left, &in->lock, &ts))
 			break;
 }
@@ -309,7 +348,7 @@ int rgate_inlet_close(struct rgate_inlet *in, uint32_t number)
 		.service = RGATE_SERVICE_NET, .type = NET_WITHDRAW,
 		.ring = htole16((uint16_t)number),
 	};
-	struct inlet_ring *r;
+	struct inlet_ring *r, closed;
 
 	pthread_mutex_lock(&in->lock);
 	r = find(in, number);
@@ -321,8 +360,14 @@ int rgate_inlet_close(struct rgate_inlet *in, uint32_t number)
 	if (in->up && !inlet_send(in, &msg, sizeof(msg)))
 		wait_left(in, r);
 	/* A gateway that does not answer finds no memory there; its connection ends. */
-	if (r->ring)
-		inlet_ring_free(in, r);
+	closed = *r;
+	memset(r, 0, sizeof(*r));
+	/* Its number is another's only once its memory cannot be reached any more. */
+	r->making = true;
+	pthread_mutex_unlock(&in->lock);
+	inlet_ring_free(in, &closed);
+	pthread_mutex_lock(&in->lock);
+	r->making = false;
 	pthread_mutex_unlock(&in->lock);
 	return 0;
 }
@@ -336,7 +381,7 @@ static void describe(struct inlet_ring *r, struct rgate_inlet_ring *info)
 		.sz = sizeof(*info), .number = r->number, .slots = v.nslots,
 		.slot_size = v.slot_size, .error = r->error, .filled = r->taken,
 		.sessions = r->sessions, .found = r->found, .errors = r->errors,
-		.credits = r->credits,
+		.credits = r->credits, .least_slot_size = r->least_size,
 	};
 	memcpy(info->name, v.prod->name, sizeof(info->name));
 	(void)rgate_ring_tstamp_offset(r->ring, &info->tstamp_offset, &info->tstamp_error);

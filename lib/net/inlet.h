@@ -10,9 +10,12 @@
 #include "wire.h"
 
 #define INLET_SAMPLES	16	/* pings that the clock's offset is taken from */
+#define INLET_DEVICES	64	/* of the gateway, whose names are kept */
 
 struct inlet_ring {
 	uint32_t number;
+	char name[RGATE_NAME_LEN];	/* while it is made; NULs: any */
+	bool making;			/* by rgate_inlet_open(), without the lock; no ring yet */
 	struct rgate_ring *ring;	/* NULL: none */
 	struct rgate_producer p;
 	struct rgate_share *share;
@@ -21,7 +24,9 @@ struct inlet_ring {
 	bool offered;			/* to this gateway, on this connection */
 	bool taken;
 	bool closing;
+	bool left;			/* the gateway has nothing to do with it any more */
 	int error;
+	uint32_t least_size;		/* bytes of a slot that the gateway wants; 0: not told */
 	struct rgate_remote credit;	/* of the gateway, while taken */
 	uint32_t epoch;			/* and the connection it was lent over */
 	uint64_t told;			/* position told as free */
@@ -44,6 +49,13 @@ struct inlet_clock {
 	struct inlet_sample sample[INLET_SAMPLES];
 };
 
+struct inlet_device {
+	uint32_t ifindex;		/* 0: none */
+	uint64_t asked_ns;
+	bool known;
+	char name[RGATE_DEVICE_NAME];	/* empty: there is none */
+};
+
 struct rgate_inlet {
 	struct rgate_hub *hub;
 	struct rgate_node *node;
@@ -56,13 +68,18 @@ struct rgate_inlet {
 	uint64_t instance;		/* of the gateway; 0: it said nothing yet */
 	struct inlet_ring rings[NET_RINGS_MAX];
 	struct inlet_clock clocks[RGATE_CLOCK_COUNT];
+	struct inlet_device devices[INLET_DEVICES];
+	unsigned int next_device;
+	uint64_t asked_ns;
 	const struct rgate_buf *words;	/* credits on their way, one for each ring */
 };
 
-/* inlet_ring.c, with the inlet's lock. */
+/* inlet_ring.c. These two register memory, which takes long for much of it: without the
+ * inlet's lock, which the hub's thread needs, on a ring that is in no list */
 int inlet_ring_make(struct rgate_inlet *in, struct inlet_ring *r,
 		    const struct rgate_ring_opts *opts);
 void inlet_ring_free(struct rgate_inlet *in, struct inlet_ring *r);
+/* With the lock */
 void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r);
 void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct net_taken *t);
 void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask);
@@ -73,6 +90,10 @@ int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r);
 void inlet_clock_start(struct rgate_inlet *in);
 int64_t inlet_clock_tick(struct rgate_inlet *in);
 void inlet_clock_pong(struct rgate_inlet *in, const struct net_ping *pong);
+
+/* inlet_device.c, with the lock */
+void inlet_devices_forget(struct rgate_inlet *in);
+void inlet_device_named(struct rgate_inlet *in, const struct net_name *msg);
 
 /* A message to the gateway; tells the log when it fails */
 int inlet_send(struct rgate_inlet *in, const void *msg, size_t len);

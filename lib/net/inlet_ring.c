@@ -108,6 +108,7 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 
 	rgate_ring_view(r->ring, &v);
 	r->error = refused <= 4095 ? -(int)refused : -EPROTO;
+	r->least_size = le32toh(t->slot_size);
 	if (r->error) {
 		rgate_err("ring %s: the gateway does not fill it: %s", v.prod->name,
 			  r->error == -EMSGSIZE ? "its slots are smaller than the gateway's" :

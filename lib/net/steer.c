@@ -81,6 +81,19 @@ static int find(const struct rgate_steer *steer, const char *name)
 	return -ENOENT;
 }
 
+/* With a filter or without: the rule of that name is the last one. */
+static bool is_default(const char *name)
+{
+	return !strcmp(name, RGATE_RULE_DEFAULT);
+}
+
+/* Rules before the default one, or all where there is none */
+static unsigned int ordinary(const struct rgate_steer *steer)
+{
+	return steer->count && is_default(steer->rules[steer->count - 1].name) ?
+	       steer->count - 1 : steer->count;
+}
+
 static uint32_t all_compute(const struct rgate_cluster *cluster)
 {
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
@@ -228,7 +241,7 @@ static int parse_rule(const struct rgate_steer *steer, struct steer_rule *rule, 
 	return compile(rest, &rule->prog, w);
 }
 
-static char *trimmed(const char *line)
+static int trim(const char *line, char **text)
 {
 	size_t len;
 
@@ -236,38 +249,54 @@ static char *trimmed(const char *line)
 	len = strcspn(line, "\r\n");
 	while (len && isspace((unsigned char)line[len - 1]))
 		len--;
-	return len && len < LINE_MAX_BYTES ? strndup(line, len) : NULL;
+	if (!len || len >= LINE_MAX_BYTES)
+		return -EINVAL;
+	*text = strndup(line, len);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* Where it goes: an index, or -errno */
+static int place(const struct rgate_steer *steer, const char *name, const char *before,
+		 const struct where *w)
+{
+	const int at = before ? find(steer, before) : (int)ordinary(steer);
+
+	if (find(steer, name) >= 0) {
+		(void)wrong(w, "there is a rule '%s' already", name);
+		return -EEXIST;
+	}
+	if (at < 0)
+		(void)wrong(w, "no rule '%s'", before);
+	else if (before && is_default(name))
+		return wrong(w, "the rule '%s' is always the last one", name);
+	return at;
 }
 
 int rgate_steer_add(struct rgate_steer *steer, const char *line, const char *before,
 		    char *errbuf, size_t errlen)
 {
 	const struct where w = { errbuf, errlen };
-	int at = before ? find(steer, before) : (int)steer->count, err;
 	struct steer_rule rule = { 0 };
 	char *text;
+	int at;
 
-	if (at < 0) {
-		(void)wrong(&w, "no rule '%s'", before);
-		return at;
-	}
 	if (steer->count == RGATE_RULES_MAX) {
 		(void)wrong(&w, "there are %d rules already", RGATE_RULES_MAX);
 		return -ENOSPC;
 	}
-	rule.line = trimmed(line);
-	if (!rule.line)
-		return wrong(&w, "a rule is a line of 1 to %d bytes", LINE_MAX_BYTES - 1);
+	at = trim(line, &rule.line);
+	if (at == -EINVAL)
+		(void)wrong(&w, "a rule is a line of 1 to %d bytes", LINE_MAX_BYTES - 1);
+	if (at)
+		return at;
 	text = strdup(rule.line);
-	err = text ? parse_rule(steer, &rule, text, &w) : -ENOMEM;
+	at = text ? parse_rule(steer, &rule, text, &w) : -ENOMEM;
 	free(text);
-	if (!err && find(steer, rule.name) >= 0) {
-		(void)wrong(&w, "there is a rule '%s' already", rule.name);
-		err = -EEXIST;
-	}
-	if (err) {
+	if (!at)
+		at = place(steer, rule.name, before, &w);
+	if (at < 0) {
 		free_rule(&rule);
-		return err;
+		return at;
 	}
 	memmove(&steer->rules[at + 1], &steer->rules[at],
 		(steer->count - (unsigned int)at) * sizeof(rule));
@@ -289,9 +318,23 @@ int rgate_steer_remove(struct rgate_steer *steer, const char *name)
 	return 0;
 }
 
+/* The rules behind the first @had, which had @default_too, if it is one of them */
+static void forget(struct rgate_steer *steer, unsigned int had, bool default_too)
+{
+	struct steer_rule last = { 0 };
+
+	if (default_too)
+		last = steer->rules[--steer->count];
+	while (steer->count > had - default_too)
+		free_rule(&steer->rules[--steer->count]);
+	if (default_too)
+		steer->rules[steer->count++] = last;
+}
+
 static int parse_line(struct rgate_steer *steer, const char *name, unsigned int number,
 		      char *line)
 {
+	const bool behind = ordinary(steer) != steer->count;
 	char why[256] = "";
 	int err;
 
@@ -301,11 +344,15 @@ static int parse_line(struct rgate_steer *steer, const char *name, unsigned int 
 	err = rgate_steer_add(steer, line, NULL, why, sizeof(why));
 	if (err)
 		rgate_err("%s:%u: %s", name, number, why);
+	else if (behind)
+		rgate_warn("%s:%u: this rule comes before '" RGATE_RULE_DEFAULT
+			   "', which is always the last one", name, number);
 	return err;
 }
 
 int rgate_steer_parse(struct rgate_steer *steer, const char *name, const char *text, size_t len)
 {
+	const bool default_too = ordinary(steer) != steer->count;
 	const unsigned int had = steer->count;
 	unsigned int number = 0;
 	int err = 0;
@@ -321,8 +368,8 @@ int rgate_steer_parse(struct rgate_steer *steer, const char *name, const char *t
 		text += n;
 		len -= n;
 	}
-	while (err && steer->count > had)
-		free_rule(&steer->rules[--steer->count]);
+	if (err)
+		forget(steer, had, default_too);
 	return err;
 }
 

@@ -11,6 +11,8 @@
  *	credit word, with a notice if asked ->
  *	WITHDRAW ->
  *						<- LEFT: nothing is written any more
+ *	DEVICE, when somebody asks ->
+ *						<- NAME
  *
  * A notice has the ring's number, and NET_ASK where the gateway waits for slots.
  */
@@ -31,6 +33,8 @@ enum net_type {
 	NET_PONG = 6,
 	NET_HELLO = 7,
 	NET_READY = 8,
+	NET_DEVICE = 9,		/* a struct net_hdr; value: ifindex of the gateway's */
+	NET_NAME = 10,
 };
 
 #define NET_RINGS_MAX	64		/* of a node */
@@ -63,6 +67,8 @@ struct net_offer {
 struct net_taken {
 	struct net_hdr hdr;	/* value: errno, 0: taken */
 	struct rgate_desc credit_at; /* 8 bytes: position up to which slots are free */
+	__le32 slot_size;	/* bytes that slots need at least */
+	__le32 reserved;
 };
 
 struct net_ping {		/* and NET_PONG; hdr.value: enum rgate_clock */
@@ -70,6 +76,11 @@ struct net_ping {		/* and NET_PONG; hdr.value: enum rgate_clock */
 	__le64 sent;		/* by the compute node's clock */
 	__le64 seen;		/* NET_PONG: by the gateway's */
 	__le64 answered;
+};
+
+struct net_name {		/* hdr.value: ifindex */
+	struct net_hdr hdr;
+	char name[16];		/* ended by a NUL; empty: there is no such device */
 };
 
 /* Written by the gateway; words of the host's order, each by itself */
@@ -81,7 +92,8 @@ struct net_mail {
 RGATE_ASSERT(sizeof(struct net_hdr) == 8);
 RGATE_ASSERT(sizeof(struct net_ready) == 16);
 RGATE_ASSERT(sizeof(struct net_offer) == 128);
-RGATE_ASSERT(sizeof(struct net_taken) == 40);
+RGATE_ASSERT(sizeof(struct net_taken) == 48);
+RGATE_ASSERT(sizeof(struct net_name) == 24);
 RGATE_ASSERT(sizeof(struct net_ping) == 32);
 RGATE_ASSERT(sizeof(struct net_mail) == 136);
 

@@ -160,6 +160,10 @@ sum() { status 0 'sum(r["frames"] for r in j["gateway"]["rings"])'; }
 all_sent() { [ "$(sum)" -ge "$1" ]; }
 ok "all were forwarded" wait_for 30 all_sent 2000
 sleep 0.5
+for i in 0 1 2; do
+	cluster status $i --json >"$tmp/status.$i"
+done
+elapsed=$SECONDS
 kill -INT "${pid[take1]}" "${pid[take2]}"
 taken 1
 is "capture ends" "$rc" 0
@@ -168,6 +172,7 @@ numbers 1 >"$tmp/n1.txt"
 numbers 2 >"$tmp/n2.txt"
 is "each datagram, once" "$(sort -n "$tmp/n1.txt" "$tmp/n2.txt" | md5sum)" \
 	"$(seq 1 2000 | md5sum)"
+is "status: every field" "$("$(dirname "$0")/lib/status.py" "$tmp" "$port" $((elapsed + 1)) 2>&1)" ""
 for i in 1 2; do
 	is "node $i: in order within each flow" "$(awk '{ f = $1 % 8
 		if ($1 < last[f]) print "late", $1; last[f] = $1 }' "$tmp/n$i.txt")" ""
@@ -187,9 +192,9 @@ is "steer add --before" "$rc" 0
 run_fn steer remove default
 is "steer remove" "$rc" 0
 run_fn steer list --json
-is "steer list --json" "$(json '[r["rule"].split()[0] for r in j]' <<<"$out")" "['first', 'copy']"
-is "the file of rules" "$(grep -v '^#' "$tmp/steer")" "first node:1 udp src port 1
-copy all:* udp dst port $port"
+is "steer list --json" "$(json '[r["rule"].split()[0] for r in j]' <<<"$out")" "['copy', 'first']"
+is "the file of rules" "$(grep -v '^#' "$tmp/steer")" "copy all:* udp dst port $port
+first node:1 udp src port 1"
 take 1 50
 take 2 50
 ok "both rings again" wait_for 20 rings 2
@@ -198,6 +203,37 @@ taken 1
 taken 2
 is "copies: all at the one" "$(numbers 1)" "$(seq 1 50)"
 is "copies: all at the other" "$(numbers 2)" "$(seq 1 50)"
+# what has no rule, is dropped by one, or has no ring: each counted as that, and as no other
+send_from()
+{
+	python3 - "$port" "$1" "$2" <<-'END'
+	import socket, sys
+	port, source, n = map(int, sys.argv[1:])
+	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	s.bind(("127.0.0.1", source))
+	for i in range(n):
+	    s.sendto(b"x" * 72, ("127.0.0.1", port))
+	END
+}
+first=$(free_port)
+second=$(free_port)
+printf '%s\n' "none drop udp src port $first" "absent node:2/other down=drop udp src port $second" \
+	>"$tmp/steer"
+kill -HUP "${pid[0]}"
+of_gateway() { status 0 "[j['gateway'][k] for k in ('frames', 'bytes', 'unmatched', 'dropped_rule', 'dropped_down', 'refused')]"; }
+rules_are() { [ "$(status 0 'len(j["gateway"]["rules"])')" = "$1" ]; }
+ok "two rules" wait_for 10 rules_are 2
+then=$(of_gateway)
+run "$ringgate" capture --remote="$tmp/s1" --slot-size 1K
+send_from "$first" 3
+send_from "$second" 5
+send_from "$(free_port)" 7
+more_than() { [ "$(of_gateway | json "j[0] - ${then}[0]")" -ge "$1" ]; }
+ok "fifteen more" wait_for 20 more_than 15
+is "status: frames, bytes, unmatched, dropped by rule, for want of a node, rings refused" \
+	"$(of_gateway | json "[a - b for a, b in zip(j, $then)]")" "[15, 1500, 7, 3, 5, 1]"
+is "... and of each rule" "$(status 0 '[r["frames"] for r in j["gateway"]["rules"]]')" "[3, 5]"
+like "... in words" "$(cluster status 0)" "without a rule 7, dropped by rule 3, for want of a node 5"
 echo "only node:2" >"$tmp/steer"
 kill -HUP "${pid[0]}"
 sleep 0.5
@@ -215,7 +251,11 @@ take 2 100000
 ok "both rings for the third time" wait_for 20 rings 2
 kill -9 "${pid[2]}"
 wait "${pid[2]}" 2>/dev/null
-ok "the gateway sees that a daemon was killed" wait_for 20 is_up 0 1
+# state_of NODE: as the gateway sees it
+state_of() { status 0 '[p["state"] for p in j["peers"] if p["node"] == '"$1"'][0]'; }
+two_is() { [ "$(state_of 2)" = "$1" ]; }
+ok "the gateway sees that a daemon was killed" wait_for 20 two_is down
+is "... and only that" "$(state_of 1)" up
 taken 2
 send 1 200
 all_at_one() { [ "$(status 1 'j["rings"][0]["frames"]')" -ge 200 ]; }
@@ -264,5 +304,5 @@ stop 0
 is "the gateway ends well" "$rc" 0
 [ ! -e "$tmp/s0" ]
 result $? "the socket is gone"
-grep -hE "Sanitizer|in use" "$tmp"/log* | sed 's/^/# /'
+is "no daemon's sanitizer or pool complained" "$(complaints "$tmp"/log*)" ""
 finish

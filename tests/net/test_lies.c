@@ -367,6 +367,89 @@ static void gateway_lies(void **state)
 	cluster_free(&p.c);
 }
 
+struct clockmaker {
+	struct liar l;
+	struct net_ping ping;
+	unsigned int pings;	/* atomic */
+};
+
+static void hear_ping(void *ctx, uint32_t node, const void *msg, size_t len)
+{
+	const struct net_hdr *hdr = msg;
+	struct clockmaker *m = ctx;
+
+	(void)node;
+	if (hdr->type != NET_PING || len != sizeof(m->ping))
+		return;
+	memcpy(&m->ping, msg, len);
+	add(&m->pings);
+}
+
+/* Answers a ping: what the gateway's clock showed, less the time it was asked at */
+static void pong(struct clockmaker *m, int64_t sent, int64_t seen, int64_t answered)
+{
+	const uint64_t at = le64toh(m->ping.sent);
+	struct net_ping p = {
+		.hdr = { .service = RGATE_SERVICE_NET, .type = NET_PONG,
+			 .value = m->ping.hdr.value },
+		.sent = htole64(at + (uint64_t)sent), .seen = htole64(at + (uint64_t)seen),
+		.answered = htole64(at + (uint64_t)answered),
+	};
+
+	say(&m->l, &p, sizeof(p));
+}
+
+/* The offset of a clock that is @off ns ahead; impossible answers before it are not taken. */
+static void clock_of(int64_t off)
+{
+	const struct rgate_service s = { .sz = sizeof(s), .message = hear_ping };
+	const int64_t hour = 3600 * 1000000000LL;
+	struct plane p = { .n = 1 };
+	struct clockmaker m = { 0 };
+	uint64_t error;
+	int64_t got;
+
+	cluster_make(&p.c, 2, 0);
+	compute_up(&p, 1);
+	compute_ring(&p, 1, SLOTS, SIZE);
+	liar_up(&p, &m.l, 0, 1);
+	rgate_hub_remove(m.l.hub, RGATE_SERVICE_NET);
+	unit_require(!rgate_hub_add(m.l.hub, RGATE_SERVICE_NET, &s, &m));
+	ready(&m.l, 1);
+	wait_for(__atomic_load_n(&m.pings, __ATOMIC_ACQUIRE) > 0);
+	/* asked in the future; answered before it was seen, by 1 ns; seen for longer than
+	 * the question and the answer were under way
+	 */
+	pong(&m, hour, off, off);
+	pong(&m, 0, off, off - 1);
+	pong(&m, 0, off, off + hour);
+	/* of clocks that there are not */
+	m.ping.hdr.value = htole32(RGATE_CLOCK_COUNT);
+	pong(&m, 0, off, off);
+	m.ping.hdr.value = htole32(UINT32_MAX);
+	pong(&m, 0, off, off);
+	usleep(100000);
+	assert_int_equal(rgate_ring_tstamp_offset(p.at[1].ring, &got, &error), -ENODATA);
+	/* the next ones are answered truly */
+	__atomic_store_n(&m.pings, 0, __ATOMIC_RELAXED);
+	wait_for(__atomic_load_n(&m.pings, __ATOMIC_ACQUIRE) > 0);
+	pong(&m, 0, off, off);
+	wait_for(!rgate_ring_tstamp_offset(p.at[1].ring, &got, &error));
+	assert_true(error > 0 && error < (uint64_t)MS * 1000000);
+	assert_true(got >= off - (int64_t)error && got <= off + (int64_t)error);
+	compute_close_ring(&p, 1);
+	liar_down(&m.l);
+	compute_down(&p, 1);
+	cluster_free(&p.c);
+}
+
+static void clocks(void **state)
+{
+	(void)state;
+	clock_of(5 * 1000000000LL);
+	clock_of(-1000000LL);
+}
+
 /* @n slots with nothing in them, from the first one on */
 static void fill(struct liar *l, unsigned int n)
 {
@@ -438,6 +521,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_memory),
 	cmocka_unit_test(again),
 	cmocka_unit_test(gateway_lies),
+	cmocka_unit_test(clocks),
 	cmocka_unit_test(told_too_late),
 };
 

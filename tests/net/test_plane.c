@@ -2,10 +2,12 @@
 /* Frames from a ring at the gateway to rings at compute nodes. */
 #include "plane.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define FLOWS	16U
@@ -92,6 +94,57 @@ static void chains(void **state)
 
 	(void)state;
 	straight(&o, unit_rounds(8000), 5800);
+}
+
+#define POSTED	256
+
+/* Writes of a word each, in their order: the linker sends the gateway's here (--wrap) */
+static struct {
+	bool on;
+	unsigned int n;
+	uint64_t at[POSTED];
+} posted;
+
+int __real_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket);
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket);
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket)
+{
+	unsigned int i;
+
+	for (i = 0; i < n && __atomic_load_n(&posted.on, __ATOMIC_ACQUIRE); i++)
+		if (ops[i].kind == RGATE_OP_WRITE && ops[i].nsge == 1 &&
+		    ops[i].sge->length == 8 && posted.n < POSTED)
+			posted.at[posted.n++] = ops[i].remote;
+	return __real_rgate_peer_post(peer, ops, n, ticket);
+}
+
+/* The first slot of a chain is published last: who sees it sees them all. */
+static void chain_order(void **state)
+{
+	const struct plane_opts o = {
+		.computes = 1, .slots = 256, .slot_size = 256, .far_slots = 128, .far_size = 256,
+	};
+	unsigned int i, down = 0;
+	struct rgate_slot hdr;
+	struct plane p;
+
+	(void)state;
+	plane_up(&p, &o);
+	__atomic_store_n(&posted.on, true, __ATOMIC_RELEASE);
+	assert_true(plane_send(&p, 0, 0, 5800, true));
+	assert_true(plane_take(&p.at[1], NULL, NULL, &hdr, MS));
+	__atomic_store_n(&posted.on, false, __ATOMIC_RELEASE);
+	plane_down(&p);
+	assert_in_range(hdr.chain_cnt, 25, 32);
+	/* from slot to slot: back only */
+	for (i = 1; i < posted.n; i++) {
+		assert_true(posted.at[i] != posted.at[i - 1] + 256);
+		down += posted.at[i] == posted.at[i - 1] - 256;
+	}
+	assert_int_equal(down, hdr.chain_cnt - 1);
 }
 
 static void larger_slots(void **state)
@@ -498,7 +551,7 @@ static void stalled_wire(void **state)
 
 	(void)state;
 	if (!getenv("RGATE_FABRIC_CUT") || !getenv("RGATE_FABRIC_MEND"))
-		skip();
+		unit_skip("no RGATE_FABRIC_CUT and RGATE_FABRIC_MEND, commands that cut the wire");
 	plane_up(&p, &(struct plane_opts){ .computes = 1 });
 	before = connections(&p);
 	assert_int_equal(system(getenv("RGATE_FABRIC_CUT")), 0);
@@ -515,10 +568,74 @@ static void stalled_wire(void **state)
 	plane_down(&p);
 }
 
+/* The number of the next datagram at the node, by rgate_consumer_copy(); -1: none in time */
+static int64_t next_datagram(struct compute *at)
+{
+	struct rgate_slot hdr;
+	unsigned char buf[256];
+	uint64_t i;
+
+	if (rgate_consumer_wait(&at->c, MS) != 1 ||
+	    rgate_consumer_copy(&at->c, &hdr, buf, sizeof(buf)) < 0)
+		return -1;
+	memcpy(&i, buf + hdr.payload_off, sizeof(i));
+	return (int64_t)i;
+}
+
+/* A socket that the gateway's thread reads itself, one datagram after a sleep, and many */
+static void driven_source(void **state)
+{
+	struct rgate_source_opts o = RGATE_OPTS(rgate_source_opts, .driven = 1);
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t len = sizeof(a);
+	struct rgate_source_stats st;
+	struct rgate_ring *ring;
+	struct rgate_source *src;
+	struct rgate_stats rs;
+	struct plane p;
+	uint64_t i;
+	int sock;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	ring = unit_ring(64, 2048, 0, RGATE_POLICY_DROP);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&a, len, &o), 0);
+	assert_int_equal(rgate_source_addr(src, (struct sockaddr *)&a, &len), 0);
+	assert_int_equal(rgate_gateway_add_source(p.gw, ring, src), 0);
+	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(sock, (struct sockaddr *)&a, len), 0);
+	for (i = 0; i < 300; i++) {
+		if (i % 50 == 0)
+			nodes_nap();
+		assert_int_equal(send(sock, &i, sizeof(i), 0), sizeof(i));
+		/* a ring's worth at most is under way */
+		if (i >= 32)
+			assert_int_equal(next_datagram(&p.at[1]), i - 32);
+	}
+	for (i = 300 - 32; i < 300; i++)
+		assert_int_equal(next_datagram(&p.at[1]), i);
+	assert_int_equal(rgate_source_stats(src, &st), 0);
+	assert_int_equal(st.received, 300);
+	/* nobody was woken for them but who received them */
+	rgate_ring_stats(ring, &rs);
+	assert_int_equal(rs.wakeups, 0);
+	assert_int_equal(rgate_gateway_remove(p.gw, ring), 0);
+	assert_int_equal(send(sock, &i, sizeof(i), 0), sizeof(i));
+	nodes_nap();
+	assert_int_equal(rgate_source_stats(src, &st), 0);
+	assert_int_equal(st.received, 300);
+	assert_int_equal(rgate_source_stop(src), 0);
+	close(sock);
+	rgate_ring_close(ring);
+	plane_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_frame),
 	cmocka_unit_test(small_rings),
 	cmocka_unit_test(chains),
+	cmocka_unit_test(chain_order),
 	cmocka_unit_test(larger_slots),
 	cmocka_unit_test(one_by_one),
 	cmocka_unit_test(too_small),
@@ -532,6 +649,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(gateway_goes),
 	cmocka_unit_test(service_again),
 	cmocka_unit_test(sources),
+	cmocka_unit_test(driven_source),
 	cmocka_unit_test(resized),
 	cmocka_unit_test(clocks),
 	cmocka_unit_test(stalled_wire),
