@@ -115,6 +115,11 @@ spawn -- sh -c 'echo out; echo err >&2; exit 7'
 is "output and exit code" "$rc/$out/$err" "7/out/err"
 spawn sh -c 'kill -9 $$'
 is "a signal" "$rc" 137
+# states NODE: of its peers
+states() { status "$1" '{p["name"]: p["state"] for p in j["peers"]}'; }
+alice_is() { [ "$(states 0)" = "{'one': 'up', 'two': 'up', 'alice': '$1', 'chief': 'unseen'}" ]; }
+ok "a client that went is away, not down" wait_for 20 alice_is away
+like "... in the table, too" "$("$ringgate" cluster status -s "$tmp/run/s0")" "alice +compute +away"
 spawn --node one -- sh -c 'echo $USER; id -un; pwd -P'
 is "as whom the policy says" "$rc/$out" "0/$me
 $me
@@ -144,7 +149,7 @@ is "--all: the exit code" "$rc" 1
 like "--all: lines are tagged" "$out" "gw: a"
 like "--all: of every node" "$out" "one: a"
 like "--all: of both streams" "$err" "one: b"
-like "--all: who has no policy" "$err" "two: sh: .*does that node run"
+like "--all: who has no policy" "$err" "two: sh: it runs nothing for others: .*ringgated --spawn"
 "$ringgate" spawn -- sh -c 'trap "echo got; exit 4" INT; echo on; while :; do sleep 0.1; done' \
 	>"$tmp/int" 2>&1 &
 pid[int]=$!
@@ -264,5 +269,5 @@ for n in 2 1 0; do
 	is "daemon $n ends well" "$rc" 0
 done
 ok "nothing is left of the spawner" gone "$old"
-grep -hE "Sanitizer|in use" "$tmp"/log* | sed 's/^/# /'
+is "no daemon's sanitizer or pool complained" "$(complaints "$tmp"/log*)" ""
 finish

@@ -336,6 +336,7 @@ static void server_dies(void **state)
 	uint64_t began;
 
 	(void)state;
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
 	for (k = 0; k < 4; k++) {
 		for (i = 0; i < ARRAY_LEN(job); i++)
 			job[i] = start(&s, 0, "/bin/sh", "-c", scripts[i]);

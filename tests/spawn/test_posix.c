@@ -164,10 +164,8 @@ static void processes(void **state)
 	struct done d;
 
 	(void)state;
-	if (geteuid()) {
-		print_message("# skipped: needs root\n");
-		skip();
-	}
+	if (geteuid())
+		unit_skip("needs root");
 	serve_down(&s);
 	serve_up(&s, "node 1 user nobody\nallow 1 any\n# %s\n");
 	d = run_request(&s, &req);

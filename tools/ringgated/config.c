@@ -2,12 +2,15 @@
 #include "config.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <ringgate/rgate_daemon.h>
 
+#include "address.h"
+#include "number.h"
 #include "util.h"
 
 #define POOL_LEAST	(2ULL << 20)
@@ -55,26 +58,11 @@ static int append(char **to, const char *line)
 /* @most at most, with K, M, G where @suffix */
 static int number(const char *where, const char *text, bool suffix, uint64_t most, uint64_t *to)
 {
-	static const char units[] = "KMG";
-	const char *unit;
-	char *end;
+	const int err = number_parse(text, suffix, 0, most, to);
 
-	errno = 0;
-	*to = strtoull(text, &end, 10);
-	if (errno || end == text || *text == '-')
-		return bad(where, "this is no number", text);
-	unit = suffix && *end ? strchr(units, *end) : NULL;
-	if (unit && !end[1]) {
-		const unsigned int shift = 10 * (unsigned int)(unit - units + 1);
-
-		if (*to > most >> shift)
-			return bad(where, "this is too large", text);
-		*to <<= shift;
-		end++;
-	}
-	if (*end)
-		return bad(where, "this is no number", text);
-	return *to > most ? bad(where, "this is too large", text) : 0;
+	if (err == -ERANGE)
+		return bad(where, "this is too large", text);
+	return err ? bad(where, "this is no number", text) : 0;
 }
 
 static int source_kind(const char *where, const char *word, struct source_conf *s)
@@ -88,6 +76,17 @@ static int source_kind(const char *where, const char *word, struct source_conf *
 			return 0;
 		}
 	return bad(where, "a source is of kind module, packet or udp", word);
+}
+
+static int source_at(const char *where, const struct source_conf *s)
+{
+	struct sockaddr_storage addr;
+	const char *why;
+	socklen_t len;
+
+	if (s->kind == SOURCE_UDP)
+		return address_parse(s->at, &addr, &len, &why) ? bad(where, why, s->at) : 0;
+	return strlen(s->at) < IFNAMSIZ ? 0 : bad(where, "this is too long for a device", s->at);
 }
 
 static int source_policy(const char *where, const char *word, uint32_t *policy)
@@ -161,6 +160,9 @@ static int on_source(struct config *c, const char *where, char *value)
 	if (err)
 		return err;
 	memcpy(s->at, at, strlen(at) + 1);
+	err = source_at(where, s);
+	if (err)
+		return err;
 	err = source_options(where, save, s);
 	if (err) {
 		free(s->filter);
@@ -210,6 +212,11 @@ static int on_pair(struct config *c, const char *where, const char *key, char *v
 		err = number(where, value, true, 1ULL << 40, &c->pool);
 		return err || c->pool >= POOL_LEAST ? err :
 		       bad(where, "a pool has 2M or more, not", value);
+	}
+	if (!strcmp(key, "ring-memory")) {
+		err = number(where, value, true, 1ULL << 40, &c->ring_memory);
+		return err || c->ring_memory ? err :
+		       bad(where, "rings need some memory, not", value);
 	}
 	if (!strcmp(key, "spin")) {
 		err = number(where, value, false, 1000000, &v);

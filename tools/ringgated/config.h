@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define SOURCES_MAX	8
+#define CONFIG_RING_MEMORY	(1ULL << 30)
 
 enum source_kind {
 	SOURCE_MODULE,		/* a ring of ringgate.ko on a device */
@@ -35,6 +36,7 @@ struct config {
 	char *spawn_policy;	/* file; NULL: runs no processes for others */
 	char *spawn_cgroup;	/* directory; "": none; NULL: the process's own */
 	uint64_t pool;		/* bytes */
+	uint64_t ring_memory;	/* bytes of all rings of programs; 0: CONFIG_RING_MEMORY */
 	uint32_t spin_us;
 	unsigned int nsources;
 	struct source_conf sources[SOURCES_MAX];

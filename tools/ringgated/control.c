@@ -2,6 +2,10 @@
 /*
  * Requests over the UNIX socket, one packet each, and their answers: "ok TEXT" or
  * "err ERRNO TEXT". ringgated(8) lists them.
+ *
+ * No client can make the thread wait: its socket does not block, an answer that has no
+ * room in it ends the connection, and so does a silence of IDLE_NS unless it has a ring.
+ * Where all places are taken the one that has been silent longest goes.
  */
 #include <errno.h>
 #include <grp.h>
@@ -14,17 +18,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fmt.h"
 #include "ringgated.h"
 #include "util.h"
 
 #define CLIENTS_MAX	128
 #define REQUEST_MAX	4096
 #define PING_MS		2000
+#define SOCKET_DIR	"/run/ringgate"	/* of RGATE_DAEMON_SOCKET */
+#define IDLE_NS		(10 * NSEC)	/* as long as the library waits for an answer */
 
 struct client {
 	int sock;		/* -1: none */
 	bool has_ring;
+	bool deaf;		/* did not take an answer: to be dropped */
 	uint32_t ring;		/* the inlet's number of it */
+	uint64_t ring_bytes;
+	uint64_t heard;		/* CLOCK_MONOTONIC ns: its last request */
 	uid_t uid;
 };
 
@@ -32,14 +42,15 @@ struct control {
 	struct daemon *d;
 	int epoll_fd;
 	int listen_fd;
+	uint64_t ring_bytes;	/* of all rings that clients have */
 	struct client clients[CLIENTS_MAX];
 };
 
 static void answer(struct client *c, const char *text, size_t len)
 {
-	/* Who does not read its answers does not get them. */
+	/* One who misses an answer would take the next one for it. */
 	if (send(c->sock, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		say("an answer was not taken: %s", strerror(errno));
+		c->deaf = true;
 }
 
 static void answer_ok(struct client *c)
@@ -80,34 +91,78 @@ static void show(struct daemon *d, struct client *c, void (*what)(struct daemon 
 	free(text);
 }
 
-static void give_ring(struct daemon *d, struct client *c, const struct rgate_ring_opts *o)
+/* The daemon's memory is locked for it, so it is not without end. */
+static bool may_have(struct control *ctl, struct client *c, const struct rgate_ring_opts *o)
 {
+	const uint64_t given = ctl->d->conf.ring_memory, most = given ? given : CONFIG_RING_MEMORY;
+	char used[FMT_LEN], all[FMT_LEN], wanted[FMT_LEN];
+
+	c->ring_bytes = (uint64_t)(o->slots ? o->slots : RGATE_SLOTS_DEFAULT) *
+			(o->slot_size ? o->slot_size : RGATE_SLOT_SIZE_DEFAULT);
+	if (c->ring_bytes <= most && ctl->ring_bytes <= most - c->ring_bytes)
+		return true;
+	refuse(c, -EDQUOT, "a ring of %s is too large: rings here may have %s, and have %s; ringgated's ring-memory",
+	       fmt_bytes(wanted, c->ring_bytes), fmt_bytes(all, most),
+	       fmt_bytes(used, ctl->ring_bytes));
+	return false;
+}
+
+static void give_ring(struct control *ctl, struct client *c, const struct rgate_ring_opts *o)
+{
+	struct rgate_inlet *inlet = ctl->d->inlet;
 	struct rgate_ring *ring;
 	int err;
 
-	err = rgate_inlet_open(d->inlet, &ring, o, &c->ring);
+	err = rgate_inlet_open(inlet, &ring, o, &c->ring);
 	if (err) {
 		refuse(c, err, "%s", err == -EEXIST ? "a ring of that name is open" :
 		       rgate_mem_strerror(err));
 		return;
 	}
 	answer_ok(c);
-	err = rgate_ring_send(ring, c->sock);
+	err = c->deaf ? -EAGAIN : rgate_ring_send(ring, c->sock);
 	rgate_ring_close(ring);
 	if (err) {
-		(void)rgate_inlet_close(d->inlet, c->ring);
+		c->deaf = true;
+		(void)rgate_inlet_close(inlet, c->ring);
 		return;
 	}
 	c->has_ring = true;
+	ctl->ring_bytes += c->ring_bytes;
 }
 
-static void on_ring_open(struct daemon *d, struct client *c, char *args)
+/* The next word, a number. False: there is none */
+static bool next_number(char **save, uint32_t *v)
+{
+	char *word = strtok_r(NULL, " ", save), *end;
+	unsigned long long n;
+
+	if (!word || *word < '0' || *word > '9')
+		return false;
+	errno = 0;
+	n = strtoull(word, &end, 10);
+	*v = (uint32_t)n;
+	return !*end && !errno && n <= UINT32_MAX;
+}
+
+/* Names stand in lines that others take apart by words. */
+static bool is_name(const char *name)
+{
+	const char *p;
+
+	for (p = name; *p; p++)
+		if (*p <= ' ' && *p > 0)
+			return false;
+	return strlen(name) < RGATE_NAME_LEN;
+}
+
+static void on_ring_open(struct control *ctl, struct client *c, char *args)
 {
 	struct rgate_ring_opts o = { .sz = sizeof(o) };
-	char name[RGATE_NAME_LEN] = "", unique[RGATE_NAME_LEN];
+	char *save = args, *name, unique[RGATE_NAME_LEN];
 	static unsigned int number;
 
-	if (!d->inlet) {
+	if (!ctl->d->inlet) {
 		refuse(c, -EOPNOTSUPP, "this node is the gateway: rings are at compute nodes");
 		return;
 	}
@@ -115,14 +170,67 @@ static void on_ring_open(struct daemon *d, struct client *c, char *args)
 		refuse(c, -EBUSY, "this connection has a ring");
 		return;
 	}
-	if (sscanf(args, "%u %u %u %u %31s", &o.slots, &o.slot_size, &o.policy, &o.clock,
-		   name) < 4) {
+	if (!next_number(&save, &o.slots) || !next_number(&save, &o.slot_size) ||
+	    !next_number(&save, &o.policy) || !next_number(&save, &o.clock)) {
 		refuse(c, -EINVAL, "ring-open SLOTS SLOT_SIZE POLICY CLOCK [NAME]");
 		return;
 	}
+	name = strtok_r(NULL, " ", &save);
+	if (name && !is_name(name)) {
+		refuse(c, -EINVAL, "a ring's name has up to %d bytes, and no blanks",
+		       RGATE_NAME_LEN - 1);
+		return;
+	}
 	snprintf(unique, sizeof(unique), "ring%u", number++);
-	o.name = *name ? name : unique;
-	give_ring(d, c, &o);
+	o.name = name ? name : unique;
+	if (may_have(ctl, c, &o))
+		give_ring(ctl, c, &o);
+}
+
+static bool find_ring(struct daemon *d, struct client *c, struct rgate_inlet_ring *r)
+{
+	unsigned int i;
+
+	*r = (struct rgate_inlet_ring){ .sz = sizeof(*r) };
+	for (i = 0; c->has_ring && !rgate_inlet_info(d->inlet, i, r); i++)
+		if (r->number == c->ring)
+			return true;
+	refuse(c, -ENOENT, "this connection has no ring");
+	return false;
+}
+
+static void on_ring_state(struct daemon *d, struct client *c)
+{
+	struct rgate_inlet_ring r;
+
+	if (!find_ring(d, c, &r))
+		return;
+	if (r.error == -EMSGSIZE)
+		refuse(c, r.error, "the gateway refuses the ring, as its own has slots of %u bytes, and this one of %u: --slot-size %u",
+		       r.least_slot_size, r.slot_size, r.least_slot_size);
+	else if (r.error)
+		refuse(c, r.error, "the gateway refuses the ring: %s", strerror(-r.error));
+	else
+		answer(c, r.filled ? "ok filled" : "ok waiting", r.filled ? 9 : 10);
+}
+
+static void on_ring_device(struct daemon *d, struct client *c, char *args)
+{
+	char name[RGATE_DEVICE_NAME], text[RGATE_DEVICE_NAME + 4], *save = args;
+	uint32_t ifindex;
+	int err, len;
+
+	if (!c->has_ring || !next_number(&save, &ifindex)) {
+		refuse(c, -EINVAL, "ring-device NUMBER, of who has a ring");
+		return;
+	}
+	err = rgate_inlet_device(d->inlet, ifindex, name);
+	if (err) {
+		refuse(c, err, "device %u of the gateway: %s", ifindex, strerror(-err));
+		return;
+	}
+	len = snprintf(text, sizeof(text), "ok %s", name);
+	answer(c, text, (size_t)len);
 }
 
 static bool may_change(struct client *c)
@@ -205,9 +313,10 @@ static void on_ping(struct daemon *d, struct client *c, char *args)
 	answer(c, text, (size_t)len);
 }
 
-static void request(struct daemon *d, struct client *c, char *text)
+static void request(struct control *ctl, struct client *c, char *text)
 {
 	char *args = text + strcspn(text, " ");
+	struct daemon *d = ctl->d;
 
 	if (*args)
 		*args++ = '\0';
@@ -220,15 +329,21 @@ static void request(struct daemon *d, struct client *c, char *text)
 	else if (!strcmp(text, "ping"))
 		on_ping(d, c, args);
 	else if (!strcmp(text, "ring-open"))
-		on_ring_open(d, c, args);
+		on_ring_open(ctl, c, args);
+	else if (!strcmp(text, "ring-state"))
+		on_ring_state(d, c);
+	else if (!strcmp(text, "ring-device"))
+		on_ring_device(d, c, args);
 	else
 		refuse(c, -EOPNOTSUPP, "this daemon knows no request '%.64s'", text);
 }
 
 static void drop_client(struct control *ctl, struct client *c)
 {
-	if (c->has_ring)
+	if (c->has_ring) {
 		(void)rgate_inlet_close(ctl->d->inlet, c->ring);
+		ctl->ring_bytes -= c->ring_bytes;
+	}
 	close(c->sock);
 	*c = (struct client){ .sock = -1 };
 }
@@ -240,13 +355,51 @@ static int watch(struct control *ctl, int fd, uint64_t tag)
 	return epoll_ctl(ctl->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
+/* The one without a ring that has been silent longest; NULL: there is none */
+static struct client *idlest(struct control *ctl)
+{
+	struct client *c, *best = NULL;
+
+	for (c = ctl->clients; c < ctl->clients + CLIENTS_MAX; c++)
+		if (c->sock >= 0 && !c->has_ring && (!best || c->heard < best->heard))
+			best = c;
+	return best;
+}
+
+/* In how many ms to look again; -1: nobody is waited for */
+static int drop_silent(struct control *ctl)
+{
+	const uint64_t now = util_now();
+	struct client *c = idlest(ctl);
+
+	while (c && now - c->heard >= IDLE_NS) {
+		drop_client(ctl, c);
+		c = idlest(ctl);
+	}
+	return c ? (int)((c->heard + IDLE_NS - now) / 1000000) + 1 : -1;
+}
+
+/* A free place. There always is one, as fewer can have rings than there are places. */
+static struct client *place(struct control *ctl)
+{
+	struct client *c;
+
+	for (c = ctl->clients; c < ctl->clients + CLIENTS_MAX; c++)
+		if (c->sock < 0)
+			return c;
+	c = idlest(ctl);
+	if (c)
+		drop_client(ctl, c);
+	return c;
+}
+
 static void new_client(struct control *ctl)
 {
-	int sock = accept4(ctl->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	int sock = accept4(ctl->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	const int bytes = RGATE_DAEMON_ANSWER * 2;
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
-	unsigned int i;
+	struct client *c;
 
 	if (sock < 0) {
 		/* Who waits would wake us at once again, and find no descriptor either. */
@@ -254,17 +407,15 @@ static void new_client(struct control *ctl)
 			usleep(100000);
 		return;
 	}
-	for (i = 0; i < CLIENTS_MAX && ctl->clients[i].sock >= 0; i++)
-		;
-	if (i == CLIENTS_MAX || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
-		say("a client was turned away: there are %d already", CLIENTS_MAX);
+	c = place(ctl);
+	if (!c || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
 		close(sock);
 		return;
 	}
 	(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	ctl->clients[i] = (struct client){ .sock = sock, .uid = cred.uid };
-	if (watch(ctl, sock, i))
-		drop_client(ctl, &ctl->clients[i]);
+	*c = (struct client){ .sock = sock, .uid = cred.uid, .heard = util_now() };
+	if (watch(ctl, sock, (uint64_t)(c - ctl->clients)))
+		drop_client(ctl, c);
 }
 
 static void serve_client(struct control *ctl, struct client *c)
@@ -274,12 +425,13 @@ static void serve_client(struct control *ctl, struct client *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0) {
-		drop_client(ctl, c);
-		return;
+	if (n > 0) {
+		text[n] = '\0';
+		c->heard = util_now();
+		request(ctl, c, text);
 	}
-	text[n] = '\0';
-	request(ctl->d, c, text);
+	if (n <= 0 || c->deaf)
+		drop_client(ctl, c);
 }
 
 #define TAG_LISTEN	CLIENTS_MAX
@@ -294,7 +446,7 @@ int control_serve(struct control *ctl, int signal_fd)
 	if (err)
 		return err;
 	for (;;) {
-		n = epoll_wait(ctl->epoll_fd, ev, ARRAY_SIZE(ev), -1);
+		n = epoll_wait(ctl->epoll_fd, ev, ARRAY_SIZE(ev), drop_silent(ctl));
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (i = 0; i < n; i++) {
@@ -314,10 +466,8 @@ static int allow_group(const char *path, const char *name)
 {
 	const struct group *gr = name ? getgrnam(name) : NULL;
 
-	if (name && !gr) {
-		say("there is no group '%s'", name);
+	if (name && !gr)
 		return -ENOENT;
-	}
 	if (gr && chown(path, (uid_t)-1, gr->gr_gid) < 0)
 		return -errno;
 	return chmod(path, 0660) < 0 ? -errno : 0;
@@ -351,6 +501,8 @@ static int listen_at(struct control *ctl, const char *path, const char *group)
 
 	if (strlen(path) >= sizeof(sun.sun_path))
 		return -ENAMETOOLONG;
+	if (!strcmp(path, RGATE_DAEMON_SOCKET) && mkdir(SOCKET_DIR, 0755) < 0 && errno != EEXIST)
+		return -errno;
 	err = clear_path(path);
 	if (err)
 		return err;

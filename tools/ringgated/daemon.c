@@ -83,7 +83,7 @@ static int open_node(struct daemon *d)
 	return err;
 }
 
-int daemon_read_cluster(struct daemon *d)
+static int read_cluster(struct daemon *d)
 {
 	const char *path = d->conf.cluster, *text = d->conf.cluster_text;
 	int err;
@@ -100,6 +100,18 @@ int daemon_read_cluster(struct daemon *d)
 	return err;
 }
 
+int daemon_read_cluster(struct daemon *d)
+{
+	int err = read_cluster(d);
+
+	if (err)
+		return err;
+	err = who_am_i(d);
+	if (err)
+		rgate_cluster_free(d->cluster);
+	return err;
+}
+
 int daemon_load(struct daemon *d)
 {
 	int err;
@@ -107,7 +119,7 @@ int daemon_load(struct daemon *d)
 	err = daemon_read_cluster(d);
 	if (err)
 		return err;
-	err = who_am_i(d);
+	err = preflight(d);
 	if (!err)
 		err = spawn_prepare(d);
 	if (err)
@@ -170,9 +182,12 @@ int daemon_start(struct daemon *d)
 		say("cannot open the peers: %s", strerror(-err));
 		goto destroy_node;
 	}
-	err = start_role(d);
+	err = peers_watch(d);
 	if (err)
 		goto destroy_hub;
+	err = start_role(d);
+	if (err)
+		goto unwatch;
 	err = spawn_start(d);
 	if (err)
 		goto stop_role;
@@ -180,6 +195,8 @@ int daemon_start(struct daemon *d)
 
 stop_role:
 	(void)stop_role(d);
+unwatch:
+	peers_unwatch(d);
 destroy_hub:
 	(void)rgate_hub_destroy(d->hub);
 	d->hub = NULL;
@@ -191,6 +208,8 @@ destroy_node:
 void daemon_stop(struct daemon *d)
 {
 	spawn_stop(d);
+	/* that all go now is no news */
+	peers_unwatch(d);
 	if (stop_role(d) || rgate_hub_destroy(d->hub) || rgate_node_destroy(d->node)) {
 		say("something is still in use; the kernel takes it back");
 		d->cluster = NULL;

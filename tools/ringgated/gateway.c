@@ -2,12 +2,12 @@
 /* The gateway's rings and rules. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "ringgated.h"
 #include "util.h"
 
@@ -38,29 +38,22 @@ static int open_module(const struct source_conf *c, struct source *s, struct rga
 static int start_udp(const struct source_conf *c, struct source *s,
 		     const struct rgate_source_opts *so)
 {
-	const struct addrinfo hints = {
-		.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_DGRAM,
-	};
-	const char *colon = strrchr(c->at, ':');
-	struct addrinfo *list;
-	char host[128] = "";
+	struct sockaddr_storage addr;
+	const char *why;
+	socklen_t len;
 	int err;
 
-	if (!colon)
-		return -EINVAL;
-	memcpy(host, c->at, (size_t)(colon - c->at));
-	if (getaddrinfo(*host ? host : NULL, colon + 1, &hints, &list))
-		return -EADDRNOTAVAIL;
-	err = rgate_source_udp(&s->src, &s->ring, 1, list->ai_addr, list->ai_addrlen, so);
-	freeaddrinfo(list);
-	return err;
+	err = address_parse(c->at, &addr, &len, &why);
+	if (err)
+		return err;
+	return rgate_source_udp(&s->src, &s->ring, 1, (const struct sockaddr *)&addr, len, so);
 }
 
 static int open_socket(const struct source_conf *c, struct source *s,
 		       const struct rgate_ring_opts *o)
 {
 	const struct rgate_source_opts so = RGATE_OPTS(rgate_source_opts, .filter = c->filter,
-						       .rcvbuf = 16 << 20);
+						       .rcvbuf = 16 << 20, .driven = 1);
 	int err;
 
 	err = rgate_ring_open_memfd(&s->ring, o);
@@ -106,7 +99,7 @@ static int open_source(struct daemon *d, unsigned int i)
 		memset(s, 0, sizeof(*s));
 		return err;
 	}
-	err = rgate_gateway_add(d->gw, s->ring);
+	err = rgate_gateway_add_source(d->gw, s->ring, s->src);
 	if (err) {
 		say("cannot forward from %s: %s", c->at, rgate_mem_strerror(err));
 		close_source(d, s);
@@ -175,7 +168,7 @@ static int read_rules(struct daemon *d, struct rgate_steer **out)
 	if (d->conf.steer)
 		err = read_file(d->conf.steer, &text, &len);
 	if (err == -ENOENT || !d->conf.steer)
-		err = rgate_steer_add(steer, "default hash:*", NULL, NULL, 0);
+		err = rgate_steer_add(steer, RGATE_RULE_DEFAULT " hash:*", NULL, NULL, 0);
 	else if (!err)
 		err = rgate_steer_parse(steer, d->conf.steer, text, len);
 	free(text);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 
 #define CONFIG_FILE	"/etc/ringgate/ringgated.conf"
 #define LINES_MAX	32
+#define LOG_BURST	200	/* lines of the library at once, */
+#define LOG_EACH_NS	(NSEC / 2)	/* then one in so long */
 
 struct args {
 	const char *config;
@@ -32,7 +35,7 @@ struct args {
 };
 
 enum {
-	OPT_SOURCE = 256, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN, OPT_LINE,
+	OPT_SOURCE = 256, OPT_RINGS, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN, OPT_LINE,
 };
 
 static const struct argp_option options[] = {
@@ -46,12 +49,14 @@ static const struct argp_option options[] = {
 	{ "source", OPT_SOURCE, "SOURCE", 0, "Gateway: forward from there, for instance "
 	  "'module eth1 slots 8192' or 'udp 127.0.0.1:9000'; can be repeated", 0 },
 	{ "pool", OPT_POOL, "BYTES", 0, "Memory for the fabric (default 64M)", 0 },
+	{ "ring-memory", OPT_RINGS, "BYTES", 0, "Compute node: all rings of its programs together "
+	  "(default 1G)", 0 },
 	{ "spin", OPT_SPIN, "US", 0, "Gateway: poll so long before sleeping", 0 },
 	{ "user", 'u', "USER", 0, "Become this user once all is open", 0 },
 	{ "group", OPT_GROUP, "GROUP", 0, "May talk to the socket, beside this user", 0 },
 	{ "spawn", OPT_SPAWN, "WHAT", 0, "Run processes for other nodes, for instance "
 	  "'policy /etc/ringgate/spawn.conf'", 0 },
-	{ "check", OPT_CHECK, NULL, 0, "Check the configuration and the rules, then end", 0 },
+	{ "check", OPT_CHECK, NULL, 0, "Check all that the start would refuse, then end", 0 },
 	{ "verbose", 'v', NULL, 0, "Say more", 0 },
 	{ 0 }
 };
@@ -73,7 +78,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	} lines[] = {
 		{ 'C', "cluster" }, { 'n', "node" }, { 's', "socket" }, { 'S', "steer" },
 		{ 'u', "user" }, { OPT_GROUP, "group" }, { OPT_SOURCE, "source" },
-		{ OPT_POOL, "pool" }, { OPT_SPIN, "spin" },
+		{ OPT_POOL, "pool" }, { OPT_RINGS, "ring-memory" }, { OPT_SPIN, "spin" },
 		{ OPT_SPAWN, "spawn" }, { OPT_LINE, "cluster-line" },
 	};
 	struct args *a = state->input;
@@ -119,9 +124,22 @@ static void print_version(FILE *f, struct argp_state *state)
 	fprintf(f, "ringgated %s\n", rgate_version());
 }
 
+/* Peers can make the library say things: not without end. From any of its threads */
 static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
 {
-	if (level <= *(const enum rgate_log_level *)ctx)
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct limit limit;
+	unsigned int swallowed = 0;
+	bool pass;
+
+	if (level > *(const enum rgate_log_level *)ctx)
+		return;
+	pthread_mutex_lock(&lock);
+	pass = limit_pass(&limit, LOG_BURST, LOG_EACH_NS, util_now(), &swallowed);
+	pthread_mutex_unlock(&lock);
+	if (swallowed)
+		say("%u lines were left out", swallowed);
+	if (pass)
 		say("%s", msg);
 }
 
@@ -174,10 +192,8 @@ static int become(const struct config *c, bool keep)
 {
 	const struct passwd *pw = getpwnam(c->user);
 
-	if (!pw) {
-		say("there is no user '%s'", c->user);
+	if (!pw)
 		return -ENOENT;
-	}
 	/* The socket's file is removed at the end by whom it belongs to. */
 	if (chown(c->socket, pw->pw_uid, (gid_t)-1) < 0 ||
 	    initgroups(c->user, pw->pw_gid) < 0 || setgid(pw->pw_gid) < 0 ||
@@ -196,7 +212,7 @@ static int drop_privileges(const struct config *c, bool keep)
 	if (!c->user)
 		return 0;
 	err = become(c, keep);
-	if (err && err != -ENOENT)
+	if (err)
 		say("cannot become user '%s': %s", c->user, strerror(-err));
 	return err;
 }
@@ -293,19 +309,11 @@ close_signals:
 
 static int check(struct daemon *d)
 {
-	struct rgate_cluster_node n = { .sz = sizeof(n) };
 	int err = daemon_read_cluster(d);
 
 	if (err)
 		return err;
-	if (d->conf.node && rgate_cluster_find(d->cluster, d->conf.node, &n)) {
-		say("the cluster has no node '%s'", d->conf.node);
-		err = -ENOENT;
-	}
-	if (!err && d->conf.steer)
-		err = rules_check(d);
-	if (!err && d->conf.spawn_policy)
-		err = spawn_check(d);
+	err = preflight(d);
 	rgate_cluster_free(d->cluster);
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <ringgate/ringgate.h>
 
 #include "config.h"
+#include "limit.h"
 
 struct source {
 	struct rgate_ring *ring;
@@ -25,6 +26,8 @@ struct daemon {
 	struct rgate_node *node;
 	struct rgate_hub *hub;
 	uint64_t began_ns;
+	struct limit told[RGATE_NODES_MAX];	/* what the log hears of each peer */
+	bool is_daemon[RGATE_NODES_MAX];	/* atomic: said so on its last connection */
 
 	struct rgate_inlet *inlet;	/* of a compute node */
 
@@ -37,7 +40,10 @@ struct daemon {
 	int spawn_stop;			/* eventfd */
 };
 
-/* daemon.c: the cluster, who we are in it, and the spawner, which must be made first */
+/* preflight.c: what the start would refuse, said; before anything is changed */
+int preflight(struct daemon *d);
+
+/* daemon.c: the cluster and who we are in it; ... and the spawner, which must be made first */
 int daemon_read_cluster(struct daemon *d);
 int daemon_load(struct daemon *d);
 void daemon_unload(struct daemon *d);
@@ -46,6 +52,12 @@ int daemon_read_key(struct daemon *d);
 /* ... node, hub and services */
 int daemon_start(struct daemon *d);
 void daemon_stop(struct daemon *d);
+
+/* peers.c: the log hears who comes and goes, status who is a daemon */
+int peers_watch(struct daemon *d);
+/* On its last connection, if that is over; any thread */
+bool peers_is_daemon(const struct daemon *d, uint32_t node);
+void peers_unwatch(struct daemon *d);
 
 /* gateway.c */
 int gateway_start(struct daemon *d);

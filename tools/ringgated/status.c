@@ -9,7 +9,18 @@
 #include "table.h"
 #include "util.h"
 
-static const char *const states[] = { "down", "connecting", "up" };
+/* "down" is a daemon that was here and is not: nothing is wrong with a node that only asks
+ * for processes now and then, and has not yet ("unseen"), or has ("away"). */
+static const char *state_name(const struct daemon *d, const struct rgate_peer_info *info)
+{
+	static const char *const states[] = { "down", "connecting", "up" };
+
+	if (!info->epoch)
+		return "unseen";
+	if (info->state != RGATE_PEER_UP && !peers_is_daemon(d, info->id))
+		return "away";
+	return states[info->state % 3];
+}
 
 static const char *role_name(uint32_t role)
 {
@@ -74,7 +85,7 @@ static void json_peer(struct daemon *d, struct json *j, const struct rgate_clust
 	json_str(j, "name", n->name);
 	json_str(j, "role", role_name(n->role));
 	json_str(j, "address", n->addr);
-	json_str(j, "state", states[info.state % 3]);
+	json_str(j, "state", state_name(d, &info));
 	json_u64(j, "connections", info.epoch);
 	json_str(j, "error", info.error ? strerror(-info.error) : NULL);
 	if (info.state == RGATE_PEER_UP)
@@ -282,7 +293,7 @@ static void text_peers(struct daemon *d, FILE *f)
 		table_cell(&t, "%u", n.id);
 		table_cell(&t, "%s", n.name);
 		table_cell(&t, "%s", role_name(n.role));
-		table_cell(&t, "%s", states[info.state % 3]);
+		table_cell(&t, "%s", state_name(d, &info));
 		table_cell(&t, "%u", info.epoch);
 		table_cell(&t, "%llu", (unsigned long long)w.posted);
 		table_cell(&t, "%s", fmt_bytes(bytes, w.bytes));
@@ -377,11 +388,13 @@ void status_counters(struct daemon *d, FILE *f)
 
 	for (i = 0; d->gw && !rgate_cluster_node(d->cluster, i, &n); i++) {
 		struct rgate_peer *peer = rgate_hub_peer(d->hub, n.id);
+		struct rgate_peer_info info;
 
 		if (!peer || rgate_gateway_node(d->gw, n.id, &g))
 			continue;
+		info = peer_info(peer);
 		fprintf(f, "%s %s %llu %llu %llu %llu\n", n.name,
-			states[peer_info(peer).state % 3], (unsigned long long)g.frames,
+			state_name(d, &info), (unsigned long long)g.frames,
 			(unsigned long long)g.bytes, (unsigned long long)g.lost,
 			(unsigned long long)g.dropped_full + g.dropped_down);
 	}
