@@ -27,13 +27,17 @@ for c in load unload status attach detach join leave set stats events top \
 	bad "unrecognized option" $c --no-such-option
 done
 bad "NAME=VALUE" load fail
+bad "NAME=VALUE" load =1
 bad "exclude" load --module x --installed
 bad "not a number of seconds" unload --wait soon
 bad "'x' is one" unload x
 bad "which device" attach
 bad "which ring" attach lo
 bad "one device" attach lo eth0 --ring 1
-bad "neither steal nor mirror" attach lo --ring 1 --action take
+bad "your own session too: give a filter, or --all" attach lo --ring 1 --steal
+bad "your own session too" attach lo --ring 1 --steal --filter ' '
+bad "exclude" attach lo --ring 1 --steal --all --filter udp
+bad "without it nothing is taken" attach lo --ring 1 --all
 bad "none of cpu" attach lo --ring 1 --fanout best
 bad "priority" attach lo --ring 1 --priority low
 bad "sample" attach lo --ring 1 --sample 0
@@ -44,7 +48,10 @@ bad "not a number" detach eth0
 bad "are expected" join 1
 bad "one ring" join 1 2 3
 bad "are expected" leave
-bad "which attachment" set --action steal
+bad "which attachment" set --steal
+bad "exclude" set 1 --steal --mirror
+bad "exclude" set 1 --steal --all --filter udp
+bad "nothing to change" set 1 --all
 bad "nothing to change" set 1
 bad "one ring" stats a b
 bad "interval" top --interval 0
@@ -126,7 +133,7 @@ bad "2 are given, and there are 8 sizes" pool plan --peers 2 --sizes 8 \
 	--buffer-size 4K --buffer-size 8K
 bad "every --buffer-size" pool plan --peers 2 --region 128M
 bad "smaller than a buffer" pool plan --peers 2 --buffer-size 4M --region 2M
-bad "buffer size" pool plan --peers 2 --buffer-size 0
+bad "buffer-size" pool plan --peers 2 --buffer-size 0
 bad "region" pool plan --peers 2 --buffer-size 4K --region 1M
 bad "'x' is one" pool plan x
 bad "size" pool verify --size 1M
@@ -162,6 +169,69 @@ bad "which process" kill
 bad "not an id" kill 1a
 bad "no signal 'NONE'" kill -s NONE 1a-17
 
+# Every option that takes a number refuses what is none, and what is out of its range; it
+# names itself, the value, and what would be right.
+refuses()
+{
+	local option=$1 rest=$2 value wrong=
+	shift 2
+	for value in '' ' ' ' 1' '1 ' '+1' '1x' '0x' 'x' '1.5.1' '1e1' 99999999999999999999999 "$@"; do
+		# shellcheck disable=SC2086 # words
+		run "$ringgate" $rest "$option" "$value"
+		[[ $rc/$out == 2/ && $err == *"$option: '$value' is not "*" from "*" to "* ]] ||
+			wrong+=" '$value'"
+	done
+	is "$rest $option: wrong numbers are refused, by option, value and range" "$wrong" ""
+}
+
+refuses --sample "attach lo --ring 1" 0 -1 4294967296
+refuses --priority "attach lo --ring 1" 2147483648 -2147483649 --1
+refuses --sample "set 1" 0 -1 4294967296
+refuses --wait unload 0 -1 1000000001 inf nan
+refuses --interval stats 0 -1 inf
+refuses --count "stats --interval 1" 0 -1 4294967296
+refuses --interval top 0 -1
+refuses --count top 0 -1
+refuses --count events 0 -1
+refuses --time events 0 -1
+refuses --size bench 0 -1 1T
+refuses --time bench 0 -1
+refuses --slots bench 0 -64 32 2M
+refuses --slot-size bench 0 -1 128K
+refuses --cpus bench 0 0, ,1 -1,0 0,1024 0,1,2 "0, 1"
+refuses --rings "bench gpu" 0 65
+refuses --device "bench gpu" -1 2147483648
+refuses --size "probe --mr-limit" 0 -1 1KB
+refuses --max "probe --mr-limit" 0 -1 4294967296
+refuses --seconds "probe --mr-limit" 0 -1
+refuses --peers "pool plan" 0 -1 4294967296
+refuses --sizes "pool plan --peers 1" 0 -1
+refuses --buffers "pool plan --peers 1" 0 4K
+refuses --limit "pool plan --peers 1" 0 -1
+refuses --buffer-size "pool plan --peers 1" 0 -1 4KK
+refuses --region "pool plan --peers 1 --buffer-size 4K" 0 1M
+refuses --size "pool verify" 0 1M 2T
+refuses --buffer "pool verify" 0 -1
+refuses --seed "pool verify" -1 18446744073709551616
+refuses --rounds "pool verify" -1
+refuses --timeout "pool verify" 0 -1
+refuses --timeout spawn 0 -1
+refuses --memory spawn 0 -1 1KB
+refuses --cpu spawn 0 -1
+refuses --processes spawn 0 -1 4294967296
+refuses --files spawn 0 -1
+refuses --nice spawn 20 -21 2147483648
+refuses --tail spawn 0 -1 2M
+for id in '' - 1a 1a- ' 1a-17' 1a-17x '1a- 17' 123456789-1 1a-4294967296 1a--1 1a-0x11 0-0; do
+	bad "'$id' is not an id" kill "$id"
+done
+for signal in 0 -1 ' 9' 9x 65 99999999999999999999 ''; do
+	bad "there is no signal '$signal'" kill "--signal=$signal" 1a-17
+done
+for id in '' ' 1' 1x 4294967296 0 0x; do
+	bad "attachment: '$id' is not a number from 1 to 4294967295" detach "$id"
+done
+
 run "$ringgate" spawn --cluster "$tmp/none" --as a true
 is "no cluster file: not begun" "$rc/$out" "255/"
 like "no cluster file: named" "$err" "$tmp/none: No such file"
@@ -172,7 +242,7 @@ if [ -e /sys/module/ringgate ]; then
 	skip "without the module" "the module is loaded"
 else
 	for args in "attach lo --ring 1" "detach 1" "join 1 1" "leave 1 1" \
-		    "set 1 --action steal" stats "events -t 1" "top -n 1" \
+		    "set 1 --mirror" stats "events -t 1" "top -n 1" \
 		    "capture lo -t 1" status unload; do
 		# shellcheck disable=SC2086 # words
 		run "$ringgate" $args

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# timeout: 180
+# timeout: 300
 # capture without the module: what is in the file is what was sent.
 
 # A network of its own: two devices, one cable
@@ -32,6 +32,11 @@ listening()
 {
 	local index
 
+	if [ "$1" = any ]; then
+		awk '$4 == "0003" && $5 == 0 { found = 1 } END { exit !found }' /proc/net/packet
+		return
+	fi
+
 	index=$(ip -o link show dev "$1" | cut -d: -f1)
 	awk -v i="$index" '$4 == "0003" && $5 == i { found = 1 }
 		END { exit !found }' /proc/net/packet
@@ -45,7 +50,7 @@ capture()
 	timeout 60 "$ringgate" capture --userspace "$@" "$dev" "${filter[@]}" \
 		>"$tmp/out" 2>"$tmp/err" &
 	pid=$!
-	wait_for 10 listening "$dev"
+	wait_for 10 listening "${dev%%,*}"
 }
 
 # For as long as frames may still be on the way; then Ctrl-C
@@ -159,6 +164,39 @@ is "several devices: an interface each" "$("$frames" dump "$tmp/g.pcapng" |
 	json '[i["name"] for i in j["interfaces"]], sorted({p["interface"] for p in j["packets"]})')" \
 	"(['v1', 'lo'], [0, 1])"
 
+for f in a:whole b:cut c:chained d:filtered e:pipe f:empty g:two-devices; do
+	readable "${f#*:}" "$tmp/${f%:*}.pcapng"
+done
+
+# Devices of different link types, and all of them: one link type in the file
+links() { "$frames" dump "$1" | json 'sorted({i["link"] for i in j["interfaces"]})'; }
+if ip tuntap add dev t0 mode tun 2>/dev/null; then
+	ip addr add 192.0.2.1/24 dev t0
+	ip link set t0 up
+	"$cli_dir/lib/tun.py" t0 "$tmp/tun" &
+	tun=$!
+	wait_for 10 test -e "$tmp/tun"
+	for devs in t0 v1,t0 any; do
+		capture "$devs" -w "$tmp/t.pcapng" --slot-size 16K
+		[ "$devs" != v1,t0 ] || wait_for 10 listening t0
+		"$frames" send v0
+		kill -USR1 $tun
+		stop
+		readable "$devs" "$tmp/t.pcapng"
+		# raw IP, or cooked
+		is "$devs: one link type" "$(links "$tmp/t.pcapng")" \
+			"$([ $devs = t0 ] && echo '[101]' || echo '[113]')"
+		is "$devs: the datagram is there" "$(tshark -nr "$tmp/t.pcapng" \
+			-Y 'udp.dstport == 4242' -T fields -e frame.interface_name -e udp.payload \
+			2>/dev/null)" "t0	74756e"
+	done
+	kill $tun
+else
+	skip "devices of several link types" "no tun devices here"
+fi
+timeout 60 "$ringgate" capture --userspace -t 0.3 -q -w "$tmp/n.pcapng" any
+readable "any, without packets" "$tmp/n.pcapng"
+
 # UDP: no privilege, and no module
 listening_udp() { grep -q ":$(printf %04X "$1") " /proc/net/udp; }
 timeout 60 "$ringgate" capture --udp 127.0.0.1:9999 -c 200 \
@@ -172,6 +210,7 @@ ok "UDP: payloads as they were sent" "$frames" checkudp "$tmp/u.pcapng" 9999 200
 is "UDP: link type is raw IP" "$("$frames" dump "$tmp/u.pcapng" |
 	json 'j["interfaces"][0]["link"], j["interfaces"][0]["name"]')" \
 	"(101, 'udp:127.0.0.1:9999')"
+readable "UDP" "$tmp/u.pcapng"
 if command -v tshark >/dev/null; then
 	is "UDP: tshark finds no bad checksum" "$(tshark -r "$tmp/u.pcapng" \
 		-o ip.check_checksum:TRUE -Y 'ip.checksum.status == 1 && udp.dstport == 9999' \
@@ -181,15 +220,15 @@ fi
 # What cannot begin
 run "$ringgate" capture --userspace nodev0 -t 1
 is "no such device: status 1" "$rc" 1
-like "no such device: says so" "$err" "nodev0: no such network device"
+like "no such device: says so" "$err" "nodev0: no such device in this network namespace"
 run "$ringgate" capture --userspace v1 -t 1 portt 53
 is "a wrong filter: status 1" "$rc" 1
 run "$ringgate" capture --userspace -t 1 -w /nonexistent/x v1
 is "a file that cannot be made: status 1" "$rc" 1
-like "a file that cannot be made: says why" "$err" "No such file"
+like "a file that cannot be made: says why" "$err" "its directory does not exist"
 run "$ringgate" capture --userspace -t 1 -w /dev/full v1
 is "a full disk: status 1" "$rc" 1
-like "a full disk: says so" "$err" "ENOSPC"
+like "a full disk: says so" "$err" "the disk is full"
 
 # The device goes while frames are awaited
 capture v1 -w "$tmp/h.pcapng"
@@ -198,4 +237,5 @@ wait_for 10 bash -c "! kill -0 $pid" || kill "$pid"
 wait "$pid"
 is "the device goes: status 1" $? 1
 ok "the device goes: the file is complete" "$frames" dump "$tmp/h.pcapng"
+readable "the device went" "$tmp/h.pcapng"
 finish

@@ -24,7 +24,7 @@ usable=$(json 'j["module_usable"]' <<<"$out")
 is "doctor: exit status agrees with the verdict" "$rc" \
 	"$([ "$usable" = True ] && echo 0 || echo 1)"
 text=$("$ringgate" doctor)
-for name in kernel "module loaded" /dev/ringgate CAP_NET_ADMIN CAP_NET_RAW \
+for name in kernel module CAP_NET_ADMIN CAP_NET_RAW \
 	    CAP_IPC_LOCK RLIMIT_MEMLOCK NUMA RDMA CUDA libpcap; do
 	like "doctor: a line for $name" "$text" \
 		$'(^|\n)'"(ok|warn|missing) +$name +[^ ]"

@@ -104,18 +104,38 @@ if command -v tcpdump >/dev/null; then
 else
 	skip "capture: tcpdump reads it" "tcpdump is not installed"
 fi
+readable "capture: whole frames" "$tmp/a.pcapng"
+
+# devices of two link types, one of which sends nothing; and no frame at all
+if ip link add t0 type gre local 127.0.0.1 remote 127.0.0.2 2>/dev/null ||
+	ip tuntap add t0 mode tun 2>/dev/null; then
+	ip link set t0 up
+	begin 2 -w "$tmp/t.pcapng" v1,t0
+	"$frames" send v0
+	end 8
+	readable "capture: of two link types" "$tmp/t.pcapng"
+	is "... has the frames of the one" "$("$frames" dump "$tmp/t.pcapng" | json 'len(j["packets"])')" 8
+	run "$ringgate" capture -q -t 0.3 -w "$tmp/e.pcapng" t0
+	is "capture: nothing comes: status 0" "$rc" 0
+	readable "capture: without frames" "$tmp/e.pcapng"
+	ip link del t0
+else
+	skip "capture: of two link types" "neither GRE nor tun devices on this kernel"
+fi
 
 begin 1 -w "$tmp/b.pcapng" --slot-size 1K v1
 "$frames" send v0
 end 8
 ok "capture: long frames are cut, both lengths told" \
 	"$frames" check "$tmp/b.pcapng" cut=960
+readable "capture: frames that were cut" "$tmp/b.pcapng"
 
 begin 1 -w "$tmp/c.pcapng" --slot-size 1K --chain --rings 2 --fanout cpu v1
 "$frames" send v0 5
 end 40
 ok "capture: chains over two rings are joined, in order" \
 	"$frames" check "$tmp/c.pcapng" count=5
+readable "capture: chains of two rings" "$tmp/c.pcapng"
 
 # UDP payloads through the stack of another namespace; stolen or not
 ip netns add peer
@@ -130,6 +150,7 @@ wait_for 20 delivered 300
 end 300
 ok "capture: UDP payloads as they were sent" \
 	"$frames" checkudp "$tmp/u.pcapng" 9999 300 1400
+readable "capture: with a filter" "$tmp/u.pcapng"
 
 delivered()
 {
@@ -144,6 +165,7 @@ else
 	result 0 "capture --steal: the stack does not see what is captured"
 fi
 end 1
+readable "capture --steal" "$tmp/s.pcapng"
 ok "capture: after it the stack has it all again" \
 	ip netns exec peer ping -c 1 -W 5 10.9.0.2
 
@@ -158,7 +180,7 @@ is "unload while busy: status 1" "$rc" 1
 like "unload while busy: names the process" "$err" "pid $pid \(ringgate\)"
 
 run "$ringgate" attach v1 --ring "$name" --filter 'udp port 7777' \
-	--action mirror --sample 1 --priority 5 --fanout hash
+	--sample 1 --priority 5 --fanout hash
 is "attach: status 0" "$rc" 0
 att=$out
 like "attach: prints the number" "$att" '^[0-9]+$'
@@ -181,6 +203,36 @@ wait_for 10 seen 80
 is "set: filter and sampling hold" "$("$ringgate" stats --json |
 	json "${entry}['stats']['delivered'], ${entry}['stats']['sampled_out'], ${entry}['sample']")" \
 	"(14, 16, 5)"
+action()
+{
+	"$ringgate" status --json | json "${entry}['action']"
+}
+run "$ringgate" set "$att" --steal
+is "set --steal: holds, as there is a filter" "$rc/$(action)" "0/steal"
+run "$ringgate" set "$att" --filter ''
+is "set: no filter for what steals: status 1" "$rc/$(action)" "1/steal"
+like "set: no filter for what steals: says what to give" "$err" \
+	"attachment $att would take every frame of v1.*give a filter, or --all"
+run "$ringgate" set "$att" --mirror --filter ''
+is "set --mirror: without a filter" "$rc/$(action)" "0/mirror"
+run "$ringgate" set "$att" --steal
+is "set --steal without a filter: status 1, nothing changed" "$rc/$(action)" "1/mirror"
+ok "a mirror of everything: the stack hears it" \
+	ip netns exec peer ping -c 1 -W 5 10.9.0.2
+run "$ringgate" set "$att" --steal --all --sample 1
+is "set --steal --all: status 0" "$rc/$(action)" "0/steal"
+if ip netns exec peer ping -c 1 -W 2 10.9.0.2 >/dev/null; then
+	result 1 "set --steal --all: the stack hears nothing"
+else
+	result 0 "set --steal --all: the stack hears nothing"
+fi
+run "$ringgate" set "$att" --mirror
+run "$ringgate" attach v1 --ring "$name"
+second=$out
+is "attach of everything: a mirror" "$rc/$("$ringgate" status --json |
+	json "[a['action'] for a in j['attachments'] if a['id'] == $second]")" "0/['mirror']"
+ok "attach of everything: the stack hears it" ip netns exec peer ping -c 1 -W 5 10.9.0.2
+ok "detach" "$ringgate" detach "$second"
 run "$ringgate" set "$att" --filter 'udp prot'
 is "set: a wrong filter: status 1" "$rc" 1
 like "set: a wrong filter: what libpcap says" "$err" "syntax error|unknown"

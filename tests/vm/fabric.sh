@@ -54,9 +54,18 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 	name=$(basename "$program")
 	rc=0
 	timeout $((300 * slow)) "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	why=''
 	while read -r line; do
 		case $line in
-		"not ok "*" # SKIP "*) skip "$name: ${line##*SKIP }" "not over RDMA" ;;
+		"# SKIP: "*) why=${line#*: } ;;
+		# One that does not say why may as well be one that does not work.
+		"not ok "*" # SKIP "*)
+			if [ -n "$why" ]; then
+				skip "$name: ${line##*SKIP }" "$why"
+			else
+				result 1 "$name: ${line##*SKIP } was skipped for a reason"
+			fi
+			why='' ;;
 		"ok "*) result 0 "$name: ${line#* - }" ;;
 		"not ok "*) result 1 "$name: ${line#* - }" ;;
 		"# ok - "*|"# not ok - "*|"1.."*) ;;

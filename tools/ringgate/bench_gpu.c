@@ -56,7 +56,7 @@ static void check(const struct gpu_args *a, struct argp_state *state)
 
 static uint32_t arg_time_ms(struct argp_state *state, const char *arg)
 {
-	uint64_t ms = arg_seconds(state, "time", arg) / 1000000;
+	uint64_t ms = arg_seconds(state, "--time", arg) / 1000000;
 
 	if (!ms || ms > TIME_MAX_MS)
 		argp_error(state, "time: '%s' is not from 0.001 to %d seconds", arg,
@@ -73,26 +73,26 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		break;
 	case 'd':
-		a->o.device = (uint32_t)arg_number(state, "device", arg, 0, INT32_MAX);
+		a->o.device = (uint32_t)arg_number(state, "--device", arg, 0, INT32_MAX);
 		break;
 	case 'r':
-		a->o.rings = (uint32_t)arg_number(state, "rings", arg, 1, RINGS_MAX);
+		a->o.rings = (uint32_t)arg_number(state, "--rings", arg, 1, RINGS_MAX);
 		break;
 	case 's':
 		if (a->nsizes == SIZES_MAX)
 			argp_error(state, "at most %d sizes", SIZES_MAX);
-		a->sizes[a->nsizes++] = (uint32_t)arg_number(state, "size", arg, 1,
+		a->sizes[a->nsizes++] = (uint32_t)arg_number(state, "--size", arg, 1,
 							     RGATE_SLOT_SIZE_MAX);
 		break;
 	case 't':
 		a->o.time_ms = arg_time_ms(state, arg);
 		break;
 	case KEY_SLOTS:
-		a->o.slots = (uint32_t)arg_size(state, "slots", arg, RGATE_SLOTS_MIN,
+		a->o.slots = (uint32_t)arg_size(state, "--slots", arg, RGATE_SLOTS_MIN,
 						RGATE_SLOTS_MAX);
 		break;
 	case KEY_SLOT_SIZE:
-		a->o.slot_size = (uint32_t)arg_size(state, "slot size", arg,
+		a->o.slot_size = (uint32_t)arg_size(state, "--slot-size", arg,
 						    RGATE_SLOT_SIZE_MIN, RGATE_SLOT_SIZE_MAX);
 		break;
 	case ARGP_KEY_ARG:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* ringgate attach: hook rings to a device. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,17 +14,20 @@ struct attach_args {
 	const char *rings[RGATE_ATT_RINGS_MAX];
 	unsigned int nrings;
 	struct rgate_attach_opts opts;
+	bool all;
 	bool json;
 };
+
+enum { KEY_STEAL = 256, KEY_ALL };
 
 static const struct argp_option options[] = {
 	{ "ring", 'r', "RING", 0,
 	  "Ring by number or name; give it once a ring, in fan-out order", 0 },
 	{ "filter", 'f', "TEXT", 0, "tcpdump expression (default: all frames)",
 	  0 },
-	{ "action", 'a', "ACTION", 0,
-	  "steal (default): the network stack does not see what a ring took; "
-	  "mirror: it does", 0 },
+	{ "steal", KEY_STEAL, NULL, 0, "The network stack does not see what a ring took (default: "
+	  "it does, too); needs --filter or --all", 0 },
+	{ "all", KEY_ALL, NULL, 0, "Steal every frame of the device", 0 },
 	{ "fanout", 'F', "RULE", 0,
 	  "Which ring gets a frame: cpu (default), queue, hash, rollover", 0 },
 	{ "priority", 'p', "N", 0, "Netfilter hook priority (default 0)", 0 },
@@ -33,19 +35,6 @@ static const struct argp_option options[] = {
 	OPT_JSON,
 	{ 0 }
 };
-
-static int32_t arg_priority(struct argp_state *state, const char *arg)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(arg, &end, 0);
-	if (end == arg || *end || errno || v < INT32_MIN || v > INT32_MAX)
-		argp_error(state, "priority: '%s' is not a number from %d to "
-			   "%d", arg, INT32_MIN, INT32_MAX);
-	return v;
-}
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
@@ -59,19 +48,23 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->rings[a->nrings++] = arg;
 		break;
 	case 'f':
-		a->opts.filter = arg;
+		a->opts.filter = arg_filter(arg);
 		break;
-	case 'a':
-		a->opts.action = arg_action(state, arg);
+	case KEY_STEAL:
+		a->opts.action = RGATE_ACTION_STEAL;
+		break;
+	case KEY_ALL:
+		a->all = true;
 		break;
 	case 'F':
 		a->opts.fanout = arg_fanout(state, arg);
 		break;
 	case 'p':
-		a->opts.priority = arg_priority(state, arg);
+		a->opts.priority = arg_signed(state, "--priority", arg, INT32_MIN,
+					      INT32_MAX);
 		break;
 	case 's':
-		a->opts.sample = arg_number(state, "sample", arg, 1, UINT32_MAX);
+		a->opts.sample = arg_number(state, "--sample", arg, 1, UINT32_MAX);
 		break;
 	case 'j':
 		a->json = true;
@@ -85,6 +78,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->ifname)
 			argp_error(state, "which device?");
+		arg_steal(state, a->opts.action, a->opts.filter, a->all);
 		if (!a->nrings)
 			argp_error(state, "which ring? give --ring; `ringgate "
 				   "status` lists them");
@@ -107,7 +101,7 @@ static const struct argp argp = {
 };
 
 static int find_rings(struct rgate_ctl *ctl, const struct attach_args *a,
-		      uint32_t ids[RGATE_ATT_RINGS_MAX])
+		      struct rgate_ident rings[RGATE_ATT_RINGS_MAX])
 {
 	struct snapshot s;
 	unsigned int i;
@@ -125,7 +119,8 @@ static int find_rings(struct rgate_ctl *ctl, const struct attach_args *a,
 			ret = EXIT_FAIL;
 			goto out;
 		}
-		ids[i] = r->ring_id;
+		rings[i].id = r->ring_id;
+		rings[i].cookie = r->cookie;
 	}
 out:
 	snapshot_free(&s);
@@ -150,7 +145,7 @@ static void print_id(uint32_t id, bool json)
 int cmd_attach(int argc, char **argv)
 {
 	struct attach_args a = { .opts.sz = sizeof(a.opts) };
-	uint32_t ids[RGATE_ATT_RINGS_MAX], id = 0;
+	struct rgate_ident rings[RGATE_ATT_RINGS_MAX], att = { 0 };
 	struct sock_fprog prog = { 0 };
 	struct rgate_ctl *ctl;
 	int err, ret;
@@ -159,16 +154,21 @@ int cmd_attach(int argc, char **argv)
 	ret = ctl_open(&ctl);
 	if (ret)
 		return ret;
-	ret = find_rings(ctl, &a, ids);
+	ret = find_rings(ctl, &a, rings);
 	if (!ret)
 		ret = att_filter(a.ifname, &a.opts, &prog);
 	if (ret)
 		goto close;
-	err = rgate_ctl_attach(ctl, a.ifname, ids, a.nrings, &a.opts, &id);
-	if (err)
-		ret = fail(err, "cannot attach to %s", a.ifname);
-	else
-		print_id(id, a.json);
+	err = rgate_ctl_attach(ctl, a.ifname, rings, a.nrings, &a.opts, &att);
+	if (err == -ENOENT || err == -ESTALE) {
+		say("a ring was closed while we looked; `ringgate status` lists "
+		    "those that are there");
+		ret = EXIT_FAIL;
+	} else if (err) {
+		ret = fail_in(WHY_ATTACH, err, "cannot attach to %s", a.ifname);
+	} else {
+		print_id(att.id, a.json);
+	}
 	rgate_filter_free(&prog);
 close:
 	rgate_ctl_close(ctl);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "cmd.h"
 #include "fmt.h"
 #include "json.h"
+#include "number.h"
 #include "table.h"
 #include "util.h"
 
@@ -44,12 +46,18 @@ static const struct argp_option options[] = {
 static void parse_cpus(struct bench_args *a, const char *arg,
 		       struct argp_state *state)
 {
-	char end;
+	const char *comma = strchr(arg, ',');
+	char first[16] = "";
+	uint64_t cpu[2] = { 0 };
 
-	if (sscanf(arg, "%d,%d%c", &a->o.cpu[0], &a->o.cpu[1], &end) != 2 ||
-	    a->o.cpu[0] < 0 || a->o.cpu[1] < 0 ||
-	    a->o.cpu[0] >= CPU_SETSIZE || a->o.cpu[1] >= CPU_SETSIZE)
-		argp_error(state, "cpus: '%s' is not of the form 0,1", arg);
+	if (comma && comma - arg < (ptrdiff_t)sizeof(first))
+		memcpy(first, arg, (size_t)(comma - arg));
+	if (!comma || number_parse(first, false, 0, CPU_SETSIZE - 1, &cpu[0]) ||
+	    number_parse(comma + 1, false, 0, CPU_SETSIZE - 1, &cpu[1]))
+		argp_error(state, "--cpus: '%s' is not two numbers from 0 to %d, such as 0,1", arg,
+			   CPU_SETSIZE - 1);
+	a->o.cpu[0] = (int)cpu[0];
+	a->o.cpu[1] = (int)cpu[1];
 	a->cpus_given = true;
 }
 
@@ -77,21 +85,21 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 's':
 		if (a->nsizes == SIZES_MAX)
 			argp_error(state, "at most %d sizes", SIZES_MAX);
-		a->sizes[a->nsizes++] = arg_number(state, "size", arg, SIZE_MIN,
+		a->sizes[a->nsizes++] = arg_number(state, "--size", arg, SIZE_MIN,
 						   RGATE_SLOT_SIZE_MAX);
 		break;
 	case 't':
-		a->o.time_ns = arg_seconds(state, "time", arg);
+		a->o.time_ns = arg_seconds(state, "--time", arg);
 		break;
 	case 'c':
 		parse_cpus(a, arg, state);
 		break;
 	case KEY_SLOTS:
-		a->o.slots = arg_size(state, "slots", arg, RGATE_SLOTS_MIN,
+		a->o.slots = arg_size(state, "--slots", arg, RGATE_SLOTS_MIN,
 				      RGATE_SLOTS_MAX);
 		break;
 	case KEY_SLOT_SIZE:
-		a->o.slot_size = arg_size(state, "slot size", arg,
+		a->o.slot_size = arg_size(state, "--slot-size", arg,
 					  RGATE_SLOT_SIZE_MIN,
 					  RGATE_SLOT_SIZE_MAX);
 		break;

@@ -40,7 +40,8 @@ static const struct argp_option options[] = {
 	{ "udp", KEY_UDP, "ADDRESS:PORT", 0, "Datagrams of a UDP socket instead "
 	  "of a device's frames; needs no privilege", 3 },
 	{ "remote", KEY_REMOTE, "SOCKET", OPTION_ARG_OPTIONAL, "Frames that the "
-	  "cluster's gateway sends to this node, from ringgated", 3 },
+	  "cluster's gateway sends to this node, from ringgated; the filter is "
+	  "applied here", 3 },
 	{ "slots", KEY_SLOTS, "N", 0, "Slots of a ring, a power of two (default "
 	  "4096; 16K, 1M)", 4 },
 	{ "slot-size", KEY_SLOT_SIZE, "BYTES", 0, "With 64 bytes of header, a "
@@ -220,7 +221,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		o->fanout = arg_fanout(state, arg);
 		break;
 	case ARGP_KEY_ARG:
-		if (!state->arg_num && !o->udp)
+		if (!state->arg_num && !o->udp &&
+		    (!o->remote || if_nametoindex(arg)))
 			add_devs(o, arg, state);
 		else
 			add_filter(o, arg, state);
@@ -237,7 +239,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
-	.args_doc = "DEVICE[,DEVICE...] [FILTER...]\n--udp ADDRESS:PORT\n--remote",
+	.args_doc = "DEVICE[,DEVICE...] [FILTER...]\n--udp ADDRESS:PORT\n"
+		    "--remote [FILTER...]",
 	.doc = "Capture frames: to a pcapng file with nanosecond timestamps, or "
 	       "as one line each.\v"
 	       "FILTER is a tcpdump expression. Through the kernel module, "
@@ -251,6 +254,8 @@ struct capture {
 	struct output out;
 	uint64_t end;		/* CLOCK_MONOTONIC ns; UINT64_MAX: none */
 	uint64_t next_look;	/* at counters and devices, and progress */
+	uint64_t taken;		/* frames, also those that the filter left out */
+	uint64_t looked;	/* c.taken at the last look */
 	bool progress;
 };
 
@@ -273,6 +278,7 @@ static int take(struct capture *c, unsigned int max)
 			break;
 		err = output_frame(&c->out, r, s);
 		rgate_consumer_release(&r->c);
+		c->taken++;
 		if (err)
 			return err;
 	}
@@ -289,15 +295,18 @@ static uint64_t total_dropped(const struct inputs *in)
 	return n;
 }
 
-/* Once a second. 0, or -ENODEV: all devices are gone */
+/* Once a second. 0; -ENODEV: all devices are gone; else why nothing more will come, said */
 static int look(struct capture *c, uint64_t now)
 {
-	unsigned int alive;
+	int alive;
 
 	if (now < c->next_look)
 		return 0;
-	c->next_look = now + NSEC;
-	alive = inputs_update(&c->in);
+	alive = inputs_update(&c->in, c->taken == c->looked);
+	c->looked = c->taken;
+	c->next_look = inputs_next_update(&c->in, now);
+	if (alive < 0)
+		return alive;
 	if (c->progress)
 		fprintf(stderr, "\r%llu packets, %llu dropped ",
 			(unsigned long long)c->out.frames,
@@ -322,9 +331,15 @@ static int loop(struct capture *c)
 		if (n == BURST)
 			continue;
 		err = output_flush(&c->out);
-		if (!err)
-			err = inputs_wait(&c->in, c->end < c->next_look ?
-					  c->end : c->next_look);
+		if (err)
+			return err;
+		err = inputs_wait(&c->in, c->end < c->next_look ?
+				  c->end : c->next_look);
+		/* who has ended says more than that it has */
+		if (err == -EPIPE && c->o->remote) {
+			err = inputs_update(&c->in, true);
+			err = err < 0 ? err : -ENODEV;
+		}
 		if (err)
 			return err;
 	}
@@ -352,6 +367,7 @@ static void summary_json(const struct capture *c)
 	json_u64(&j, "packets", c->out.frames);
 	json_u64(&j, "bytes", c->out.bytes);
 	json_u64(&j, "truncated", c->out.cut);
+	json_u64(&j, "misfits", c->out.misfits);
 	json_array(&j, "sources");
 	for (i = 0; i < c->in.ndevs; i++) {
 		const struct input_dev *d = &c->in.devs[i];
@@ -359,7 +375,7 @@ static void summary_json(const struct capture *c)
 		json_object(&j, NULL);
 		json_str(&j, "name", d->name);
 		json_u64(&j, "received", d->received);
-		json_u64(&j, "filtered", d->filtered);
+		json_u64(&j, "filtered", d->filtered + c->out.filtered);
 		json_u64(&j, "dropped", d->dropped);
 		json_object_end(&j);
 	}
@@ -385,13 +401,16 @@ static void summary(const struct capture *c)
 		(unsigned long long)c->out.frames,
 		fmt_bytes(bytes, c->out.bytes),
 		(unsigned long long)c->out.cut);
+	if (c->out.misfits)
+		fprintf(stderr, "%llu left out: their link type is not that of the file\n",
+			(unsigned long long)c->out.misfits);
 	for (i = 0; i < c->in.ndevs; i++) {
 		const struct input_dev *d = &c->in.devs[i];
 
 		fprintf(stderr, "%s: %llu received, %llu filtered out, %llu "
 			"dropped%s\n", d->name,
 			(unsigned long long)d->received,
-			(unsigned long long)d->filtered,
+			(unsigned long long)(d->filtered + c->out.filtered),
 			(unsigned long long)d->dropped,
 			d->dropped ? " (more --slots would help)" : "");
 	}
@@ -399,6 +418,8 @@ static void summary(const struct capture *c)
 
 static int explain(const struct capture *c, int err)
 {
+	if (err && err == c->in.ended)	/* that has been said */
+		return EXIT_FAIL;
 	switch (err) {
 	case 0:
 	case -EPIPE:		/* the reader has seen enough */
@@ -407,7 +428,8 @@ static int explain(const struct capture *c, int err)
 		say("no device is left to capture from");
 		return EXIT_FAIL;
 	default:
-		return fail(err, "capture to %s ended", c->o->file ?: "terminal");
+		return fail_in(c->o->file ? WHY_FILE : WHY_SYSTEM, err,
+			       "capture to %s ended", c->o->file ?: "terminal");
 	}
 }
 
@@ -419,7 +441,7 @@ static int run(struct capture *c)
 	if (!err)
 		err = loop(c);
 	e = inputs_stop(&c->in);
-	if (!e && (!err || err == -ENODEV))
+	if (!e && (!err || err == -ENODEV || err == c->in.ended))
 		e = drain(c);
 	/* -EPIPE of the input: its thread ended, for the reason just got */
 	if (!err || (err == -EPIPE && e))
@@ -449,7 +471,7 @@ int cmd_capture(int argc, char **argv)
 close:
 	err = output_close(&c.out);
 	if (!ret && err && err != -EPIPE)
-		ret = fail(err, "cannot complete %s", o.file);
+		ret = fail_in(WHY_FILE, err, "cannot complete %s", o.file);
 	inputs_close(&c.in);
 free:
 	free(o.filter);

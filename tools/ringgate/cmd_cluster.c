@@ -68,6 +68,9 @@ static int do_status(const struct cluster_args *a)
 
 	if (ret == EXIT_OK)
 		fputs(text, stdout);
+	if (ret == EXIT_OK && !a->json && isatty(STDOUT_FILENO))
+		puts("\nunseen: not here since this daemon began; away: was here as a client, without a daemon\n"
+		     "other columns: man ringgate-cluster");
 	free(text);
 	return ret;
 }

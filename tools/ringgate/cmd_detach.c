@@ -51,10 +51,16 @@ int cmd_detach(int argc, char **argv)
 	if (ret)
 		return ret;
 	for (i = 0; i < a.n; i++) {
-		int err = rgate_ctl_detach(ctl, a.ids[i]);
+		struct rgate_ident att;
+		int err = find_att(ctl, a.ids[i], &att);
 
+		if (err) {
+			ret = err;
+			continue;
+		}
+		err = rgate_ctl_detach(ctl, &att);
 		if (err)
-			ret = fail_att(err, a.ids[i], "end");
+			ret = fail_att(err, att.id, "end");
 	}
 	rgate_ctl_close(ctl);
 	return ret;

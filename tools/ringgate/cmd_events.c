@@ -34,10 +34,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		break;
 	case 'n':
-		a->count = arg_number(state, "count", arg, 1, UINT32_MAX);
+		a->count = arg_number(state, "--count", arg, 1, UINT32_MAX);
 		break;
 	case 't':
-		a->time_ns = arg_seconds(state, "time", arg);
+		a->time_ns = arg_seconds(state, "--time", arg);
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "no argument is expected, '%s' is one", arg);

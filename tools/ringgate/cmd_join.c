@@ -37,7 +37,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-typedef int (*change_fn)(struct rgate_ctl *ctl, uint32_t att, uint32_t ring);
+typedef int (*change_fn)(struct rgate_ctl *ctl, const struct rgate_ident *att,
+			 const struct rgate_ident *ring);
 
 static int explain(int err, const struct join_args *a, const char *what)
 {
@@ -58,6 +59,7 @@ static int change(int argc, char **argv, const struct argp *argp,
 		  change_fn fn, const char *what)
 {
 	const struct rgate_ring_info *r;
+	struct rgate_ident att, ring;
 	struct join_args a = { 0 };
 	struct rgate_ctl *ctl;
 	struct snapshot s;
@@ -77,7 +79,11 @@ static int change(int argc, char **argv, const struct argp *argp,
 		ret = EXIT_FAIL;
 		goto out;
 	}
-	err = fn(ctl, a.att, r->ring_id);
+	ring = (struct rgate_ident){ r->ring_id, r->cookie };
+	ret = find_att(ctl, a.att, &att);
+	if (ret)
+		goto out;
+	err = fn(ctl, &att, &ring);
 	if (err)
 		ret = explain(err, &a, what);
 out:

@@ -79,32 +79,30 @@ static const struct argp argp = {
 };
 
 /* What the kernel means by its refusal of a module, and what to do */
-static const char *explain(int err)
+static int explain(const char *path, int err)
 {
 	switch (-err) {
 	case EPERM:
-		return "not permitted: run as root; if you are, loading is "
-		       "locked (lockdown or kernel.modules_disabled), see "
-		       "`ringgate doctor`";
 	case EKEYREJECTED:
 	case ENOKEY:
-		return "the kernel takes only signed modules: sign it with a "
-		       "key the kernel trusts (mokutil --import), or turn "
-		       "Secure Boot off";
+		/* that root may load modules at all was looked at before */
+		say("cannot load %s: %s: `%s`", path, MODULE_UNSIGNED_WHY, MODULE_UNSIGNED_FIX);
+		break;
 	case ENOEXEC:
-		return "not a module for the running kernel: build it for this "
-		       "one (`make`)";
+		say("cannot load %s: it is no module for the running kernel: `%s`", path,
+		    module_make());
+		break;
 	case ENOENT:
-		return "the kernel lacks something the module needs (see "
-		       "dmesg), or the file is not there";
+		say("cannot load %s: the kernel lacks something that it needs: `sudo dmesg | tail`",
+		    path);
+		break;
 	case EINVAL:
-		return "bad module option or file: see dmesg and `modinfo "
-		       "ringgate`";
-	case ENOMEM:
-		return "out of memory";
+		say("cannot load %s: an option or the file is not right: `modinfo %s`", path, path);
+		break;
 	default:
-		return strerror(-err);
+		say("cannot load %s: %s", path, strerror(-err));
 	}
+	return EXIT_FAIL;
 }
 
 /* A file outside /lib/modules: modules.dep does not know it, so load what it
@@ -141,23 +139,17 @@ static int load_path(struct kmod_ctx *ctx, const char *path, const char *opts)
 	struct kmod_module *mod;
 	int err;
 
-	if (access(path, R_OK)) {
-		say("cannot read %s: %s", path, strerror(errno));
-		return EXIT_FAIL;
-	}
+	if (access(path, R_OK))
+		return fail(-errno, "cannot read %s", path);
 	err = kmod_module_new_from_path(ctx, path, &mod);
 	if (err) {
-		say("%s is no kernel module: %s", path, strerror(-err));
+		say("%s is no kernel module", path);
 		return EXIT_FAIL;
 	}
 	load_depends(ctx, mod);
 	err = kmod_module_insert_module(mod, 0, opts);
 	kmod_module_unref(mod);
-	if (err) {
-		say("cannot load %s: %s", path, explain(err));
-		return EXIT_FAIL;
-	}
-	return EXIT_OK;
+	return err ? explain(path, err) : EXIT_OK;
 }
 
 static int load_installed(struct kmod_ctx *ctx, const char *opts)
@@ -167,8 +159,7 @@ static int load_installed(struct kmod_ctx *ctx, const char *opts)
 	int err;
 
 	if (!module_installed(path)) {
-		say("the module is not installed for the running kernel: run "
-		    "`make install` (or `make dkms`), or give --module PATH");
+		say("there is no module for the running kernel: `%s`", module_make());
 		return EXIT_FAIL;
 	}
 	err = kmod_module_new_from_name(ctx, MODULE_NAME, &mod);
@@ -177,12 +168,11 @@ static int load_installed(struct kmod_ctx *ctx, const char *opts)
 	err = kmod_module_probe_insert_module(mod, KMOD_PROBE_FAIL_ON_LOADED,
 					      opts, NULL, NULL, NULL);
 	kmod_module_unref(mod);
-	if (err) {
-		say("cannot load %s: %s", path,
-		    err > 0 ? "blacklisted in modprobe.d" : explain(err));
+	if (err > 0) {
+		say("%s is blacklisted: `grep -r ringgate /etc/modprobe.d`", path);
 		return EXIT_FAIL;
 	}
-	return EXIT_OK;
+	return err ? explain(path, err) : EXIT_OK;
 }
 
 /* udev, where it runs, sets owner and mode a moment after the device appears. */
@@ -209,6 +199,19 @@ static int already_loaded(const struct load_args *a)
 	return a->options || a->path ? EXIT_FAIL : EXIT_OK;
 }
 
+/* Is there any use in trying? That a file is missing comes before that sudo is. */
+static int check_may(const struct load_args *a)
+{
+	enum module_bar bar = module_bar();
+	char path[PATH_MAX];
+
+	if (bar == MODULE_BAR_NONE ||
+	    (bar == MODULE_BAR_USER && !a->path && !module_built(path) && !module_installed(path)))
+		return EXIT_OK;
+	say("%s", module_bar_text(bar));
+	return EXIT_FAIL;
+}
+
 int cmd_load(int argc, char **argv)
 {
 	struct load_args a = { 0 };
@@ -221,6 +224,9 @@ int cmd_load(int argc, char **argv)
 		ret = already_loaded(&a);
 		goto out;
 	}
+	ret = check_may(&a);
+	if (ret)
+		goto out;
 	ctx = module_kmod();
 	if (!ctx) {
 		ret = fail(-ENOMEM, "libkmod");
@@ -237,8 +243,8 @@ int cmd_load(int argc, char **argv)
 	printf("loaded ringgate %s%s%s\n", version, a.path ? " from " : "",
 	       a.path ?: "");
 	if (!wait_device())
-		say("the module is loaded, but %s is not there: is /dev a "
-		    "devtmpfs?", RGATE_DEVICE);
+		say("the module is loaded, and %s cannot be opened: `ringgate doctor`",
+		    RGATE_DEVICE);
 out:
 	free(a.options);
 	return ret;

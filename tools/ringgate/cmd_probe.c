@@ -63,15 +63,15 @@ static error_t parse_limit(int key, char *arg, struct argp_state *state,
 		a->mr_limit = true;
 		return 0;
 	case 's':
-		a->limit.size = arg_size(state, "size", arg, 1, SIZE_MAX_);
+		a->limit.size = arg_size(state, "--size", arg, 1, SIZE_MAX_);
 		a->limit_only = "--size";
 		return 0;
 	case KEY_MAX:
-		a->limit.max = arg_number(state, "max", arg, 1, UINT32_MAX);
+		a->limit.max = arg_number(state, "--max", arg, 1, UINT32_MAX);
 		a->limit_only = "--max";
 		return 0;
 	case 't':
-		a->limit.time_ns = arg_seconds(state, "seconds", arg);
+		a->limit.time_ns = arg_seconds(state, "--seconds", arg);
 		a->limit_only = "--seconds";
 		return 0;
 	case KEY_DISTINCT:

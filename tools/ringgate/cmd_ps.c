@@ -8,6 +8,7 @@
 
 #include "cmd.h"
 #include "json.h"
+#include "number.h"
 #include "spawn_node.h"
 #include "table.h"
 #include "util.h"
@@ -125,7 +126,7 @@ static int list_all(struct ps *ps)
 		}
 		err = rgate_spawn_list(ps->target->spawn, on_process, ps, SPAWN_TIMEOUT);
 		if (err)
-			ret = fail(err, "%s", ps->target->to.name);
+			ret = fail_in(WHY_SPAWN, err, "node %s", ps->target->to.name);
 	}
 	return ret;
 }
@@ -186,12 +187,11 @@ static int parse_signal(const char *text)
 		{ "ALRM", SIGALRM }, { "PIPE", SIGPIPE }, { "ABRT", SIGABRT },
 		{ "WINCH", SIGWINCH },
 	};
-	char *end;
-	long n = strtol(text, &end, 10);
+	uint64_t n;
 	size_t i;
 
-	if (*text && !*end)
-		return n >= 1 && n <= SIGRTMAX ? (int)n : 0;
+	if (!number_parse(text, false, 1, (uint64_t)SIGRTMAX, &n))
+		return (int)n;
 	if (!strncasecmp(text, "SIG", 3))
 		text += 3;
 	for (i = 0; i < ARRAY_SIZE(names); i++)
@@ -268,7 +268,7 @@ static int kill_one(struct spawn_node *sn, const struct kill_args *a, uint64_t i
 	else if (err == -ESRCH)
 		say("%s: it has ended", text);
 	else
-		fail(err, "%s", text);
+		fail_in(WHY_SPAWN, err, "%s", text);
 	return EXIT_FAIL;
 }
 

@@ -82,8 +82,7 @@ static error_t parse_limit(struct spawn_args *a, int key, char *arg, struct argp
 		a->req.files = (uint32_t)arg_number(state, "--files", arg, 1, UINT32_MAX);
 		break;
 	case OPT_NICE:
-		a->req.nice = *arg == '-' ? -(int32_t)arg_number(state, "--nice", arg + 1, 0, 20) :
-					    (int32_t)arg_number(state, "--nice", arg, 0, 19);
+		a->req.nice = arg_signed(state, "--nice", arg, -20, 19);
 		break;
 	case OPT_TAIL:
 		a->req.tail_bytes = (uint32_t)arg_size(state, "--tail", arg, 1,
@@ -191,7 +190,7 @@ static int print_id(struct spawn_node *sn, const struct spawn_args *a)
 
 	err = rgate_spawn_start(sn->target[0].spawn, &a->req, &job);
 	if (err) {
-		(void)fail(err, "%s", a->req.argv[0]);
+		(void)fail_in(WHY_SPAWN, err, "%s", a->req.argv[0]);
 		return SPAWN_EXIT_LOST;
 	}
 	err = spawn_wait_running(job, &r);

@@ -37,11 +37,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		break;
 	case 'd':
 		a->repeat = true;
-		a->watch.interval = arg_seconds(state, "interval", arg);
+		a->watch.interval = arg_seconds(state, "--interval", arg);
 		break;
 	case 'n':
 		a->repeat = true;
-		a->watch.count = arg_number(state, "count", arg, 1, UINT32_MAX);
+		a->watch.count = arg_number(state, "--count", arg, 1, UINT32_MAX);
 		break;
 	case ARGP_KEY_ARG:
 		if (a->ring)

@@ -160,7 +160,7 @@ static void cell_rings(struct table *t, const struct rgate_att_info *a)
 	text[0] = '\0';
 	for (i = 0; i < a->nrings; i++)
 		n += snprintf(text + n, sizeof(text) - n, "%s%u", i ? "," : "",
-			      a->rings[i]);
+			      a->rings[i].id);
 	table_cell(t, "%s", text);
 }
 

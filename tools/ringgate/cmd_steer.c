@@ -94,7 +94,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp_option options[] = {
 	OPT_JSON,
 	{ "socket", 's', "PATH", 0, "The daemon's socket", 0 },
-	{ "before", 'b', "NAME", 0, "add: in front of that rule, not at the end", 0 },
+	{ "before", 'b', "NAME", 0, "add: in front of that rule, not behind all but default", 0 },
 	{ 0 }
 };
 
@@ -103,8 +103,8 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "list\nadd NAME TARGET [full=wait|drop] [down=next|drop] [FILTER]\nremove NAME",
 	.doc = "Which node of the cluster gets which frames: rules of the gateway, of which "
-	       "the first that matches wins. They hold from the next frame on, and are "
-	       "kept in the gateway's file.\v"
+	       "the first that matches wins; the one named default is always the last. They "
+	       "hold from the next frame on, and are kept in the gateway's file.\v"
 	       "TARGET is node:NODE[/RING], hash:NODE,... (flows spread over nodes; * is "
 	       "all), all:NODE,... (copies) or drop. FILTER is tcpdump's language.\n\n"
 	       "Example: ringgate steer add dns node:1 udp port 53",

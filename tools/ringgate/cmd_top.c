@@ -33,10 +33,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		break;
 	case 'd':
-		a->watch.interval = arg_seconds(state, "interval", arg);
+		a->watch.interval = arg_seconds(state, "--interval", arg);
 		break;
 	case 'n':
-		a->watch.count = arg_number(state, "count", arg, 1, UINT32_MAX);
+		a->watch.count = arg_number(state, "--count", arg, 1, UINT32_MAX);
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "no argument is expected, '%s' is one", arg);

@@ -25,7 +25,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'w':
-		*wait_ns = arg_seconds(state, "wait", arg);
+		*wait_ns = arg_seconds(state, "--wait", arg);
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "no argument is expected, '%s' is one", arg);
@@ -92,11 +92,10 @@ static int explain(struct kmod_module *mod, int err)
 		fprintf(stderr, "End these, or give --wait SECONDS.\n");
 		return EXIT_FAIL;
 	case EPERM:
-		say("not permitted: run as root");
+		say("only root may take modules out: `sudo ringgate unload`");
 		return EXIT_FAIL;
 	default:
-		say("cannot take the module out: %s", strerror(-err));
-		return EXIT_FAIL;
+		return fail(err, "cannot take the module out");
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include <ringgate/rgate_consumer.h>
 
+#include "clean.h"
 #include "describe.h"
 #include "fmt.h"
 #include "json.h"
@@ -157,9 +158,9 @@ static void end_text(char *buf, size_t len, const char *addr, int port)
 }
 
 static void print_line(const struct description *d, const struct rgate_slot *s,
-		       uint32_t cap_len, uint32_t orig_len, const char *dev)
+		       uint64_t time_ns, uint32_t cap_len, uint32_t orig_len, const char *dev)
 {
-	time_t sec = s->tstamp / NSEC;
+	time_t sec = (time_t)(time_ns / NSEC);
 	char when[16], src[80], dst[80];
 	struct tm tm;
 
@@ -167,8 +168,9 @@ static void print_line(const struct description *d, const struct rgate_slot *s,
 	strftime(when, sizeof(when), "%H:%M:%S", &tm);
 	end_text(src, sizeof(src), d->src, d->sport);
 	end_text(dst, sizeof(dst), d->dst, d->dport);
-	printf("%s.%09u %s %u/%u ", when, (unsigned int)(s->tstamp % NSEC), dev,
-	       cap_len, orig_len);
+	printf("%s.%09u ", when, (unsigned int)(time_ns % NSEC));
+	clean_put(stdout, dev);
+	printf(" %u/%u ", cap_len, orig_len);
 	if (s->flags & RGATE_SLOT_VLAN)
 		printf("vlan %u ", s->vlan_tci & 0xfff);
 	printf("%s%s%s%s%s", d->proto, *src ? " " : "", src,
@@ -179,13 +181,13 @@ static void print_line(const struct description *d, const struct rgate_slot *s,
 }
 
 static void print_json(const struct description *d, const struct rgate_slot *s,
-		       uint32_t cap_len, uint32_t orig_len, const char *dev)
+		       uint64_t time_ns, uint32_t cap_len, uint32_t orig_len, const char *dev)
 {
 	struct json j;
 
 	json_init(&j, stdout, false);
 	json_object(&j, NULL);
-	json_u64(&j, "time_ns", s->tstamp);
+	json_u64(&j, "time_ns", time_ns);
 	json_str(&j, "dev", dev);
 	json_u64(&j, "len", cap_len);
 	json_u64(&j, "wire_len", orig_len);
@@ -205,14 +207,14 @@ static void print_json(const struct description *d, const struct rgate_slot *s,
 	fputc('\n', stdout);
 }
 
-void describe_frame(const struct rgate_slot *s, uint32_t room, uint32_t cap_len,
-		    uint32_t orig_len, const char *dev, bool json)
+void describe_frame(const struct rgate_slot *s, uint32_t room, uint64_t time_ns,
+		    uint32_t cap_len, uint32_t orig_len, const char *dev, bool json)
 {
 	struct description d;
 
 	describe(&d, s, room);
 	if (json)
-		print_json(&d, s, cap_len, orig_len, dev);
+		print_json(&d, s, time_ns, cap_len, orig_len, dev);
 	else
-		print_line(&d, s, cap_len, orig_len, dev);
+		print_line(&d, s, time_ns, cap_len, orig_len, dev);
 }

@@ -36,6 +36,9 @@ void check_set(struct check *k, enum check_state state, const char *fmt, ...)
 void check_fix(struct check *k, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The command that installs the headers of a kernel */
+void doctor_fix_headers(struct check *k, const char *release);
+
 void doctor_kernel(struct checks *c);
 void doctor_module(struct checks *c);
 void doctor_rights(struct checks *c);

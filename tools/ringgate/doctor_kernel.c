@@ -16,11 +16,11 @@
 static void fix_install(struct check *k, const char *deb, const char *rpm)
 {
 	if (!access("/usr/bin/apt-get", X_OK))
-		check_fix(k, "apt-get install %s", deb);
+		check_fix(k, "sudo apt-get install %s", deb);
 	else if (!access("/usr/bin/dnf", X_OK))
-		check_fix(k, "dnf install %s", rpm);
+		check_fix(k, "sudo dnf install %s", rpm);
 	else if (!access("/usr/bin/zypper", X_OK))
-		check_fix(k, "zypper install %s", rpm);
+		check_fix(k, "sudo zypper install %s", rpm);
 	else
 		check_fix(k, "install the package %s (Debian) or %s (Fedora)",
 			  deb, rpm);
@@ -86,21 +86,12 @@ static void check_ingress(struct checks *c, const struct utsname *u)
 	}
 }
 
-static void check_headers(struct checks *c, const struct utsname *u)
+void doctor_fix_headers(struct check *k, const char *release)
 {
-	struct check *k = check_add(c, "kernel headers", NEED_NOTHING);
-	char path[300], deb[128], rpm[128];
+	char deb[128], rpm[128];
 
-	snprintf(path, sizeof(path), "/lib/modules/%s/build/Makefile",
-		 u->release);
-	if (!access(path, R_OK)) {
-		check_set(k, CHECK_OK, "/lib/modules/%.64s/build", u->release);
-		return;
-	}
-	check_set(k, CHECK_WARN, "none for %.64s: the module cannot be built here",
-		  u->release);
-	snprintf(deb, sizeof(deb), "linux-headers-%.64s", u->release);
-	snprintf(rpm, sizeof(rpm), "kernel-devel-%.64s", u->release);
+	snprintf(deb, sizeof(deb), "linux-headers-%.64s", release);
+	snprintf(rpm, sizeof(rpm), "kernel-devel-%.64s", release);
 	fix_install(k, deb, rpm);
 }
 
@@ -111,6 +102,7 @@ void doctor_kernel(struct checks *c)
 	if (uname(&u))
 		return;
 	check_version(c, &u);
-	check_ingress(c, &u);
-	check_headers(c, &u);
+	/* of a kernel that takes no module it does not matter */
+	if (module_loaded() || module_bar() != MODULE_BAR_KERNEL)
+		check_ingress(c, &u);
 }

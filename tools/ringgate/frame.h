@@ -3,12 +3,15 @@
 #ifndef FRAME_H
 #define FRAME_H
 
+#include <stdbool.h>
 #include <sys/uio.h>
 
 #include <ringgate/rgate_consumer.h>
 
 /* Bytes a frame can gain: cooked header and VLAN tag */
 #define FRAME_EXTRA	20
+/* Bytes of a frame at most, as readers of files have it */
+#define FRAME_SNAPLEN	262144U
 
 struct frame {
 	uint16_t link;		/* LINK_* of pcapng.h */
@@ -25,11 +28,14 @@ struct frame {
  * frame_build - join the slots of the frame in hand, put its VLAN tag back
  * @f: out; points into the slots, so it ends with their release
  * @room: frame bytes a slot can hold
+ * @link: LINK_*, what it is to be: frame_link()'s, or another, since all frames of a
+ *	file are of one
  *
- * Frames whose start is not one of the usual link layers get a cooked header
- * (LINKTYPE_LINUX_SLL) before layer 3.
+ * In place of what was before layer 3, LINK_LINUX_SLL has a cooked header, LINK_ETHERNET
+ * one without addresses, LINK_RAW nothing. Longer frames are cut at FRAME_SNAPLEN.
+ * Returns false, and nothing in @f: a frame such as this cannot be one of @link.
  */
-void frame_build(struct frame *f, const struct rgate_consumer *c, uint32_t room);
+bool frame_build(struct frame *f, const struct rgate_consumer *c, uint32_t room, uint16_t link);
 
 /* Link type of a frame with this header's dev_type, protocol and flags */
 uint16_t frame_link(const struct rgate_slot *s);

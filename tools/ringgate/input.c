@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "att_filter.h"
+#include "clean.h"
 #include "cmd.h"
 #include "input.h"
+#include "module.h"
 #include "snapshot.h"
 #include "util.h"
 
@@ -29,7 +31,8 @@ static int open_ring(struct input_ring *r, const struct capture_opts *o,
 		.slots = o->slots,
 		.slot_size = o->slot_size,
 		.flags = o->chain ? RGATE_RING_CHAIN : 0,
-		.clock = RGATE_CLOCK_REALTIME,
+		/* the gateway's, whose distance from ours is told then */
+		.clock = o->remote ? RGATE_CLOCK_MONOTONIC : RGATE_CLOCK_REALTIME,
 		.name = name,
 		.device = o->daemon,
 	};
@@ -43,15 +46,12 @@ static int open_ring(struct input_ring *r, const struct capture_opts *o,
 		err = memfd ? rgate_ring_open_memfd(&r->ring, &ro) :
 			      rgate_ring_open(&r->ring, &ro);
 	if (err && o->remote)
-		return fail(err, "cannot get a ring from ringgated: is it running "
-			    "here? (ringgate cluster status)");
-	if (err && !memfd && is_no_module(err)) {
-		fail_no_module();
-		say("without the module: `ringgate capture --userspace`");
-		return EXIT_NO_MODULE;
-	}
+		return fail_in(WHY_DAEMON, err, "cannot get a ring");
+	if (err && !memfd && is_no_module(err))
+		return fail_no_module();
 	if (err)
-		return fail(err, "cannot make a ring of %u slots of %u bytes",
+		return fail_in(memfd ? WHY_MEMFD : WHY_RING, err,
+			       "cannot make a ring of %u slots of %u bytes",
 			    o->slots ?: RGATE_SLOTS_DEFAULT,
 			    o->slot_size ?: RGATE_SLOT_SIZE_DEFAULT);
 	rgate_ring_view(r->ring, &view);
@@ -73,7 +73,7 @@ static int open_promisc(struct input_dev *d)
 	    !setsockopt(d->promisc_fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr,
 			sizeof(mr)))
 		return EXIT_OK;
-	return fail(-errno, "cannot make %s promiscuous", d->name);
+	return fail_in(WHY_PACKET, -errno, "cannot make %s promiscuous", d->name);
 }
 
 static int open_module(struct inputs *in, struct input_dev *d,
@@ -85,7 +85,7 @@ static int open_module(struct inputs *in, struct input_dev *d,
 		.fanout = o->fanout,
 		.filter = o->filter,
 	};
-	uint32_t ids[RGATE_ATT_RINGS_MAX];
+	struct rgate_ident rings[RGATE_ATT_RINGS_MAX];
 	struct sock_fprog prog;
 	unsigned int i;
 	int ret, err;
@@ -94,12 +94,12 @@ static int open_module(struct inputs *in, struct input_dev *d,
 	if (ret)
 		return ret;
 	for (i = 0; i < in->nrings; i++)
-		ids[i] = rgate_ring_id(in->rings[i].ring);
-	err = rgate_ctl_attach(in->ctl, d->name, ids, in->nrings, &ao,
-			       &d->att_id);
+		rgate_ring_ident(in->rings[i].ring, &rings[i]);
+	err = rgate_ctl_attach(in->ctl, d->name, rings, in->nrings, &ao,
+			       &d->att);
 	rgate_filter_free(&prog);
 	if (err)
-		return fail(err, "cannot attach to %s", d->name);
+		return fail_in(WHY_ATTACH, err, "cannot attach to %s", d->name);
 	d->attached = true;
 	return o->promisc ? open_promisc(d) : EXIT_OK;
 }
@@ -114,9 +114,16 @@ static int open_source(struct input_dev *d, struct rgate_ring *ring,
 		.filter = o->filter,
 		.promisc = o->promisc,
 	};
+	struct rgate_attach_opts filter = { .filter = o->filter };
+	struct sock_fprog prog;
 	sigset_t old;
 	int err;
 
+	/* what libpcap says of a wrong expression reaches the user */
+	err = att_filter(o->any || o->udp ? NULL : d->name, &filter, &prog);
+	if (err)
+		return err;
+	rgate_filter_free(&prog);
 	util_block_signals(&old);
 	if (o->udp)
 		err = rgate_source_udp(&d->src, &ring, 1,
@@ -128,8 +135,7 @@ static int open_source(struct input_dev *d, struct rgate_ring *ring,
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		return EXIT_OK;
-	return fail(err, o->udp ? "cannot receive on %s" :
-		    "cannot open a packet socket on %s", d->name);
+	return fail_in(o->udp ? WHY_UDP : WHY_PACKET, err, "cannot receive on %s", d->name);
 }
 
 static int open_dev(struct inputs *in, unsigned int i,
@@ -139,7 +145,10 @@ static int open_dev(struct inputs *in, unsigned int i,
 
 	if (o->remote) {
 		snprintf(d->name, sizeof(d->name), "remote");
-		d->ring = in->rings[i].ring;
+		d->remote = calloc(1, sizeof(*d->remote));
+		if (!d->remote)
+			return fail(-ENOMEM, "cannot begin");
+		d->remote->ring = in->rings[i].ring;
 		return EXIT_OK;
 	}
 	if (o->udp) {
@@ -150,7 +159,7 @@ static int open_dev(struct inputs *in, unsigned int i,
 		snprintf(d->name, sizeof(d->name), "%s", o->devs[i]);
 		d->ifindex = if_nametoindex(d->name);
 		if (!d->ifindex)
-			return fail(-ENODEV, "%s", d->name);
+			return fail_in(WHY_PACKET, -ENODEV, "%s", d->name);
 	}
 	if (o->udp || o->userspace)
 		return open_source(d, in->rings[i].ring, o);
@@ -163,7 +172,7 @@ int inputs_open(struct inputs *in, const struct capture_opts *o)
 	unsigned int i;
 	int ret = EXIT_OK;
 
-	*in = (struct inputs){ 0 };
+	*in = (struct inputs){ .quiet = o->quiet };
 	in->ndevs = o->udp || o->any || o->remote ? 1 : o->ndevs;
 	/* a source is the producer of its ring: one each */
 	in->nrings = memfd ? in->ndevs : o->rings;
@@ -257,8 +266,8 @@ static bool update_module(struct inputs *in, struct input_dev *d)
 
 	if (!d->attached)
 		return false;
-	err = rgate_ctl_att(in->ctl, d->att_id, &info);
-	if (err == -ENOENT) {
+	err = rgate_ctl_att(in->ctl, d->att.id, &info);
+	if (err == -ENOENT || (!err && info.cookie != d->att.cookie)) {
 		say("%s is gone", d->name);
 		d->attached = false;
 		return false;
@@ -290,23 +299,66 @@ static bool update_remote(struct input_dev *d)
 {
 	struct rgate_stats s;
 
-	(void)rgate_ring_stats(d->ring, &s);
+	(void)rgate_ring_stats(d->remote->ring, &s);
 	d->received = s.delivered + s.dropped_full;
 	d->dropped = s.dropped_full;
 	return true;
 }
 
-unsigned int inputs_update(struct inputs *in)
+/* False: the device is not there any more */
+static bool update(struct inputs *in, struct input_dev *d)
+{
+	return d->remote ? update_remote(d) : in->ctl ? update_module(in, d) : update_source(d);
+}
+
+int inputs_update(struct inputs *in, bool idle)
 {
 	unsigned int i, alive = 0;
+	int err;
 
 	for (i = 0; i < in->ndevs; i++) {
 		struct input_dev *d = &in->devs[i];
 
-		alive += in->ctl ? update_module(in, d) :
-			 d->ring ? update_remote(d) : update_source(d);
+		alive += update(in, d);
+		err = d->remote ? remote_look(d->remote, idle, in->quiet) : 0;
+		if (err) {
+			in->ended = err;
+			return err;
+		}
 	}
-	return alive;
+	return (int)alive;
+}
+
+uint64_t inputs_next_update(const struct inputs *in, uint64_t now)
+{
+	return in->devs[0].remote ? remote_next_look(in->devs[0].remote, now) : now + NSEC;
+}
+
+uint64_t inputs_time(struct inputs *in, const struct rgate_slot *s)
+{
+	return in->devs[0].remote ? remote_time(in->devs[0].remote, s) : s->tstamp;
+}
+
+void inputs_device(struct inputs *in, uint32_t ifindex, char *name, size_t len)
+{
+	char local[IF_NAMESIZE], *text;
+	unsigned int i;
+
+	if (in->devs[0].remote) {
+		remote_device(in->devs[0].remote, ifindex, name, len);
+		return;
+	}
+	for (i = 0; i < in->ndevs && in->devs[i].ifindex != ifindex; i++)
+		;
+	if (i < in->ndevs)
+		text = clean_dup(in->devs[i].name);
+	else
+		text = if_indextoname(ifindex, local) ? clean_dup(local) : NULL;
+	if (text)
+		snprintf(name, len, "%s", text);
+	else
+		snprintf(name, len, "if%u", ifindex);
+	free(text);
 }
 
 int inputs_stop(struct inputs *in)
@@ -314,12 +366,13 @@ int inputs_stop(struct inputs *in)
 	unsigned int i;
 	int err = 0;
 
-	inputs_update(in);
+	for (i = 0; i < in->ndevs; i++)
+		(void)update(in, &in->devs[i]);
 	for (i = 0; i < in->ndevs; i++) {
 		struct input_dev *d = &in->devs[i];
 
 		if (d->attached)
-			rgate_ctl_detach(in->ctl, d->att_id);
+			rgate_ctl_detach(in->ctl, &d->att);
 		d->attached = false;
 		if (d->src) {
 			int e = rgate_source_stop(d->src);
@@ -336,9 +389,11 @@ void inputs_close(struct inputs *in)
 	unsigned int i;
 
 	inputs_stop(in);
-	for (i = 0; i < in->ndevs; i++)
+	for (i = 0; i < in->ndevs; i++) {
 		if (in->devs[i].promisc_fd >= 0)
 			close(in->devs[i].promisc_fd);
+		free(in->devs[i].remote);
+	}
 	for (i = 0; i < in->nrings; i++)
 		rgate_ring_close(in->rings[i].ring);
 	if (in->ctl)

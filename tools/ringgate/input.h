@@ -6,6 +6,7 @@
 #include <ringgate/ringgate.h>
 
 #include "capture.h"
+#include "input_remote.h"
 
 /* A ring and its consumer */
 struct input_ring {
@@ -19,11 +20,11 @@ struct input_ring {
 struct input_dev {
 	char name[80];
 	uint32_t ifindex;	/* 0: any, or no device */
-	uint32_t att_id;	/* module: the attachment */
+	struct rgate_ident att;	/* module: the attachment */
 	bool attached;
 	int promisc_fd;
 	struct rgate_source *src; /* userspace: its thread */
-	struct rgate_ring *ring; /* remote */
+	struct input_remote *remote;
 	/* counters as they were last read; those of a source cover the device */
 	uint64_t received, filtered, dropped;
 };
@@ -34,6 +35,8 @@ struct inputs {
 	unsigned int nrings;
 	struct input_dev *devs;
 	unsigned int ndevs;
+	bool quiet;
+	int ended;		/* -errno: nothing more will come, which has been said; 0 */
 };
 
 /* Makes the rings and begins to fill them. Says what fails; an exit code.
@@ -52,8 +55,22 @@ struct input_ring *inputs_next(struct inputs *in,
  * 0, or -EPIPE: nothing will come any more; -errno */
 int inputs_wait(struct inputs *in, uint64_t until);
 
-/* Reads the counters anew. Returns how many devices are still there. */
-unsigned int inputs_update(struct inputs *in);
+/*
+ * inputs_update - reads the counters anew
+ * @idle: nothing came since the last time
+ * Returns how many devices are still there, or -errno: no more frames will come, for a
+ * reason that has been said.
+ */
+int inputs_update(struct inputs *in, bool idle);
+
+/* When to call it again; CLOCK_MONOTONIC ns */
+uint64_t inputs_next_update(const struct inputs *in, uint64_t now);
+
+/* When a frame came, by CLOCK_REALTIME; ns */
+uint64_t inputs_time(struct inputs *in, const struct rgate_slot *s);
+
+/* The device of a frame, printable; @len bytes */
+void inputs_device(struct inputs *in, uint32_t ifindex, char *name, size_t len);
 
 /* No more frames come from here on; what is in the rings can still be taken.
  * Returns 0, or what ended a source early (-errno). */

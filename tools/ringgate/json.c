@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "clean.h"
 #include "json.h"
 
 void json_init(struct json *j, FILE *f, bool pretty)
@@ -21,38 +22,13 @@ static void newline(struct json *j)
 		fputs("  ", j->f);
 }
 
-/* Bytes of the UTF-8 character at @s, 0 if it is none */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t n, i;
-
-	if (*s < 0x80)
-		return 1;
-	if (*s >= 0xc2 && *s <= 0xdf)
-		n = 2;
-	else if ((*s & 0xf0) == 0xe0)
-		n = 3;
-	else if (*s >= 0xf0 && *s <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	for (i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* overlong forms, surrogates, beyond U+10FFFF */
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
-	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 static void string(struct json *j, const char *v)
 {
 	const unsigned char *s = (const unsigned char *)v;
 
 	fputc('"', j->f);
 	while (*s) {
-		size_t n = utf8_len(s);
+		size_t n = clean_utf8(s);
 
 		if (*s == '"' || *s == '\\')
 			fprintf(j->f, "\\%c", *s);

@@ -100,12 +100,6 @@ void cmd_parse(const struct argp *argp, int argc, char **argv, void *input)
 		exit(EXIT_USAGE);
 }
 
-static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
-{
-	if (level <= *(const enum rgate_log_level *)ctx)
-		say("%s", msg);
-}
-
 static int run(const struct command *c, int argc, char **argv)
 {
 	char name[32];
@@ -115,6 +109,7 @@ static int run(const struct command *c, int argc, char **argv)
 	util_set_name(name);
 	argv[0] = name;
 	ret = c->run(argc, argv);
+	util_log_flush();
 	if (util_stdout_dead() && ret == EXIT_OK && !util_stop) {
 		say("could not write to standard output");
 		ret = EXIT_FAIL;
@@ -137,7 +132,7 @@ int main(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (getenv("RINGGATE_DEBUG"))
 		level = RGATE_LOG_DEBUG;
-	rgate_log_set(on_log, &level);
+	rgate_log_set(util_log, &level);
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a) || !a.command)
 		return EXIT_USAGE;
 	for (i = 0; i < ARRAY_SIZE(commands); i++)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <libkmod.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 
 #include <ringgate/ioctl.h>
 
+#include "caps.h"
+#include "cmd.h"
 #include "module.h"
 #include "util.h"
 
@@ -22,6 +25,111 @@
 bool module_loaded(void)
 {
 	return !access(SYS_MODULE, F_OK);
+}
+
+static bool file_has(const char *path, const char *text)
+{
+	char line[256];
+
+	return !util_read_line(path, line, sizeof(line)) && strstr(line, text);
+}
+
+enum module_bar module_bar(void)
+{
+	if (access("/proc/modules", F_OK))
+		return MODULE_BAR_KERNEL;
+	if (file_has("/proc/sys/kernel/modules_disabled", "1"))
+		return MODULE_BAR_SWITCH;
+	if (caps_have(CAP_SYS_MODULE) && !caps_in_userns())
+		return MODULE_BAR_NONE;
+	return geteuid() && !caps_in_userns() ? MODULE_BAR_USER : MODULE_BAR_CONTAINER;
+}
+
+const char *module_bar_text(enum module_bar bar)
+{
+	switch (bar) {
+	case MODULE_BAR_KERNEL:
+		return "this kernel has no loadable modules: `ringgate capture --userspace` does "
+		       "without";
+	case MODULE_BAR_SWITCH:
+		return "loading modules is switched off until the next boot "
+		       "(kernel.modules_disabled): `ringgate capture --userspace` does without";
+	case MODULE_BAR_CONTAINER:
+		return "this container may not load modules: `sudo ringgate load` on its host, or "
+		       "`ringgate capture --userspace`";
+	default:
+		return "only root may load modules: `sudo ringgate load`";
+	}
+}
+
+static bool is_signed(const char *path)
+{
+	static const char mark[] = "~Module signature appended~\n";
+	char end[sizeof(mark) - 1];
+	FILE *f = fopen(path, "re");
+	bool found;
+
+	if (!f)
+		return false;
+	found = !fseek(f, -(long)sizeof(end), SEEK_END) &&
+		fread(end, sizeof(end), 1, f) == 1 && !memcmp(end, mark, sizeof(end));
+	fclose(f);
+	return found;
+}
+
+bool module_unsigned(const char *path)
+{
+	const size_t len = strlen(path);
+
+	if (!file_has("/sys/kernel/security/lockdown", "[integrity]") &&
+	    !file_has("/sys/kernel/security/lockdown", "[confidentiality]") &&
+	    !file_has("/sys/module/module/parameters/sig_enforce", "Y"))
+		return false;
+	/* in a compressed one it does not show */
+	return len > 3 && !strcmp(path + len - 3, ".ko") && !is_signed(path);
+}
+
+/* The directory of the sources, if this program lies in their build/tools */
+static bool source_tree(char path[PATH_MAX])
+{
+	char exe[PATH_MAX], kbuild[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (n < 0)
+		return false;
+	exe[n] = '\0';
+	n = snprintf(path, PATH_MAX, "%s", dirname(dirname(dirname(exe))));
+	if (n >= PATH_MAX)
+		return false;
+	n = snprintf(kbuild, sizeof(kbuild), "%s/kmod/dkms.conf", path);
+	return n < (ssize_t)sizeof(kbuild) && !access(kbuild, F_OK);
+}
+
+const char *module_make(void)
+{
+	static char text[PATH_MAX + 32];
+	char tree[PATH_MAX];
+
+	if (source_tree(tree))
+		snprintf(text, sizeof(text), "sudo make -C %s dkms", tree);
+	else
+		snprintf(text, sizeof(text), "sudo make dkms");
+	return text;
+}
+
+bool is_no_module(int err)
+{
+	return err == -ENOENT || err == -ENXIO;
+}
+
+int fail_no_module(void)
+{
+	enum module_bar bar = module_bar();
+
+	say("the ringgate module is not loaded: %s",
+	    bar == MODULE_BAR_NONE || bar == MODULE_BAR_USER ?
+	    "`sudo ringgate load`" : module_bar_text(bar));
+	return EXIT_NO_MODULE;
 }
 
 struct kmod_ctx *module_kmod(void)

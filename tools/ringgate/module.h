@@ -16,6 +16,35 @@ struct kmod_ctx;
 
 bool module_loaded(void);
 
+/* What keeps any module from being loaded here, whatever is done about its file */
+enum module_bar {
+	MODULE_BAR_NONE,
+	MODULE_BAR_KERNEL,	/* built without loadable modules */
+	MODULE_BAR_SWITCH,	/* kernel.modules_disabled */
+	MODULE_BAR_CONTAINER,	/* root of a container only */
+	MODULE_BAR_USER,	/* not root: the last, as sudo mends it */
+};
+
+enum module_bar module_bar(void);
+
+/* In words, with what to do; not of MODULE_BAR_NONE */
+const char *module_bar_text(enum module_bar bar);
+
+/* Only modules that are signed are taken, and @path is none of them */
+bool module_unsigned(const char *path);
+#define MODULE_UNSIGNED_WHY	"this kernel takes only modules signed with a key it knows " \
+				"(Secure Boot)"
+#define MODULE_UNSIGNED_FIX	"sudo mokutil --import /var/lib/dkms/mok.pub && sudo reboot"
+
+/* "`sudo make dkms`", of the tree this program lies in where it does. Static */
+const char *module_make(void);
+
+/* Does the error of opening a ring or a control say that there is no module? */
+bool is_no_module(int err);
+
+/* The module is not loaded: says what to do about that; returns EXIT_NO_MODULE. */
+int fail_no_module(void);
+
 /* libkmod, silent: its callers say what is wrong. NULL: no memory */
 struct kmod_ctx *module_kmod(void);
 

@@ -20,9 +20,9 @@ static const char *const clocks[RGATE_CLOCK_COUNT] = {
 	[RGATE_CLOCK_REALTIME] = "realtime",
 };
 
-static const char *const actions[RGATE_ACTION_COUNT] = {
-	[RGATE_ACTION_STEAL] = "steal",
+static const char *const actions[] = {
 	[RGATE_ACTION_MIRROR] = "mirror",
+	[RGATE_ACTION_STEAL] = "steal",
 };
 
 static const char *const fanouts[RGATE_FANOUT_COUNT] = {
@@ -67,17 +67,6 @@ const char *fanout_name(uint32_t v)
 const char *event_name(uint32_t v)
 {
 	return name_of(events, ARRAY_SIZE(events), v);
-}
-
-uint32_t arg_action(struct argp_state *state, const char *text)
-{
-	uint32_t i;
-
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		if (!strcmp(text, actions[i]))
-			return i;
-	argp_error(state, "action: '%s' is neither steal nor mirror", text);
-	return 0;
 }
 
 uint32_t arg_fanout(struct argp_state *state, const char *text)

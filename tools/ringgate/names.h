@@ -14,7 +14,6 @@ const char *fanout_name(uint32_t v);
 const char *event_name(uint32_t v);
 
 /* Number for a word of an argument, else an argp error that lists the words */
-uint32_t arg_action(struct argp_state *state, const char *text);
 uint32_t arg_fanout(struct argp_state *state, const char *text);
 
 #endif

@@ -39,7 +39,7 @@ static int open_fd(const char *file)
 	/* Others' traffic is not for everybody on this machine to read. */
 	fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
-		say("cannot write %s: %s", file, strerror(errno));
+		(void)fail_in(WHY_FILE, -errno, "cannot write %s", file);
 	return fd;
 }
 
@@ -50,16 +50,21 @@ int output_open(struct output *out, const struct capture_opts *o)
 	int err;
 
 	*out = (struct output){ .o = o, .fd = -1, .start_ns = realtime() };
+	/* the daemon knows of no filter */
+	if (o->remote && o->filter && sieve_new(&out->sieve, o->filter))
+		return EXIT_FAIL;
 	if (!o->file)
 		return EXIT_OK;
 	out->fd = open_fd(o->file);
-	if (out->fd < 0)
+	if (out->fd < 0) {
+		sieve_free(out->sieve);
 		return EXIT_FAIL;
+	}
 	uname(&u);
 	snprintf(os, sizeof(os), "%s %s", u.sysname, u.release);
 	snprintf(app, sizeof(app), "ringgate %s", rgate_version());
 	err = pcapng_new(&out->file, out->fd, u.machine, os, app);
-	return err ? fail(err, "cannot write %s", o->file) : EXIT_OK;
+	return err ? fail_in(WHY_FILE, err, "cannot write %s", o->file) : EXIT_OK;
 }
 
 /* What libpcap would call it: the link type of frames that are yet to come */
@@ -78,28 +83,13 @@ static uint16_t type_of(const char *name)
 	return type;
 }
 
-static void name_if(const struct output *out, struct output_if *i)
-{
-	unsigned int n;
-
-	for (n = 0; n < out->in->ndevs; n++) {
-		const struct input_dev *d = &out->in->devs[n];
-
-		if (d->ifindex == i->ifindex && strcmp(d->name, "any")) {
-			snprintf(i->name, sizeof(i->name), "%s", d->name);
-			return;
-		}
-	}
-	if (!if_indextoname(i->ifindex, i->name))
-		snprintf(i->name, sizeof(i->name), "if%u", i->ifindex);
-}
-
-static int add_if(struct output *out, uint32_t ifindex, uint16_t link)
+static int add_if(struct output *out, uint32_t ifindex)
 {
 	const struct capture_opts *o = out->o;
-	struct pcapng_interface pi = { .link = link, .filter = o->filter };
-	uint32_t size = o->slot_size ?: RGATE_SLOT_SIZE_DEFAULT;
+	struct pcapng_interface pi = { .link = out->link, .filter = o->filter };
+	const uint64_t size = o->slot_size ?: RGATE_SLOT_SIZE_DEFAULT;
 	struct output_if *i;
+	uint64_t longest;
 	void *v;
 
 	v = reallocarray(out->ifs, out->nifs + 1, sizeof(*out->ifs));
@@ -107,11 +97,13 @@ static int add_if(struct output *out, uint32_t ifindex, uint16_t link)
 		return -ENOMEM;
 	out->ifs = v;
 	i = &out->ifs[out->nifs];
-	*i = (struct output_if){ .ifindex = ifindex, .link = link };
-	name_if(out, i);
+	*i = (struct output_if){ .ifindex = ifindex };
+	inputs_device(out->in, ifindex, i->name, sizeof(i->name));
 	pi.name = i->name;
-	pi.snaplen = (size - RGATE_SLOT_HDR) * (o->chain ? RGATE_CHAIN_MAX : 1) +
-		     FRAME_EXTRA;
+	/* what the gateway sends may always be chained */
+	longest = (size - RGATE_SLOT_HDR) * (o->chain || o->remote ? RGATE_CHAIN_MAX : 1) +
+		  FRAME_EXTRA;
+	pi.snaplen = longest < FRAME_SNAPLEN ? (uint32_t)longest : FRAME_SNAPLEN;
 	if (out->file) {
 		i->number = pcapng_interface(out->file, &pi);
 		if (i->number < 0)
@@ -120,43 +112,63 @@ static int add_if(struct output *out, uint32_t ifindex, uint16_t link)
 	return out->nifs++;
 }
 
-static int find_if(struct output *out, uint32_t ifindex, uint16_t link)
+static int find_if(struct output *out, uint32_t ifindex)
 {
 	unsigned int i;
 
 	for (i = 0; i < out->nifs; i++)
-		if (out->ifs[i].ifindex == ifindex && out->ifs[i].link == link)
+		if (out->ifs[i].ifindex == ifindex)
 			return i;
-	return add_if(out, ifindex, link);
+	return add_if(out, ifindex);
 }
 
-int output_begin(struct output *out, const struct inputs *in)
+/*
+ * A file has frames of one link type: others, tcpdump among them, read no file that has
+ * several. Devices of different types, and any, have cooked headers. What the gateway has
+ * is not known before the first frame.
+ */
+static uint16_t choose_link(const struct output *out)
+{
+	struct rgate_slot s = { .protocol = 0x0800 };
+	uint16_t link = 0;
+	unsigned int i;
+
+	if (out->o->remote)
+		return 0;
+	if (out->o->udp)
+		return LINK_RAW;
+	if (out->o->any)
+		return LINK_LINUX_SLL;
+	for (i = 0; i < out->in->ndevs; i++) {
+		s.dev_type = type_of(out->in->devs[i].name);
+		if (link && frame_link(&s) != link)
+			return LINK_LINUX_SLL;
+		link = frame_link(&s);
+	}
+	return link;
+}
+
+int output_begin(struct output *out, struct inputs *in)
 {
 	unsigned int i;
 	int r = 0;
 
 	out->in = in;
+	out->link = choose_link(out);
 	/* Known devices come first, so that a file without packets names them;
 	 * what is met on the way, as with any, is described then. */
-	for (i = 0; r >= 0 && i < in->ndevs && !out->o->any; i++) {
-		struct rgate_slot s = {
-			.dev_type = out->o->udp ? 0xfffe :
-				    type_of(in->devs[i].name),
-			.protocol = 0x0800,
-		};
-
-		r = find_if(out, in->devs[i].ifindex, frame_link(&s));
-	}
+	for (i = 0; r >= 0 && i < in->ndevs && !out->o->any && !out->o->remote; i++)
+		r = find_if(out, in->devs[i].ifindex);
 	return r < 0 ? r : output_flush(out);
 }
 
 static int write_frame(struct output *out, const struct frame *f,
-		       const struct rgate_slot *s, unsigned int i)
+		       const struct rgate_slot *s, uint64_t time_ns, unsigned int i)
 {
 	struct pcapng_packet pkt = {
 		.interface = out->ifs[i].number,
 		.orig_len = f->orig_len,
-		.time_ns = s->tstamp,
+		.time_ns = time_ns,
 		.flags = f->flags,
 		.queue = s->flags & RGATE_SLOT_QUEUE ? s->queue : -1,
 		.dropped = s->gap,
@@ -167,28 +179,48 @@ static int write_frame(struct output *out, const struct frame *f,
 	return pcapng_packet(out->file, &pkt);
 }
 
+/* 1: it is to be put out; 0: it is not, and counted; -errno */
+static int build(struct output *out, const struct input_ring *r, const struct rgate_slot *s,
+		 struct frame *f)
+{
+	int ret;
+
+	if (out->file && !out->link)
+		out->link = frame_link(s);
+	if (!frame_build(f, &r->c, r->room, out->file ? out->link : frame_link(s))) {
+		out->misfits++;
+		return 0;
+	}
+	ret = out->sieve ? sieve_match(out->sieve, f) : 1;
+	out->filtered += !ret;
+	return ret;
+}
+
 int output_frame(struct output *out, struct input_ring *r,
 		 const struct rgate_slot *s)
 {
 	struct frame f;
-	int err = 0, i;
+	uint64_t time_ns;
+	int err, i;
 
-	frame_build(&f, &r->c, r->room);
+	out->lost += s->gap;
+	err = build(out, r, s, &f);
+	if (err <= 0)
+		return err;
 	/* one socket, one interface: that of a datagram does not matter */
-	i = find_if(out, out->o->udp ? 0 : s->ifindex, f.link);
+	i = find_if(out, out->o->udp ? 0 : s->ifindex);
 	if (i < 0)
 		return i;
-	if (out->file)
-		err = write_frame(out, &f, s, i);
+	time_ns = inputs_time(out->in, s);
+	err = out->file ? write_frame(out, &f, s, time_ns, i) : 0;
 	if (err)
 		return err;
 	if (out->o->print)
-		describe_frame(s, r->room, f.cap_len, f.orig_len,
+		describe_frame(s, r->room, time_ns, f.cap_len, f.orig_len,
 			       out->ifs[i].name, out->o->json);
 	out->ifs[i].delivered++;
 	out->frames++;
 	out->bytes += f.cap_len;
-	out->lost += s->gap;
 	out->cut += f.cap_len < f.orig_len;
 	return 0;
 }
@@ -202,18 +234,13 @@ int output_flush(struct output *out)
 	return err;
 }
 
-/* The first interface of a device carries its figures: a device of another link
- * type in between has none of its own. */
+/* NULL: a device among those of one socket or one ring, which counts for all of them */
 static const struct input_dev *dev_of(const struct output *out, unsigned int i)
 {
 	unsigned int n;
 
-	for (n = 0; n < i; n++)
-		if (out->ifs[n].ifindex == out->ifs[i].ifindex)
-			return NULL;
-	for (n = 0; n < out->in->ndevs; n++)
-		if (out->in->devs[n].ifindex == out->ifs[i].ifindex &&
-		    !out->o->any)
+	for (n = 0; n < out->in->ndevs && !out->o->any && !out->o->remote; n++)
+		if (out->in->devs[n].ifindex == out->ifs[i].ifindex)
 			return &out->in->devs[n];
 	return NULL;
 }
@@ -231,17 +258,29 @@ static int write_stats(struct output *out, unsigned int i, uint64_t now)
 		.delivered = oi->delivered,
 	};
 
-	/* With any, one socket counts for all: told with the first interface. */
-	if (out->o->any && !i && out->in->ndevs)
+	/* What all lost is told with the first interface. */
+	if ((out->o->any || out->o->remote) && !i && out->in->ndevs)
 		s.dropped = out->in->devs[0].dropped;
 	return pcapng_stats(out->file, oi->number, &s);
+}
+
+/* A file without an interface is none. */
+static int complete(struct output *out)
+{
+	int r;
+
+	if (!out->file || out->nifs || !out->in)
+		return 0;
+	out->link = out->link ?: LINK_ETHERNET;
+	r = add_if(out, 0);
+	return r < 0 ? r : 0;
 }
 
 int output_close(struct output *out)
 {
 	uint64_t now = realtime();
+	int err = complete(out), e;
 	unsigned int i;
-	int err = 0, e;
 
 	for (i = 0; out->file && !err && i < out->nifs; i++)
 		err = write_stats(out, i, now);
@@ -252,6 +291,8 @@ int output_close(struct output *out)
 	if (out->fd > STDERR_FILENO && close(out->fd) && !err)
 		err = -errno;
 	out->fd = -1;
+	sieve_free(out->sieve);
+	out->sieve = NULL;
 	free(out->ifs);
 	out->ifs = NULL;
 	out->nifs = 0;

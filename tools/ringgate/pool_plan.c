@@ -135,16 +135,16 @@ static error_t parse_pool(int key, char *arg, struct argp_state *state, struct p
 {
 	switch (key) {
 	case KEY_LIMIT:
-		p->limit = arg_number(state, "limit", arg, 1, UINT32_MAX);
+		p->limit = arg_number(state, "--limit", arg, 1, UINT32_MAX);
 		p->source = "--limit";
 		return 0;
 	case KEY_REGION:
-		p->region = arg_size(state, "region", arg, 2ULL << 20, BYTES_MAX);
+		p->region = arg_size(state, "--region", arg, 2ULL << 20, BYTES_MAX);
 		return 0;
 	case KEY_BYTES:
 		if (p->nbytes == BUFFER_SIZES)
 			argp_error(state, "at most %d buffer sizes", BUFFER_SIZES);
-		p->bytes[p->nbytes++] = arg_size(state, "buffer size", arg, 1, BYTES_MAX);
+		p->bytes[p->nbytes++] = arg_size(state, "--buffer-size", arg, 1, BYTES_MAX);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -160,16 +160,16 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		p->json = true;
 		break;
 	case 'p':
-		p->peers = arg_number(state, "peers", arg, 1, UINT32_MAX);
+		p->peers = arg_number(state, "--peers", arg, 1, UINT32_MAX);
 		break;
 	case 's':
-		p->sizes = arg_number(state, "sizes", arg, 1, UINT32_MAX);
+		p->sizes = arg_number(state, "--sizes", arg, 1, UINT32_MAX);
 		break;
 	case 'b':
-		p->buffers = arg_number(state, "buffers", arg, 1, UINT32_MAX);
+		p->buffers = arg_number(state, "--buffers", arg, 1, UINT32_MAX);
 		break;
 	case 'D':
-		p->directions = arg_number(state, "directions", arg, 1, 2);
+		p->directions = arg_number(state, "--directions", arg, 1, 2);
 		break;
 	case 'd':
 		p->device = arg;

@@ -67,7 +67,7 @@ static error_t parse_more(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_SEED:
-		o->seed = arg_number(state, "seed", arg, 0, UINT64_MAX);
+		o->seed = arg_number(state, "--seed", arg, 0, UINT64_MAX);
 		o->seeded = true;
 		return 0;
 	case KEY_LOCAL:
@@ -77,7 +77,7 @@ static error_t parse_more(int key, char *arg, struct argp_state *state)
 		o->peer_device = arg;
 		return 0;
 	case KEY_TIMEOUT:
-		o->time_ns = arg_seconds(state, "timeout", arg);
+		o->time_ns = arg_seconds(state, "--timeout", arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -93,16 +93,16 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		o->json = true;
 		break;
 	case 's':
-		o->size = arg_size(state, "size", arg, SIZE_MIN, SIZE_MOST);
+		o->size = arg_size(state, "--size", arg, SIZE_MIN, SIZE_MOST);
 		break;
 	case 'b':
-		o->buffer = arg_size(state, "buffer", arg, 1, SIZE_MOST);
+		o->buffer = arg_size(state, "--buffer", arg, 1, SIZE_MOST);
 		break;
 	case 'd':
 		o->device = arg;
 		break;
 	case 'n':
-		o->rounds = arg_number(state, "rounds", arg, 0, ROUNDS_MAX);
+		o->rounds = arg_number(state, "--rounds", arg, 0, ROUNDS_MAX);
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "no argument is expected, '%s' is one", arg);

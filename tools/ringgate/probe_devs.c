@@ -13,6 +13,7 @@
 
 #include <ringgate/rgate_ring.h>
 
+#include "module.h"
 #include "probe_types.h"
 #include "util.h"
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "module.h"
 #include "names.h"
+#include "number.h"
 #include "snapshot.h"
 #include "util.h"
 
@@ -91,16 +93,9 @@ const struct rgate_ring_info *snapshot_ring(const struct snapshot *s,
 static const struct rgate_ring_info *find_number(const struct snapshot *s,
 						 const char *text)
 {
-	unsigned long v;
-	char *end;
+	uint64_t v;
 
-	if (!isdigit((unsigned char)*text))
-		return NULL;
-	errno = 0;
-	v = strtoul(text, &end, 0);
-	if (*end || errno || v > UINT32_MAX)
-		return NULL;
-	return snapshot_ring(s, v);
+	return number_parse(text, false, 0, UINT32_MAX, &v) ? NULL : snapshot_ring(s, (uint32_t)v);
 }
 
 const struct rgate_ring_info *snapshot_find(const struct snapshot *s,
@@ -133,9 +128,18 @@ bool att_has_ring(const struct rgate_att_info *a, uint32_t ring_id)
 	uint32_t i;
 
 	for (i = 0; i < a->nrings; i++)
-		if (a->rings[i] == ring_id)
+		if (a->rings[i].id == ring_id)
 			return true;
 	return false;
+}
+
+/* As text: a number of 64 bits does not survive every reader of JSON. */
+static void json_cookie(struct json *j, uint64_t cookie)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)cookie);
+	json_str(j, "cookie", text);
 }
 
 static void json_ring_stats(struct json *j, const struct rgate_stats *s)
@@ -159,6 +163,7 @@ static void json_ring_stats(struct json *j, const struct rgate_stats *s)
 void json_ring(struct json *j, const struct rgate_ring_info *r)
 {
 	json_u64(j, "id", r->ring_id);
+	json_cookie(j, r->cookie);
 	json_str(j, "name", r->name);
 	json_u64(j, "slots", r->slots);
 	json_u64(j, "slot_size", r->slot_size);
@@ -180,6 +185,7 @@ void json_att(struct json *j, const struct rgate_att_info *a)
 	uint32_t i;
 
 	json_u64(j, "id", a->att_id);
+	json_cookie(j, a->cookie);
 	json_u64(j, "ifindex", a->ifindex);
 	json_str(j, "ifname", a->ifname);
 	json_i64(j, "priority", a->priority);
@@ -189,7 +195,7 @@ void json_att(struct json *j, const struct rgate_att_info *a)
 	json_u64(j, "filter_len", a->filter_len);
 	json_array(j, "rings");
 	for (i = 0; i < a->nrings; i++)
-		json_u64(j, NULL, a->rings[i]);
+		json_u64(j, NULL, a->rings[i].id);
 	json_array_end(j);
 	json_object(j, "stats");
 	json_u64(j, "seen", a->seen);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "number.h"
 #include "util.h"
 
 #define POOL_BYTES	(32U << 20)
@@ -85,6 +86,7 @@ static int connect_one(struct spawn_node *sn, struct spawn_target *t)
 	int err;
 
 	err = rgate_peer_wait_up(t->peer, SPAWN_TIMEOUT);
+	t->up = !err;
 	if (!err)
 		err = rgate_spawn_open(&t->spawn, sn->node, t->peer, &o);
 	t->err = err;
@@ -100,15 +102,16 @@ static int connect_all(struct spawn_node *sn, bool all)
 	for (i = 0; i < sn->n; i++) {
 		err = rgate_peer_open(&sn->target[i].peer, sn->node, sn->target[i].to.id);
 		if (err)
-			return fail(err, "%s", sn->target[i].to.name);
+			return fail_in(WHY_PEER, err, "node %s", sn->target[i].to.name);
 	}
 	for (i = 0; i < sn->n; i++) {
 		err = connect_one(sn, &sn->target[i]);
 		fine += !err;
 		if (err && !all)
-			return fail(err, "%s", sn->target[i].to.name);
+			return fail_in(sn->target[i].up ? WHY_SPAWN : WHY_PEER, err, "node %s",
+				       sn->target[i].to.name);
 	}
-	return fine ? EXIT_OK : fail(err, "no node can be reached");
+	return fine ? EXIT_OK : fail_in(WHY_PEER, err, "no node can be reached");
 }
 
 int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
@@ -127,11 +130,8 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 		return EXIT_USAGE;
 	}
 	err = rgate_cluster_load(&sn->cluster, o->cluster);
-	if (err) {
-		/* What is wrong with it was told by the library. */
-		say("no cluster to ask: %s", strerror(-err));
-		return EXIT_FAIL;
-	}
+	if (err)
+		return fail(err, "no cluster to ask");
 	ret = find(sn, as, &self);
 	if (!ret)
 		ret = choose(sn, o, self.id);
@@ -139,7 +139,7 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 		goto close;
 	err = rgate_node_create(&sn->node, sn->cluster, self.id, &opts);
 	if (err) {
-		ret = fail(err, "node %s", self.name);
+		ret = fail_in(WHY_NODE, err, "cannot be node %s", self.name);
 		goto close;
 	}
 	ret = connect_all(sn, o->all);
@@ -172,11 +172,16 @@ const char *spawn_id_text(uint64_t id, char buf[SPAWN_ID])
 
 int spawn_id_parse(const char *text, uint64_t *id)
 {
-	unsigned int high, low;
-	int n = 0;
+	char hex[2 + 8 + 1] = "0x";
+	const char *minus = strchr(text, '-');
+	uint64_t high, low;
 
-	if (sscanf(text, "%8x-%10u%n", &high, &low, &n) != 2 || text[n])
+	if (!minus || minus - text > 8 || minus[1 + strspn(minus + 1, "0123456789")])
 		return -EINVAL;
-	*id = (uint64_t)high << 32 | low;
+	memcpy(hex + 2, text, (size_t)(minus - text));
+	if (number_parse(hex, false, 0, UINT32_MAX, &high) ||
+	    number_parse(minus + 1, false, 0, UINT32_MAX, &low))
+		return -EINVAL;
+	*id = high << 32 | low;
 	return *id ? 0 : -EINVAL;
 }

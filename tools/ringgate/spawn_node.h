@@ -27,7 +27,8 @@ struct spawn_target {
 	struct rgate_cluster_node to;
 	struct rgate_peer *peer;
 	struct rgate_spawn *spawn;
-	int err;			/* why there is none, -errno */
+	bool up;			/* the node answered */
+	int err;			/* why there is no @spawn, -errno */
 };
 
 struct spawn_node {

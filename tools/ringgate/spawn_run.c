@@ -52,7 +52,11 @@ void spawn_say_error(const char *node, const char *command, const struct rgate_s
 	const char *what = r->stage == RGATE_SPAWN_AT_REQUEST ? "refused" :
 			   r->stage == RGATE_SPAWN_AT_LOST ? "lost" : "not started";
 
-	if (r->state != RGATE_SPAWN_ERROR)
+	/* a request that nobody answered: nothing there hears requests */
+	if (r->state == RGATE_SPAWN_ERROR && r->stage == RGATE_SPAWN_AT_LOST && !r->pid &&
+	    r->error == -ETIMEDOUT)
+		(void)fail_in(WHY_SPAWN, r->error, "%s: %s", node, command);
+	else if (r->state != RGATE_SPAWN_ERROR)
 		say("%s: %s: no answer", node, command);
 	else if (*r->reason)
 		say("%s: %s: %s: %s", node, command, what, r->reason);
@@ -318,7 +322,7 @@ static int begin(struct loop *l)
 		else
 			err = rgate_spawn_start(o->target->spawn, run->request, &o->job);
 		if (err)
-			return fail(err, "%s", name_of(run));
+			return fail_in(WHY_SPAWN, err, "%s", name_of(run));
 		l->n++;
 	}
 	return EXIT_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clean.h"
 #include "table.h"
 
 static int add(struct table *t, char *cell)
@@ -43,14 +44,17 @@ int table_init(struct table *t, const char *head)
 
 int table_cell(struct table *t, const char *fmt, ...)
 {
+	char *text, *cell;
 	va_list ap;
-	char *cell;
 	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&cell, fmt, ap);
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	return add(t, n < 0 ? NULL : cell);
+	cell = n < 0 ? NULL : clean_dup(text);
+	if (n >= 0)
+		free(text);
+	return add(t, cell);
 }
 
 static int width(const struct table *t, unsigned int col)

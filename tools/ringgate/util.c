@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,9 @@
 
 #include <ringgate/rgate.h>
 
+#include "clean.h"
 #include "cmd.h"
+#include "number.h"
 #include "util.h"
 
 volatile sig_atomic_t util_stop;
@@ -22,100 +25,125 @@ void util_set_name(const char *name)
 	prog_name = name;
 }
 
+/*
+ * What the library said last of the failure that a command is about to tell in its own
+ * words: one line is printed of both. Threads of the library log, too.
+ */
+static pthread_mutex_t lines = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static char library_said[512];
+static bool has_said;
+
+/* A line at a time, also of several threads; @why: behind it, or NULL */
+static void print_line(const char *why, const char *fmt, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		return;
+	pthread_mutex_lock(&lines);
+	fprintf(stderr, "%s: ", prog_name);
+	clean_put(stderr, text);
+	if (why) {
+		fputs(": ", stderr);
+		clean_put(stderr, why);
+	}
+	fputc('\n', stderr);
+	*library_said = '\0';
+	has_said = true;
+	pthread_mutex_unlock(&lines);
+	free(text);
+}
+
 void say(const char *fmt, ...)
 {
 	va_list ap;
 
-	/* A line at a time, also of several threads */
-	flockfile(stderr);
-	fprintf(stderr, "%s: ", prog_name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	print_line(NULL, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
-	funlockfile(stderr);
 }
 
-int fail(int err, const char *fmt, ...)
+int fail_in(enum why ctx, int err, const char *fmt, ...)
 {
+	const char *why = why_text(ctx, err);
 	va_list ap;
 
-	fprintf(stderr, "%s: ", prog_name);
+	pthread_mutex_lock(&lines);
+	if (!why)
+		why = *library_said ? library_said : strerror(err < 0 ? -err : err);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	print_line(why, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, ": %s (%s)\n", rgate_strerror(err),
-		strerrorname_np(err < 0 ? -err : err) ?: "unknown");
+	pthread_mutex_unlock(&lines);
 	return EXIT_FAIL;
 }
 
-int fail_no_module(void)
+void util_log(void *ctx, enum rgate_log_level level, const char *msg)
 {
-	say("the ringgate module is not loaded; run `ringgate load` as root, or "
-	    "`ringgate doctor` to see what is missing");
-	return EXIT_NO_MODULE;
+	if (level > *(const enum rgate_log_level *)ctx)
+		return;
+	/* who wants to see all of it gets it as it comes */
+	if (level != RGATE_LOG_ERROR || *(const enum rgate_log_level *)ctx > RGATE_LOG_WARN) {
+		say("%s", msg);
+		return;
+	}
+	pthread_mutex_lock(&lines);
+	snprintf(library_said, sizeof(library_said), "%s", msg);
+	pthread_mutex_unlock(&lines);
 }
 
-bool is_no_module(int err)
+void util_log_flush(void)
 {
-	return err == -ENOENT || err == -ENXIO;
-}
+	char text[sizeof(library_said)];
 
-static uint64_t number(struct argp_state *state, const char *what,
-		       const char *text, uint64_t min, uint64_t max,
-		       bool suffix)
-{
-	unsigned long long v;
-	unsigned int shift = 0;
-	char *end;
-
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (end == text || strchr(text, '-') || errno == ERANGE)
-		goto bad;
-	if (suffix && (*end == 'K' || *end == 'k'))
-		shift = 10;
-	else if (suffix && *end == 'M')
-		shift = 20;
-	else if (suffix && *end == 'G')
-		shift = 30;
-	if (shift)
-		end++;
-	if (*end || v > UINT64_MAX >> shift)
-		goto bad;
-	v <<= shift;
-	if (v >= min && v <= max)
-		return v;
-bad:
-	argp_error(state, "%s: '%s' is not a number from %llu to %llu", what,
-		   text, (unsigned long long)min, (unsigned long long)max);
-	return min;
+	pthread_mutex_lock(&lines);
+	memcpy(text, library_said, sizeof(text));
+	if (*text && !has_said)
+		say("%s", text);
+	pthread_mutex_unlock(&lines);
 }
 
 uint64_t arg_number(struct argp_state *state, const char *what,
 		    const char *text, uint64_t min, uint64_t max)
 {
-	return number(state, what, text, min, max, false);
+	uint64_t v = min;
+
+	if (number_parse(text, false, min, max, &v))
+		argp_error(state, "%s: '%s' is not a number from %llu to %llu", what, text,
+			   (unsigned long long)min, (unsigned long long)max);
+	return v;
+}
+
+int32_t arg_signed(struct argp_state *state, const char *what, const char *text, int32_t min,
+		   int32_t max)
+{
+	int32_t v = min;
+
+	if (number_parse_signed(text, min, max, &v))
+		argp_error(state, "%s: '%s' is not a number from %d to %d", what, text, min, max);
+	return v;
 }
 
 uint64_t arg_size(struct argp_state *state, const char *what, const char *text,
 		  uint64_t min, uint64_t max)
 {
-	return number(state, what, text, min, max, true);
+	uint64_t v = min;
+
+	if (number_parse(text, true, min, max, &v))
+		argp_error(state, "%s: '%s' is not a number from %llu to %llu (K, M, G may follow)",
+			   what, text, (unsigned long long)min, (unsigned long long)max);
+	return v;
 }
 
 uint64_t arg_seconds(struct argp_state *state, const char *what,
 		     const char *text)
 {
-	char *end;
-	double v;
+	uint64_t ns = 0;
 
-	errno = 0;
-	v = strtod(text, &end);
-	if (end == text || *end || errno || !(v >= 0.001) || v > 1e9)
-		argp_error(state, "%s: '%s' is not a number of seconds, 0.001 "
-			   "or more", what, text);
-	return (uint64_t)(v * 1e9);
+	if (number_parse_seconds(text, &ns))
+		argp_error(state, "%s: '%s' is not a number of seconds from 0.001 to 1000000000",
+			   what, text);
+	return ns;
 }
 
 static const int stop_signals[] = { SIGINT, SIGTERM, SIGHUP };

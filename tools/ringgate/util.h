@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <ringgate/rgate.h>
+
+#include "why.h"
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define NSEC		1000000000ULL
 
@@ -18,20 +22,33 @@ void util_set_name(const char *name);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * fail - says "context: what the error means and what to do", for -errno
- * Returns the exit code that fits.
+ * fail_in - says one line, "WHAT: why, and what to do", for -errno
+ * The reason is what is known of the error in that context, else what the library logged
+ * of it, else what the system calls it. Returns the exit code that fits.
  */
-int fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int fail_in(enum why ctx, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The module is not loaded: says how to mend that; returns EXIT_NO_MODULE. */
-int fail_no_module(void);
+#define fail(err, ...)	fail_in(WHY_SYSTEM, err, __VA_ARGS__)
 
-/* Does the error of opening a ring or a control say that there is no module? */
-bool is_no_module(int err);
+/*
+ * util_log - for rgate_log_set(); @ctx: an enum rgate_log_level, the last to be printed
+ * Errors wait for the line that say() or fail_in() prints of them, so that one failure is
+ * one line, unless more than warnings is asked for. util_log_flush(), at the end: of a
+ * command that said nothing, prints the last one.
+ */
+void util_log(void *ctx, enum rgate_log_level level, const char *msg);
+void util_log_flush(void);
 
-/* A whole number of an argument, else an argp error */
+/*
+ * Numbers of arguments, as number_parse() reads them; else an argp error of @what, the
+ * option's name, with the value and the range.
+ */
 uint64_t arg_number(struct argp_state *state, const char *what,
 		    const char *text, uint64_t min, uint64_t max);
+
+/* With a sign */
+int32_t arg_signed(struct argp_state *state, const char *what, const char *text, int32_t min,
+		   int32_t max);
 
 /* As arg_number(), with K, M, G (1024-fold) behind it allowed */
 uint64_t arg_size(struct argp_state *state, const char *what, const char *text,

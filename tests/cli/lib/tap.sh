@@ -60,6 +60,9 @@ like()
 	[ $rc -eq 0 ] || { sed 's/^/# /' <<<"$2"; echo "# does not match: $3"; }
 }
 
+# complaints LOG...: what sanitizers tell in there, and the library of what was left to it
+complaints() { grep -hE 'Sanitizer|runtime error:|(is|still) in use' "$@"; }
+
 skip()
 {
 	tests=$((tests + 1))
@@ -94,6 +97,26 @@ json()
 	python3 -c 'import json, sys
 j = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
+}
+
+# readable NAME FILE: tcpdump and tshark read it to its end, and warn of nothing
+readable()
+{
+	local reader out rc
+
+	for reader in tcpdump tshark; do
+		if ! command -v $reader >/dev/null; then
+			skip "$reader reads it: $1" "$reader is not installed"
+			continue
+		fi
+		out=$(HOME=$tmp $reader -nr - 2>&1 >/dev/null <"$2")
+		rc=$?
+		# what they say of every file
+		out=$(grep -vE '^(reading from file|Running as user "root")' <<<"$out")
+		[ -z "$out" ] || rc=1
+		result $rc "$reader reads it: $1"
+		[ $rc -eq 0 ] || sed 's/^/# /' <<<"$out"
+	done
 }
 
 # wait_for SECONDS COMMAND...: until it succeeds; on slow kernels longer

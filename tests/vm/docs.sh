@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 500
+# What the documents say to type, with the module and an RDMA device: the command lines of
+# README.md and guide.rst in their order, the programs that need the module, and the
+# examples. Traffic comes over a veth that is called eth0.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=${RGATE_BUILD:-$top/build}
+slow=${RGATE_SLOW:-1}
+. "$top/tests/docs/lib/tap.sh"
+. "$top/tests/docs/lib/blocks.sh"
+export PATH=$build/tools:$PATH
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null; wait; rdma link del rxe0 2>/dev/null; ip link del eth0 2>/dev/null
+	ip netns del docs 2>/dev/null; rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+
+within()
+{
+	local end=$((SECONDS + $1 * slow))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.2
+	done
+}
+
+ip netns add docs
+ip link add eth0 mtu 4200 type veth peer name peer0 mtu 4200 netns docs
+ip addr add 10.77.1.1/24 dev eth0
+ip link set eth0 up
+ip -n docs addr add 10.77.1.2/24 dev peer0
+ip -n docs link set peer0 up
+# DNS and HTTPS by their ports, for as long as the test takes
+cat >sender.py <<'END'
+import socket, time
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    udp.sendto(b"question", ("10.77.1.1", 53))
+    tcp = socket.socket()
+    tcp.setblocking(False)
+    tcp.connect_ex(("10.77.1.1", 443))
+    tcp.close()
+    time.sleep(0.05)
+END
+ip netns exec docs python3 sender.py &
+pids+=($!)
+
+# Numbers of what `ringgate status` lists
+ids() { ringgate status --json | python3 -c "import json, sys; print(*(x['id'] for x in json.load(sys.stdin)['$1']))"; }
+# SECONDS, and what has to be printed, by command
+expected()
+{
+	local seconds=4 regex=''
+
+	case $1 in
+	*" -w out.pcapng"*) seconds=5 ;;
+	*tshark*) seconds=25 regex='question|DNS|UDP' ;;
+	*"--udp "*) seconds=3 ;;
+	*capture*) seconds=5 regex='10\.77\.1\.1' ;;
+	"ringgate load"*) regex='loaded|is loaded' ;;
+	*status*) regex='^module: loaded' ;;
+	*stats*) regex='"published"|"delivered"|"seen"' ;;
+	*" top"*) regex='eth0|ring' ;;
+	*doctor*) seconds=60 regex='module' ;;
+	*"probe --list"*) seconds=60 regex='rxe0' ;;
+	*"probe --mr-limit"*) seconds=60 regex='500' ;;
+	*probe*) seconds=100 regex='memfd' ;;
+	*plan*) regex='120' ;;
+	esac
+	echo "$seconds $regex"
+}
+
+# lines DOCUMENT SELECTOR: each is typed, and ended by Ctrl-C if it does not end by itself
+lines()
+{
+	local line bare seconds regex rings atts
+
+	block "$@" >typed 2>"$tmp/log" && [ -s typed ] || ok 1 "$1: $2"
+	while IFS= read -r line; do
+		bare=${line%% #*}
+		bare=$(sed -E 's/^sudo //; s/ +$//' <<<"$bare")
+		case $bare in
+		*RING*|*ATTACHMENT*)
+			read -ra rings <<<"$(ids rings)"
+			read -ra atts <<<"$(ids attachments)"
+			bare=${bare//RING0/${rings[0]}}
+			bare=${bare//RING1/${rings[1]:-}}
+			bare=${bare//RING/${rings[0]}}
+			bare=${bare//ATTACHMENT/${atts[-1]:-}}
+			;;
+		esac
+		read -r seconds regex <<<"$(expected "$bare")"
+		RGATE_MAX_MR=500 timeout -s INT -k 5 $((seconds * slow)) sh -c "$bare" >said 2>&1 </dev/null
+		rc=$?
+		cp said "$tmp/log"
+		# 124: ended by time. What it printed tells more.
+		case $rc in 0|124|130) rc=0 ;; esac
+		[ -z "$regex" ] || grep -qE "$regex" said || rc=1
+		ok $rc "$1: $bare"
+	done <typed
+}
+
+echo "# $(uname -r)"
+rmmod ringgate 2>/dev/null
+lines README.md "A consumer:shell:1"
+tcpdump -nr out.pcapng 2>>"$tmp/log" | grep -q '10\.77\.1\.1\.53: '
+ok $? "... and the file has what was sent"
+rmmod ringgate
+lines Documentation/guide.rst Loading:shell:1
+ringgate load >"$tmp/log" 2>&1
+ok $? "loaded again"
+rm -f out.pcapng
+lines Documentation/guide.rst "The first capture:shell:1"
+tcpdump -nr out.pcapng 2>>"$tmp/log" | grep -q '10\.77\.1\.1\.443: '
+ok $? "... and the file has what was sent"
+lines Documentation/guide.rst "The first capture:shell:2"
+
+# Two rings, of programs of the guide's
+stdbuf -oL "$build/examples/minimal" eth0 "udp port 53" >minimal.said 2>&1 &
+pids+=($!)
+minimal=$!
+sleep 60 | "$build/examples/epoll" eth0 >epoll.said 2>&1 &
+pids+=($!)
+two() { [ "$(ids rings | wc -w)" = 2 ]; }
+within 10 two
+within 10 grep -qE '^[0-9]+ bytes, ethertype 0800$' minimal.said
+rc=$?
+cp minimal.said "$tmp/log"
+ok $rc "examples/minimal prints what arrives"
+lines Documentation/guide.rst Filters:shell:1
+lines Documentation/guide.rst "Several rings: fan-out:shell:1"
+lines Documentation/guide.rst Watching:shell:1
+kill $minimal "$(pgrep -f "^$build/examples/epoll")" "$(pgrep -x sleep -P $$)" 2>/dev/null
+
+{ sleep 3; echo; sleep 2; } | timeout 30 "$build/examples/epoll" eth0 >"$tmp/log" 2>&1
+grep -qE '^[1-9][0-9]* frames$' "$tmp/log"
+ok $? "examples/epoll counts while it waits for its input, too"
+"$build/examples/workers" eth0 2 >"$tmp/log" 2>&1 &
+workers=$!
+pids+=("$workers")
+says() { grep -qE "^worker $1: [0-9]+ bytes\$" "$tmp/log"; }
+within 20 says "[01]"
+ok $? "examples/workers: a worker says what it takes"
+# each that there is now, one after the other
+for pid in $(pgrep -P "$workers"); do
+	kill -9 "$pid"
+done
+two_workers() { [ "$(pgrep -P "$workers" | wc -l)" = 2 ]; }
+within 10 two_workers && : >"$tmp/log" && within 20 says "[01]"
+ok $? "... and one that is killed gets a successor"
+kill "$workers"
+
+build_blocks libringgate Documentation/man/libringgate.3 Examples:c:1 >"$tmp/log" 2>&1
+ok $? "the program of libringgate(3) compiles"
+timeout $((30 * slow)) ./libringgate >said 2>"$tmp/log"
+grep -qE '^[0-9]+ bytes, ethertype 0800$' said
+ok $? "... and runs"
+
+modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0
+active() { grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; }
+within 10 active
+lines Documentation/guide.rst "RDMA and GPUs:shell:1"
+lines Documentation/guide.rst "Many buffers, one memory region:shell:1"
+build_blocks guide Documentation/guide.rst "RDMA and GPUs:c:1" >"$tmp/log" 2>&1
+ok $? "guide.rst: registering a ring's slots compiles"
+timeout $((30 * slow)) ./guide >"$tmp/log" 2>&1
+grep -qx 'registered 256 slots' "$tmp/log"
+ok $? "... and runs"
+timeout $((30 * slow)) "$build/examples/pool" rxe0 >"$tmp/log" 2>&1
+ok $? "examples/pool with the device"
+
+echo "1..$n"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "why.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#define MORE_FILES	"too many open files: `ulimit -n 4096`, and once more"
+#define NO_DEVICE	"no such device in this network namespace: `ip link` lists them"
+
+/* One cause, and behind it what to do: in each context the likeliest alone */
+static const struct {
+	enum why ctx;
+	int err;
+	const char *text;
+} texts[] = {
+	{ WHY_RING, EACCES, "no permission to open /dev/ringgate: `sudo chmod 666 /dev/ringgate`" },
+	{ WHY_RING, EPERM, "no permission to open /dev/ringgate: `sudo chmod 666 /dev/ringgate`" },
+	{ WHY_RING, ENOMEM, "not enough memory: give fewer --slots" },
+	{ WHY_RING, ENOSPC, "not enough memory: give fewer --slots" },
+	{ WHY_RING, ENOBUFS, "over the limit of locked memory: `ulimit -l unlimited` as root, or "
+			     "give fewer --slots" },
+	{ WHY_RING, EMFILE, MORE_FILES },
+	{ WHY_RING, EOPNOTSUPP, "this machine's memory is not coherent for DMA: `ringgate capture "
+				"--userspace` does without" },
+	{ WHY_MEMFD, ENOMEM, "not enough memory: give fewer --slots" },
+	{ WHY_MEMFD, EFBIG, "larger than a file may be: `ulimit -f unlimited`, or give fewer "
+			    "--slots" },
+	{ WHY_MEMFD, EMFILE, MORE_FILES },
+	{ WHY_ATTACH, EPERM, "this needs CAP_NET_ADMIN: run it with sudo" },
+	{ WHY_ATTACH, ENODEV, NO_DEVICE },
+	{ WHY_ATTACH, ENOENT, "the ring is gone: `ringgate status` lists what is there" },
+	{ WHY_ATTACH, ENOMEM, "not enough memory" },
+	{ WHY_PACKET, EPERM, "a packet socket needs CAP_NET_RAW: run it with sudo" },
+	{ WHY_PACKET, ENODEV, NO_DEVICE },
+	{ WHY_PACKET, ENETDOWN, "the device is down: `sudo ip link set DEVICE up`" },
+	{ WHY_PACKET, EMFILE, MORE_FILES },
+	{ WHY_UDP, EADDRINUSE, "another socket has this address and port: `ss -lunp` tells whose "
+			       "it is" },
+	{ WHY_UDP, EADDRNOTAVAIL, "this machine has no such address: `ip addr` lists them" },
+	{ WHY_UDP, EACCES, "ports below 1024 are root's: take another, or run it with sudo" },
+	{ WHY_UDP, EMFILE, MORE_FILES },
+	{ WHY_DAEMON, ENOENT, "no ringgated runs here: `sudo systemctl start ringgated`" },
+	{ WHY_DAEMON, ECONNREFUSED, "no ringgated runs here: `sudo systemctl start ringgated`" },
+	{ WHY_DAEMON, EACCES, "ringgated's socket is not for this user: run it with sudo" },
+	{ WHY_DAEMON, EPERM, "ringgated's socket is not for this user: run it with sudo" },
+	{ WHY_DAEMON, ETIMEDOUT, "ringgated runs here, and does not answer: `journalctl -u "
+				 "ringgated`" },
+	{ WHY_NODE, ENOMEM, "not enough memory for the node's buffers" },
+	{ WHY_NODE, EMFILE, MORE_FILES },
+	{ WHY_PEER, ETIMEDOUT, "no answer: `systemctl status ringgated` on that node" },
+	{ WHY_PEER, EHOSTUNREACH, "no answer: `systemctl status ringgated` on that node" },
+	{ WHY_PEER, EACCES, "it has another cluster key: compare `sha256sum` of the key file here "
+			    "and there" },
+	{ WHY_SPAWN, ETIMEDOUT, "it runs nothing for others: `ringgated --spawn 'policy FILE'` on "
+				"that node" },
+	{ WHY_SPAWN, EOPNOTSUPP, "it runs nothing for others: `ringgated --spawn 'policy FILE'` on "
+				 "that node" },
+	{ WHY_SPAWN, ECONNRESET, "the node is gone: `systemctl status ringgated` on it" },
+	{ WHY_SPAWN, ENOTCONN, "the node is gone: `systemctl status ringgated` on it" },
+	{ WHY_FILE, ENOSPC, "the disk is full: `df -h` shows which" },
+	{ WHY_FILE, ENOENT, "its directory does not exist" },
+	{ WHY_FILE, EACCES, "no permission to write there" },
+	{ WHY_FILE, EISDIR, "it is a directory" },
+	{ WHY_FILE, EFBIG, "larger than a file may be: `ulimit -f unlimited`" },
+};
+
+const char *why_text(enum why ctx, int err)
+{
+	size_t i;
+
+	if (err > 0 || err < -4095)
+		return NULL;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].ctx == ctx && texts[i].err == -err)
+			return texts[i].text;
+	return NULL;
+}
