@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Several processes on one ring. The parent owns the ring and gives each worker a
- * handle of its own over a socket; the workers claim batches of slots from a
- * counter in shared memory, so each frame is seen by exactly one of them. The
- * workers need no access to /dev/ringgate, and may be programs of their own.
+ * handle of its own over a socket; who is free claims the next batch of slots, so each
+ * frame is seen by one of them. The workers need no access to /dev/ringgate, and may be
+ * programs of their own. Kill one: the others read again what it had in hand, and the
+ * parent starts another in its place.
  *
  *	workers eth0 4 [FILTER]
  */
@@ -44,6 +45,8 @@ static int worker(int sock, unsigned int id)
 	return err;
 }
 
+static pid_t pids[WORKERS_MAX];
+
 static int start(struct rgate_ring *ring, unsigned int id)
 {
 	int sv[2], err;
@@ -60,8 +63,22 @@ static int start(struct rgate_ring *ring, unsigned int id)
 		_exit(1);
 	}
 	close(sv[1]);
+	pids[id] = pid;
 	err = pid < 0 ? -errno : rgate_ring_send(ring, sv[0]);
 	close(sv[0]);
+	return err;
+}
+
+/* One that was killed gets a successor; one that gave up said why, and does not. */
+static int look_after(struct rgate_ring *ring, int n)
+{
+	int err = 0, status, i;
+	pid_t pid;
+
+	while (!err && (pid = wait(&status)) > 0)
+		for (i = 0; i < n && WIFSIGNALED(status) && !err; i++)
+			if (pids[i] == pid)
+				err = start(ring, (unsigned int)i);
 	return err;
 }
 
@@ -86,8 +103,7 @@ int main(int argc, char **argv)
 	if (!err)
 		err = rgate_ring_attach(ring, argv[1], &opts, NULL);
 	if (!err)
-		while (wait(NULL) > 0)
-			;
+		err = look_after(ring, n);
 	rgate_ring_close(ring);
 fail:
 	if (err)

@@ -59,12 +59,13 @@ SCHEMA = obj(
             entries=array({"anyOf": [NAME, obj(["name"], ["doc", "value"],
                                                name=NAME, doc=STR)]}))),
         "attribute-sets": array(obj(
-            ["name", "name-prefix", "attributes", "doc"],
-            ["enum-name", "attr-max-name", "attr-cnt-name"],
+            ["name", "attributes", "doc"],
+            ["name-prefix", "enum-name", "attr-max-name", "attr-cnt-name",
+             "subset-of"],
             name=NAME, doc=STR,
             attributes=array(obj(
-                ["name", "type"],
-                ["doc", "value", "enum", "nested-attributes", "multi-attr",
+                ["name"],
+                ["type", "doc", "value", "enum", "nested-attributes", "multi-attr",
                  "checks", "display-hint"],
                 name=NAME, doc=STR, value=UINT,
                 type={"enum": ["unused", "pad", "flag", "binary", "uint", "sint",
@@ -84,7 +85,8 @@ SCHEMA = obj(
                    flags=array({"enum": ["admin-perm", "uns-admin-perm"]}),
                    event=obj(["attributes"], [], attributes=ATTR_NAMES)))}),
         "mcast-groups": obj(["list"], [], list=array(
-            obj(["name"], ["c-define-name"], name=NAME))),
+            obj(["name"], ["c-define-name", "flags"], name=NAME,
+                flags=array({"enum": ["admin-perm", "uns-admin-perm"]})))),
     })
 
 
@@ -117,7 +119,20 @@ def rules(spec):
         attrs = [a["name"] for a in s["attributes"]]
         bad += ["%s: %s twice" % (s["name"], n) for n in set(attrs)
                 if attrs.count(n) > 1]
+        if "subset-of" in s:
+            whole = {a["name"] for a in
+                     sets.get(s["subset-of"], {"attributes": []})["attributes"]}
+            bad += ["%s: no %s in the whole" % (s["name"], n) for n in attrs
+                    if n not in whole]
+            bad += ["%s/%s: described twice" % (s["name"], a["name"])
+                    for a in s["attributes"] if set(a) != {"name"}]
+            continue
+        if "name-prefix" not in s:
+            bad.append(s["name"] + ": no prefix")
         for a in s["attributes"]:
+            if "type" not in a:
+                bad.append("%s/%s: no type" % (s["name"], a["name"]))
+                continue
             where = "%s/%s" % (s["name"], a["name"])
             if a["type"] == "nest" and a.get("nested-attributes") not in sets:
                 bad.append(where + ": nests an unknown set")
@@ -152,7 +167,7 @@ def rules(spec):
            op.get("mcgrp", next(iter(groups))) not in groups:
             bad.append(op["name"] + ": group and event do not fit")
     nested = {a["nested-attributes"] for s in sets.values()
-              for a in s["attributes"] if a["type"] == "nest"}
+              for a in s["attributes"] if a.get("type") == "nest"}
     bad += ["%s/%s: no operation has it" % (s["name"], a["name"])
             for s in sets.values() if s["name"] not in nested
             for a in s["attributes"] if a["type"] not in ("unused", "pad")
@@ -172,6 +187,8 @@ def spec_names(spec):
             out[c_name(d["name-prefix"], e["name"])] = \
                 1 << v if d["type"] == "flags" else v
     for s in spec["attribute-sets"]:
+        if "subset-of" in s:
+            continue
         for a, v in numbered(s["attributes"], 1):
             out[c_name(s["name-prefix"], a["name"])] = v
         out[c_name(s["attr-max-name"])] = v
@@ -181,10 +198,10 @@ def spec_names(spec):
     out[c_name(spec["cmd-max-name"])] = v
     out[c_name(spec["cmd-cnt-name"])] = v + 1
     out[c_name(spec["c-version-name"])] = spec["version"]
-    # Derived here only, and how many an enum has, which no specification tells.
+    # Derived here only, and how many an enum from 0 on has, which no specification tells.
     del out["RGATE_FILTER_BYTES_MAX"]
     for d in spec["definitions"]:
-        if d["type"] == "enum" and d["name"] != "event":
+        if d["type"] == "enum" and not d.get("value-start"):
             out[c_name(d["name-prefix"], "count")] = len(d["entries"])
     return out
 
@@ -232,11 +249,15 @@ def module_ops():
             ".dumpit" in entry, "GENL_UNS_ADMIN_PERM" in entry)
     for cmd in re.findall(r"RGATE_ATT_OP\((RGATE_\w+)", table):
         ops[cmd] = (False, "GENL_UNS_ADMIN_PERM" in macro)
+    groups = re.search(r"rgate_genl_groups\[\] = \{(.*?)^\};", text,
+                       re.S | re.M).group(1)
+    ops["group"] = "GENL_MCAST_CAP_NET_ADMIN" in groups
     return ops
 
 
 def spec_ops(spec):
-    return {c_name(spec["operations"]["name-prefix"], op["name"]):
+    group = spec["mcast-groups"]["list"][0]
+    return {"group": "uns-admin-perm" in group.get("flags", [])} | {c_name(spec["operations"]["name-prefix"], op["name"]):
             ("dump" in op, "uns-admin-perm" in op.get("flags", []))
             for op in spec["operations"]["list"] if "do" in op}
 

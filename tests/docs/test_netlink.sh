@@ -22,8 +22,11 @@ finds 's/entries: \[ monotonic, tai, realtime \]/entries: [ tai, monotonic, real
 	"a wrong order"
 finds 's/type: s32/type: s31/' "an unknown type"
 finds '0,/flags: \[ uns-admin-perm \]/{//d}' "a missing permission"
-finds 's/attributes: \[ id, ring \]/attributes: [ id, rings ]/' \
+finds 's/attributes: \[ id, cookie, ring \]/attributes: [ id, cookie, rings ]/' \
 	"an attribute that is not in the set"
+finds '/subset-of: ring/,/name: cookie/s/name: cookie/name: cookies/' \
+	"a subset of what is not there"
+finds '/c-define-name: rgate-genl-mcgrp/{n;d}' "a group that anybody may join"
 finds 's/c-define-name: .*/c-define-name: rgate-genl-name/' "a wrong group"
 
 echo "1..$n"

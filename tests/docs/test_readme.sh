@@ -26,9 +26,18 @@ done >"$tmp/log"
 [ ! -s "$tmp/log" ]
 ok $? "links lead somewhere"
 
-grep -hoE '(^ {4}|`|sudo |&& )make [a-z][a-z-]*' README.md Documentation/guide.rst | grep -oE 'make .*' | sort -u |
+{
+	for doc in README.md Documentation/*.rst; do
+		python3 tests/docs/blocks.py "$doc" | awk -F'\t' '$2 == "shell" { print $3 }' | sort -u |
+			while IFS= read -r section; do
+				python3 tests/docs/blocks.py "$doc" "$section:shell"
+			done
+	done
+	grep -hoE '`make [a-z][a-z-]*' README.md Documentation/*.rst
+} | sed 's/#.*//' | grep -oE '\bmake( [a-z][a-z-]*)+' | tr -s ' ' '\n' | grep -vx make |
+	sort -u | sed 's/^/make /' |
 	while read -r _ target; do
-		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile ||
+		grep -qhE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile lib/gpu/gpu.mk ||
 			echo "make $target is not there"
 	done >"$tmp/log"
 [ ! -s "$tmp/log" ]

@@ -1,0 +1,214 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# The programs that stand in the documents, compiled and run as they stand there, and the
+# quick start of spawn.rst, command by command. Every program of a document is in a test.
+set -u
+if [ "${1:-}" != inside ]; then
+	if [ "$(id -u)" != 0 ]; then
+		echo "1..0 # SKIP needs root: /etc/ringgate, /run and a user of its own, in a mount namespace"
+		exit 0
+	fi
+	exec unshare -m --propagation private "$0" inside
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+build=${RGATE_BUILD:-$top/build}
+. "$here/lib/tap.sh"
+. "$here/lib/blocks.sh"
+export PATH=$build/tools:$PATH
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null; wait; cd /; umount -l /etc /run /var/lib; umount -l "$tmp"; rm -rf "$tmp"' EXIT
+
+# As a fresh machine has them, and gone with this process
+mount -t tmpfs tmpfs "$tmp"
+mkdir "$tmp/upper" "$tmp/work"
+mount -t overlay overlay -o "lowerdir=/etc,upperdir=$tmp/upper,workdir=$tmp/work" /etc || exit 1
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /var/lib
+rm -rf /etc/ringgate
+mkdir -p /etc/ringgate /run/ringgate
+chmod 755 "$tmp"
+cd "$tmp" || exit 1
+
+# within SECONDS COMMAND...: until it succeeds
+within()
+{
+	local end=$((SECONDS + $1 * ${RGATE_SLOW:-1}))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+free_port()
+{
+	python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
+
+# same FILE: what was printed is what is wanted (standard input)
+same() { diff - "$1" >>"$tmp/log"; }
+
+# --- each document's programs are here, or in tests/vm/docs.sh
+sed -n 's/^[^#]*\(build\|cut\)_blocks [a-z]* \([^ ]*\) \(.*\)/\2 \3/p' "$here"/test_*.sh "$top/tests/vm/docs.sh" |
+	sed 's/ *|| .*//; s/ *>.*//' >"$tmp/built"
+for doc in $(cd "$top" && echo README.md Documentation/*.rst Documentation/man/*); do
+	for kind in c cuda; do
+		count=$(cd "$top" && python3 "$here/blocks.py" "$doc" | awk -F'\t' -v k=$kind '$2 == k' | wc -l)
+		tested=$(grep "^$doc " "$tmp/built" | grep -o ":$kind:[0-9]" | wc -l)
+		[ "$doc" != README.md ] || tested=$count	# test_readme.sh
+		[ "$count" -eq "$tested" ] || echo "$doc: $count programs ($kind), $tested in a test"
+	done
+done >"$tmp/log" 2>&1
+[ ! -s "$tmp/log" ]
+ok $? "every program of the documents is in a test"
+
+# --- fabric.rst
+cat >cluster.local <<-END
+	provider local
+	key $tmp/fabric.key
+	node 0 gateway $tmp/n0
+	node 1 compute $tmp/n1
+END
+(umask 077; head -c 32 /dev/urandom >fabric.key)
+build_blocks fabric Documentation/fabric.rst "Nodes and peers:c:1" Memory:c:1 Operations:c:1 Waiting:c:1 >"$tmp/log" 2>&1
+ok $? "the programs of fabric.rst compile"
+RGATE_CLUSTER=$tmp/cluster.local timeout 60 ./fabric >said 2>"$tmp/log"
+rc=$?
+ok $rc "they run"
+printf '%s\n' "Nodes and peers" Memory Operations Waiting | same said
+ok $? "to their end, one after the other"
+
+# --- cluster.rst and spawn.rst: nodes of this machine instead of addresses
+block Documentation/cluster.rst "The key:shell:1" >key.sh
+sh -eu key.sh >"$tmp/log" 2>&1
+ok $? "cluster.rst: the commands that make a key"
+{
+	echo "provider local"
+	echo "key /etc/ringgate/cluster.key"
+	block Documentation/spawn.rst "Quick start:text:1" |
+		sed -E 's, [0-9.]+\.([0-9]+)(:([0-9]+))? , /run/ringgate/n\1\3 ,'
+} >/etc/ringgate/cluster.conf
+block Documentation/spawn.rst "Quick start:text:2" >/etc/ringgate/spawn.conf
+chmod 600 /etc/ringgate/spawn.conf
+block Documentation/spawn.rst "Quick start:text:3" >/etc/ringgate/ringgated.conf
+id alice >/dev/null 2>&1 || useradd -m -d "$tmp/alice" alice 2>>"$tmp/log" || {
+	echo "alice:x:4711:4711::$tmp/alice:/bin/sh" >>/etc/passwd
+	mkdir -p "$tmp/alice" && chown 4711:4711 "$tmp/alice"
+}
+for node in gw one; do
+	ringgated --node "$node" --socket "/run/ringgate/$node.sock" --pool 32M >>"$tmp/log.$node" 2>&1 &
+	pids+=($!)
+done
+within 20 grep -q "is ready" "$tmp/log.gw" && within 20 grep -q "is ready" "$tmp/log.one"
+rc=$?
+cat "$tmp"/log.* >"$tmp/log"
+ok $rc "spawn.rst: the daemons start with what the quick start writes"
+
+head -c 100000 /dev/urandom >data.bin
+block Documentation/spawn.rst "Quick start:shell:1" >commands
+# What it leaves in the shell stays for the next one. The last line has two commands more.
+n_commands=0
+while IFS= read -r line; do
+	n_commands=$((n_commands + 1))
+	eval "$line" >"$tmp/said.$n_commands" 2>"$tmp/log" </dev/null
+	rc=$?
+	ok $rc "spawn.rst: $line"
+done <commands
+same said.2 < <(uname -n)
+ok $? "... the node's name"
+same said.3 < <(sha256sum <data.bin)
+ok $? "... the hash of what it was given"
+[ "$(grep -c 'load average' said.4)" -eq 2 ]
+ok $? "... both nodes"
+grep -q 'sleep 1000' said.5
+ok $? "... what runs"
+ended() { ! ringgate ps | grep 'sleep 1000' | grep -q running; }
+within 10 ended
+ok $? "... and was ended"
+
+build_blocks spawn Documentation/spawn.rst "Quick start:c:1" >"$tmp/log" 2>&1
+ok $? "spawn.rst: the program compiles"
+# A pause longer than its patience, and more than fits into the ring
+timeout 60 ./spawn /usr/bin/sh -c 'echo begin; sleep 2; seq 100000; sleep 2; echo end; exit 7' \
+	>said 2>"$tmp/log"
+rc=$?
+ok $rc "... runs"
+{ echo begin; seq 100000; echo end; } | same said
+ok $? "... and loses nothing of the output, however long a pause is"
+grep -qx 'exit code 7' "$tmp/log"
+ok $? "... and tells how it ended"
+kill "${pids[@]}"
+wait "${pids[@]}"
+pids=()
+
+# --- the examples that need no node
+"$build/examples/pool" none >said 2>"$tmp/log"
+rc=$?
+[ "$rc" = 0 ] && [ "$(grep -c ' bytes at ' said)" -eq 5 ]
+ok $? "examples/pool without a device"
+port=$(free_port)
+"$build/examples/udp_source" "$port" >said 2>"$tmp/log" &
+pids+=($!)
+answered() { printf hello >"/dev/udp/127.0.0.1/$port"; sleep 0.1; grep -q hello said; }
+within 20 answered
+ok $? "examples/udp_source prints datagrams"
+kill "${pids[@]}"
+pids=()
+
+# --- net.rst's program, at a node of this machine
+cat >/etc/ringgate/cluster.conf <<-END
+	provider local
+	key /etc/ringgate/cluster.key
+	node 0 gateway /run/ringgate/n0 gw
+	node 1 compute /run/ringgate/n1 one
+END
+port=$(free_port)
+printf 'all node:1 ip\n' >rules
+: >/etc/ringgate/ringgated.conf
+ringgated --node gw --socket /run/ringgate/gw.sock --pool 32M --steer rules \
+	--source "udp 127.0.0.1:$port slots 1024 slot_size 2048" >log.gw 2>&1 &
+pids+=($!)
+ringgated --node one --pool 64M >log.one 2>&1 &
+one=$!
+pids+=("$one")
+up() { ringgate cluster status --socket /run/ringgate/gw.sock --json | grep -q '"state": "up"'; }
+within 20 up
+build_blocks net Documentation/net.rst "A program:c:1" >"$tmp/log" 2>&1
+ok $? "net.rst: the program compiles"
+send() { printf '%s' "$1" >"/dev/udp/127.0.0.1/$port"; }
+offered() { ringgate cluster status --socket /run/ringgate/gw.sock --json | grep -q '"slot_size"'; }
+timeout 60 ./net 2 >said 2>"$tmp/log" &
+program=$!
+within 20 offered
+send one
+sleep 1.5	# it sleeps, and wakes by itself in between
+send two
+wait $program
+rc=$?
+ok $rc "... runs"
+printf '%s\n' one two | same said
+ok $? "... and prints what arrived"
+timeout 60 stdbuf -oL "$build/examples/remote" 2048 >said 2>"$tmp/log" &
+program=$!
+pids+=("$program")
+within 20 offered
+seen() { send x; sleep 0.2; grep -q . said; }
+within 20 seen
+ok $? "examples/remote prints what arrived, too"
+kill $program
+timeout 60 ./net 9 >said 2>"$tmp/log" &
+program=$!
+sleep 1
+kill -9 $one
+wait $program 2>/dev/null
+rc=$?
+wait $one 2>/dev/null
+[ $rc = 1 ] && [ -s said ]
+ok $? "... and ends when the daemon does"
+
+echo "1..$n"
+[ "$failed" -eq 0 ]
