@@ -24,7 +24,6 @@ WERROR ?= $(if $(wildcard .git),1)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-.SECONDEXPANSION:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
 # Variables of this command line are not for the kernel's own build.
@@ -72,10 +71,24 @@ ifneq ($(strip $(flags)),$(strip $(file <$(flags_file))))
 .PHONY: $(flags_file)
 endif
 
-$(flags_file):
-	$(Q)for lib in libmnl libkmod libibverbs librdmacm libcrypto; do \
-		$(PKG_CONFIG) --exists $$lib || { echo "$$lib is missing: run scripts/deps"; exit 1; }; \
+# What is missing is told in one line, before the compiler tells it in many.
+missing = { echo "make: $(1) is missing: run scripts/deps" >&2; exit 1; }
+need_libs := libmnl libkmod libibverbs librdmacm libcrypto libxxhash
+need_others := cmocka liburing
+
+need-tools:
+	@for tool in $(firstword $(CC)) $(firstword $(PKG_CONFIG)); do \
+		command -v $$tool >/dev/null || $(call missing,$$tool); \
 	done
+need-libs: need-tools
+	@for lib in $(need_libs); do \
+		$(PKG_CONFIG) --exists $$lib || $(call missing,$$lib); \
+	done
+	$(if $(PCAP_LIBS),,@$(call missing,libpcap))
+$(need_others:%=need-%): need-%: need-tools
+	@$(PKG_CONFIG) --exists $* || $(call missing,$*)
+
+$(flags_file): | need-libs
 	$(shell mkdir -p $(@D))$(file >$@,$(flags))
 
 #
@@ -145,7 +158,7 @@ demo_src := $(wildcard tests/demo/*.c)
 example_src := $(wildcard Documentation/examples/*.c)
 tool_src := $(wildcard tools/ringgate/*.c)
 # The daemon shares what the CLI has for output.
-daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,fmt json table util)
+daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,address clean fmt json number table util why)
 
 unit_bin := $(unit_src:%.c=$(O)/%)
 vm_bin := $(vm_src:%.c=$(O)/%)
@@ -188,6 +201,11 @@ define program
 	$(Q)$(link)
 endef
 
+cmocka_src := $(unit_src) $(fabric_src) $(net_src) $(spawn_src) \
+	$(foreach suite,unit fabric net spawn,$(call sources_of,tests/$(suite)))
+$(cmocka_src:%.c=$(O)/obj/%.o): | need-cmocka
+$(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
+
 $(unit_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
@@ -221,9 +239,21 @@ $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
 $(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
 
+wrap = $(1:%=-Wl,--wrap=%)
+
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
+$(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
+	sysinfo fcntl mmap)
+$(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
+$(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post)
+$(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_share_destroy)
+# Calls that are refused (tests/fabric/lib/refuse.h)
+refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
+	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \
+	pthread_create open
+$(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
@@ -243,7 +273,7 @@ fabric-tests: $(fabric_bin)
 net-tests: $(net_bin)
 spawn-tests: $(spawn_bin)
 # What runs in a VM
-vm-programs: tools vm-tests fabric-tests net-tests spawn-tests
+vm-programs: tools examples vm-tests fabric-tests net-tests spawn-tests
 tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs demo-programs \
 	cluster-programs
 
@@ -260,8 +290,6 @@ fuzz-programs:
 		SANITIZE=fuzzer-no-link,address,undefined V=$(V) WERROR=$(WERROR) fuzzers
 
 fuzzers: $(fuzz_bin)
-
-wrap = $(1:%=-Wl,--wrap=%)
 
 # The CLI, with main() under another name
 fuzz_tool_obj := $(O)/obj/fuzz-main.o $(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src)))
@@ -326,8 +354,13 @@ kdir = $(or $(KDIR),$(patsubst %/Makefile,%,$(firstword $(wildcard /lib/modules/
 
 kmod_files := $(filter-out %.mod.c,$(wildcard kmod/*.c kmod/*.h)) kmod/Kbuild $(wildcard uapi/ringgate/*.h)
 
-kmod: $$(O)/kmod-$$(KVER)/ringgate.ko
-lab-kmod: $$(O)/kmod-$$(lab_kver)/ringgate.ko
+# In a make of its own: only now, and not where something else is made, is it asked which
+# kernel this is. One at a time, as both may be the same.
+own_make = +$(Q)mkdir -p $(O) && flock $(O)/kmod.lock $(MAKE) $(if $(Q),-s) --no-print-directory $(1)
+kmod:
+	$(call own_make,$(O)/kmod-$(KVER)/ringgate.ko)
+lab-kmod:
+	$(call own_make,$(O)/kmod-$(lab_kver)/ringgate.ko)
 
 # Builds in $(@D) for the kernel $*
 define build_kmod
@@ -349,7 +382,8 @@ $(O)/kmod-%/ringgate.ko: $(kmod_files)
 	$(build_kmod)
 
 # With the unit tests in it, for a kernel that has KUnit
-lab-kunit: $$(O)/kunit-$$(lab_kver)/ringgate.ko
+lab-kunit:
+	$(call own_make,$(O)/kunit-$(lab_kver)/ringgate.ko)
 $(O)/kunit-%/ringgate.ko: KMOD_FLAGS = RGATE_KUNIT=y
 $(O)/kunit-%/ringgate.ko: $(kmod_files)
 	$(build_kmod)
@@ -358,21 +392,69 @@ $(O)/kunit-%/ringgate.ko: $(kmod_files)
 # Checks
 #
 
-# The flags are only known once the packages are there: hence make in make.
-check: deps
-	$(Q)$(MAKE) --no-print-directory check-all
+# What the very first command on a machine has to do. Flags and kernel are only known once
+# the packages are there: hence make in make, on all CPUs where no number of jobs was given.
+# $(1): groups of scripts/deps, $(2): what to build, $(3): how long that takes
+all_cpus = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+define prepare
+	$(Q)echo '[1/4] packages'
+	$(Q)scripts/deps $(1)
+	$(Q)echo '[2/4] the kernel of the VM'
+	$(Q)$(if $(filter 1,$(HOST)),echo "  HOST=1: this machine's",scripts/kernel $(LAB_KERNEL) >/dev/null)
+	$(Q)echo '[3/4] build: $(3)'
+	+$(Q)$(MAKE) --no-print-directory $(all_cpus) $(2)
+endef
 
-check-all: all tests lab-kmod gpu-tests gpu-bench $(if $(shell command -v $(FUZZ_CC)),fuzz-programs)
-	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check
+# CHECK='unit cli vm:t_ring*': only these groups of scripts/check
+check:
+	$(call prepare,build vm test fuzz fresh,check-programs,about 5 minutes)
+	$(Q)echo '[4/4] tests'
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check $(CHECK)
 
-check-unit: unit-tests tools
+# What each group runs, besides `all`
+programs_unit := unit-tests
+programs_fabric := fabric-tests
+programs_net := net-tests demo-programs
+programs_spawn := spawn-tests
+programs_gpu := gpu-tests gpu-bench
+programs_fuzz := $(if $(shell command -v $(FUZZ_CC)),fuzz-programs)
+programs_vm := vm-programs lab-kmod
+programs_cluster := cluster-programs lab-kmod
+programs_asan := asan-programs
+programs_tsan := tsan-programs
+check_groups = $(foreach group,$(CHECK),$(firstword $(subst :, ,$(group))))
+
+check-programs: all $(if $(CHECK),$(foreach group,$(check_groups),$(programs_$(group))), \
+	tests lab-kmod $(programs_gpu) $(programs_fuzz) $(programs_asan) $(programs_tsan))
+
+comma := ,
+# The native suites once more, for the sanitizers to judge
+sanitized = +$(Q)$(MAKE) --no-print-directory O=$(O)/$(1) SANITIZE=$(2) CFLAGS='-O1 -g' V=$(V) \
+	WERROR=$(WERROR) unit-tests fabric-tests net-tests spawn-tests tools
+asan-programs:
+	$(call sanitized,asan,address$(comma)undefined)
+tsan-programs:
+	$(call sanitized,tsan,thread)
+
+# For targets that do not install: one line that says what is missing
+need-packages:
+	@scripts/deps --check build vm test
+
+check-unit: need-packages unit-tests tools
 	$(Q)O=$(O) scripts/check unit
 
-check-cli: tools
+check-cli: need-packages tools
 	$(Q)O=$(O) scripts/check cli
 
-check-vm: vm-programs lab-kmod
+check-vm: need-packages vm-programs lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
+
+check-sanitized: need-packages asan-programs tsan-programs
+	$(Q)O=$(O) TESTS='$(TESTS)' scripts/check asan tsan
+
+check-fresh:
+	$(Q)scripts/deps fresh
+	$(Q)O=$(O) scripts/check-fresh
 
 # The same on each kernel that scripts/kernel knows, or on KERNELS
 check-kernels:
@@ -388,14 +470,14 @@ check-debug:
 	$(Q)O=$(O) LAB_KERNEL=debug TESTS='$(TESTS)' scripts/check vm debug
 
 # All of tests/cluster but the soak; of these `check` runs the short one.
-check-cluster: cluster-programs tools lab-kmod
+check-cluster: need-packages cluster-programs tools lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check cluster-all
 
 # SOAK_SECONDS=N SOAK_SEED=N
-soak: cluster-programs tools lab-kmod
+soak: need-packages cluster-programs tools lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/check soak
 
-check-lab:
+check-lab: need-packages
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/check lab
 
 deps:
@@ -404,10 +486,13 @@ deps:
 kver:
 	@echo $(KVER)
 
-demo: all demo-programs lab-kmod
-	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/demo
+# DEMO=--native: what scripts/demo --help says
+demo:
+	$(call prepare,build vm demo,all demo-programs lab-kmod,about 1 minute)
+	$(Q)echo '[4/4] demo: about 1 minute'
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/demo $(DEMO)
 
-bench: all bench-programs lab-kmod
+bench: need-packages all bench-programs lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) scripts/bench all
 
 # Each for FUZZ_SECONDS; FUZZ='ring filter' for some
@@ -420,13 +505,21 @@ check-fuzz: fuzz-programs
 	$(Q)O=$(O) scripts/check fuzz
 
 check-model:
+	$(Q)scripts/deps --check model
 	$(Q)O=$(O) scripts/check-model
 
 coverage:
+	$(Q)scripts/deps --check build test coverage
 	$(Q)O=$(O) scripts/coverage
 
+# N mutants of the whole tree, drawn by SEED; MUTATE='--vm ...' for other options
+mutate:
+	$(Q)scripts/deps build test vm mutate
+	$(Q)O=$(O) scripts/mutate $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED)) $(MUTATE)
+
 lint:
-	$(Q)O=$(O) KVER=$(KVER) scripts/lint
+	$(Q)scripts/deps lint build test vm
+	$(Q)O=$(O) KVER=$$($(MAKE) -s --no-print-directory kver) scripts/lint
 
 #
 # Installation
@@ -476,10 +569,16 @@ install-kmod: kmod
 dkms_dir = $(DESTDIR)$(SRCDIR)/ringgate-$(VERSION)
 dkms_kver = $(or $(if $(filter command line environment,$(origin KVER)),$(KVER)),$(shell uname -r))
 
-dkms: dkms-source
+dkms: dkms-deps dkms-source
 	dkms status -m ringgate -v $(VERSION) | grep -q . || dkms add -m ringgate -v $(VERSION)
 	dkms build -m ringgate -v $(VERSION) -k $(dkms_kver) --force
 	dkms install -m ringgate -v $(VERSION) -k $(dkms_kver) --force
+
+# What dkms builds with: the package, and the headers of that kernel
+dkms-deps:
+	$(Q)command -v dkms >/dev/null || scripts/deps dkms
+	$(Q)[ -e /lib/modules/$(dkms_kver)/build ] || { \
+		echo "dkms: no headers of this kernel: apt-get install linux-headers-$(dkms_kver)" >&2; exit 1; }
 
 dkms-source:
 	$(INSTALL) -d $(dkms_dir)/kmod $(dkms_dir)/uapi/ringgate
@@ -500,10 +599,11 @@ distclean: clean
 help:
 	@scripts/make-help
 
+.PHONY: need-tools need-libs $(need_others:%=need-%) need-packages
 .PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests vm-programs debug-tests bench-programs \
-	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-all \
-	check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
-	check-model check-lab coverage deps kver demo bench lint install install-kmod uninstall dkms dkms-source \
+	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-programs \
+	asan-programs tsan-programs check-sanitized check-fresh check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
+	check-model check-lab coverage mutate deps kver demo bench lint install install-kmod uninstall dkms dkms-deps dkms-source \
 	dkms-remove clean distclean help
 
 all: lib tools examples kmod gpu

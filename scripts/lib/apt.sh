@@ -3,11 +3,13 @@
 #
 # Debian's packages from suites that this machine does not use: nothing is installed, and
 # its lists stay as they are. To be sourced with these set:
+#	me		name of the script
 #	cache		directory for the lists of other suites
-#	say, die	functions
+
+# shellcheck source=scripts/lib/progress.sh
+. "${BASH_SOURCE[0]%/*}/progress.sh"
 
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-apt_options=()
 apt() { local tool=$1; shift; "apt-$tool" "${apt_options[@]}" "$@"; }
 
 # The Debian mirror that this machine uses.
@@ -18,19 +20,31 @@ find_mirror()
 		'Origin: Debian' 'Label: Debian' | awk '!/^cdrom:/ && !n++'
 }
 
-# From here on apt() means suite $1. Callers take turns (they hold a lock).
+# Read the lists of the suites in use.
+read_lists()
+{
+	local log=$cache/apt.log
+
+	[ ${#apt_options[@]} -gt 0 ] || [ "$(id -u)" = 0 ] ||
+		die "the package lists were never read: run apt-get update as root"
+	say "reading package lists"
+	apt_get "$log" update || { tail -n 20 "$log" >&2; die "cannot read the package lists"; }
+}
+
+# From here on apt() means suite $1, and architecture $2 where it is not this machine's;
+# its own packages are there as NAME:amd64. Callers take turns (they hold a lock).
 use_suite()
 {
-	local dir=$cache/apt-$1
+	local dir=$cache/apt-$1${2:+-$2}
 
 	[ -e "$keyring" ] || die "$keyring is missing: install debian-archive-keyring"
 	mirror=$(find_mirror)
-	[ -n "$mirror" ] || { apt-get -q update >&2; mirror=$(find_mirror); }
+	[ -n "$mirror" ] || { read_lists; mirror=$(find_mirror); }
 	[ -n "$mirror" ] || die "apt on this machine knows no mirror of Debian"
 	rm -rf "$dir"
 	mkdir -p "$dir"/{none,lists/partial,cache/archives/partial}
 	: >"$dir/status"
-	echo "deb [arch=amd64 signed-by=$keyring] $mirror $1 main" >"$dir/sources.list"
+	echo "deb [arch=amd64${2:+,$2} signed-by=$keyring] $mirror $1 main" >"$dir/sources.list"
 	cat >"$dir/apt.conf" <<-END
 	Dir::Etc::SourceList "$dir/sources.list";
 	Dir::Etc::SourceParts "$dir/none";
@@ -44,6 +58,9 @@ use_suite()
 	#clear APT::Update::Post-Invoke;
 	#clear APT::Update::Post-Invoke-Success;
 	END
+	[ -z "${2:-}" ] ||
+		echo "APT::Architecture \"$2\"; APT::Architectures { \"$2\"; \"amd64\"; };" \
+			>>"$dir/apt.conf"
 	apt_options=(-c "$dir/apt.conf")
 }
 
@@ -59,12 +76,13 @@ points_to()
 # Download packages $2... into directory $1 and unpack them into $1/root.
 unpack()
 {
-	local dir=$1 deb; shift
+	local dir=$1 deb size; shift
 
 	mkdir -p "$dir/debs" "$dir/root"
-	say "downloading $*"
-	(cd "$dir/debs" && apt get -q -o APT::Sandbox::User=root download "$@" >&2) ||
-		die "could not download $*"
+	size=$(apt cache show --no-all-versions "$@" | awk '/^Size:/ { n += $2 } END { printf "%d", n / 1e6 }')
+	say "downloading $*: $size MB"
+	(cd "$dir/debs" && apt_get ../apt.log -o APT::Sandbox::User=root download "$@") ||
+		{ tail -n 20 "$dir/apt.log" >&2; die "could not download $*"; }
 	for deb in "$dir"/debs/*.deb; do
 		dpkg-deb -x "$deb" "$dir/root"
 	done

@@ -66,16 +66,13 @@ configure()
 # Says now and then how far it is: an object is a line of output. $@: targets
 build()
 {
-	local n=0 next=$((SECONDS + 30))
+	local n=0
 
 	say "building; about $objects objects"
 	make -C "$work/source" O="$work/build" -j "${JOBS:-$(nproc)}" "$@" 2>&1 |
 	tee "$work/build.log" | while read -r _; do
 		n=$((n + 1))
-		if [ $SECONDS -ge $next ]; then
-			say "$n objects, $((SECONDS / 60)) minutes"
-			next=$((SECONDS + 30))
-		fi
+		progress "$n objects, $((SECONDS / 60)) minutes"
 	done || { tail -n 20 "$work/build.log" >&2; die "the build failed"; }
 }
 

@@ -130,17 +130,22 @@ up()
 	done
 }
 
-# Jiffies of all CPUs that were not idle
-busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat; }
+# us of CPU time that this machine was not idle
+busy() { awk -v hz="$(getconf CLK_TCK)" \
+	'/^cpu / { printf "%.0f\n", ($2 + $3 + $4 + $7 + $8) * 1e6 / hz }' /proc/stat; }
 
-# cpu TEST WHO COMMAND...: runs it, and tells the machine's CPU time
+# and that process $1 has had, all its threads
+process() { awk '{ n += $1 } END { printf "%.0f\n", n / 1000 }' /proc/"$1"/task/*/schedstat; }
+
+# cpu TEST WHO COMMAND...: runs it, and tells the CPU time of the machine and the gateway
 cpu()
 {
-	local test=$1 who=$2 before
+	local test=$1 who=$2 before gateway
 	shift 2
-	before=$(busy)
+	before=$(busy) gateway=$(process "${pids[0]}")
 	"$@"
-	echo "{\"test\":\"$test\",\"who\":\"$who\",\"jiffies\":$(($(busy) - before))}"
+	echo "{\"test\":\"$test\",\"who\":\"$who\",\"machine_us\":$(($(busy) - before)),\
+\"gateway_us\":$(($(process "${pids[0]}") - gateway))}"
 }
 
 # demo_ring at both nodes around the two senders; arguments: name, those of demo_send
@@ -158,6 +163,7 @@ both()
 
 udp()
 {
+	echo "# both nodes are up: datagrams to each of them, paced and then fast"
 	ring=(-n "$paced" -s "${size[@]}")
 	both "$mode-udp-paced" -n "$paced" -l 512 -r "$rate" -s
 	ring=(-n "$fast" "${size[@]}")
@@ -166,7 +172,7 @@ udp()
 
 forwarded()
 {
-
+	echo "# the same datagrams, forwarded by the kernel"
 	plain() {
 		DEMO_TEST=$mode-udp-fast ip netns exec plain "$bin/demo_recv" -u 9000 -n "$1" -- \
 			ip netns exec internet "$bin/demo_send" -n "$1" -l 512 10.79.0.2 9000
@@ -180,6 +186,7 @@ tcp()
 {
 	local get
 
+	echo "# a TCP download to node 1"
 	mkdir "$work/www"
 	head -c 8388608 /dev/urandom >"$work/www/file"
 	ip netns exec internet busybox httpd -f -p 10.77.0.1:8080 -h "$work/www" &
@@ -197,12 +204,14 @@ tcp()
 
 replay()
 {
+	echo "# frames of a pcapng file to node 2"
 	"$bin/demo_mkpcap" "$work/frames.pcapng"
 	DEMO_TEST=rdma-replay "$bin/demo_ring" -R "$work/s2" -k frames -n 1400 "${size[@]}" -s -- \
 		env DEMO_TEST=rdma-replay ip netns exec internet \
 		"$bin/demo_replay" -n 100 -s i0 "$work/frames.pcapng"
 }
 
+echo "# starting the gateway and its nodes"
 cluster_file
 if [ "$mode" = local ]; then
 	paced=5000 rate=5000 fast=20000 to=127.0.0.1

@@ -9,6 +9,7 @@ set -eu
 
 bin=$1 module=$2
 work=$(mktemp -d)
+rounds="1 2 3"	# ring and recvmmsg take turns
 server=
 
 finish()
@@ -45,18 +46,22 @@ plain() { ip netns exec receiver "$bin/demo_recv" "$@"; }
 
 udp()
 {
+	echo "# datagrams over veth into a ring of the module, paced and then fast"
 	send="$sender $bin/demo_send"
 	export DEMO_TEST=vm-udp-paced
-	ring -i veth1 -f "udp port 9000" -k stream -n 4000 -s -- \
+	ring -i veth1 -f "udp port 9000" -k stream -n 4000 -s -p -- \
 		$send -n 4000 -l 512 -r 2000 -s 10.77.0.2 9000
 	export DEMO_TEST=vm-udp-fast
-	ring -i veth1 -f "udp port 9000" -k stream -n 24000 -S 32768 -- \
-		$send -n 24000 -l 512 10.77.0.2 9000
-	plain -u 9000 -n 24000 -- $send -n 24000 -l 512 10.77.0.2 9000
+	for _ in $rounds; do
+		ring -i veth1 -f "udp port 9000" -k stream -n 24000 -S 32768 -- \
+			$send -n 24000 -l 512 10.77.0.2 9000
+		plain -u 9000 -n 24000 -- $send -n 24000 -l 512 10.77.0.2 9000
+	done
 }
 
 tcp()
 {
+	echo "# a TCP download, mirrored into the ring"
 	mkdir "$work/www"
 	head -c 25165824 /dev/urandom >"$work/www/file"
 	$sender busybox httpd -f -p 10.77.0.1:8080 -h "$work/www" &
@@ -72,14 +77,17 @@ tcp()
 	echo "{\"test\":\"vm-tcp\",\"who\":\"sender\",\"hash\":\"sha256:$(sum "$work/www/file")\",\"bytes\":$(stat -c %s "$work/www/file")}"
 	echo "{\"test\":\"vm-tcp\",\"who\":\"curl\",\"hash\":\"sha256:$(sum "$work/got")\",\"bytes\":$(stat -c %s "$work/got")}"
 	export DEMO_TEST=vm-tcp-fast
-	ring -i veth1 -f "tcp src port 8080" -m -k tcp -S 8192 -Z 4096 -c -- $get
-	plain -i veth1 -f "tcp src port 8080" -- $get
+	for _ in $rounds; do
+		ring -i veth1 -f "tcp src port 8080" -m -k tcp -S 8192 -Z 4096 -c -- $get
+		plain -i veth1 -f "tcp src port 8080" -- $get
+	done
 	kill $server
 	server=
 }
 
 replay()
 {
+	echo "# frames of a pcapng file: VLANs, fragments, IPv6, jumbo frames"
 	"$bin/demo_mkpcap" "$work/frames.pcapng"
 	filter="ether src 02:72:67:00:00:01"
 	times=800 frames=11200
@@ -88,9 +96,11 @@ replay()
 	ring -i veth1 -f "$filter" -k frames -n $frames -S 32768 -c -s -- \
 		$send -s veth0 "$work/frames.pcapng"
 	export DEMO_TEST=vm-replay-fast
-	ring -i veth1 -f "$filter" -k frames -n $frames -S 32768 -c -- \
-		$send veth0 "$work/frames.pcapng"
-	plain -i veth1 -f "$filter" -n $frames -- $send veth0 "$work/frames.pcapng"
+	for _ in $rounds; do
+		ring -i veth1 -f "$filter" -k frames -n $frames -S 32768 -c -- \
+			$send veth0 "$work/frames.pcapng"
+		plain -i veth1 -f "$filter" -n $frames -- $send veth0 "$work/frames.pcapng"
+	done
 }
 
 insmod "$module"

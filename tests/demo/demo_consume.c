@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * The consumer: gets a handle on a ring from demo_ring, forbids itself every
- * system call, and then takes frames out of the ring until told to stop. What it
- * found goes into memory that demo_ring reads.
+ * system call, but for those to sleep where it may, and then takes frames out of the
+ * ring until told to stop. What it found goes into memory that demo_ring reads.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +15,8 @@
 
 #include "frames.h"
 #include "sandbox.h"
+
+#define LOOK_MS	100	/* whether to stop */
 
 static struct result *map_result(void)
 {
@@ -40,10 +42,15 @@ static void consume(struct rgate_consumer *c, struct frames *f)
 		if (s) {
 			frames_take(f, c, s);
 			rgate_consumer_release(c);
-		} else if (__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
-			break;
+			continue;
 		}
+		if (__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE))
+			break;
+		if (!r->polls && rgate_consumer_wait(c, LOOK_MS) < 0)
+			break;
 	}
+	r->waits.sz = sizeof(r->waits);
+	rgate_consumer_waits(c, &r->waits);
 }
 
 /* A handle from demo_ring, or a ring of the daemon's: RESULT_REMOTE is its socket */
@@ -76,7 +83,7 @@ int main(void)
 	frames_init(&f, r);
 	demo_clock_read(&r->clock, 0);
 
-	sandbox_enter();
+	sandbox_enter(!r->polls);
 	__atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
 	consume(&c, &f);
 	frames_finish(&f);

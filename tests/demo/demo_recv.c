@@ -19,17 +19,19 @@
 
 #include <ringgate/ringgate.h>
 
-#include "demo.h"
+#include "report.h"
 
 #define BATCH	64
 #define LEN_MAX	65536
 #define RCVBUF	(64 << 20)
 #define IDLE_MS	1000
+#define LOOKS	4096	/* without a frame, between two looks whether the sender has ended */
 
 struct options {
 	const char *dev;
 	const char *filter;
 	uint16_t port;
+	bool polls;
 	unsigned long want;
 	char **cmd;
 };
@@ -95,6 +97,7 @@ static void receive(int sock, const struct options *o, pid_t sender,
 	static unsigned char buf[BATCH][LEN_MAX];
 	struct mmsghdr m[BATCH];
 	struct iovec io[BATCH];
+	unsigned long looks = 0;
 	bool ended = false;
 	int i, r;
 
@@ -106,7 +109,9 @@ static void receive(int sock, const struct options *o, pid_t sender,
 		m[i].msg_hdr.msg_iovlen = 1;
 	}
 	while (!o->want || got->frames < o->want) {
-		r = recvmmsg(sock, m, BATCH, MSG_WAITFORONE, NULL);
+		r = recvmmsg(sock, m, BATCH, o->polls ? MSG_DONTWAIT : MSG_WAITFORONE, NULL);
+		if (r <= 0 && o->polls && ++looks % LOOKS)
+			continue;
 		if (r <= 0) {
 			if (ended)
 				break;
@@ -127,19 +132,26 @@ static void run(const struct options *o)
 	int sock = o->dev ? open_packet(o) : open_udp(o);
 	struct got got = { .frames = 0 };
 	char text[DEMO_SUM_TEXT];
+	struct report_cpu cpu;
 	pid_t sender;
 
 	settle(sock);
 	demo_sum_init(&got.sum, false);
+	cpu = (struct report_cpu){ { demo_cpu_us() }, { demo_cpu_all() } };
 	sender = demo_spawn(o->cmd);
 	receive(sock, o, sender, &got);
+	cpu.own_us[1] = demo_cpu_us();
+	cpu.all_us[1] = demo_cpu_all();
 	demo_reap(sender, o->cmd[0]);
 	demo_sum_text(&got.sum, text);
 	printf("{\"test\":\"%s\",\"who\":\"recvmmsg\",\"frames\":%lu,\"bytes\":%llu,"
-	       "\"hash\":\"%s\",\"last_ns\":%llu,\"seconds\":%.6f}\n", demo_test(), got.frames,
+	       "\"hash\":\"%s\",\"last_ns\":%llu,\"seconds\":%.6f,\"polls\":%s",
+	       demo_test(), got.frames,
 	       (unsigned long long)got.sum.bytes, text,
 	       (unsigned long long)got.last,
-	       (double)(got.last - got.first) / 1e9);
+	       (double)(got.last - got.first) / 1e9, o->polls ? "true" : "false");
+	report_cpu(&cpu);
+	printf("}\n");
 }
 
 int main(int argc, char **argv)
@@ -147,7 +159,7 @@ int main(int argc, char **argv)
 	struct options o = { .want = 0 };
 	int c;
 
-	while ((c = getopt(argc, argv, "+i:f:u:n:")) != -1) {
+	while ((c = getopt(argc, argv, "+i:f:u:n:p")) != -1) {
 		switch (c) {
 		case 'i':
 			o.dev = optarg;
@@ -161,6 +173,9 @@ int main(int argc, char **argv)
 		case 'n':
 			o.want = demo_number(optarg, 0, 100000000);
 			break;
+		case 'p':
+			o.polls = true;
+			break;
 		default:
 			goto usage;
 		}
@@ -171,6 +186,6 @@ int main(int argc, char **argv)
 	run(&o);
 	return 0;
 usage:
-	fprintf(stderr, "usage: demo_recv (-i DEVICE [-f FILTER] | -u PORT) [-n FRAMES] -- COMMAND...\n");
+	fprintf(stderr, "usage: demo_recv (-i DEVICE [-f FILTER] | -u PORT) [-n FRAMES] [-p] -- COMMAND...\n");
 	return 2;
 }

@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 	unsigned long i, times = 1;
 	struct demo_sum sum;
 	bool sha = false;
-	uint64_t start, t;
+	uint64_t start, cpu, t;
 	int c, sock;
 
 	while ((c = getopt(argc, argv, "n:s")) != -1) {
@@ -109,15 +109,18 @@ int main(int argc, char **argv)
 	load(&r, argv[optind + 1]);
 	sock = open_socket(argv[optind]);
 	demo_sum_init(&sum, sha);
+	cpu = demo_cpu_us();
 	start = demo_now_ns();
 	for (i = 0; i < times; i++)
 		send_all(sock, &r, &sum);
 	t = demo_now_ns() - start;
+	cpu = demo_cpu_us() - cpu;
 	demo_sum_text(&sum, text);
 	printf("{\"test\":\"%s\",\"who\":\"sender\",\"frames\":%lu,\"bytes\":%llu,"
-	       "\"hash\":\"%s\",\"start_ns\":%llu,\"seconds\":%.6f}\n", demo_test(), times * r.n,
+	       "\"hash\":\"%s\",\"start_ns\":%llu,\"cpu_us\":%llu,\"seconds\":%.6f}\n",
+	       demo_test(), times * r.n,
 	       (unsigned long long)sum.bytes, text,
-	       (unsigned long long)start, (double)t / 1e9);
+	       (unsigned long long)start, (unsigned long long)cpu, (double)t / 1e9);
 	return 0;
 usage:
 	fprintf(stderr, "usage: demo_replay [-n TIMES] [-s] DEVICE FILE.pcapng\n");

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ struct options {
 	uint32_t rcvbuf;
 	enum result_kind kind;
 	bool sha;
+	bool polls;
 	unsigned long want;
 	char **cmd;
 };
@@ -47,6 +49,7 @@ struct demo {
 	struct result *res;
 	int mem;
 	pid_t consumer;
+	struct report_cpu cpu;
 };
 
 static void open_source(struct demo *d, const struct options *o)
@@ -92,6 +95,7 @@ static void open_result(struct demo *d, const struct options *o)
 		demo_die(errno, "mmap");
 	d->res->kind = o->kind;
 	d->res->sha = o->sha;
+	d->res->polls = o->polls;
 	d->res->want = o->want;
 	d->res->max_samples = SAMPLES_MAX;
 }
@@ -152,14 +156,22 @@ static void start_consumer(struct demo *d)
 		demo_die(0, "the consumer did not start");
 }
 
+static uint64_t us_of(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
+}
+
 static void end_consumer(struct demo *d)
 {
+	struct rusage used;
 	int status;
 
 	wait_word(&d->res->done, GRACE_MS, d->consumer);
 	__atomic_store_n(&d->res->stop, 1, __ATOMIC_RELEASE);
-	if (waitpid(d->consumer, &status, 0) != d->consumer)
-		demo_die(errno, "waitpid");
+	d->cpu.all_us[1] = demo_cpu_all();
+	if (wait4(d->consumer, &status, 0, &used) != d->consumer)
+		demo_die(errno, "wait4");
+	d->cpu.own_us[1] = demo_cpu_us() + us_of(&used.ru_utime) + us_of(&used.ru_stime);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
 		demo_die(0, "the consumer made a system call");
 	if (status)
@@ -213,6 +225,8 @@ static void run(const struct options *o)
 	start_consumer(&d);
 	if (o->remote)
 		wait_remote(o->remote);
+	d.cpu.own_us[0] = demo_cpu_us() + demo_cpu_of(d.consumer);
+	d.cpu.all_us[0] = demo_cpu_all();
 	demo_reap(demo_spawn(o->cmd), o->cmd[0]);
 	end_consumer(&d);
 	demo_clock_read(&d.res->clock, 1);
@@ -223,7 +237,7 @@ static void run(const struct options *o)
 		rgate_source_stats(d.src, &ss);
 		rgate_source_stop(d.src);
 	}
-	report_ring(d.res, &st, d.src ? &ss : NULL);
+	report_ring(d.res, &st, d.src ? &ss : NULL, &d.cpu);
 	rgate_ring_close(d.ring);
 }
 
@@ -241,19 +255,20 @@ static enum result_kind parse_kind(const char *text)
 static const char usage[] =
 	"usage: demo_ring (-i DEVICE [-f FILTER] [-m] | -u PORT [-b RCVBUF] | -R SOCKET)\n"
 	"                 [-k stream|tcp|frames] [-n FRAMES] [-S SLOTS] [-Z SLOT_SIZE]\n"
-	"                 [-c] [-s] -- COMMAND...\n"
+	"                 [-c] [-s] [-p] -- COMMAND...\n"
 	"  -m mirror: the stack gets the frames too    -c chain long frames\n"
-	"  -s SHA-256 rather than a plain sum          -n 0: until a TCP FIN\n";
+	"  -s SHA-256 rather than a plain sum          -n 0: until a TCP FIN\n"
+	"  -p the consumer polls and never sleeps, without any system call\n";
 
 int main(int argc, char **argv)
 {
 	struct options o = {
 		.ring = RGATE_OPTS(rgate_ring_opts, .name = "demo"),
-		.attach = RGATE_OPTS(rgate_attach_opts),
+		.attach = RGATE_OPTS(rgate_attach_opts, .action = RGATE_ACTION_STEAL),
 	};
 	int c;
 
-	while ((c = getopt(argc, argv, "+i:f:mu:b:k:n:S:Z:csR:")) != -1) {
+	while ((c = getopt(argc, argv, "+i:f:mu:b:k:n:S:Z:cspR:")) != -1) {
 		switch (c) {
 		case 'i':
 			o.dev = optarg;
@@ -290,6 +305,9 @@ int main(int argc, char **argv)
 			break;
 		case 's':
 			o.sha = true;
+			break;
+		case 'p':
+			o.polls = true;
 			break;
 		default:
 			fputs(usage, stderr);

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	};
 	char text[DEMO_SUM_TEXT];
 	struct demo_sum sum;
-	uint64_t start, t;
+	uint64_t start, cpu, t;
 	int c, sock;
 
 	while ((c = getopt(argc, argv, "n:l:r:s")) != -1) {
@@ -140,17 +140,20 @@ int main(int argc, char **argv)
 	if (sock < 0 || connect(sock, (struct sockaddr *)&o.to, sizeof(o.to)))
 		demo_die(errno, "UDP socket");
 	demo_sum_init(&sum, o.sha);
+	cpu = demo_cpu_us();
 	start = demo_now_ns();
 	if (o.rate)
 		send_paced(sock, &o, &sum);
 	else
 		send_fast(sock, &o, &sum);
 	t = demo_now_ns() - start;
+	cpu = demo_cpu_us() - cpu;
 	demo_sum_text(&sum, text);
 	printf("{\"test\":\"%s\",\"who\":\"sender\",\"frames\":%lu,\"bytes\":%llu,"
-	       "\"hash\":\"%s\",\"start_ns\":%llu,\"seconds\":%.6f}\n", demo_test(), o.count,
+	       "\"hash\":\"%s\",\"start_ns\":%llu,\"cpu_us\":%llu,\"seconds\":%.6f}\n",
+	       demo_test(), o.count,
 	       (unsigned long long)sum.bytes, text,
-	       (unsigned long long)start, (double)t / 1e9);
+	       (unsigned long long)start, (unsigned long long)cpu, (double)t / 1e9);
 	return 0;
 usage:
 	fprintf(stderr, "usage: demo_send [-n COUNT] [-l BYTES] [-r PER_SECOND] [-s] IPV4 PORT\n"

@@ -80,6 +80,39 @@ uint64_t demo_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t clock_us(clockid_t id)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t demo_cpu_us(void)
+{
+	return clock_us(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint64_t demo_cpu_of(pid_t pid)
+{
+	clockid_t id;
+
+	return clock_getcpuclockid(pid, &id) ? 0 : clock_us(id);
+}
+
+uint64_t demo_cpu_all(void)
+{
+	unsigned long long user = 0, nice = 0, sys = 0, irq = 0, soft = 0;
+	FILE *f = fopen("/proc/stat", "re");
+
+	if (!f)
+		demo_die(errno, "/proc/stat");
+	if (fscanf(f, "cpu %llu %llu %llu %*u %*u %llu %llu", &user, &nice, &sys, &irq, &soft) != 5)
+		demo_die(0, "/proc/stat is not as it was");
+	fclose(f);
+	return (user + nice + sys + irq + soft) * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK);
+}
+
 void demo_clock_read(struct demo_clock *c, int which)
 {
 	uint64_t before, after, ns, best = UINT64_MAX;

@@ -66,6 +66,11 @@ struct demo_clock {
 void demo_clock_read(struct demo_clock *c, int which);
 uint64_t demo_clock_ns(const struct demo_clock *c, uint64_t ticks);
 
+/* CPU time in us: of this process, of a child that was not reaped, of the machine */
+uint64_t demo_cpu_us(void);
+uint64_t demo_cpu_of(pid_t pid);
+uint64_t demo_cpu_all(void);
+
 /* Starts argv[0] by PATH; returns its pid */
 pid_t demo_spawn(char **argv);
 /* Has the child ended? It can still be reaped then. */

@@ -56,19 +56,27 @@ static void report_latency(const struct result *r)
 	free(v);
 }
 
+void report_cpu(const struct report_cpu *cpu)
+{
+	printf(",\"cpu_us\":%llu,\"machine_us\":%llu",
+	       (unsigned long long)(cpu->own_us[1] - cpu->own_us[0]),
+	       (unsigned long long)(cpu->all_us[1] - cpu->all_us[0]));
+}
+
 void report_ring(struct result *r, const struct rgate_stats *st,
-		 const struct rgate_source_stats *src)
+		 const struct rgate_source_stats *src, const struct report_cpu *cpu)
 {
 	uint64_t last = demo_clock_ns(&r->clock, r->last);
 	uint64_t ns = last - demo_clock_ns(&r->clock, r->first);
 
 	printf("{\"test\":\"%s\",\"who\":\"ring\",\"frames\":%llu,\"slots\":%llu,"
 	       "\"bytes\":%llu,\"hash\":\"%s\",\"last_ns\":%llu,\"seconds\":%.6f,\"malformed\":%u,"
-	       "\"missing\":%llu,\"system_calls\":0,", demo_test(),
+	       "\"missing\":%llu,\"polls\":%s,\"sleeps\":%llu,\"spins\":%llu,", demo_test(),
 	       (unsigned long long)r->frames, (unsigned long long)r->slots,
 	       (unsigned long long)r->bytes, r->hash,
 	       (unsigned long long)last, (double)ns / 1e9,
-	       r->malformed, (unsigned long long)r->holes);
+	       r->malformed, (unsigned long long)r->holes, r->polls ? "true" : "false",
+	       (unsigned long long)r->waits.sleeps, (unsigned long long)r->waits.spins);
 	printf("\"classes\":{\"plain\":%llu,\"vlan\":%llu,\"fragment\":%llu,"
 	       "\"ipv6\":%llu,\"jumbo\":%llu},",
 	       (unsigned long long)r->classes[CLASS_PLAIN],
@@ -86,6 +94,7 @@ void report_ring(struct result *r, const struct rgate_stats *st,
 	       (unsigned long long)st->chained,
 	       (unsigned long long)st->wakeups,
 	       (unsigned long long)(src ? src->socket_drops : 0));
+	report_cpu(cpu);
 	report_latency(r);
 	printf("}\n");
 }

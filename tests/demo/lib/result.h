@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <ringgate/ring.h>
+#include <ringgate/rgate_spin.h>
 
 #include "demo.h"
 
@@ -42,6 +43,7 @@ struct result {
 	/* set before the consumer starts */
 	uint32_t kind;
 	uint32_t sha;		/* SHA-256 rather than a plain sum */
+	uint32_t polls;		/* never sleeps, and makes no system call at all */
 	uint64_t want;		/* end after so many frames; 0: at FIN */
 
 	/* by the owner */
@@ -59,6 +61,7 @@ struct result {
 	uint64_t classes[CLASSES];
 	struct demo_clock clock; /* first reading by the consumer */
 	struct rgate_stats stats; /* of a ring that the consumer has opened itself */
+	struct rgate_waits waits;
 	char hash[DEMO_SUM_TEXT];
 	uint64_t nsamples;
 	uint64_t max_samples;
