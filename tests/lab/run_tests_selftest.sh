@@ -19,6 +19,13 @@ program()
 	chmod +x "$dir/$1"
 }
 
+# limited NAME STATUS LINE: the same with a limit of 1 s
+limited()
+{
+	run timeout 30 "$scripts/run-tests" --limit 1 "$dir/$1"
+	ended_with "$2" && said "^$3\$"
+}
+
 # judged NAME STATUS LINE: the runner's verdict on one program
 judged()
 {
@@ -71,6 +78,7 @@ expect "the timeout is told" said "no end after 2 s"
 expect "a program may ask for more time" judged asks 0 "1 passed, 0 failed"
 expect "... or in the comment at its beginning" judged asks_first 0 "1 passed, 0 failed"
 expect "... but not further down" judged asks_late 1 "0 passed, 1 failed"
+expect "... and not beyond a limit" limited asks 1 "0 passed, 1 failed"
 expect "a skip counts apart" judged skip 0 "1 passed, 0 failed, 1 skipped"
 expect "its reason is printed" said "skipped: b: no such device"
 expect "a program may skip as a whole" judged skip_all 0 "0 passed, 0 failed, 1 skipped"
