@@ -174,6 +174,9 @@ static void up(void)
 	p.at[1].node = cluster_node(&p.c, 1);
 	unit_require(!rgate_hub_create(&p.at[1].hub, p.at[1].node, NULL));
 	p.at[3].node = cluster_node(&p.c, 3);
+	/* Later its descriptors would be counted as left behind. */
+	wait_for(peer_state(rgate_hub_peer(p.hub, 1)) == RGATE_PEER_UP &&
+		 peer_state(rgate_hub_peer(p.at[1].hub, 0)) == RGATE_PEER_UP);
 	source = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
 	snprintf(policy, sizeof(policy), "%s/policy", p.c.dir);
 	f = fopen(policy, "w");
