@@ -162,6 +162,6 @@ int rgate_ring_remote_device(struct rgate_ring *ring, uint32_t ifindex, char *na
 		return err;
 	if (!*answer || strlen(answer) >= RGATE_DEVICE_NAME)
 		return -EPROTO;
-	strcpy(name, answer);
+	memcpy(name, answer, strlen(answer) + 1);
 	return 0;
 }

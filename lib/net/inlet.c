@@ -267,7 +267,8 @@ static int reserve(struct rgate_inlet *in, const char *name)
 		r = &in->rings[at];
 		memset(r, 0, sizeof(*r));
 		r->making = true;
-		strcpy(r->name, name ? name : "");
+		if (name)
+			memcpy(r->name, name, strlen(name));
 	}
 	pthread_mutex_unlock(&in->lock);
 	return at;

@@ -406,11 +406,11 @@ static void summary(const struct capture *c)
 			(unsigned long long)c->out.misfits);
 	for (i = 0; i < c->in.ndevs; i++) {
 		const struct input_dev *d = &c->in.devs[i];
+		const unsigned long long filtered = d->filtered + c->out.filtered;
 
 		fprintf(stderr, "%s: %llu received, %llu filtered out, %llu "
 			"dropped%s\n", d->name,
-			(unsigned long long)d->received,
-			(unsigned long long)(d->filtered + c->out.filtered),
+			(unsigned long long)d->received, filtered,
 			(unsigned long long)d->dropped,
 			d->dropped ? " (more --slots would help)" : "");
 	}

@@ -43,12 +43,10 @@ static int check_directory(const char *what, const char *path)
 	if (snprintf(copy, sizeof(copy), "%s", path) >= (int)sizeof(copy))
 		return -ENAMETOOLONG;
 	dir = dirname(copy);
-	if (stat(dir, &st) < 0)
+	if (stat(dir, &st) < 0 || access(dir, W_OK | X_OK) < 0)
 		err = -errno;
 	else if (!S_ISDIR(st.st_mode))
 		err = -ENOTDIR;
-	else if (access(dir, W_OK | X_OK) < 0)
-		err = -errno;
 	if (err)
 		say("%s cannot be written to %s: %s", what, dir, strerror(-err));
 	return err;
