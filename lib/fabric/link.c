@@ -286,9 +286,10 @@ int rgate_link_post(struct rgate_link *link, const struct rgate_op *ops, unsigne
 	link->signalled = signalled;
 	if (seq)
 		*seq = link->posted;
+	/* Some may have been begun: all of them end as those of a failed connection do. */
 	if (err)
 		rgate_link_fail(link, err);
-	return err;
+	return 0;
 }
 
 static void completed(struct rgate_link *link, uint64_t last)

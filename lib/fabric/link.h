@@ -110,7 +110,7 @@ struct rgate_link {
 	uint64_t sent;			/* that took a credit */
 	uint8_t *slots;			/* receives */
 	struct rgate_inbox *inbox;	/* a ring of msg_depth */
-	uint32_t in, out;
+	uint64_t in, out;
 	uint64_t arrived;
 	uint64_t arrived_seen;		/* when the beat looked last */
 	uint64_t reposted;

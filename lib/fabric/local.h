@@ -109,9 +109,10 @@ struct rgate_conn {
 	uint32_t allow;		/* what the peer may do */
 
 	struct local_recv *recv;	/* a ring of recv_depth */
-	uint32_t recv_in, recv_out;
+	uint64_t recv_in, recv_out;	/* never wrap: no depth need be a power of two */
 	struct rgate_prov_done *done;	/* a ring of done_depth */
-	uint32_t done_depth, done_in, done_out;
+	uint32_t done_depth;
+	uint64_t done_in, done_out;
 	struct local_map map[PEER_MAPS];
 	uint32_t maps;
 	uint32_t next_map;	/* to go when there is no room */
@@ -134,7 +135,8 @@ void local_fail(struct rgate_conn *conn);
  */
 int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
 		uint32_t access, unsigned char **at);
-/* What @rkey stands for at this end, and where it is here; -ENOENT */
+/* What @rkey stands for at this end, and where it is here; -ENOENT. @fd: unless NULL, a
+ * descriptor of it, the caller's to close */
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 		   unsigned char **addr, int *fd);
 void local_unmap_all(struct rgate_conn *conn);

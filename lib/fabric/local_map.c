@@ -24,6 +24,7 @@ static const struct local_share *find_share(const struct rgate_ep *ep, uint32_t 
 	return s;
 }
 
+/* @fd: of what is described, with the endpoint's lock only */
 static int describe_share(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 			  unsigned char **addr, int *fd)
 {
@@ -53,11 +54,19 @@ static int describe_region(struct rgate_ep *ep, uint32_t rkey, struct local_answ
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 		   unsigned char **addr, int *fd)
 {
-	int err;
+	int of_it, err;
 
 	pthread_mutex_lock(&ep->lock);
-	err = rkey >= SHARE_BASE ? describe_share(ep, rkey, a, addr, fd) :
-	      describe_region(ep, rkey, a, addr, fd);
+	err = rkey >= SHARE_BASE ? describe_share(ep, rkey, a, addr, &of_it) :
+	      describe_region(ep, rkey, a, addr, &of_it);
+	/*
+	 * Once the lock is dropped the memory may be taken back, and its descriptor's
+	 * number be another file's.
+	 */
+	if (!err && fd) {
+		*fd = fcntl(of_it, F_DUPFD_CLOEXEC, 3);
+		err = *fd < 0 ? -errno : 0;
+	}
 	pthread_mutex_unlock(&ep->lock);
 	return err;
 }
@@ -146,9 +155,9 @@ static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *
 {
 	struct local_answer a;
 	unsigned char *addr;
-	int fd, err;
+	int err;
 
-	err = local_describe(conn->ep, rkey, &a, &addr, &fd);
+	err = local_describe(conn->ep, rkey, &a, &addr, NULL);
 	if (!err)
 		*m = (struct local_map){ rkey, a.access & conn->allow, addr, a.len };
 	return err;

@@ -41,7 +41,7 @@ static bool answer(struct local_serve *s)
 	struct iovec iov = { &a, sizeof(a) };
 	struct local_question q;
 	unsigned char *addr;
-	int fd = -1, ro = -1;
+	int fd = -1, ro;
 	ssize_t n;
 
 	n = recv(s->sock, &q, sizeof(q), MSG_DONTWAIT);
@@ -55,12 +55,14 @@ static bool answer(struct local_serve *s)
 	if (!a.err && !a.access)
 		a.err = -EACCES;
 	if (!a.err && !(a.access & (RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC))) {
-		fd = ro = read_only(fd);
+		ro = read_only(fd);
 		a.err = ro < 0 ? -errno : 0;
+		close(fd);
+		fd = ro;
 	}
 	(void)local_send(s->sock, &p, &iov, 1, &fd, a.err ? 0 : 1);
-	if (ro >= 0)
-		close(ro);
+	if (fd >= 0)
+		close(fd);
 	return true;
 }
 

@@ -315,7 +315,11 @@ int rgate_peer_info(struct rgate_peer *peer, struct rgate_peer_info *info)
 	i.error = peer->last_err;
 	i.up_ns = peer->up_ns;
 	i.state = peer->connecting ? RGATE_PEER_CONNECTING : RGATE_PEER_DOWN;
-	if (link && link->state == RGATE_LINK_UP) {
+	/*
+	 * One that has failed is no less up until it is taken away: who is told that it is
+	 * down takes back memory that the device may still use.
+	 */
+	if (link) {
 		i.state = RGATE_PEER_UP;
 		i.incarnation = link->incarnation;
 		i.heard_ns = link->heard_ns;

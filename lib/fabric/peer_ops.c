@@ -115,7 +115,6 @@ static int look(struct rgate_peer *peer, uint64_t ticket)
 	const uint64_t seq = ticket & RGATE_SEQ_MASK;
 	struct rgate_link *link = peer->link;
 	const struct rgate_past *past;
-	struct rgate_past now;
 	unsigned int i;
 
 	if (link && (link->epoch & 0xffff) == epoch) {
@@ -127,13 +126,13 @@ static int look(struct rgate_peer *peer, uint64_t ticket)
 			return 1;
 		if (seq > link->posted)
 			return -EINVAL;
-		if (link->state != RGATE_LINK_DEAD)
-			return 0;
+		/*
+		 * It has failed, but as long as there is a queue pair the device may still
+		 * read its source or write its destination: it is over when the node's
+		 * thread has taken the connection away.
+		 */
 		noticed(peer);
-		now = (struct rgate_past){
-			.err = link->op_err, .failed = link->failed_seq, .done = link->done,
-		};
-		return of_past(&now, seq);
+		return 0;
 	}
 	for (i = 0; i < RGATE_PAST; i++) {
 		past = &peer->past[i];
@@ -268,35 +267,48 @@ static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, stru
 }
 
 /*
- * The caller's memory is his again when this returns: so a late operation ends the
- * connection, and after an error the connection is taken down here, as only then the
- * device lets go of it.
+ * With both locks: what became of an operation whose time is over. It is late, and ends
+ * its connection; or that has failed already and only needs to be taken away.
+ */
+static int end_late(struct rgate_peer *peer, uint64_t ticket)
+{
+	struct rgate_link *link = peer->link;
+	int ret = look(peer, ticket);
+	bool late;
+
+	if (ret)
+		return ret > 0 ? 0 : ret;
+	late = link->state != RGATE_LINK_DEAD;
+	rgate_link_fail(link, -ETIMEDOUT);
+	rgate_peer_reap(peer);
+	rgate_node_wake(peer->node);
+	return late ? -ETIMEDOUT : look(peer, ticket);
+}
+
+/*
+ * The caller's memory is his again when this returns, which is why a late operation ends
+ * the connection: only then the device lets go of it.
  */
 static int finish_for_good(struct rgate_peer *peer, uint64_t ticket, struct wait *w)
 {
-	struct rgate_link *link;
-	int err;
+	int err = finish(peer, ticket, w);
 
-	err = finish(peer, ticket, w);
-	if (!err)
-		return 0;
+	if (err != -ETIMEDOUT)
+		return err;
 	/* The node's lock, too: connections are its thread's. */
 	pthread_mutex_lock(&peer->node->lock);
 	pthread_mutex_lock(&peer->lock);
-	link = peer->link;
-	if (link && ticket >> RGATE_EPOCH_SHIFT == (link->epoch & 0xffff)) {
-		if (look(peer, ticket) == 1)
-			err = 0;	/* at the last moment */
-		else
-			rgate_link_fail(link, err);
-		if (link->state == RGATE_LINK_DEAD) {
-			rgate_peer_reap(peer);
-			rgate_node_wake(peer->node);
-		}
-	}
+	err = end_late(peer, ticket);
 	pthread_mutex_unlock(&peer->lock);
 	pthread_mutex_unlock(&peer->node->lock);
 	return err;
+}
+
+int rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
+{
+	struct wait w = { .timeout_ms = timeout_ms };
+
+	return finish_for_good(peer, ticket, &w);
 }
 
 static int one(struct rgate_peer *peer, const struct rgate_op *op, int timeout_ms)

@@ -313,12 +313,12 @@ void rgate_gateway_destroy(struct rgate_gateway *gw)
 		gw->arrivals = d->next;
 		gw_dest_free(gw, d);
 	}
-	/* Only posts that are under way still use their memory: they are waited for. */
+	/* Posts that are under way still use their memory. */
 	for (i = 0; i < gw->ndests; i++) {
 		struct gw_dest *d = gw->dests[i];
 
 		if (d->flight_in != d->flight_out)
-			(void)rgate_peer_finish(d->peer,
+			(void)rgate_peer_settle(d->peer,
 						d->flights[(d->flight_in - 1) % GW_FLIGHTS].ticket,
 						FINISH_MS);
 		(void)gw_dest_reap(gw, d);

@@ -66,7 +66,8 @@ static void depart(struct rgate_gateway *gw)
 	while (i--) {
 		struct gw_dest *d = gw->dests[i];
 
-		if (gw_flag(&d->dead) || (gw_flag(&d->withdrawn) && d->flight_in == d->flight_out))
+		/* What is under way is read out of the slots and the scratch memory until then. */
+		if ((gw_flag(&d->dead) || gw_flag(&d->withdrawn)) && d->flight_in == d->flight_out)
 			drop_dest(gw, i);
 	}
 }

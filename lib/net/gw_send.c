@@ -302,10 +302,14 @@ unsigned int gw_dest_reap(struct rgate_gateway *gw, struct gw_dest *d)
 		const struct gw_flight *f = &d->flights[d->flight_out % GW_FLIGHTS];
 		int ret = rgate_peer_done(d->peer, f->ticket);
 
-		if (ret < 0)
-			__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
-		if (ret <= 0)
+		if (!ret)
 			break;
+		if (ret < 0) {
+			/* Over, too: the connection is gone, and with it who could read. */
+			__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
+			d->flight_out++;
+			continue;
+		}
 		/* a notice's flight may be behind what was dropped meanwhile */
 		for (; (int32_t)(f->end - d->done) > 0; d->done++) {
 			const struct gw_item *item = &d->items[d->done % GW_QUEUE];

@@ -131,7 +131,7 @@ static void finish_asking(struct question *q)
 		return;
 	/* The message has long left if there is an answer. */
 	if (q->posted)
-		(void)rgate_peer_finish(sp->peer, q->ticket, 1000);
+		(void)rgate_peer_settle(sp->peer, q->ticket, 1000);
 	pthread_mutex_lock(&sp->lock);
 	if (q->posted && !sp->answered) {
 		sp->late = true;

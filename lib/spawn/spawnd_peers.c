@@ -68,7 +68,7 @@ void spawnd_client_remove(struct spawnd_client *c)
 	if (c->own)
 		rgate_peer_close(peer);
 	for (f = c->flights; f && !c->own; f = f->next)
-		(void)rgate_peer_finish(peer, f->ticket, 1000);
+		(void)rgate_peer_settle(peer, f->ticket, 1000);
 	c->peer = NULL;
 	spawnd_client_ground(c);
 }

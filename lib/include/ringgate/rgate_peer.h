@@ -52,7 +52,7 @@ RGATE_API int rgate_peer_wait_up(struct rgate_peer *peer, int timeout_ms);
 enum rgate_peer_state {
 	RGATE_PEER_DOWN,	/* waiting for the peer, or to try again */
 	RGATE_PEER_CONNECTING,
-	RGATE_PEER_UP,
+	RGATE_PEER_UP,		/* until it has been taken away after a failure, too */
 };
 
 struct rgate_peer_info {
@@ -125,13 +125,28 @@ struct rgate_op {
 RGATE_API int rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops,
 			      unsigned int n, uint64_t *ticket);
 
-/* rgate_peer_done - 1: all up to @ticket completed; 0: not yet; else the error that
- * one of them ended in. Takes completions, without waiting. */
+/*
+ * rgate_peer_done - 1: all up to @ticket completed; 0: not yet; else the error that one of
+ * them ended in
+ * Takes completions, without waiting. Either way the device has let go of the memory that
+ * they used: an operation that failed is told once its connection has been taken away,
+ * which the node's thread does. What became of it at the peer is not known then, but for
+ * what rgate_peer_failure() says: a write may have been done in part.
+ */
 RGATE_API int rgate_peer_done(struct rgate_peer *peer, uint64_t ticket);
 
 /* rgate_peer_finish - waits until all up to @ticket completed. 0, their error, or
  * -ETIMEDOUT: not within @timeout_ms, and still under way. */
 RGATE_API int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
+
+/*
+ * rgate_peer_settle - waits until nothing up to @ticket uses its memory any more
+ * For who takes the memory back whatever became of it: what is not over within @timeout_ms
+ * ends the connection. Not with the lock of something that the node's thread waits for.
+ * Return: 0: all completed; -ETIMEDOUT: it was late, and the connection has been ended; else
+ * the error that one of them ended in.
+ */
+RGATE_API int rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
 
 /*
  * One operation from beginning to end, at byte @offset of @at.

@@ -109,11 +109,16 @@ static void describe(struct rgate_node *node, const struct rgate_buf *buf,
 
 void duo_up(struct duo *d, uint32_t timeout_ms)
 {
+	cluster_make(&d->c, 2, timeout_ms);
+	duo_meet(d);
+}
+
+void duo_meet(struct duo *d)
+{
 	const struct rgate_alloc_opts zero = RGATE_OPTS(rgate_alloc_opts,
 							.flags = RGATE_ALLOC_ZERO);
 	unsigned int i;
 
-	cluster_make(&d->c, 2, timeout_ms);
 	for (i = 0; i < 2; i++) {
 		d->node[i] = cluster_node(&d->c, i);
 		unit_require(!rgate_pool_alloc_opts(rgate_node_pool(d->node[i]), DUO_BYTES,

@@ -39,6 +39,7 @@ struct duo {
 #define DUO_BYTES	65536
 
 void duo_up(struct duo *d, uint32_t timeout_ms);
+void duo_meet(struct duo *d);	/* the same, of a cluster that was made with other options */
 void duo_down(struct duo *d);
 /* The duo's buffer of node @i from @off */
 struct rgate_sge duo_sge(const struct duo *d, unsigned int i, size_t off, size_t len);
