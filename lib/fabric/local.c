@@ -106,6 +106,7 @@ static void forget_stranger(struct rgate_conn *conn)
 
 static void conn_free(struct rgate_conn *conn)
 {
+	local_late_end(conn);
 	if (conn->in_sock != conn->sock)
 		close_fd(&conn->in_sock);
 	close_fd(&conn->sock);
@@ -294,8 +295,12 @@ static int local_loopback(struct rgate_ep *ep, void *owner, struct rgate_conn **
 		return err;
 	conn->owner = owner;
 	conn->up = true;
-	*out = conn;
-	return 0;
+	err = local_late_begin(conn);
+	if (err)
+		local_destroy(conn);
+	else
+		*out = conn;
+	return err;
 }
 
 static int local_accept(struct rgate_conn *conn, const void *welcome, size_t len, void *owner)
@@ -319,7 +324,10 @@ static void local_reject(struct rgate_conn *conn, int err)
 static int now_up(struct rgate_conn *conn)
 {
 	struct epoll_event ev = { .events = EPOLLRDHUP, .data.ptr = conn };
+	int err = local_late_begin(conn);
 
+	if (err)
+		return err;
 	conn->up = true;
 	return epoll_ctl(conn->ep->epoll_fd, EPOLL_CTL_MOD, conn->sock, &ev) ? -errno : 0;
 }
@@ -376,8 +384,7 @@ static int local_conn_fd(const struct rgate_conn *conn)
 
 static uint32_t local_inline_size(const struct rgate_conn *conn)
 {
-	(void)conn;
-	return UINT32_MAX;
+	return conn->late ? LOCAL_LATE_INLINE : UINT32_MAX;
 }
 
 static void local_whence(const struct rgate_conn *conn, char *text, size_t len)

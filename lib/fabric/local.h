@@ -15,6 +15,7 @@
 
 #define SHARE_BASE	0x10000U	/* rkeys below are regions of the pool, from 1 */
 #define PEER_MAPS	64U		/* regions of a peer that are mapped at most */
+#define LOCAL_LATE_INLINE 64U		/* bytes that local_late.c copies at once */
 
 enum local_packet_type {
 	LOCAL_HELLO = 1,
@@ -105,6 +106,8 @@ struct rgate_conn {
 	bool rung;		/* done_fd was written, and not read since */
 	bool up;
 	bool failed;		/* posts end in errors */
+	bool flushing;		/* an operation failed: those behind it are not done */
+	struct local_late *late; /* NULL: operations are done as they are posted */
 	bool told;		/* RGATE_PROV_DOWN */
 	uint32_t allow;		/* what the peer may do */
 
@@ -120,6 +123,10 @@ struct rgate_conn {
 
 /* local_ops.c */
 int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n);
+/* One operation; 0, -EAGAIN: not begun; or how it failed. @first: of a post */
+int local_perform(struct rgate_conn *conn, const struct rgate_op *op, bool first);
+/* It ended in @err: its completion, if it has one, and the connection's end */
+void local_performed(struct rgate_conn *conn, uint64_t id, bool signal, int err);
 int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned int n);
 int local_recv(struct rgate_conn *conn, uint64_t id, void *addr, uint32_t len, uint32_t lkey);
 int local_arm(struct rgate_conn *conn);
@@ -127,6 +134,15 @@ int local_arm(struct rgate_conn *conn);
 int local_arm_recv(struct rgate_conn *conn);
 /* No more operations; the peer is told */
 void local_fail(struct rgate_conn *conn);
+
+/* local_late.c: RGATE_LOCAL_LATE, 0 without. From when the connection is up to its end;
+ * what posts and polls has the lock, which there is none of otherwise */
+unsigned long local_late_us(void);
+int local_late_begin(struct rgate_conn *conn);
+void local_late_end(struct rgate_conn *conn);
+int local_late_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n);
+void local_lock(struct rgate_conn *conn);
+void local_unlock(struct rgate_conn *conn);
 
 /*
  * local_map.c: where @len bytes at @remote of the peer's memory @rkey are here.

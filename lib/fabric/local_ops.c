@@ -155,8 +155,7 @@ static int speak(struct rgate_conn *conn, const struct rgate_op *op, bool wait)
 	}
 }
 
-/* 0, -EAGAIN: not begun; or how it failed */
-static int perform(struct rgate_conn *conn, const struct rgate_op *op, bool first)
+int local_perform(struct rgate_conn *conn, const struct rgate_op *op, bool first)
 {
 	int err = 0;
 
@@ -168,7 +167,18 @@ static int perform(struct rgate_conn *conn, const struct rgate_op *op, bool firs
 	return err;
 }
 
-int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n)
+void local_performed(struct rgate_conn *conn, uint64_t id, bool signal, int err)
+{
+	if (err) {
+		complete(conn, id, err == -EREMOTEIO || err == -ETIMEDOUT ? err : -ECANCELED);
+		conn->flushing = true;
+		local_fail(conn);
+	} else if (signal) {
+		complete(conn, id, 0);
+	}
+}
+
+static int post_now(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n)
 {
 	unsigned int i;
 	int err;
@@ -183,18 +193,24 @@ int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsi
 			complete(conn, work[i].id, -ECANCELED);
 			continue;
 		}
-		err = perform(conn, work[i].op, !i);
+		err = local_perform(conn, work[i].op, !i);
 		if (err == -EAGAIN)
 			return err;
-		if (err) {
-			complete(conn, work[i].id, err == -EREMOTEIO || err == -ETIMEDOUT ? err :
-				 -ECANCELED);
-			local_fail(conn);
-		} else if (work[i].signal) {
-			complete(conn, work[i].id, 0);
-		}
+		local_performed(conn, work[i].id, work[i].signal, err);
 	}
 	return 0;
+}
+
+int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n)
+{
+	int err;
+
+	if (!conn->late)
+		return post_now(conn, work, n);
+	local_lock(conn);
+	err = local_late_post(conn, work, n);
+	local_unlock(conn);
+	return err;
 }
 
 int local_recv(struct rgate_conn *conn, uint64_t id, void *addr, uint32_t len, uint32_t lkey)
@@ -241,6 +257,7 @@ int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned i
 	unsigned int got = 0;
 	int ret = 0;
 
+	local_lock(conn);
 	while (got < n && conn->done_out != conn->done_in)
 		done[got++] = conn->done[conn->done_out++ % conn->done_depth];
 	while (got < n && conn->up) {
@@ -251,25 +268,37 @@ int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned i
 	}
 	if (ret < 0)
 		local_fail(conn);
+	local_unlock(conn);
 	return got ? (int)got : ret;
 }
 
-int local_arm_recv(struct rgate_conn *conn)
+static void disarm(struct rgate_conn *conn)
 {
 	eventfd_t v;
 
 	if (conn->rung)
 		(void)eventfd_read(conn->done_fd, &v);
 	conn->rung = conn->armed = false;
+}
+
+int local_arm_recv(struct rgate_conn *conn)
+{
+	local_lock(conn);
+	disarm(conn);
+	local_unlock(conn);
 	return 1;
 }
 
 int local_arm(struct rgate_conn *conn)
 {
-	(void)local_arm_recv(conn);
+	bool some;
+
+	local_lock(conn);
+	disarm(conn);
 	conn->armed = true;
-	if (conn->done_in == conn->done_out)
-		return 0;
-	ring(conn);
-	return 1;
+	some = conn->done_in != conn->done_out;
+	if (some)
+		ring(conn);
+	local_unlock(conn);
+	return some;
 }
