@@ -54,7 +54,7 @@ static int describe_region(struct rgate_ep *ep, uint32_t rkey, struct local_answ
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 		   unsigned char **addr, int *fd)
 {
-	int of_it, err;
+	int of_it = -1, err;
 
 	pthread_mutex_lock(&ep->lock);
 	err = rkey >= SHARE_BASE ? describe_share(ep, rkey, a, addr, &of_it) :

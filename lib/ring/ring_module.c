@@ -102,8 +102,8 @@ static int map_present(struct rgate_ring *ring)
 		if (err != -ESTALE && err != -EINVAL && err != -EACCES)
 			break;
 	}
-	if (err)
-		return err;
+	if (err || !base)
+		return err ? err : -ESTALE;
 	if (ring->base)
 		munmap(ring->base, ring->view.map_len);
 	rgate_ring_set_view(ring, base, &q.geo, ((const struct rgate_prod *)base)->owners_off);

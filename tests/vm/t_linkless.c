@@ -192,34 +192,34 @@ static void through(const struct kind *k)
 	close(tx);
 }
 
-#define CASE(fn_, ...)								\
+#define THROUGH(fn_, ...)							\
 	static void fn_(void)							\
 	{									\
 		through(&(struct kind){ __VA_ARGS__ });				\
 	}
 
-CASE(gre, .type = ARPHRD_IPGRE,
+THROUGH(gre, .type = ARPHRD_IPGRE,
 	.make = "ip link add t0 type gre local $L remote $R ttl 64")
-CASE(gre_headers, .type = ARPHRD_IPGRE, .header = 24,
+THROUGH(gre_headers, .type = ARPHRD_IPGRE, .header = 24,
 	.make = "ip link add t0 type gre local $L remote $R ttl 64",
 	.make_rx = "ip link add t0 type gre local $L ttl 64")
-CASE(ip6gre, .type = ARPHRD_IP6GRE, .v6_out = true,
+THROUGH(ip6gre, .type = ARPHRD_IP6GRE, .v6_out = true,
 	.make = "ip link add t0 type ip6gre local $L remote $R")
-CASE(ipip, .type = ARPHRD_TUNNEL,
+THROUGH(ipip, .type = ARPHRD_TUNNEL,
 	.make = "ip link add t0 type ipip local $L remote $R ttl 64")
-CASE(sit, .type = ARPHRD_SIT, .v6_in = true,
+THROUGH(sit, .type = ARPHRD_SIT, .v6_in = true,
 	.make = "ip link add t0 type sit local $L remote $R ttl 64")
-CASE(sit_ipip, .type = ARPHRD_SIT,
+THROUGH(sit_ipip, .type = ARPHRD_SIT,
 	.make = "ip link add t0 type sit mode any local $L remote $R ttl 64")
-CASE(ip6tnl, .type = ARPHRD_TUNNEL6, .v6_out = true,
+THROUGH(ip6tnl, .type = ARPHRD_TUNNEL6, .v6_out = true,
 	.make = "ip link add t0 type ip6tnl mode any local $L remote $R")
-CASE(vti, .type = ARPHRD_TUNNEL,
+THROUGH(vti, .type = ARPHRD_TUNNEL,
 	.make = "ip link add t0 type vti local $L remote $R key 5 && "
 		IPSEC("0.0.0.0/0", "mark 5"))
-CASE(vti6, .type = ARPHRD_TUNNEL6, .v6_out = true, .v6_in = true,
+THROUGH(vti6, .type = ARPHRD_TUNNEL6, .v6_out = true, .v6_in = true,
 	.make = "ip link add t0 type vti6 local $L remote $R key 5 && "
 		IPSEC("::/0", "mark 5"))
-CASE(xfrm, .type = ARPHRD_NONE,
+THROUGH(xfrm, .type = ARPHRD_NONE,
 	.make = "ip link add t0 type xfrm if_id 7 && " IPSEC("0.0.0.0/0", "if_id 7"))
 
 static void wireguard(void)

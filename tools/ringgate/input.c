@@ -142,13 +142,15 @@ static int open_dev(struct inputs *in, unsigned int i,
 		    const struct capture_opts *o)
 {
 	struct input_dev *d = &in->devs[i];
+	struct input_remote *remote;
 
 	if (o->remote) {
 		snprintf(d->name, sizeof(d->name), "remote");
-		d->remote = calloc(1, sizeof(*d->remote));
-		if (!d->remote)
+		remote = calloc(1, sizeof(*remote));
+		if (!remote)
 			return fail(-ENOMEM, "cannot begin");
-		d->remote->ring = in->rings[i].ring;
+		remote->ring = in->rings[i].ring;
+		d->remote = remote;
 		return EXIT_OK;
 	}
 	if (o->udp) {
