@@ -12,6 +12,7 @@
 #include <ringgate/rgate_device.h>
 #include <ringgate/rgate_mem.h>
 #include <ringgate/rgate_pool.h>
+#include <ringgate/rgate_key.h>
 #include <ringgate/rgate_cluster.h>
 #include <ringgate/rgate_node.h>
 #include <ringgate/rgate_peer.h>
