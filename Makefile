@@ -305,9 +305,9 @@ $(fuzz_cli): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib:
 # What changes something, or waits, is fuzz_X() of fuzz_cli.c instead of X(). Not by
 # --wrap, which would do the same to libFuzzer.
 fuzz_tame := exit argp_parse argp_error argp_failure argp_state_help open fopen getaddrinfo fork \
-	socket socketpair memfd_create mkostemp unlink shmget setrlimit prctl kill dlopen kmod_new \
-	mnl_socket_open2 ibv_get_device_list pthread_create pthread_setaffinity_np isatty sigaction \
-	signal raise nanosleep ppoll poll
+	socket socketpair memfd_create mkostemp unlink rename shmget setrlimit prctl kill dlopen \
+	kmod_new mnl_socket_open2 ibv_get_device_list pthread_create pthread_setaffinity_np isatty \
+	sigaction signal raise nanosleep ppoll poll
 
 %-tame.a: %.a Makefile
 	$(call say,OBJCOPY,$@)

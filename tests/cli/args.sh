@@ -22,7 +22,8 @@ bad "Usage" # no command
 bad "no command 'fly'" fly
 bad "unrecognized option" --fly
 for c in load unload status attach detach join leave set stats events top \
-	 capture probe pool "pool plan" "pool verify" bench doctor cluster steer spawn ps kill; do
+	 capture probe pool "pool plan" "pool verify" bench doctor cluster "cluster show" \
+	 "cluster keygen" "cluster pubkey" steer spawn ps kill; do
 	# shellcheck disable=SC2086 # words
 	bad "unrecognized option" $c --no-such-option
 done
@@ -92,13 +93,21 @@ bad "do not fit" bench gpu --size 4000
 bad "device" bench gpu --device first
 bad "time" bench gpu --time 0
 bad "'x' is one" bench gpu x
-bad "status, top or ping" cluster
+bad "show, keygen or pubkey" cluster
 bad "none of status" cluster fly
 bad "which node" cluster ping
 bad "too much" cluster status one
 bad "no node" cluster ping "a b"
 bad "interval" cluster top --interval soon
 bad "count" cluster top --count 0
+bad "options come behind" cluster -j show
+bad "'x' is not expected" cluster show x
+bad "one file too many" cluster keygen a b
+bad "exclude" cluster keygen -C a b
+bad "goes with a file" cluster keygen --force
+bad "no number from 0 to 7" cluster keygen "$tmp/key" --node one
+bad "no number from 0 to 7" cluster keygen "$tmp/key" --node 8
+bad "cluster pubkey <x" cluster pubkey x
 bad "list, add or remove" steer
 bad "none of list" steer fly away
 bad "add what" steer add

@@ -32,7 +32,7 @@ for c in $commands; do
 done
 
 # The parts of a command that has some
-for c in "pool plan" "pool verify"; do
+for c in "pool plan" "pool verify" "cluster show" "cluster keygen" "cluster pubkey"; do
 	# shellcheck disable=SC2086 # words
 	run "$ringgate" $c --help
 	is "$c --help succeeds" "$rc" 0
@@ -81,5 +81,10 @@ is "completion: signals" "$(complete_words kill -s K)" "KILL"
 printf 'provider local\nnode 3 gateway /x gw\nnode 4 compute /y\n' >"$tmp/cluster"
 is "completion: nodes" "$(RGATE_CLUSTER=$tmp/cluster complete_words spawn --node '')" "gw node4"
 like "completion: options of spawn" "$(complete_words spawn -a --d)" "--detach"
+is "completion: parts of cluster" "$(complete_words cluster '')" \
+	"status top ping show keygen pubkey"
+like "completion: options of one" "$(complete_words cluster keygen --f)" "--force"
+is "completion: ... and nodes" "$(RGATE_CLUSTER=$tmp/cluster complete_words cluster keygen -n '')" "gw node4"
+is "completion: ... and files" "$(complete_words cluster keygen "$tmp/clu")" "$tmp/cluster"
 like "completion: devices" "$(complete_words capture l)" "(^| )lo( |$)"
 finish

@@ -17,13 +17,12 @@ unset RGATE_CLUSTER RINGGATE_NODE RINGGATED_SOCKET
 chmod 755 "$tmp"
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	timeout 1000
 	node 1 gateway $tmp/n1 gw
 	node 2 compute $tmp/n2 two
 	node 3 compute $tmp/n3 three
 END
-(umask 077; head -c 48 /dev/urandom >"$tmp/key")
+cluster_keys "$tmp/cluster"
 
 # daemon ARGUMENT...: a ringgated, until the row is over
 daemon()

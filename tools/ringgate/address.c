@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,4 +57,31 @@ int address_parse(const char *text, struct sockaddr_storage *addr, socklen_t *le
 	*len = list->ai_addrlen;
 	freeaddrinfo(list);
 	return 0;
+}
+
+static bool is_of(const struct ifaddrs *i, const char *addr)
+{
+	char text[INET6_ADDRSTRLEN];
+	const void *at = NULL;
+
+	if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
+		at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
+	else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
+		at = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
+	return at && inet_ntop(i->ifa_addr->sa_family, at, text, sizeof(text)) &&
+	       !strcmp(text, addr);
+}
+
+bool address_is_here(const char *addr)
+{
+	struct ifaddrs *list;
+	const struct ifaddrs *i;
+	bool found = false;
+
+	if (getifaddrs(&list))
+		return false;
+	for (i = list; i && !found; i = i->ifa_next)
+		found = is_of(i, addr);
+	freeifaddrs(list);
+	return found;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* Where a socket is bound, from text. */
+/* Where a socket is bound, from text; and whose an address is. */
 #ifndef ADDRESS_H
 #define ADDRESS_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
 /*
@@ -15,5 +16,11 @@
  */
 int address_parse(const char *text, struct sockaddr_storage *addr, socklen_t *len,
 		  const char **why);
+
+/*
+ * address_is_here - @addr, as inet_ntop() writes it, is one of this machine's
+ * False also where the kernel does not tell.
+ */
+bool address_is_here(const char *addr);
 
 #endif

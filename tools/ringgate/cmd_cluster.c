@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* ringgate cluster: what the daemon of this node knows, and how far the others are. */
+/*
+ * ringgate cluster: what the daemon of this node knows, and how far the others are; keys and
+ * the cluster file (cluster.h).
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +11,7 @@
 
 #include <ringgate/rgate_daemon.h>
 
+#include "cluster.h"
 #include "cmd.h"
 #include "daemon.h"
 #include "fmt.h"
@@ -17,6 +21,17 @@
 
 #define ROWS_MAX	128
 #define NAME_LEN	40
+
+/* They come first, and have options of their own. */
+static const struct {
+	const char *name;
+	char full[28];		/* as messages and help call it */
+	int (*run)(int argc, char **argv);
+} parts[] = {
+	{ "show", "ringgate cluster show", cluster_show },
+	{ "keygen", "ringgate cluster keygen", cluster_keygen },
+	{ "pubkey", "ringgate cluster pubkey", cluster_pubkey },
+};
 
 struct cluster_args {
 	const char *socket;
@@ -276,7 +291,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (!a->verb)
-			argp_error(state, "status, top or ping?");
+			argp_error(state, "status, top, ping, show, keygen or pubkey?");
 		else if (!strcmp(a->verb, "ping") && !a->node)
 			argp_error(state, "ping which node?");
 		if (a->node && (strlen(a->node) > 100 || strchr(a->node, ' ')))
@@ -299,17 +314,34 @@ static const struct argp_option options[] = {
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
-	.args_doc = "status\ntop\nping NODE",
+	.args_doc = "status\ntop\nping NODE\nshow\nkeygen [FILE]\npubkey",
 	.doc = "What the node of this machine knows of its cluster, from ringgated.\n\n"
 	       "status: peers, rings, and at the gateway what went where.\n"
 	       "top: frames and bytes a second, live.\n"
-	       "ping: how long a read of another node's memory takes.",
+	       "ping: how long a read of another node's memory takes.\n\n"
+	       "And without a daemon:\n\n"
+	       "show: the nodes of the cluster file, and whether the keys here are right.\n"
+	       "keygen: makes a private key.\n"
+	       "pubkey: the public key of one.\n"
+	       "\vRun `ringgate cluster show --help`, `ringgate cluster keygen --help` for their "
+	       "options.",
 };
 
 int cmd_cluster(int argc, char **argv)
 {
 	struct cluster_args a = { .interval_ns = NSEC };
+	unsigned int i;
 
+	for (i = 0; argc > 1 && i < ARRAY_SIZE(parts); i++) {
+		static char name[sizeof(parts[0].full)];
+
+		if (strcmp(parts[i].name, argv[1]))
+			continue;
+		memcpy(name, parts[i].full, sizeof(name));
+		util_set_name(name);
+		argv[1] = name;
+		return parts[i].run(argc - 1, argv + 1);
+	}
 	cmd_parse(&argp, argc, argv, &a);
 	if (!strcmp(a.verb, "status"))
 		return do_status(&a);
@@ -317,6 +349,11 @@ int cmd_cluster(int argc, char **argv)
 		return do_top(&a);
 	if (!strcmp(a.verb, "ping"))
 		return do_ping(&a);
-	say("'%s' is none of status, top, ping", a.verb);
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		if (!strcmp(a.verb, parts[i].name)) {
+			say("options come behind '%s'", a.verb);
+			return EXIT_USAGE;
+		}
+	say("'%s' is none of status, top, ping, show, keygen, pubkey", a.verb);
 	return EXIT_USAGE;
 }

@@ -55,7 +55,7 @@ static const char doc[] =
 	"  pool      how many memory regions are needed; proof that sub-buffers work\n"
 	"  bench     speed of a ring in memory on this machine\n"
 	"  doctor    what is missing on this machine\n"
-	"  cluster   peers and rings of this node's daemon; live rates; latency\n"
+	"  cluster   peers and rings of this node's daemon; live rates; latency; keys\n"
 	"  steer     which node gets which frames\n"
 	"  spawn     run a command on another node\n"
 	"  ps        commands that other nodes run\n"

@@ -49,7 +49,7 @@ static const struct {
 	{ WHY_NODE, EMFILE, MORE_FILES },
 	{ WHY_PEER, ETIMEDOUT, "no answer: `systemctl status ringgated` on that node" },
 	{ WHY_PEER, EHOSTUNREACH, "no answer: `systemctl status ringgated` on that node" },
-	{ WHY_PEER, EACCES, "it has another cluster key: compare `sha256sum` of the key file here "
+	{ WHY_PEER, EACCES, "the keys do not fit: compare what `ringgate cluster show` prints here "
 			    "and there" },
 	{ WHY_SPAWN, ETIMEDOUT, "it runs nothing for others: `ringgated --spawn 'policy FILE'` on "
 				"that node" },

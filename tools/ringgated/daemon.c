@@ -1,51 +1,27 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The node that the daemon is. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "address.h"
 #include "ringgated.h"
 #include "util.h"
 
 #define SEND_DEPTH	4096	/* operations outstanding to a peer */
 #define MSG_DEPTH	256
 
-static bool is_here(const struct ifaddrs *list, const char *addr)
-{
-	const struct ifaddrs *i;
-	char text[INET6_ADDRSTRLEN];
-
-	for (i = list; i; i = i->ifa_next) {
-		const void *at = NULL;
-
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
-			at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
-		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
-			at = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
-		if (at && inet_ntop(i->ifa_addr->sa_family, at, text, sizeof(text)) &&
-		    !strcmp(text, addr))
-			return true;
-	}
-	return false;
-}
-
 /* The one node whose address this machine has */
 static int by_address(struct daemon *d)
 {
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
-	struct ifaddrs *list;
 	unsigned int i, found = 0;
 
-	if (getifaddrs(&list))
-		return -errno;
 	for (i = 0; !rgate_cluster_node(d->cluster, i, &n); i++)
-		if (is_here(list, n.addr)) {
+		if (address_is_here(n.addr)) {
 			d->self = n;
 			found++;
 		}
-	freeifaddrs(list);
 	if (found == 1)
 		return 0;
 	say("%s node of the cluster has an address of this machine: say which one it is, by --node",

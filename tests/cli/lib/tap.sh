@@ -17,6 +17,9 @@ slow=${RGATE_SLOW:-1}
 tests=0
 failures=0
 
+# shellcheck source=tests/cli/lib/keys.sh
+. "$cli_dir/lib/keys.sh"
+
 [ -x "$ringgate" ] || { echo "Bail out! $ringgate is not built"; exit 1; }
 
 # result OK NAME: OK is an exit status

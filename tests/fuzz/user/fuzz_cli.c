@@ -193,6 +193,7 @@ FAILS(socketpair, EMFILE, -1)
 FAILS(memfd_create, EMFILE, -1)
 FAILS(mkostemp, EACCES, -1)
 FAILS(unlink, EACCES, -1)
+FAILS(rename, EACCES, -1)
 FAILS(shmget, ENOSPC, -1)
 FAILS(setrlimit, EPERM, -1)
 FAILS(prctl, EPERM, -1)
@@ -463,8 +464,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 	(void)argc;
 	(void)argv;
-	/* pcapng goes to the descriptor */
-	FUZZ_CHECK(null >= 0 && dup2(null, STDOUT_FILENO) == STDOUT_FILENO);
+	/* pcapng goes to the descriptor, and private keys come from one */
+	FUZZ_CHECK(null >= 0 && dup2(null, STDOUT_FILENO) == STDOUT_FILENO &&
+		   dup2(null, STDIN_FILENO) == STDIN_FILENO);
 	close(null);
 	setenv("ARGP_HELP_FMT", "", 1);
 	/* what libc allocates once and for all */

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# shellcheck shell=bash
+#
+# Keys for the cluster files of tests; sourced where $build is set.
+
+# cluster_keys FILE: key pairs for the nodes of that cluster file that have none: the private
+# keys where the file says, the public ones as lines at its end
+cluster_keys()
+{
+	local id
+
+	for id in $(awk '$1 == "node" { nodes[n++] = $2 } $1 == "public-key" { has[$2] = 1 }
+			END { for (i = 0; i < n; i++) if (!(nodes[i] in has)) print nodes[i] }' "$1"); do
+		"${build:?}/tools/ringgate" cluster keygen -C "$1" -n "$id" >>"$1" || return
+	done
+}
+
+# other_key FILE ID OTHER: in OTHER, as FILE otherwise, node ID has a pair that FILE knows not
+other_key()
+{
+	sed "/^public-key $2 /d; \$ a private-key $3-%i.key" "$1" >"$3" && cluster_keys "$3"
+}
