@@ -17,14 +17,14 @@ ok "traffic" burst r 8 0 49 1
 
 # Another key
 on 2 stop daemon
-on 2 'head -c 48 /dev/urandom >$dir/key'
+on 2 other_key
 on 2 daemon
 ok "nodes with different keys refuse each other: counted" wait_for 30 refused 2
 ok "... and told" on 2 'grep -q "node 0 has another cluster key" $dir/log'
 ok "that node is down" peers_up 0 1
 ok "traffic to the other one" burst r 8 1000 1049 1
 on 2 stop daemon
-on 2 'cp $LAB_SHARE/key $dir/key'
+on 2 own_key
 
 # The right key, and memory that it was not given, with the keys of all regions that there
 # are: as one who guesses well.

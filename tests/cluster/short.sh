@@ -34,13 +34,13 @@ on 1 stop daemon -9
 ok "the gateway sees that the daemon was killed" wait_for 60 peers_up 0 0
 on 0 stop t
 ok "what arrived is right, and in order" sound r 1
-on 1 'head -c 48 /dev/urandom >$dir/key'
+on 1 other_key
 on 1 daemon
 ok "nodes with different keys refuse each other: counted" wait_for 30 refused 1
 ok "... and told" on 1 'grep -q "node 0 has another cluster key" $dir/log'
 ok "that node is down" peers_up 0 0
 on 1 stop daemon
-on 1 'cp $LAB_SHARE/key $dir/key'
+on 1 own_key
 on 1 daemon
 ok "with the right one it is back" wait_for 60 peers_up 0 1
 on 1 receive r

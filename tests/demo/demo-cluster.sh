@@ -83,8 +83,8 @@ wires()
 
 cluster_file()
 {
-	head -c 48 /dev/urandom >"$work/key"
-	chmod 600 "$work/key"
+	local id
+
 	if [ "$mode" = local ]; then
 		cat <<-END
 			provider local
@@ -100,7 +100,10 @@ cluster_file()
 			node 2 compute 10.80.0.3 two
 		END
 	fi >"$work/cluster"
-	printf 'key %s\ntimeout 10000\n' "$work/key" >>"$work/cluster"
+	echo "timeout 10000" >>"$work/cluster"
+	for id in 0 1 2; do
+		"$tools/ringgate" cluster keygen -C "$work/cluster" -n $id >>"$work/cluster"
+	done
 	cat >"$work/steer" <<-END
 		web node:1 tcp src port 8080
 		replayed node:2 ether src 02:72:67:00:00:01

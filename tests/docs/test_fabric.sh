@@ -6,6 +6,7 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
 . "$(dirname "$0")/lib/tap.sh"
+. "$top/tests/cli/lib/keys.sh"
 cd "$top" || exit 1
 
 timeout 60 "$build/examples/fabric" >"$tmp/log" 2>&1
@@ -28,10 +29,9 @@ block()
 		on && n == want { sub(/^   /, ""); print }' Documentation/cluster.rst
 }
 
-# The second one, as two processes
-block 2 | sed "s,/run/ringgate,$tmp,g" >"$tmp/local.conf"
-: >"$tmp/log"
-(umask 077; head -c 32 /dev/urandom >"$tmp/cluster.key")
+# The second one, as two processes, which have keys of their own
+block 2 | sed "s,/run/ringgate,$tmp,g; /^public-key/d" >"$tmp/local.conf"
+cluster_keys "$tmp/local.conf" 2>"$tmp/log"
 timeout 60 "$build/examples/fabric" "$tmp/local.conf" 1 >"$tmp/one" 2>&1 &
 other=$!
 timeout 60 "$build/examples/fabric" "$tmp/local.conf" 0 >"$tmp/log" 2>&1
@@ -70,7 +70,7 @@ ok $? "functions and constants that fabric.rst names are there"
 
 # And the other way round
 sed -n 's/^RGATE_API .*\b\(rgate_[a-z_]*\)(.*/\1/p' \
-	lib/include/ringgate/rgate_{cluster,node,peer,hub}.h | sort -u >"$tmp/names"
+	lib/include/ringgate/rgate_{key,cluster,node,peer,hub}.h | sort -u >"$tmp/names"
 while read -r name; do
 	grep -qF "\`\`$name()" Documentation/fabric.rst Documentation/cluster.rst ||
 		echo "$name is not told of"

@@ -15,6 +15,7 @@ top=$(cd "$here/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
 . "$here/lib/tap.sh"
 . "$here/lib/blocks.sh"
+. "$top/tests/cli/lib/keys.sh"
 export PATH=$build/tools:$PATH
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; wait; cd /; umount -l /etc /run /var/lib; umount -l "$tmp"; rm -rf "$tmp"' EXIT
@@ -69,11 +70,10 @@ ok $? "every program of the documents is in a test"
 # --- fabric.rst
 cat >cluster.local <<-END
 	provider local
-	key $tmp/fabric.key
 	node 0 gateway $tmp/n0
 	node 1 compute $tmp/n1
 END
-(umask 077; head -c 32 /dev/urandom >fabric.key)
+cluster_keys cluster.local
 build_blocks fabric Documentation/fabric.rst "Nodes and peers:c:1" Memory:c:1 Operations:c:1 Waiting:c:1 >"$tmp/log" 2>&1
 ok $? "the programs of fabric.rst compile"
 RGATE_CLUSTER=$tmp/cluster.local timeout 60 ./fabric >said 2>"$tmp/log"
@@ -83,15 +83,20 @@ printf '%s\n' "Nodes and peers" Memory Operations Waiting | same said
 ok $? "to their end, one after the other"
 
 # --- cluster.rst and spawn.rst: nodes of this machine instead of addresses
-block Documentation/cluster.rst "The key:shell:1" >key.sh
-sh -eu key.sh >"$tmp/log" 2>&1
-ok $? "cluster.rst: the commands that make a key"
 {
 	echo "provider local"
-	echo "key /etc/ringgate/cluster.key"
 	block Documentation/spawn.rst "Quick start:text:1" |
 		sed -E 's, [0-9.]+\.([0-9]+)(:([0-9]+))? , /run/ringgate/n\1\3 ,'
 } >/etc/ringgate/cluster.conf
+for node in gw one; do
+	ringgate cluster keygen --node $node >>/etc/ringgate/cluster.conf
+done 2>"$tmp/log"
+block Documentation/spawn.rst "Quick start:shell:1" >commands
+# shellcheck disable=SC1091
+. ./commands >>/etc/ringgate/cluster.conf 2>>"$tmp/log"
+ok $? "spawn.rst: $(head -n 1 commands)"
+ringgate cluster show >"$tmp/log" 2>&1
+ok $? "... and ringgate cluster show finds nothing wrong"
 block Documentation/spawn.rst "Quick start:text:2" >/etc/ringgate/spawn.conf
 chmod 600 /etc/ringgate/spawn.conf
 block Documentation/spawn.rst "Quick start:text:3" >/etc/ringgate/ringgated.conf
@@ -109,7 +114,7 @@ cat "$tmp"/log.* >"$tmp/log"
 ok $rc "spawn.rst: the daemons start with what the quick start writes"
 
 head -c 100000 /dev/urandom >data.bin
-block Documentation/spawn.rst "Quick start:shell:1" >commands
+block Documentation/spawn.rst "Quick start:shell:2" >commands
 # What it leaves in the shell stays for the next one. The last line has two commands more.
 n_commands=0
 while IFS= read -r line; do
@@ -162,10 +167,11 @@ pids=()
 # --- net.rst's program, at a node of this machine
 cat >/etc/ringgate/cluster.conf <<-END
 	provider local
-	key /etc/ringgate/cluster.key
 	node 0 gateway /run/ringgate/n0 gw
 	node 1 compute /run/ringgate/n1 one
 END
+rm -f /etc/ringgate/node*.key
+cluster_keys /etc/ringgate/cluster.conf
 port=$(free_port)
 printf 'all node:1 ip\n' >rules
 : >/etc/ringgate/ringgated.conf

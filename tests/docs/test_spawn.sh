@@ -5,6 +5,7 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
 . "$(dirname "$0")/lib/tap.sh"
+. "$top/tests/cli/lib/keys.sh"
 cd "$top" || exit 1
 
 timeout 60 "$build/examples/spawn" >"$tmp/log" 2>&1
@@ -22,12 +23,11 @@ awk '/able to write::$/ { on = 1; next } on && /^[^ ]/ { exit } on { sub(/^  /, 
 chmod 600 "$tmp/policy"
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	node 0 gateway $tmp/0 gateway
 	node 1 compute $tmp/1 compute1
 	node 2 compute $tmp/2
 END
-(umask 077; head -c 32 /dev/urandom >"$tmp/key")
+cluster_keys "$tmp/cluster"
 "$build/tools/ringgated" --check -C "$tmp/cluster" -n gateway --spawn "policy $tmp/policy" \
 	>"$tmp/log" 2>&1
 rc=$?

@@ -15,11 +15,10 @@ trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	node 0 gateway $tmp/n0 gw
 	node 1 compute $tmp/n1 one
 END
-(umask 77 && head -c 48 /dev/urandom >"$tmp/key")
+cluster_keys "$tmp/cluster"
 as=()
 [ "$(id -u)" != 0 ] || as=(setpriv --reuid nobody --clear-groups)
 # one that another user may run, too
@@ -202,9 +201,9 @@ bad "socket cannot be written" one -s "$tmp/nodir/s"
 touch "$tmp/file"
 bad "no socket" one -s "$tmp/file"
 bad "too long" one -s "$tmp/$(printf 'x%.0s' {1..120})"
-chmod 644 "$tmp/key"
-bad "others may read it" one
-chmod 600 "$tmp/key"
+chmod 644 "$tmp/node1.key"
+bad "chmod 600 $tmp/node1.key" one
+chmod 600 "$tmp/node1.key"
 run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" "${many[@]:0:16}"
 is "eight sources are allowed" "$rc/$err" "0/"
 

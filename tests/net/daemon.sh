@@ -15,14 +15,12 @@ port=0
 
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	timeout 2000
 	node 0 gateway $tmp/n0 gw
 	node 1 compute $tmp/n1 one
 	node 2 compute $tmp/n2 two
 END
-head -c 48 /dev/urandom >"$tmp/key"
-chmod 600 "$tmp/key"
+cluster_keys "$tmp/cluster"
 
 # start NODE ARGUMENT...
 start()
@@ -109,10 +107,10 @@ run "$ringgated" --check -c "$tmp/conf" -C "$tmp/cluster"
 like "--check: wrong configuration" "$rc $err" "^1 .*conf:2: .*carrier"
 run "$ringgated" -C "$tmp/cluster" -n one -c "$tmp/none"
 like "a file that was named must be there" "$rc $err" "^1 .*none: No such file"
-chmod 644 "$tmp/key"
+chmod 644 "$tmp/node1.key"
 run "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1"
 is "a key that others can read: status 1" "$rc" 1
-chmod 600 "$tmp/key"
+chmod 600 "$tmp/node1.key"
 run "$ringgate" cluster status -s "$tmp/s0"
 like "no daemon" "$rc $err" "^1 .*is it running"
 run env RINGGATED_SOCKET="$tmp/there" "$ringgate" cluster status
@@ -287,9 +285,7 @@ is "filled for the second time" "$(status 1 'j["rings"][0]["sessions"]')" 2
 # somebody with another key
 stop 2
 is "SIGTERM: status 0" "$rc" 0
-head -c 48 /dev/urandom >"$tmp/key2"
-chmod 600 "$tmp/key2"
-sed "s,^key.*,key $tmp/key2," "$tmp/cluster" >"$tmp/cluster2"
+other_key "$tmp/cluster" 2 "$tmp/cluster2"
 "$ringgated" -C "$tmp/cluster2" -n two -s "$tmp/s2" --pool 16M >"$tmp/log2" 2>&1 &
 pid[2]=$!
 refused() { [ "$(status 0 'j["bad_key"] + j["garbage"]')" -gt 0 ]; }

@@ -43,17 +43,21 @@ lines()
 	awk -v chapter="$1" '$0 == chapter { on = 1; next } on && /^===/ { if (seen++) exit }
 		on && /^   / { print substr($0, 4) }' "$top/Documentation/net.rst" | grep -E "$2" | mine
 }
-lines "Quick start" '^(#|provider|key|node) ' >"$tmp/cluster.conf"
+lines "Quick start" '^(#|provider|node) ' >"$tmp/cluster.conf"
 is "the cluster file is found" "$(grep -c '^node' "$tmp/cluster.conf")" 3
-eval "$(lines "Quick start" '^head')"
-is "the key is made" "$(stat -c '%a %s' "$tmp/cluster.key")" "600 48"
+export RGATE_CLUSTER=$tmp/cluster.conf
+while read -r command; do
+	ok "$command" bash -c "$command >>$tmp/cluster.conf"
+done < <(lines "Quick start" '^ringgate cluster keygen' | sed 's/ *#.*//')
+is "the private keys are made" "$(stat -c '%a %s' "$tmp"/node[012].key | uniq)" "600 45"
+ok "and ringgate cluster show finds nothing wrong" "$ringgate" cluster show
 
 # start NODE COMMAND...: the daemon, which would find out by its addresses who it is
 start()
 {
 	local node=$1
 	shift
-	RGATE_CLUSTER=$tmp/cluster.conf eval "$* -n $node -s $tmp/s$node --pool 16M" \
+	eval "$* -n $node -s $tmp/s$node --pool 16M" \
 		>"$tmp/log$node" 2>&1 &
 	pids+=($!)
 }

@@ -32,14 +32,12 @@ ip link set "$dev" up
 
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	timeout 2000
 	node 0 gateway $tmp/n0 gw
 	node 1 compute $tmp/n1 one
 	node 3 compute $tmp/n3 guest
 END
-head -c 48 /dev/urandom >"$tmp/key"
-chmod 600 "$tmp/key"
+cluster_keys "$tmp/cluster"
 ready() { "$ringgate" cluster status -s "$tmp/s$1"; }
 start()
 {
@@ -158,9 +156,7 @@ like "the log: who came" "$(<"$tmp/log0")" "node 1 \(one, $tmp/n1\): connected"
 like "the log: who went" "$(<"$tmp/log0")" "node 1 \(one, $tmp/n1\): gone: "
 is "the log has no control characters" "$(LC_ALL=C grep -c '[[:cntrl:]]' "$tmp/log0" "$tmp/log1" |
 	grep -v ':0$')" ""
-head -c 48 /dev/urandom >"$tmp/key2"
-chmod 600 "$tmp/key2"
-sed "s,^key.*,key $tmp/key2," "$tmp/cluster" >"$tmp/cluster2"
+other_key "$tmp/cluster" 3 "$tmp/cluster2"
 "$ringgated" -C "$tmp/cluster2" -n guest -s "$tmp/s3" --pool 16M 2>"$tmp/log3" &
 pid[3]=$!
 refused() { grep -q "connection from process ${pid[3]} of user [0-9]* as node 3 is refused: it did not prove" "$tmp/log0"; }

@@ -15,11 +15,10 @@ mkdir "$tmp/var"
 port=$(free_port)
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	node 0 gateway $tmp/var/n0 gw
 	node 1 compute $tmp/var/n1 one
 END
-(umask 77 && head -c 48 /dev/urandom >"$tmp/key")
+cluster_keys "$tmp/cluster"
 cat >"$tmp/conf" <<-END
 	# all that it needs
 	cluster $tmp/cluster
@@ -122,14 +121,16 @@ else
 fi
 
 # A cluster without a file
-lines=(--cluster-line "provider local" --cluster-line "key $tmp/key"
-	--cluster-line "node 0 gateway $tmp/var/n0" --cluster-line "node 1 compute $tmp/var/n1 one")
+mapfile -t public < <(grep ^public-key "$tmp/cluster")
+lines=(--cluster-line "provider local" --cluster-line "private-key $tmp/node%i.key"
+	--cluster-line "node 0 gateway $tmp/var/n0" --cluster-line "node 1 compute $tmp/var/n1 one"
+	--cluster-line "${public[0]}" --cluster-line "${public[1]}")
 sed -i '/^cluster\|^user/d' "$tmp/conf"
 start lines "$tmp/notify4" "${lines[@]}" -n 0
 ok "a cluster from the command line: ready" wait_for 20 has_told lines "READY=1 "
 like "... as it says" "$("$ringgate" cluster status -s "$tmp/var/socket")" "one +compute"
 stop lines -TERM
-{ printf 'cluster-line %s\n' "provider local" "key $tmp/key" "node 0 gateway $tmp/var/n0"
+{ printf 'cluster-line %s\n' "provider local" "private-key $tmp/node%i.key" "node 0 gateway $tmp/var/n0"
   echo "cluster-line node 0 compute $tmp/var/n1"; } >>"$tmp/conf"
 run "$ringgated" -c "$tmp/conf" --check
 like "a wrong line among them is named" "$rc $err" "^1 .*cluster-line:4: node 0 is given twice"

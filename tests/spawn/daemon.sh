@@ -30,7 +30,6 @@ address()
 
 cat >"$tmp/cluster" <<-END
 	provider ${RGATE_FABRIC_PROVIDER:-local}
-	key $tmp/key
 	timeout $((slow > 15 ? 60000 : 4000 * slow))
 	node 0 gateway $(address 0) gw
 	node 1 compute $(address 1) one
@@ -38,8 +37,7 @@ cat >"$tmp/cluster" <<-END
 	node 5 compute $(address 5) alice
 	node 6 compute $(address 6) chief
 END
-head -c 48 /dev/urandom >"$tmp/key"
-chmod 600 "$tmp/key"
+cluster_keys "$tmp/cluster"
 cat >"$tmp/policy" <<-END
 	node alice user $me max-running 8
 	node chief user $me admin
@@ -255,9 +253,7 @@ unset "pid[client]"
 ok "it is killed some time after its client" wait_for 30 gone "$(<"$tmp/victim2")"
 
 # somebody with another key
-head -c 48 /dev/urandom >"$tmp/key2"
-chmod 600 "$tmp/key2"
-sed "s,^key.*,key $tmp/key2," "$tmp/cluster" >"$tmp/cluster2"
+other_key "$tmp/cluster" 5 "$tmp/cluster2"
 requests=$(status 0 'j["spawn"]["requests"]')
 RGATE_CLUSTER=$tmp/cluster2 spawn sh -c true
 is "another key: not run" "$rc/$out" "255/"

@@ -73,6 +73,19 @@ stamped()
 	done >>"$dir/log"
 }
 
+# other_key [FILE [NODE]]: a key pair for this node, or for NODE, that the others know
+# nothing of: in the cluster file, or in FILE, made of it
+other_key()
+{
+	local file=${1:-$dir/cluster} id=${2:-$node} line
+
+	line=$("$ringgate" cluster keygen --force -n "$id" "$dir/other$id.key") || return
+	sed "s|^public-key $id .*|$line|; \$ a private-key $dir/other%i.key" \
+		"$LAB_SHARE/cluster" >"$file.new" && mv "$file.new" "$file"
+}
+# own_key: the one that they know
+own_key() { cp "$LAB_SHARE/cluster" "$dir/"; }
+
 # daemon [ARGUMENT...]: ringgated of this node, in the background, once it listens; with
 # $by_address it finds out itself which node it is
 daemon()

@@ -38,10 +38,8 @@ vms_cluster()
 {
 	local id ms=$(($2 * slow))
 
-	head -c 48 /dev/urandom >"$tmp/key"
 	{
 		echo "provider verbs"
-		echo "key /run/node/key"
 		echo "timeout $((ms < 60000 ? ms : 60000))"
 		echo "node 0 gateway $(address 0) gw"
 		for ((id = 1; id < $1; id++)); do
@@ -51,14 +49,30 @@ vms_cluster()
 	echo "flows hash:*" >"$tmp/steer"
 }
 
+# own_keys ID: the nodes whose private keys that VM has: those that have its address
+own_keys()
+{
+	awk -v addr="$(address "$1")" '$1 == "node" {
+		at = $4
+		if (at !~ /:.*:/ || at ~ /^\[/)
+			sub(/:[0-9]+$/, "", at)
+		gsub(/[][]/, "", at)
+		if (at == addr)
+			print $2
+	}' "$tmp/cluster"
+}
+
 # vm_boot ID: begins to
 vm_boot()
 {
-	local id=$1
+	local id=$1 node
 
 	rm -rf "$tmp/vm$id"
 	mkdir "$tmp/vm$id"
-	cp "$tmp/cluster" "$tmp/key" "$tmp/steer" "$tmp/vm$id/"
+	cp "$tmp/cluster" "$tmp/steer" "$tmp/vm$id/"
+	own_keys "$id" | while read -r node; do
+		cp "$tmp/node$node.key" "$tmp/vm$id/"
+	done
 	[ ! -e "$tmp/spawn" ] || cp "$tmp/spawn" "$tmp/vm$id/"
 	O=$build "$top/scripts/lab" -k "$kernel" -t $((vms_limit * slow)) -m "$vms_memory" -c 1 \
 		--net "$segment" --share "$tmp/vm$id" --pidfile "$tmp/pid$id" \
@@ -72,6 +86,7 @@ vms_start()
 {
 	local id pids=()
 
+	cluster_keys "$tmp/cluster"
 	for id; do
 		vm_boot "$id"
 	done
