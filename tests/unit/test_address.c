@@ -4,8 +4,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 /* It belongs to the programs, so it is in no library. */
 #include "../../tools/ringgate/address.c"
@@ -77,9 +80,31 @@ static void wrong(void **state)
 	assert_non_null(strstr(why, "too long"));
 }
 
+/* Loopback may be down where tests run; then nobody has its address. */
+static void whose(void **state)
+{
+	const int lo = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = { .ifr_name = "lo" };
+
+	(void)state;
+	assert_true(lo >= 0);
+	if (!ioctl(lo, SIOCGIFADDR, &ifr))
+		assert_true(address_is_here("127.0.0.1"));
+	else
+		assert_false(address_is_here("127.0.0.1"));
+	close(lo);
+	assert_false(address_is_here("127.0.0.10"));
+	assert_false(address_is_here("127.0.0."));
+	assert_false(address_is_here("192.0.2.77"));
+	assert_false(address_is_here("2001:db8::77"));
+	assert_false(address_is_here("/run/node"));
+	assert_false(address_is_here(""));
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(right),
 	cmocka_unit_test(wrong),
+	cmocka_unit_test(whose),
 };
 
 UNIT_MAIN(tests)
