@@ -44,17 +44,15 @@ static int print_private(void)
 	return EXIT_OK;
 }
 
-/* Where there is no such file */
-static int write_new(const char *path, const uint8_t key[RGATE_KEY_LEN])
+/* Into @fd, a new file at @path, which does not stay if that fails */
+static int put(int fd, const char *path, const uint8_t key[RGATE_KEY_LEN])
 {
 	char text[RGATE_KEY_TEXT];
-	int fd, err = 0;
+	int err = 0;
 
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
 	rgate_key_to_text(text, key);
 	text[RGATE_KEY_TEXT - 1] = '\n';
+	/* of a write that is cut short */
 	errno = ENOSPC;
 	if (write(fd, text, sizeof(text)) != sizeof(text) || fsync(fd) < 0)
 		err = -errno;
@@ -66,17 +64,25 @@ static int write_new(const char *path, const uint8_t key[RGATE_KEY_LEN])
 	return err;
 }
 
+static int write_new(const char *path, const uint8_t key[RGATE_KEY_LEN])
+{
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : put(fd, path, key);
+}
+
 /* The old key is there until the new one is whole. */
 static int write_over(const char *path, const uint8_t key[RGATE_KEY_LEN])
 {
 	char new[PATH_MAX];
-	int err;
+	int fd, err;
 
-	if (snprintf(new, sizeof(new), "%s.new", path) >= (int)sizeof(new))
+	if (snprintf(new, sizeof(new), "%s.XXXXXX", path) >= (int)sizeof(new))
 		return -ENAMETOOLONG;
-	/* left behind by one that was killed */
-	(void)unlink(new);
-	err = write_new(new, key);
+	fd = mkostemp(new, O_CLOEXEC);	/* of mode 0600 */
+	if (fd < 0)
+		return -errno;
+	err = put(fd, new, key);
 	if (!err && rename(new, path) < 0) {
 		err = -errno;
 		(void)unlink(new);
