@@ -100,7 +100,7 @@ static void spelling(void **state)
 		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCoA",	/* 33 bytes */
 		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR=5LCo=",
 		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR-_LCo=",	/* of URLs */
-		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR\xff" "5LCo=",
+		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR\3775LCo=",
 		"77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a",
 	};
 	uint8_t key[RGATE_KEY_LEN], was[RGATE_KEY_LEN];
