@@ -18,5 +18,5 @@ cluster_keys()
 # other_key FILE ID OTHER: in OTHER, as FILE otherwise, node ID has a pair that FILE knows not
 other_key()
 {
-	sed "/^public-key $2 /d; \$ a private-key $3-%i.key" "$1" >"$3" && cluster_keys "$3"
+	sed -e "1 i private-key $3-%i.key" -e "/^public-key $2 /d" "$1" >"$3" && cluster_keys "$3"
 }
