@@ -5,7 +5,7 @@
  *	fabric			both here, over shared memory
  *	fabric FILE ID		node ID of the cluster that FILE describes
  *
- * Node 0 lends. The other one may run on another machine, with the same file and key.
+ * Node 0 lends. The other one may run on another machine, with the same file.
  */
 #include <ringgate/ringgate.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define PATIENCE 10000 /* ms */
 
-static const char key[] = "only for nodes of this very example";
+static uint8_t keys[2][RGATE_KEY_LEN];	/* private ones, where both are here */
 
 static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
 {
@@ -102,12 +102,12 @@ static int use(struct rgate_node *node, struct rgate_peer *peer)
 	return err;
 }
 
-static int be(const struct rgate_cluster *cluster, uint32_t id, const void *with, size_t len)
+static int be(const struct rgate_cluster *cluster, uint32_t id, const uint8_t *key)
 {
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 8 << 20,
 						       .access = RGATE_ACCESS_REMOTE);
 	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
-						       .key = with, .key_len = len);
+						       .key = key);
 	struct rgate_failure f = { .sz = sizeof(f) };
 	struct rgate_peer *peer = NULL;
 	struct rgate_node *node;
@@ -132,25 +132,41 @@ static int be(const struct rgate_cluster *cluster, uint32_t id, const void *with
 	return err;
 }
 
+/* The keys of both, for this once, and a cluster of them in @dir */
+static int make_cluster(struct rgate_cluster **cluster, const char *dir)
+{
+	char text[512], base64[2][RGATE_KEY_TEXT];
+	uint8_t public[RGATE_KEY_LEN];
+	int i, n;
+
+	for (i = 0; i < 2; i++) {
+		if (rgate_key_generate(keys[i]) || rgate_key_public(public, keys[i]))
+			return 1;
+		rgate_key_to_text(base64[i], public);
+	}
+	n = snprintf(text, sizeof(text), "provider local\n"
+		     "node 0 gateway %s/0\npublic-key 0 %s\n"
+		     "node 1 compute %s/1\npublic-key 1 %s\n", dir, base64[0], dir, base64[1]);
+	return rgate_cluster_parse(cluster, "example", text, (size_t)n);
+}
+
 static int both_here(void)
 {
-	char dir[] = "/tmp/ringgate-example-XXXXXX", text[256], path[64];
+	char dir[] = "/tmp/ringgate-example-XXXXXX", path[64];
 	struct rgate_cluster *cluster;
-	int n, err, status = 1, i;
+	int err, status = 1, i;
 	pid_t pid;
 
 	if (!mkdtemp(dir))
 		return 1;
-	n = snprintf(text, sizeof(text), "provider local\n"
-		     "node 0 gateway %s/0\nnode 1 compute %s/1\n", dir, dir);
-	err = rgate_cluster_parse(&cluster, "example", text, (size_t)n);
+	err = make_cluster(&cluster, dir);
 	if (err)
 		return 1;
 	pid = fork();		/* before there is a node */
 	if (!pid)
-		exit(!!be(cluster, 1, key, sizeof(key)));
+		exit(!!be(cluster, 1, keys[1]));
 	if (pid > 0) {
-		err = be(cluster, 0, key, sizeof(key));
+		err = be(cluster, 0, keys[0]);
 		waitpid(pid, &status, 0);
 	}
 	rgate_cluster_free(cluster);
@@ -175,8 +191,8 @@ int main(int argc, char **argv)
 	err = rgate_cluster_load(&cluster, argv[1]);
 	if (err)
 		return 1;
-	/* the key is read from the file that the cluster file names */
-	err = be(cluster, (uint32_t)atoi(argv[2]), NULL, 0);
+	/* the private key is read from the file that the cluster file names */
+	err = be(cluster, (uint32_t)atoi(argv[2]), NULL);
 	rgate_cluster_free(cluster);
 	return err ? 1 : 0;
 }

@@ -19,13 +19,7 @@
 
 #define PATIENCE 10000 /* ms */
 
-static const char key[] = "only for nodes of this very example";
-
-static struct rgate_node_opts node_opts(const struct rgate_pool_opts *pool, bool own_key)
-{
-	return RGATE_OPTS(rgate_node_opts, .pool = pool, .key = own_key ? key : NULL,
-			  .key_len = own_key ? sizeof(key) : 0);
-}
+static uint8_t keys[2][RGATE_KEY_LEN];	/* private ones, where both are here */
 
 /* All that the process wrote, and how it ended */
 static int tell(struct rgate_spawn_job *job)
@@ -76,12 +70,12 @@ static int ask(struct rgate_node *node, struct rgate_peer *peer, const char *con
 	return ret;
 }
 
-static int client(const struct rgate_cluster *cluster, uint32_t id, uint32_t to, bool own_key,
-		  const char *const *argv)
+static int client(const struct rgate_cluster *cluster, uint32_t id, uint32_t to,
+		  const uint8_t *key, const char *const *argv)
 {
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 8 << 20,
 						       .access = RGATE_ACCESS_REMOTE);
-	const struct rgate_node_opts opts = node_opts(&pool, own_key);
+	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool, .key = key);
 	struct rgate_peer *peer = NULL;
 	struct rgate_node *node;
 	int err, ret = 1;
@@ -109,7 +103,8 @@ static int server(const struct rgate_cluster *cluster, const char *policy)
 	const struct rgate_spawnd_opts so = RGATE_OPTS(rgate_spawnd_opts, .policy = policy);
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 32 << 20,
 						       .access = RGATE_ACCESS_REMOTE);
-	const struct rgate_node_opts opts = node_opts(&pool, true);
+	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
+						       .key = keys[0]);
 	struct rgate_spawnd *spawnd;
 	struct rgate_node *node;
 	struct pollfd p = { .events = POLLIN };
@@ -140,26 +135,42 @@ static int write_policy(const char *path)
 	return fclose(f) || chmod(path, 0600);
 }
 
+/* The keys of both, for this once, and a cluster of them in @dir */
+static int make_cluster(struct rgate_cluster **cluster, const char *dir)
+{
+	char text[512], base64[2][RGATE_KEY_TEXT];
+	uint8_t public[RGATE_KEY_LEN];
+	int i, n;
+
+	for (i = 0; i < 2; i++) {
+		if (rgate_key_generate(keys[i]) || rgate_key_public(public, keys[i]))
+			return 1;
+		rgate_key_to_text(base64[i], public);
+	}
+	n = snprintf(text, sizeof(text), "provider local\n"
+		     "node 0 gateway %s/0\npublic-key 0 %s\n"
+		     "node 1 compute %s/1\npublic-key 1 %s\n", dir, base64[0], dir, base64[1]);
+	return rgate_cluster_parse(cluster, "example", text, (size_t)n);
+}
+
 static int both_here(void)
 {
 	static const char *const argv[] = { "wc", "-c", NULL };
-	char dir[] = "/tmp/ringgate-example-XXXXXX", text[256], path[64];
+	char dir[] = "/tmp/ringgate-example-XXXXXX", path[64];
 	struct rgate_cluster *cluster;
-	int n, i, ret = 1;
+	int i, ret = 1;
 	pid_t pid;
 
 	if (!mkdtemp(dir))
 		return 1;
 	snprintf(path, sizeof(path), "%s/policy", dir);
-	n = snprintf(text, sizeof(text), "provider local\n"
-		     "node 0 gateway %s/0\nnode 1 compute %s/1\n", dir, dir);
-	if (write_policy(path) || rgate_cluster_parse(&cluster, "example", text, (size_t)n))
+	if (write_policy(path) || make_cluster(&cluster, dir))
 		return 1;
 	pid = fork();		/* before there is a node */
 	if (!pid)
 		exit(server(cluster, path));
 	if (pid > 0) {
-		ret = client(cluster, 1, 0, true, argv);
+		ret = client(cluster, 1, 0, keys[1], argv);
 		kill(pid, SIGTERM);
 		waitpid(pid, NULL, 0);
 	}
@@ -184,8 +195,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (rgate_cluster_load(&cluster, argv[1]))
 		return 1;
-	/* the key is read from the file that the cluster file names */
-	ret = client(cluster, (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]), false,
+	/* the private key is read from the file that the cluster file names */
+	ret = client(cluster, (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]), NULL,
 		     (const char *const *)argv + 4);
 	rgate_cluster_free(cluster);
 	return ret;

@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <openssl/crypto.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,11 +14,12 @@
 
 #include <ringgate/rgate_cluster.h>
 
-#include "handshake.h"
 #include "log.h"
 #include "opts.h"
+#include "secret.h"
 
 #define DEFAULT_PATH	"/etc/ringgate/cluster.conf"
+#define DEFAULT_KEY	"node%i.key"
 #define DEFAULT_TIMEOUT	3000U	/* ms */
 #define FILE_MAX	65536
 #define LINE_LENGTH	512
@@ -25,9 +28,11 @@
 struct rgate_cluster {
 	unsigned int n;
 	struct rgate_cluster_node node[RGATE_NODES_MAX];	/* in order of ids */
+	bool has_key[RGATE_NODES_MAX];	/* by id: its public one */
 	uint32_t provider;
 	uint32_t timeout_ms;
-	char *key;
+	char *dir;			/* of the file, with a / at its end, or "" */
+	char *key;			/* as the file has it */
 };
 
 struct parser {
@@ -37,6 +42,7 @@ struct parser {
 	unsigned int n;
 	char *words[WORDS_MAX + 1];
 	bool seen_timeout;
+	bool draft;		/* public keys may be missing yet */
 	/* an address, in the provider's form */
 	int (*set)(struct parser *p, struct rgate_cluster_node *node, const char *word);
 };
@@ -75,14 +81,57 @@ static int number(const char *word, uint32_t least, uint32_t most, uint32_t *val
 	return 0;
 }
 
-static int on_key(struct parser *p)
+static int on_shared_key(struct parser *p)
 {
+	return bad(p, "there is no key for all nodes any more, each has its own: remove this line, and let `ringgate cluster keygen` make them");
+}
+
+static int on_private_key(struct parser *p)
+{
+	const char *c;
+
 	if (p->c->key)
-		return bad(p, "the key is given twice");
+		return bad(p, "the private key is given twice");
 	if (p->n != 2)
-		return bad(p, "write `key FILE`");
+		return bad(p, "write `private-key FILE`");
+	for (c = strchr(p->words[1], '%'); c; c = strchr(c + 1, '%'))
+		if (c[1] != 'i')
+			return bad(p, "'%.60s': only %%i is known, which is the node's id",
+				   p->words[1]);
 	p->c->key = strdup(p->words[1]);
 	return p->c->key ? 0 : -ENOMEM;
+}
+
+static int on_public_key(struct parser *p)
+{
+	struct rgate_cluster *c = p->c;
+	struct rgate_cluster_node *node = NULL;
+	uint8_t key[RGATE_KEY_LEN];
+	unsigned int i;
+	uint32_t id;
+
+	if (p->n != 3)
+		return bad(p, "write `public-key ID BASE64`");
+	if (number(p->words[1], 0, RGATE_NODES_MAX - 1, &id))
+		return bad(p, "'%.60s' is no id: 0 to %d", p->words[1], RGATE_NODES_MAX - 1);
+	if (rgate_key_from_text(key, p->words[2]))
+		return bad(p, "'%.60s' is no public key: 44 characters of base64, as `ringgate cluster keygen` writes them",
+			   p->words[2]);
+	for (i = 0; i < c->n; i++) {
+		if (c->node[i].id == id)
+			node = &c->node[i];
+		else if (c->has_key[c->node[i].id] &&
+			 !memcmp(c->node[i].public_key, key, sizeof(key)))
+			return bad(p, "nodes %u and %u have the same public key: each needs its own",
+				   c->node[i].id, id);
+	}
+	if (!node)
+		return bad(p, "node %u has no line before this: its public key comes after it", id);
+	if (c->has_key[id])
+		return bad(p, "the public key of node %u is given twice", id);
+	c->has_key[id] = true;
+	memcpy(node->public_key, key, sizeof(key));
+	return 0;
 }
 
 static int on_timeout(struct parser *p)
@@ -249,8 +298,9 @@ static int on_line(struct parser *p, char *line)
 		const char *word;
 		int (*fn)(struct parser *p);
 	} known[] = {
-		{ "provider", on_provider }, { "key", on_key }, { "timeout", on_timeout },
-		{ "node", on_node },
+		{ "provider", on_provider }, { "timeout", on_timeout }, { "node", on_node },
+		{ "private-key", on_private_key }, { "public-key", on_public_key },
+		{ "key", on_shared_key },
 	};
 	char *save = NULL, *word;
 	unsigned int i;
@@ -267,7 +317,8 @@ static int on_line(struct parser *p, char *line)
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(p->words[0], known[i].word))
 			return known[i].fn(p);
-	return bad(p, "unknown word '%.60s': provider, key, timeout or node", p->words[0]);
+	return bad(p, "unknown word '%.60s': provider, private-key, timeout, node or public-key",
+		   p->words[0]);
 }
 
 static int check_whole(struct parser *p)
@@ -284,6 +335,10 @@ static int check_whole(struct parser *p)
 			   RGATE_NODES_MAX);
 	if (!gateways)
 		return bad(p, "no node is the gateway");
+	for (i = 0; i < p->c->n && !p->draft; i++)
+		if (!p->c->has_key[p->c->node[i].id])
+			return bad(p, "node %u (%s) has no `public-key` line: `ringgate cluster keygen` makes its keys",
+				   p->c->node[i].id, p->c->node[i].name);
 	return 0;
 }
 
@@ -312,23 +367,33 @@ static int parse(struct parser *p, const char *text, size_t len)
 	return check_whole(p);
 }
 
+/* @dir_len: of p->name, which is before the name of the file itself */
+static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, const char *text,
+		size_t len)
+{
+	int err = -ENOMEM;
+
+	p->c = calloc(1, sizeof(*p->c));
+	if (!p->c)
+		return err;
+	p->c->timeout_ms = DEFAULT_TIMEOUT;
+	p->c->dir = strndup(p->name, dir_len);
+	if (p->c->dir)
+		err = parse(p, text, len);
+	if (err)
+		rgate_cluster_free(p->c);
+	else
+		*out = p->c;
+	return err;
+}
+
 int rgate_cluster_parse(struct rgate_cluster **out, const char *name, const char *text, size_t len)
 {
 	struct parser p = { .name = name ? name : "cluster" };
-	int err;
 
 	if (!out || (len && !text))
 		return -EINVAL;
-	p.c = calloc(1, sizeof(*p.c));
-	if (!p.c)
-		return -ENOMEM;
-	p.c->timeout_ms = DEFAULT_TIMEOUT;
-	err = parse(&p, text, len);
-	if (err)
-		rgate_cluster_free(p.c);
-	else
-		*out = p.c;
-	return err;
+	return make(out, &p, 0, text, len);
 }
 
 static int read_file(const char *path, char **text, size_t *len)
@@ -366,29 +431,45 @@ free_buf:
 	return err;
 }
 
-int rgate_cluster_load(struct rgate_cluster **out, const char *path)
+static int load(struct rgate_cluster **out, const char *path, bool draft)
 {
-	const char *env = getenv("RGATE_CLUSTER");
+	const char *env = getenv("RGATE_CLUSTER"), *slash;
+	struct parser p = { .draft = draft };
 	char *text = NULL;
 	size_t len = 0;
 	int err;
 
+	if (!out)
+		return -EINVAL;
 	if (!path)
 		path = env && *env ? env : DEFAULT_PATH;
+	p.name = path;
 	err = read_file(path, &text, &len);
 	if (err) {
 		rgate_err("cannot read the cluster file %s: %s", path, strerror(-err));
 		return err;
 	}
-	err = rgate_cluster_parse(out, path, text, len);
+	slash = strrchr(path, '/');
+	err = make(out, &p, slash ? (size_t)(slash + 1 - path) : 0, text, len);
 	free(text);
 	return err;
+}
+
+int rgate_cluster_load(struct rgate_cluster **out, const char *path)
+{
+	return load(out, path, false);
+}
+
+int rgate_cluster_load_draft(struct rgate_cluster **out, const char *path)
+{
+	return load(out, path, true);
 }
 
 void rgate_cluster_free(struct rgate_cluster *cluster)
 {
 	if (!cluster)
 		return;
+	free(cluster->dir);
 	free(cluster->key);
 	free(cluster);
 }
@@ -433,14 +514,51 @@ uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster)
 	return cluster->provider;
 }
 
-const char *rgate_cluster_key_path(const struct rgate_cluster *cluster)
+static const struct rgate_cluster_node *by_id(const struct rgate_cluster *cluster, uint32_t id)
 {
-	return cluster->key;
+	unsigned int i;
+
+	for (i = 0; i < cluster->n; i++)
+		if (cluster->node[i].id == id)
+			return &cluster->node[i];
+	return NULL;
 }
 
-int rgate_cluster_read_key(const struct rgate_cluster *cluster, uint8_t key[RGATE_KEY_MAX])
+int rgate_cluster_key_path(const struct rgate_cluster *cluster, uint32_t id, char *path, size_t len)
 {
-	return rgate_hs_load_key(cluster->key, key, RGATE_KEY_MAX);
+	const char *c = cluster->key ? cluster->key : DEFAULT_KEY;
+	size_t at = 0;
+
+	if (!by_id(cluster, id))
+		return -ENOENT;
+	if (*c != '/')
+		at = (size_t)snprintf(path, len, "%s", cluster->dir);
+	for (; *c && at < len; c++)
+		if (*c == '%')
+			c++, path[at++] = (char)('0' + id);
+		else
+			path[at++] = *c;
+	if (at >= len)
+		return -ENAMETOOLONG;
+	path[at] = '\0';
+	return 0;
+}
+
+int rgate_cluster_read_key(const struct rgate_cluster *cluster, uint32_t id,
+			   uint8_t key[RGATE_KEY_LEN])
+{
+	char path[PATH_MAX];
+	int err;
+
+	err = rgate_cluster_key_path(cluster, id, path, sizeof(path));
+	if (!err)
+		err = rgate_key_load(key, path);
+	if (err)
+		return err;
+	err = rgate_secret_check(by_id(cluster, id), key);
+	if (err)
+		OPENSSL_cleanse(key, RGATE_KEY_LEN);
+	return err;
 }
 
 uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster)

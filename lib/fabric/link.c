@@ -75,6 +75,7 @@ void rgate_link_destroy(struct rgate_link *link)
 	if (!link)
 		return;
 	rgate_link_disconnect(link);
+	rgate_hs_end(&link->hs);
 	rgate_pool_free(link->o.pool, link->mem);
 	free(link->inbox);
 	free(link->records);

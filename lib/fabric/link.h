@@ -22,7 +22,7 @@ struct rgate_peer;
 enum rgate_link_state {
 	RGATE_LINK_HELLO,	/* client: waits for a welcome; server: sent one */
 	RGATE_LINK_PROOF,	/* server: waits for the proof; client: for ready */
-	RGATE_LINK_READY,	/* both have proved the key: to be installed */
+	RGATE_LINK_READY,	/* both have proved who they are: to be installed */
 	RGATE_LINK_UP,
 	RGATE_LINK_DEAD,
 };
@@ -90,8 +90,7 @@ struct rgate_link {
 	int down_err;
 	uint32_t epoch;
 	uint64_t deadline_ns;		/* of the handshake */
-	struct rgate_hs_hello hello;
-	struct rgate_hs_welcome welcome;
+	struct rgate_hs hs;
 	uint64_t incarnation;		/* of the peer */
 
 	const struct rgate_buf *mem;	/* line, message of the handshake, receives */
@@ -176,8 +175,8 @@ int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
  */
 #define RGATE_MSG_HEADER	8
 enum rgate_msg_type {
-	RGATE_MSG_PROOF = 1,	/* MAC, and descriptor of the client's line */
-	RGATE_MSG_READY = 2,	/* descriptor of the server's line */
+	RGATE_MSG_PROOF = 1,	/* struct rgate_hs_proof */
+	RGATE_MSG_READY = 2,	/* struct rgate_hs_ready */
 	RGATE_MSG_USER = 3,
 };
 

@@ -16,7 +16,7 @@
 #include "local.h"
 #include "log.h"
 
-#define BACKLOG		32
+#define BACKLOG		128
 #define BUFFER_BYTES	(4 << 20)	/* asked for; root gets it */
 #define STRANGERS_MAX	16
 #define DEAF_NS		100000000	/* until we look for a descriptor again */
@@ -200,46 +200,23 @@ static int local_fd(struct rgate_ep *ep)
 /* Takes over both sockets, also where it fails */
 static int conn_new(struct rgate_conn **out, struct rgate_ep *ep, int sock, int in_sock)
 {
-	const int size = BUFFER_BYTES;
 	struct rgate_conn *conn = calloc(1, sizeof(*conn));
-	int err = -ENOMEM;
 
 	if (!conn) {
 		close(sock);
 		if (in_sock != sock)
 			close(in_sock);
-		return err;
+		return -ENOMEM;
 	}
 	*conn = (struct rgate_conn){
 		.ep = ep, .sock = sock, .in_sock = in_sock, .ask_sock = -1,
-		.done_depth = ep->opts.send_depth,
+		.wait_fd = -1, .done_fd = -1, .done_depth = ep->opts.send_depth,
 	};
-	if (setsockopt(sock, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
-		(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	conn->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	conn->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (conn->wait_fd < 0 || conn->done_fd < 0) {
-		err = errno == EMFILE ? -EMFILE : errno == ENFILE ? -ENFILE : -ENOMEM;
-		goto destroy;
-	}
-	conn->recv = calloc(ep->opts.recv_depth, sizeof(*conn->recv));
-	conn->done = calloc(conn->done_depth, sizeof(*conn->done));
-	if (!conn->recv || !conn->done)
-		goto destroy;
-	err = watch(conn->wait_fd, conn->done_fd, EPOLLIN, NULL);
-	if (!err)
-		err = watch(conn->wait_fd, in_sock, EPOLLIN, NULL);
-	if (err)
-		goto destroy;
 	*out = conn;
 	return 0;
-
-destroy:
-	local_destroy(conn);
-	return err;
 }
 
-/* Root and our own user; nobody else may even try the key. */
+/* Root and our own user; nobody else may even try. */
 static bool known_user(int sock)
 {
 	struct ucred cred;
@@ -265,7 +242,7 @@ static int local_connect(struct rgate_ep *ep, const struct rgate_cluster_node *t
 	if (sock < 0)
 		return -errno;
 	if (connect(sock, (struct sockaddr *)&sa, sizeof(sa))) {
-		err = errno == ENOENT || errno == EAGAIN ? -ECONNREFUSED : -errno;
+		err = errno == ENOENT ? -ECONNREFUSED : -errno;
 		close(sock);
 		return err;
 	}
@@ -358,10 +335,26 @@ static int local_establish(struct rgate_conn *conn)
 	return err ? err : now_up(conn);
 }
 
+/* Not before: who only asks for a connection costs a socket and no more. */
 static int local_prepare(struct rgate_conn *conn)
 {
-	(void)conn;
-	return 0;
+	const int size = BUFFER_BYTES;
+	int err;
+
+	if (conn->done)
+		return 0;
+	if (setsockopt(conn->sock, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		(void)setsockopt(conn->sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	conn->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	conn->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (conn->wait_fd < 0 || conn->done_fd < 0)
+		return errno == EMFILE ? -EMFILE : errno == ENFILE ? -ENFILE : -ENOMEM;
+	conn->recv = calloc(conn->ep->opts.recv_depth, sizeof(*conn->recv));
+	conn->done = calloc(conn->done_depth, sizeof(*conn->done));
+	if (!conn->recv || !conn->done)
+		return -ENOMEM;
+	err = watch(conn->wait_fd, conn->done_fd, EPOLLIN, NULL);
+	return err ? err : watch(conn->wait_fd, conn->in_sock, EPOLLIN, NULL);
 }
 
 static int local_allow(struct rgate_conn *conn, uint32_t access)
@@ -385,6 +378,22 @@ static int local_conn_fd(const struct rgate_conn *conn)
 static uint32_t local_inline_size(const struct rgate_conn *conn)
 {
 	return conn->late ? LOCAL_LATE_INLINE : UINT32_MAX;
+}
+
+/* Which users may ask at all is known here, and nothing of which node it is */
+static bool local_is_from(const struct rgate_conn *conn, const struct rgate_cluster_node *node)
+{
+	(void)node;
+	return known_user(conn->sock);
+}
+
+static uint64_t local_source(const struct rgate_conn *conn)
+{
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	return getsockopt(conn->sock, SOL_SOCKET, SO_PEERCRED, &cred, &n) || cred.pid <= 0 ? 0 :
+	       (uint64_t)cred.pid;
 }
 
 static void local_whence(const struct rgate_conn *conn, char *text, size_t len)
@@ -590,5 +599,7 @@ const struct rgate_prov_ops rgate_prov_local = {
 	.arm = local_arm,
 	.arm_recv = local_arm_recv,
 	.inline_size = local_inline_size,
+	.is_from = local_is_from,
+	.source = local_source,
 	.whence = local_whence,
 };

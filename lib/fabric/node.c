@@ -60,26 +60,19 @@ static int set_sizes(struct rgate_node *node, const struct rgate_node_opts *o)
 	return 0;
 }
 
-static int set_key(struct rgate_node *node, const struct rgate_node_opts *o)
+static int set_secret(struct rgate_node *node, const struct rgate_node_opts *o)
 {
-	int n;
+	uint8_t key[RGATE_KEY_LEN];
+	int err = 0;
 
-	if (!o->key) {
-		n = rgate_hs_load_key(rgate_cluster_key_path(node->cluster), node->key,
-				      sizeof(node->key));
-		if (n < 0)
-			return n;
-		node->key_len = (size_t)n;
-		return 0;
-	}
-	if (o->key_len < RGATE_KEY_MIN || o->key_len > RGATE_KEY_MAX) {
-		rgate_err("a cluster key has %d to %d bytes, not %zu", RGATE_KEY_MIN,
-			  RGATE_KEY_MAX, o->key_len);
-		return -EINVAL;
-	}
-	memcpy(node->key, o->key, o->key_len);
-	node->key_len = o->key_len;
-	return 0;
+	if (o->key)
+		memcpy(key, o->key, sizeof(key));
+	else
+		err = rgate_cluster_read_key(node->cluster, node->self.id, key);
+	if (!err)
+		err = rgate_secret_create(&node->secret, node->cluster, &node->self, key);
+	OPENSSL_cleanse(key, sizeof(key));
+	return err;
 }
 
 int rgate_node_find(const struct rgate_cluster *cluster, uint32_t id,
@@ -199,7 +192,7 @@ int rgate_node_create(struct rgate_node **out, const struct rgate_cluster *clust
 	if (!err)
 		err = set_sizes(node, &opts);
 	if (!err)
-		err = set_key(node, &opts);
+		err = set_secret(node, &opts);
 	if (err)
 		goto free_node;
 	if (getrandom(&node->incarnation, sizeof(node->incarnation), 0) !=
@@ -219,7 +212,7 @@ int rgate_node_create(struct rgate_node **out, const struct rgate_cluster *clust
 close_endpoint:
 	close_endpoint(node);
 free_node:
-	OPENSSL_cleanse(node->key, sizeof(node->key));
+	rgate_secret_destroy(node->secret);
 	pthread_mutex_destroy(&node->lock);
 	free(node);
 	return err;
@@ -261,7 +254,7 @@ int rgate_node_destroy(struct rgate_node *node)
 	close(node->wake_fd);
 	close(node->epoll_fd);
 	close_endpoint(node);
-	OPENSSL_cleanse(node->key, sizeof(node->key));
+	rgate_secret_destroy(node->secret);
 	pthread_mutex_destroy(&node->lock);
 	free(node);
 	return 0;

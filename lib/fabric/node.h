@@ -10,8 +10,15 @@
 #include <pthread.h>
 
 #include "link.h"
+#include "secret.h"
 
 #define RGATE_PAST	64	/* ended connections whose tickets are known */
+#define RGATE_SUSPECTS	64	/* who asked in vain, and are known for a while */
+
+struct rgate_suspect {
+	uint64_t source;		/* of the provider */
+	uint64_t until_ns;
+};
 
 struct rgate_node {
 	const struct rgate_cluster *cluster;
@@ -26,8 +33,7 @@ struct rgate_node {
 	uint32_t msg_size;
 	uint32_t msg_depth;
 	uint32_t send_depth;
-	uint8_t key[RGATE_KEY_MAX];
-	size_t key_len;
+	struct rgate_secret *secret;
 
 	pthread_t thread;
 	int epoll_fd;
@@ -38,6 +44,9 @@ struct rgate_node {
 	struct rgate_peer *peers;
 	struct rgate_link *incoming;	/* handshakes with those who connected */
 	bool broken;			/* the endpoint has failed */
+	bool busy;			/* more events wait than one turn takes */
+	struct rgate_suspect suspects[RGATE_SUSPECTS];
+	uint32_t next_suspect;
 	uint32_t shares;		/* atomic */
 	struct rgate_node_stats stats;	/* atomic words */
 	uint64_t refused_told_ns;	/* when the log heard of one last */

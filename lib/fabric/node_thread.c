@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The node's thread: connections made and proved, heartbeats, the dead taken away. */
-#include <endian.h>
+/* The node's thread: connections made and installed, heartbeats, the dead taken away. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,21 +8,14 @@
 
 #include "clock.h"
 #include "log.h"
-#include "node.h"
+#include "meet.h"
 
 #define MS		1000000ULL
 #define BACKOFF_FIRST	20	/* ms */
 #define BACKOFF_LAST	2000
 #define LASTED		(1000 * MS) /* a connection: the next one is begun at once */
 #define HANDSHAKE_STEP	2	/* ms between looks while there is a handshake */
-#define INCOMING_MAX	16
-#define REFUSED_NS	(1000 * MS) /* between two lines of the log about strangers */
-#define PATIENCE	(1000 * MS) /* with a handshake before another may take its place */
-
-static void count(uint64_t *counter)
-{
-	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
-}
+#define EVENTS_MAX	16	/* of the endpoint, before the peers have their turn */
 
 static uint64_t beat_interval(const struct rgate_node *node)
 {
@@ -39,22 +29,14 @@ int rgate_node_beat(const struct rgate_node *node, struct rgate_link *link, uint
 	return rgate_link_beat(link, now, beat_interval(node), node->timeout_ns);
 }
 
-static struct rgate_peer *find_peer(struct rgate_node *node, uint32_t id)
-{
-	struct rgate_peer *peer;
-
-	for (peer = node->peers; peer && peer->to.id != id; peer = peer->next)
-		;
-	return peer;
-}
-
 /* Later each time, and not at the same time as others */
 static void try_later(struct rgate_peer *peer, int err)
 {
 	uint16_t random = 0;
 	uint32_t ms;
 
-	ms = peer->backoff_ms ? peer->backoff_ms * 2 : BACKOFF_FIRST;
+	/* Somebody is there and has much to do: no later than the last time */
+	ms = peer->backoff_ms && err != -EAGAIN ? peer->backoff_ms * 2 : BACKOFF_FIRST;
 	peer->backoff_ms = ms < BACKOFF_LAST ? ms : BACKOFF_LAST;
 	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	ms = peer->backoff_ms - peer->backoff_ms * (random % 256) / 1024;
@@ -75,202 +57,13 @@ static void give_up(struct rgate_peer *peer, int err)
 	try_later(peer, err);
 }
 
-static void attempt(struct rgate_node *node, struct rgate_peer *peer)
-{
-	const struct rgate_link_opts opts = rgate_node_link_opts(node, peer);
-	struct rgate_link *link;
-	int err;
-
-	err = rgate_link_create(&link, &opts);
-	if (err) {
-		try_later(peer, err);
-		return;
-	}
-	link->client = true;
-	link->peer = peer;
-	link->deadline_ns = rgate_clock_now(CLOCK_MONOTONIC) + node->timeout_ns;
-	err = rgate_hs_hello(&link->hello, (uint8_t)node->self.id, (uint8_t)peer->to.id,
-			     node->incarnation, node->msg_size, node->msg_depth);
-	if (!err)
-		err = node->prov->connect(node->ep, &peer->to, &link->hello,
-					  sizeof(link->hello), link, &link->conn);
-	peer->attempt = link;
-	if (err)
-		give_up(peer, err);
-}
-
-/* The proof, and then what the peer needs to know of this end */
-static int send_proof(struct rgate_node *node, struct rgate_link *link)
-{
-	struct {
-		struct rgate_hs_proof proof;
-		struct rgate_desc line;
-	} m;
-	int err;
-
-	err = rgate_hs_proof(&m.proof, &link->hello, &link->welcome, node->key, node->key_len);
-	if (!err)
-		err = rgate_link_my_line(link, &m.line);
-	if (!err)
-		err = rgate_link_send_handshake(link, RGATE_MSG_PROOF, &m, sizeof(m));
-	return err;
-}
-
-static int take_sizes(struct rgate_link *link, const struct rgate_hs_hello *theirs)
-{
-	return rgate_link_set_peer(link, le32toh(theirs->msg_size), le32toh(theirs->msg_depth),
-				   le64toh(theirs->incarnation));
-}
-
-/* The server has answered: does it know the key? */
-static int on_reply(struct rgate_node *node, struct rgate_link *link,
-		    const struct rgate_prov_event *ev)
-{
-	int err;
-
-	err = rgate_hs_read_welcome(&link->welcome, ev->data, ev->len, &link->hello, node->key,
-				    node->key_len);
-	if (err) {
-		count(err == -EACCES ? &node->stats.bad_key : &node->stats.garbage);
-		/* told once, not at each attempt */
-		if (err == -EACCES && link->peer->last_err != err)
-			rgate_err("node %u: node %u has another cluster key", node->self.id,
-				  link->peer->to.id);
-		return err;
-	}
-	err = take_sizes(link, &link->welcome.hello);
-	if (!err)
-		err = rgate_link_prepare(link);
-	if (!err)
-		err = node->prov->establish(link->conn);
-	if (!err)
-		err = node->prov->allow(link->conn, RGATE_ACCESS_REMOTE);
-	if (!err)
-		err = send_proof(node, link);
-	link->state = err ? RGATE_LINK_DEAD : RGATE_LINK_PROOF;
-	return err;
-}
-
-static unsigned int incoming_count(const struct rgate_node *node)
-{
-	const struct rgate_link *link;
-	unsigned int n = 0;
-
-	for (link = node->incoming; link; link = link->next)
-		n++;
-	return n;
-}
-
-static void remove_incoming(struct rgate_node *node, struct rgate_link *link)
-{
-	struct rgate_link **at = &node->incoming;
-
-	while (*at != link)
-		at = &(*at)->next;
-	*at = link->next;
-	link->next = NULL;
-}
-
-/* Whether @peer's place is free, or held by one who has had his time */
-static bool make_place(struct rgate_node *node, const struct rgate_peer *peer)
-{
-	struct rgate_link *link;
-
-	for (link = node->incoming; link && link->peer != peer; link = link->next)
-		;
-	if (!link)
-		return incoming_count(node) < INCOMING_MAX;
-	if (rgate_clock_now(CLOCK_MONOTONIC) + node->timeout_ns < link->deadline_ns + PATIENCE)
-		return false;
-	remove_incoming(node, link);
-	rgate_link_destroy(link);
-	count(&node->stats.timeouts);
-	return true;
-}
-
-static int answer(struct rgate_node *node, struct rgate_link *link, uint8_t from)
-{
-	struct rgate_hs_hello own;
-	int err;
-
-	link->deadline_ns = rgate_clock_now(CLOCK_MONOTONIC) + node->timeout_ns;
-	link->state = RGATE_LINK_PROOF;
-	err = rgate_hs_hello(&own, (uint8_t)node->self.id, from, node->incarnation,
-			     node->msg_size, node->msg_depth);
-	if (!err)
-		err = rgate_hs_welcome(&link->welcome, &link->hello, &own, node->key,
-				       node->key_len);
-	if (!err)
-		err = take_sizes(link, &link->hello);
-	if (!err)
-		err = rgate_link_prepare(link);
-	if (!err)
-		err = node->prov->accept(link->conn, &link->welcome, sizeof(link->welcome), link);
-	return err;
-}
-
-/* Whoever can reach us can make us refuse it: one line a second at most. */
-static void tell_refused(struct rgate_node *node, const struct rgate_conn *conn, int id,
-			 const char *why)
-{
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
-	char whence[96], as[32] = "";
-
-	if (node->refused_told_ns && now - node->refused_told_ns < REFUSED_NS) {
-		node->refused_more++;
-		return;
-	}
-	node->prov->whence(conn, whence, sizeof(whence));
-	if (id >= 0)
-		snprintf(as, sizeof(as), " as node %d", id);
-	rgate_warn("node %u: a connection from %s%s is refused: %s%s", node->self.id, whence, as,
-		   why, node->refused_more ? " (and others since the last line)" : "");
-	node->refused_told_ns = now;
-	node->refused_more = 0;
-}
-
-/* Somebody wants to connect: a node with a higher id, for which a peer is open */
-static void on_request(struct rgate_node *node, const struct rgate_prov_event *ev)
-{
-	struct rgate_hs_hello hello;
-	struct rgate_link_opts opts;
-	struct rgate_link *link;
-	struct rgate_peer *peer;
-
-	if (rgate_hs_read_hello(&hello, ev->data, ev->len, -1, (int)node->self.id) ||
-	    hello.from <= node->self.id) {
-		count(&node->stats.garbage);
-		tell_refused(node, ev->conn, -1, "it is no node of this cluster, or of another version");
-		goto reject;
-	}
-	peer = find_peer(node, hello.from);
-	if (!peer || !make_place(node, peer))
-		goto reject;
-	opts = rgate_node_link_opts(node, peer);
-	if (rgate_link_create(&link, &opts))
-		goto reject;
-	link->conn = ev->conn;
-	link->peer = peer;
-	link->hello = hello;
-	if (answer(node, link, hello.from)) {
-		rgate_link_destroy(link);
-		return;
-	}
-	link->next = node->incoming;
-	node->incoming = link;
-	return;
-
-reject:
-	node->prov->reject(ev->conn, 0);
-}
-
 static void on_event(struct rgate_node *node, const struct rgate_prov_event *ev)
 {
 	struct rgate_link *link;
 	int err;
 
 	if (ev->kind == RGATE_PROV_REQUEST) {
-		on_request(node, ev);
+		rgate_meet_request(node, ev);
 		return;
 	}
 	link = node->prov->owner(ev->conn);
@@ -280,83 +73,10 @@ static void on_event(struct rgate_node *node, const struct rgate_prov_event *ev)
 		link->down_err = ev->err ? ev->err : -ECONNRESET;
 		link->down = true;
 	} else if (ev->kind == RGATE_PROV_REPLY && link->state == RGATE_LINK_HELLO) {
-		err = on_reply(node, link, ev);
+		err = rgate_meet_reply(node, link, ev);
 		if (err)
 			give_up(link->peer, err);
 	}
-}
-
-static int read_line(struct rgate_link *link, const void *buf)
-{
-	int err = rgate_desc_parse(&link->peer_line, buf, sizeof(struct rgate_desc));
-
-	if (err)
-		return err;
-	return link->peer_line.length >= offsetof(struct rgate_line, my_beat) &&
-	       link->peer_line.addr % 8 == 0 ? 0 : -EPROTO;
-}
-
-static int check_client(struct rgate_node *node, struct rgate_link *link, const uint8_t *data,
-			size_t len)
-{
-	struct rgate_desc line;
-	int err;
-
-	if (len != RGATE_HS_MAC + sizeof(struct rgate_desc))
-		return -EPROTO;
-	err = rgate_hs_check_proof(data, RGATE_HS_MAC, &link->hello, &link->welcome, node->key,
-				   node->key_len);
-	if (!err)
-		err = read_line(link, data + RGATE_HS_MAC);
-	/* Not before: who has not proved the key reaches no memory. */
-	if (!err)
-		err = node->prov->allow(link->conn, RGATE_ACCESS_REMOTE);
-	if (!err)
-		err = rgate_link_my_line(link, &line);
-	if (!err)
-		err = rgate_link_send_handshake(link, RGATE_MSG_READY, &line, sizeof(line));
-	return err;
-}
-
-/* A client that does not believe the server's proof goes without one of its own. */
-static int ended(const struct rgate_link *link, int err)
-{
-	return link->client || err == -EPROTO ? err : -EACCES;
-}
-
-/* 1: ready; 0: not yet; -errno: it came to nothing */
-static int handshake(struct rgate_node *node, struct rgate_link *link)
-{
-	const struct rgate_inbox *at;
-	const void *data;
-	uint32_t type;
-	int err = 0;
-
-	if (link->state == RGATE_LINK_READY)
-		return 1;
-	if (link->down)
-		return ended(link, link->down_err);
-	if (rgate_clock_now(CLOCK_MONOTONIC) > link->deadline_ns)
-		return -ETIMEDOUT;
-	if (link->state != RGATE_LINK_PROOF)
-		return 0;
-	err = rgate_link_progress(link);
-	if (err < 0)
-		return ended(link, err);
-	data = rgate_link_message(link, &type, &at);
-	if (!data)
-		return 0;
-	if (!link->client && type == RGATE_MSG_PROOF)
-		err = check_client(node, link, data, at->len);
-	else if (link->client && type == RGATE_MSG_READY && at->len == sizeof(struct rgate_desc))
-		err = read_line(link, data);
-	else
-		err = -EPROTO;
-	if (err < 0)
-		return err;
-	rgate_link_drop_message(link);
-	link->state = RGATE_LINK_READY;
-	return 1;
 }
 
 /* 0: the peer has it; -EAGAIN: somebody holds the peer's lock; else it failed */
@@ -379,34 +99,26 @@ static void step_incoming(struct rgate_node *node)
 
 	for (link = node->incoming; link; link = next) {
 		next = link->next;
-		ret = handshake(node, link);
+		ret = rgate_meet_step(node, link);
 		if (ret > 0)
 			ret = install(link);
 		else if (!ret)
 			ret = -EAGAIN;
 		if (ret == -EAGAIN)
 			continue;
-		remove_incoming(node, link);
+		rgate_meet_forget(node, link);
 		if (!ret) {
-			count(&node->stats.accepted);
+			__atomic_add_fetch(&node->stats.accepted, 1, __ATOMIC_RELAXED);
 			continue;
 		}
-		if (ret == -EACCES) {
-			count(&node->stats.bad_key);
-			tell_refused(node, link->conn, link->hello.from,
-				     "it did not prove the cluster's key");
-		} else if (ret == -ETIMEDOUT) {
-			count(&node->stats.timeouts);
-		} else if (ret == -EPROTO || ret == -EPROTONOSUPPORT) {
-			count(&node->stats.garbage);
-		}
+		rgate_meet_failed(node, link, ret);
 		rgate_link_destroy(link);
 	}
 }
 
 static void step_attempt(struct rgate_node *node, struct rgate_peer *peer)
 {
-	int ret = handshake(node, peer->attempt);
+	int ret = rgate_meet_step(node, peer->attempt);
 
 	if (ret > 0)
 		ret = install(peer->attempt);
@@ -451,6 +163,7 @@ static void tend(struct rgate_node *node, struct rgate_peer *peer, uint64_t now)
 static void tick(struct rgate_node *node, struct rgate_peer *peer, uint64_t now)
 {
 	bool begin;
+	int err;
 
 	if (peer->attempt)
 		step_attempt(node, peer);
@@ -467,8 +180,9 @@ static void tick(struct rgate_node *node, struct rgate_peer *peer, uint64_t now)
 		now >= peer->retry_ns && !node->broken;
 	peer->connecting = begin || peer->attempt;
 	pthread_mutex_unlock(&peer->lock);
-	if (begin)
-		attempt(node, peer);
+	err = begin ? rgate_meet_ask(node, peer) : 0;
+	if (err)
+		try_later(peer, err);
 }
 
 /* How long there is nothing to be done, in ms */
@@ -492,12 +206,18 @@ static int pause_of(const struct rgate_node *node, uint64_t now)
 	return (int)(ns / MS) + 1;
 }
 
-static void take_events(struct rgate_node *node)
+/* Some of them: strangers who ask without end must not keep the peers from their turn.
+ * True: there may be more */
+static bool take_events(struct rgate_node *node)
 {
 	struct rgate_prov_event ev;
+	unsigned int i;
 	int ret;
 
-	while (!node->broken && (ret = node->prov->event(node->ep, &ev)) != 0) {
+	for (i = 0; i < EVENTS_MAX && !node->broken; i++) {
+		ret = node->prov->event(node->ep, &ev);
+		if (!ret)
+			return false;
 		if (ret > 0) {
 			on_event(node, &ev);
 			continue;
@@ -506,16 +226,19 @@ static void take_events(struct rgate_node *node)
 		node->broken = true;
 		epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, node->prov->fd(node->ep), NULL);
 	}
+	return !node->broken;
 }
 
 static int turn(struct rgate_node *node)
 {
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct rgate_peer *peer;
+	bool more;
 	int ms;
 
 	pthread_mutex_lock(&node->lock);
-	take_events(node);
+	more = take_events(node);
+	node->busy = more;
 	step_incoming(node);
 	for (peer = node->peers; peer; peer = peer->next)
 		tick(node, peer, now);
@@ -523,7 +246,7 @@ static int turn(struct rgate_node *node)
 		rgate_err("node %u: the RDMA device is gone", node->self.id);
 		node->broken = true;
 	}
-	ms = pause_of(node, now);
+	ms = more ? 0 : pause_of(node, now);
 	pthread_mutex_unlock(&node->lock);
 	return ms;
 }

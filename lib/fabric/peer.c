@@ -298,7 +298,7 @@ int rgate_peer_wait_up(struct rgate_peer *peer, int timeout_ms)
 		return 0;
 	rgate_err("node %u (%s) did not come up within %d ms%s%s", peer->to.id, peer->to.addr,
 		  timeout_ms, last ? ": " : "",
-		  last == -EACCES ? "it has another cluster key" :
+		  last == -EACCES ? "keys and cluster files of the two nodes do not agree" :
 		  last == -ECONNREFUSED ? "nobody there takes connections from this node" :
 		  last ? strerror(-last) : "");
 	return last == -EACCES ? -EACCES : -ETIMEDOUT;

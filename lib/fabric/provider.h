@@ -2,11 +2,11 @@
 /*
  * What carries bytes between two nodes. A provider makes connections between
  * endpoints and moves memory over them; everything that is the same for all of them
- * (who connects, the cluster key, credits, tickets, heartbeats, making a connection
+ * (who connects, the proof of who it is, credits, tickets, heartbeats, making a connection
  * anew) is above, in peer.c. Documentation/fabric.rst tells how to write another one;
  * tests/fabric/test_provider*.c are the suite that it has to pass.
  *
- * Connections are made in three steps, so that the key can be proved on the way:
+ * Connections are made in three steps, so that both can prove who they are on the way:
  *
  *	connect(hello)  ->  RGATE_PROV_REQUEST at the other end
  *	RGATE_PROV_REPLY  <-  accept(welcome), or reject()
@@ -119,7 +119,8 @@ struct rgate_prov_ops {
 	/* 1: an event; 0: none; -errno: the endpoint is broken (device gone) */
 	int (*event)(struct rgate_ep *ep, struct rgate_prov_event *event);
 
-	/* @owner comes back from conn_owner(). @len is RGATE_PROV_HELLO at most */
+	/* @owner comes back from conn_owner(). @len is RGATE_PROV_HELLO at most. -EAGAIN:
+	 * too many ask there, soon again */
 	int (*connect)(struct rgate_ep *ep, const struct rgate_cluster_node *to,
 		       const void *hello, size_t len, void *owner, struct rgate_conn **conn);
 	/* An end that is connected to itself, up at once */
@@ -133,6 +134,10 @@ struct rgate_prov_ops {
 	/* enum rgate_access: what the peer may do from now on */
 	int (*allow)(struct rgate_conn *conn, uint32_t access);
 	void *(*owner)(const struct rgate_conn *conn);
+	/* Whether it comes from where @node is, as far as that can be told before any proof */
+	bool (*is_from)(const struct rgate_conn *conn, const struct rgate_cluster_node *node);
+	/* A number of who asks that he cannot choose, 0: not known; NULL: never known */
+	uint64_t (*source)(const struct rgate_conn *conn);
 	/* Where it comes from, in words, as far as that is known; for the log */
 	void (*whence)(const struct rgate_conn *conn, char *text, size_t len);
 	/* Tells the peer, as far as that can be done at once */

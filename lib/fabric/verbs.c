@@ -304,5 +304,6 @@ const struct rgate_prov_ops rgate_prov_verbs = {
 	.arm = verbs_arm,
 	.arm_recv = verbs_arm,
 	.inline_size = verbs_inline_size,
+	.is_from = rgate_verbs_is_from,
 	.whence = verbs_whence,
 };

@@ -46,6 +46,7 @@ void rgate_verbs_reject(struct rgate_conn *conn, int err);
 int rgate_verbs_establish(struct rgate_conn *conn);
 int rgate_verbs_prepare(struct rgate_conn *conn);
 int rgate_verbs_allow(struct rgate_conn *conn, uint32_t access);
+bool rgate_verbs_is_from(const struct rgate_conn *conn, const struct rgate_cluster_node *node);
 void *rgate_verbs_owner(const struct rgate_conn *conn);
 void rgate_verbs_destroy(struct rgate_conn *conn);
 

@@ -199,6 +199,21 @@ int rgate_verbs_allow(struct rgate_conn *conn, uint32_t access)
 	return err > 0 ? -err : err;
 }
 
+bool rgate_verbs_is_from(const struct rgate_conn *conn, const struct rgate_cluster_node *node)
+{
+	const struct sockaddr *at = rdma_get_peer_addr(conn->id);
+	struct sockaddr_storage want;
+
+	if (rgate_verbs_sockaddr(&want, node, false) || at->sa_family != want.ss_family)
+		return false;
+	if (at->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)&want)->sin_addr.s_addr;
+	return at->sa_family == AF_INET6 &&
+	       !memcmp(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr,
+		       &((const struct sockaddr_in6 *)&want)->sin6_addr, sizeof(struct in6_addr));
+}
+
 void *rgate_verbs_owner(const struct rgate_conn *conn)
 {
 	return conn->owner;

@@ -58,6 +58,7 @@ static struct rgate_cluster *make_cluster(const char *dir)
 	const char *comma = addrs ? strchr(addrs, ',') : NULL;
 	struct rgate_cluster *c;
 	char text[512];
+	size_t len;
 	int n;
 
 	if (addrs && !comma)
@@ -70,7 +71,8 @@ static struct rgate_cluster *make_cluster(const char *dir)
 		n = snprintf(text, sizeof(text),
 			     "provider local\nnode 0 gateway %s/0\nnode 1 compute %s/1\n",
 			     dir, dir);
-	must(rgate_cluster_parse(&c, "bench", text, (size_t)n), "rgate_cluster_parse");
+	len = bench_public_keys(text, (size_t)n, sizeof(text), 2);
+	must(rgate_cluster_parse(&c, "bench", text, len), "rgate_cluster_parse");
 	return c;
 }
 
@@ -87,13 +89,12 @@ static void meet(struct side *s)
 
 static void side_open(struct side *s, const char *dir, uint32_t id)
 {
-	static const char key[RGATE_KEY_MIN] = "for a benchmark";
 	const struct rgate_alloc_opts zero = RGATE_OPTS(rgate_alloc_opts,
 							.flags = RGATE_ALLOC_ZERO);
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 16 << 20,
 						       .access = RGATE_ACCESS_REMOTE);
 	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
-						       .key = key, .key_len = sizeof(key),
+						       .key = bench_key(id),
 						       /* perftest never sleeps */
 						       .spin_us = 1000000);
 

@@ -85,14 +85,14 @@ static const char *address(unsigned int i, char *buf, size_t len)
 static void make_cluster(void)
 {
 	const bool local = !getenv("RGATE_BENCH_ADDRS");
-	char text[1024], one[64];
+	char text[2048], one[64];
 	unsigned int i;
 	size_t at;
 	int err;
 
 	if (!mkdtemp(dir))
 		bench_die(errno, "%s", dir);
-	at = (size_t)snprintf(text, sizeof(text), "provider %s\nkey /none\ntimeout 30000\n",
+	at = (size_t)snprintf(text, sizeof(text), "provider %s\ntimeout 30000\n",
 			      local ? "local" : "verbs");
 	for (i = 0; i <= o.nodes; i++) {
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "node %u %s ", i,
@@ -103,6 +103,7 @@ static void make_cluster(void)
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s:%u\n",
 					       address(i, one, sizeof(one)), 7600 + i);
 	}
+	at = bench_public_keys(text, at, sizeof(text), o.nodes + 1);
 	err = rgate_cluster_parse(&cluster, "bench", text, at);
 	if (err)
 		bench_die(-err, "cluster");
@@ -110,11 +111,10 @@ static void make_cluster(void)
 
 static void make_node(struct node *n, unsigned int id)
 {
-	static const char key[RGATE_KEY_MIN] = "a key that nobody else needs...";
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 8 << 20,
 						       .access = RGATE_ACCESS_REMOTE);
-	const struct rgate_node_opts no = RGATE_OPTS(rgate_node_opts, .pool = &pool, .key = key,
-						     .key_len = sizeof(key), .send_depth = 4096);
+	const struct rgate_node_opts no = RGATE_OPTS(rgate_node_opts, .pool = &pool,
+						     .key = bench_key(id), .send_depth = 4096);
 	const struct rgate_ring_opts ro = RGATE_OPTS(rgate_ring_opts, .slots = SLOTS,
 						     .slot_size = SLOT_SIZE, .name = "bench");
 	uint32_t number;

@@ -77,7 +77,7 @@ static void make_cluster(void)
 	const char *addrs = getenv("RGATE_BENCH_ADDRS");
 	const char *comma = addrs ? strchr(addrs, ',') : NULL;
 	const struct passwd *pw = getpwuid(geteuid());
-	char text[256];
+	char text[512];
 	FILE *f;
 	int n;
 
@@ -92,24 +92,24 @@ static void make_cluster(void)
 	    chmod(policy, 0600))
 		bench_die(errno, "%s", policy);
 	if (addrs)
-		n = snprintf(text, sizeof(text), "provider verbs\nkey /none\n"
+		n = snprintf(text, sizeof(text), "provider verbs\n"
 			     "node 0 gateway %.*s\nnode 1 compute %s\n", (int)(comma - addrs),
 			     addrs, comma + 1);
 	else
-		n = snprintf(text, sizeof(text), "provider local\nkey /none\n"
+		n = snprintf(text, sizeof(text), "provider local\n"
 			     "node 0 gateway %s/0\nnode 1 compute %s/1\n", dir, dir);
-	n = rgate_cluster_parse(&cluster, "bench", text, (size_t)n);
+	n = rgate_cluster_parse(&cluster, "bench", text,
+				bench_public_keys(text, (size_t)n, sizeof(text), 2));
 	if (n)
 		bench_die(-n, "cluster");
 }
 
 static struct rgate_node *make_node(unsigned int id)
 {
-	static const char key[RGATE_KEY_MIN] = "a key that nobody else needs...";
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 32 << 20,
 						       .access = RGATE_ACCESS_REMOTE);
-	const struct rgate_node_opts no = RGATE_OPTS(rgate_node_opts, .pool = &pool, .key = key,
-						     .key_len = sizeof(key));
+	const struct rgate_node_opts no = RGATE_OPTS(rgate_node_opts, .pool = &pool,
+						     .key = bench_key(id));
 	struct rgate_node *made;
 	int err = rgate_node_create(&made, cluster, id, &no);
 

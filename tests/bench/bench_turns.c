@@ -202,15 +202,13 @@ static double bare_turn(struct bare *b, const struct cell *c)
 
 static void lib_open(struct lib *l, const struct rgate_device_info *dev)
 {
-	static const char key[RGATE_KEY_MIN] = "for a benchmark";
 	const struct rgate_alloc_opts zero = RGATE_OPTS(rgate_alloc_opts,
 							.flags = RGATE_ALLOC_ZERO);
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 4 << 20,
 						       .access = ACCESS);
-	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
-						       .key = key, .key_len = sizeof(key),
-						       .timeout_ms = PATIENCE);
-	char text[256], addr[INET_ADDRSTRLEN];
+	struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
+						 .timeout_ms = PATIENCE);
+	char text[512], addr[INET_ADDRSTRLEN];
 	struct rgate_desc d;
 	unsigned int i;
 	int n;
@@ -219,8 +217,11 @@ static void lib_open(struct lib *l, const struct rgate_device_info *dev)
 	inet_ntop(AF_INET, dev->gid + 12, addr, sizeof(addr));
 	n = snprintf(text, sizeof(text), "provider verbs\nnode 0 gateway %s:7471\n"
 		     "node 1 compute %s:7472\n", addr, addr);
-	must(rgate_cluster_parse(&l->cluster, "bench", text, (size_t)n), "rgate_cluster_parse");
+	must(rgate_cluster_parse(&l->cluster, "bench", text,
+				 bench_public_keys(text, (size_t)n, sizeof(text), 2)),
+	     "rgate_cluster_parse");
 	for (i = 0; i < 2; i++) {
+		opts.key = bench_key(i);
 		must(rgate_node_create(&l->node[i], l->cluster, i, &opts), "rgate_node_create");
 		must(rgate_pool_alloc_opts(rgate_node_pool(l->node[i]), BYTES_MAX, &zero,
 					   &l->out[i]), "buffer");

@@ -282,43 +282,6 @@ static void busy(void **state)
 	duo_down(&d);
 }
 
-static void wrong_key(void **state)
-{
-	struct rgate_node_stats st = { .sz = sizeof(st) };
-	struct rgate_node *node[2];
-	struct rgate_peer *peer[2];
-	struct cluster c;
-
-	(void)state;
-	cluster_make(&c, 2, 0);
-	node[0] = cluster_node(&c, 0);
-	c.key[3] ^= 1;
-	node[1] = cluster_node(&c, 1);
-	assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
-	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
-	assert_int_equal(rgate_peer_wait_up(peer[1], 1000), -EACCES);
-	assert_int_equal(rgate_peer_wait_up(peer[0], 10), -ETIMEDOUT);
-	assert_int_equal(rgate_node_stats(node[1], &st), 0);
-	assert_true(st.bad_key > 0 && !st.accepted);
-	assert_int_equal(rgate_node_stats(node[0], &st), 0);
-	assert_int_equal(st.accepted, 0);
-	rgate_peer_close(peer[0]);
-	rgate_peer_close(peer[1]);
-	assert_int_equal(rgate_node_destroy(node[1]), 0);
-	/* and with the right one */
-	c.key[3] ^= 1;
-	node[1] = cluster_node(&c, 1);
-	assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
-	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
-	assert_int_equal(rgate_peer_wait_up(peer[1], MS), 0);
-	assert_int_equal(rgate_peer_wait_up(peer[0], MS), 0);
-	rgate_peer_close(peer[0]);
-	rgate_peer_close(peer[1]);
-	assert_int_equal(rgate_node_destroy(node[0]), 0);
-	assert_int_equal(rgate_node_destroy(node[1]), 0);
-	cluster_free(&c);
-}
-
 static void not_there(void **state)
 {
 	struct rgate_node_opts o;
@@ -328,11 +291,9 @@ static void not_there(void **state)
 
 	(void)state;
 	cluster_make(&c, 2, 0);
+	c.opts.key = c.keys[1];
 	o = c.opts;
 	assert_int_equal(rgate_node_create(&node, c.conf, 5, &o), -ENOENT);
-	o.key_len = 31;
-	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
-	o = c.opts;
 	o.msg_depth = 3;
 	assert_int_equal(rgate_node_create(&node, c.conf, 1, &o), -EINVAL);
 	o = c.opts;
@@ -447,7 +408,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(killed),
 	cmocka_unit_test(stopped),
 	cmocka_unit_test(busy),
-	cmocka_unit_test(wrong_key),
 	cmocka_unit_test(not_there),
 	cmocka_unit_test(backs_off),
 	cmocka_unit_test(eight),

@@ -28,8 +28,8 @@ static char policy[96];
 
 static int make_cluster(void)
 {
-	static const char text[] = "provider local\nkey /nowhere\nnode 0 gateway /tmp/a x\n"
-				   "node 1 compute /tmp/b\n";
+	static const char text[] = "provider local\nprivate-key n%i\nnode 0 gateway /tmp/a x\n"
+				   "node 1 compute /tmp/b\n" UNIT_KEY_LINE(0) UNIT_KEY_LINE(1);
 	struct rgate_cluster *c;
 	int err = rgate_cluster_parse(&c, "test", text, strlen(text));
 
@@ -49,6 +49,7 @@ static int make_node(void)
 	int err;
 
 	o.pool = &pool;
+	o.key = p.c.keys[2];
 	err = rgate_node_create(&node, p.c.conf, 2, &o);
 	if (err)
 		return err;

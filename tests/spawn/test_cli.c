@@ -160,11 +160,8 @@ static int up(void **state)
 {
 	/* As cluster_make() has it, with one more */
 	const char *addrs = getenv("RGATE_FABRIC_ADDRS");
-	const char *second = addrs && strchr(addrs, ',') ? strchr(addrs, ',') + 1 : addrs;
-	char text[512];
-	unsigned int i;
+	char text[1024], base64[RGATE_KEY_TEXT];
 	FILE *f;
-	int n;
 
 	(void)state;
 	serve_up(&s, NULL);
@@ -173,24 +170,19 @@ static int up(void **state)
 	snprintf(conf, sizeof(conf), "%s/cluster", s.c.dir);
 	f = fopen(key, "w");
 	assert_non_null(f);
-	assert_int_equal(fwrite(s.c.key, 1, sizeof(s.c.key), f), sizeof(s.c.key));
+	rgate_key_to_text(base64, s.c.keys[1]);
+	fprintf(f, "%s\n", base64);
 	fclose(f);
 	assert_int_equal(chmod(key, 0600), 0);
-	n = snprintf(text, sizeof(text), "provider %s\nkey %s\n", s.c.local ? "local" : "verbs",
-		     key);
-	for (i = 0; i < 3; i++) {
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "node %u %s ", i,
-			      i ? "compute" : "gateway");
-		if (s.c.local)
-			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s/%u\n", s.c.dir, i);
-		else
-			n += snprintf(text + n, sizeof(text) - (size_t)n, "%.*s:%u\n",
-				      (int)strcspn(i % 2 ? second : addrs, ","),
-				      i % 2 ? second : addrs, 7471 + i);
-	}
+	(void)cluster_text(&s.c, "key", text, sizeof(text));
 	f = fopen(conf, "w");
 	assert_non_null(f);
 	fputs(text, f);
+	if (s.c.local)
+		fprintf(f, "node 2 compute %s/2\n", s.c.dir);
+	else
+		fprintf(f, "node 2 compute %.*s:7473\n", (int)strcspn(addrs, ","), addrs);
+	fputs(UNIT_KEY_LINE(2), f);
 	fclose(f);
 	setenv("RGATE_CLUSTER", conf, 1);
 	setenv("RINGGATE_NODE", "1", 1);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char said[512];
@@ -26,19 +27,38 @@ static int parse(struct rgate_cluster **c, const char *text)
 	return rgate_cluster_parse(c, "F", text, strlen(text));
 }
 
+#define K2	"vEaTeSuIAMh3JYCv4Zbr3UhPUOqVhZtKgT8uCCyzsGo="
+#define K4	"4AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+#define KEY(id)	UNIT_KEY_LINE(id)
+
+/* NULL: there is no such node */
+static const char *key_path(const struct rgate_cluster *c, uint32_t id)
+{
+	static char path[256];
+	int err = rgate_cluster_key_path(c, id, path, sizeof(path));
+
+	if (err == -ENOENT)
+		return NULL;
+	assert_int_equal(err, 0);
+	return path;
+}
+
 static void whole(void **state)
 {
 	static const char text[] =
 		"# ours\n"
 		"provider verbs\t# RDMA\r\n"
 		"\n"
-		"  key /etc/k\n"
+		"  private-key /etc/k%i\n"
 		"timeout 500\n"
 		"node 2 compute 192.0.2.3:9 big\n"
 		"node 0 gateway 192.0.2.1\n"
 		"node 5 compute 192.0.2.6:80\n"
-		"node 4 compute 192.0.2.5";
+		"public-key 2 " K2 "\n" KEY(0) KEY(5)
+		"node 4 compute 192.0.2.5\n"
+		"public-key 4 " K4;
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	char key[RGATE_KEY_TEXT];
 	struct rgate_cluster *c;
 
 	(void)state;
@@ -46,13 +66,17 @@ static void whole(void **state)
 	assert_int_equal(rgate_cluster_nodes(c), 4);
 	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_VERBS);
 	assert_int_equal(rgate_cluster_timeout_ms(c), 500);
-	assert_string_equal(rgate_cluster_key_path(c), "/etc/k");
+	assert_string_equal(key_path(c, 0), "/etc/k0");
+	assert_string_equal(key_path(c, 5), "/etc/k5");
+	assert_null(key_path(c, 3));
 	assert_int_equal(rgate_cluster_node(c, 0, &n), 0);
 	assert_true(n.id == 0 && n.role == RGATE_ROLE_GATEWAY && n.port == RGATE_CLUSTER_PORT);
 	assert_string_equal(n.addr, "192.0.2.1");
 	assert_string_equal(n.name, "node0");
 	assert_int_equal(rgate_cluster_node(c, 1, &n), 0);
 	assert_true(n.id == 2 && n.role == RGATE_ROLE_COMPUTE && n.port == 9);
+	rgate_key_to_text(key, n.public_key);
+	assert_string_equal(key, K2);
 	assert_int_equal(rgate_cluster_node(c, 3, &n), 0);
 	assert_true(n.id == 5 && n.port == 80);
 	assert_string_equal(n.addr, "192.0.2.6");
@@ -67,10 +91,10 @@ static void whole(void **state)
 	assert_int_equal(rgate_cluster_find(c, "x", &n), -ENOENT);
 	rgate_cluster_free(c);
 	assert_int_equal(parse(&c, "provider local\nnode 0 gateway /run/a\n"
-			       "node 1 compute /run/b\n"), 0);
+			       "node 1 compute /run/b\n" KEY(0) KEY(1)), 0);
 	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_LOCAL);
 	assert_int_equal(rgate_cluster_timeout_ms(c), 3000);
-	assert_null(rgate_cluster_key_path(c));
+	assert_string_equal(key_path(c, 1), "node1.key");
 	rgate_cluster_free(c);
 	rgate_cluster_free(NULL);
 }
@@ -82,7 +106,7 @@ static void ipv6(void **state)
 		"provider verbs\n"
 		"node 0 gateway 2001:db8::1\n"
 		"node 1 compute [2001:DB8:0:0::0002]:80\n"
-		"node 2 compute [2001:db8::2]";
+		"node 2 compute [2001:db8::2]\n" KEY(0) KEY(1) KEY(2);
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
 	struct rgate_cluster *c;
 
@@ -100,6 +124,7 @@ static void ipv6(void **state)
 
 #define P "provider verbs\n"
 #define G "node 0 gateway 192.0.2.1\n"
+#define N1 "node 1 compute 192.0.2.2\n"
 
 static void mistakes(void **state)
 {
@@ -141,8 +166,20 @@ static void mistakes(void **state)
 		{ P P, "F:2: the provider is given twice" },
 		{ "provider smoke", "F:1: write `provider verbs`" },
 		{ "provider", "F:1: write `provider verbs`" },
-		{ P "key a\nkey b", "F:3: the key is given twice" },
-		{ P "key", "F:2: write `key FILE`" },
+		{ P "key a", "F:2: there is no key for all nodes any more" },
+		{ P "key a", "let `ringgate cluster keygen` make them" },
+		{ P "private-key a\nprivate-key b", "F:3: the private key is given twice" },
+		{ P "private-key", "F:2: write `private-key FILE`" },
+		{ P "private-key a%n", "F:2: 'a%n': only %i is known" },
+		{ P "private-key a%", "F:2: 'a%': only %i is known" },
+		{ P G "public-key 0", "F:3: write `public-key ID BASE64`" },
+		{ P G "public-key x " K2, "F:3: 'x' is no id" },
+		{ P G "public-key 0 AAAA", "F:3: 'AAAA' is no public key" },
+		{ P KEY(0) G, "F:2: node 0 has no line before this" },
+		{ P G KEY(0) KEY(0), "F:4: the public key of node 0 is given twice" },
+		{ P G N1 KEY(0) "public-key 1 0AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+		  "F:5: nodes 0 and 1 have the same public key" },
+		{ P G N1 KEY(0), "F: node 1 (node1) has no `public-key` line: `ringgate cluster keygen`" },
 		{ P "timeout 99", "F:2: write `timeout MS`" },
 		{ P "timeout 60001", "F:2: write `timeout MS`" },
 		{ P "timeout 200\ntimeout 200", "F:3: the timeout is given twice" },
@@ -189,14 +226,14 @@ static void long_lines(void **state)
 	assert_int_equal(parse(&c, text), -EINVAL);
 	path[107] = '\0';
 	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\n"
-		 "node 1 compute /b\n", path);
+		 "node 1 compute /b\n" KEY(0) KEY(1), path);
 	assert_int_equal(parse(&c, text), 0);
 	rgate_cluster_free(c);
 }
 
 static void files(void **state)
 {
-	static const char good[] = P G "node 1 compute 192.0.2.2\n";
+	static const char good[] = P G N1 KEY(0) KEY(1);
 	char path[] = "/tmp/ringgate-cluster-XXXXXX";
 	int i, fd = mkstemp(path);
 	struct rgate_cluster *c;
@@ -224,12 +261,73 @@ static void files(void **state)
 	assert_int_equal(rgate_cluster_load(&c, "/"), -EISDIR);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+/* Beside the file; a draft that has no public keys; the key must be the one of that node */
+static void private_keys(void **state)
+{
+	char dir[] = "/tmp/ringgate-cluster-XXXXXX", path[64], want[64], text[512];
+	char private[RGATE_KEY_TEXT], public[RGATE_KEY_TEXT];
+	uint8_t key[RGATE_KEY_LEN], pub[RGATE_KEY_LEN], got[RGATE_KEY_LEN];
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct rgate_cluster *c;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/c", dir);
+	snprintf(want, sizeof(want), "%s/node1.key", dir);
+	write_file(path, P G N1);
+	assert_int_equal(parse(&c, ""), -EINVAL);
+	assert_int_equal(rgate_cluster_load(&c, path), -EINVAL);
+	assert_int_equal(rgate_cluster_load_draft(&c, path), 0);
+	assert_int_equal(rgate_cluster_node(c, 1, &n), 0);
+	assert_memory_equal(n.public_key, (uint8_t[RGATE_KEY_LEN]){ 0 }, RGATE_KEY_LEN);
+	assert_string_equal(key_path(c, 1), want);
+	assert_int_equal(rgate_cluster_key_path(c, 1, text, strlen(want)), -ENAMETOOLONG);
+	assert_int_equal(rgate_cluster_key_path(c, 1, text, strlen(want) + 1), 0);
+	assert_int_equal(rgate_cluster_key_path(c, 1, text, 5), -ENAMETOOLONG);
+	rgate_cluster_free(c);
+	assert_int_equal(rgate_key_generate(key), 0);
+	assert_int_equal(rgate_key_public(pub, key), 0);
+	rgate_key_to_text(private, key);
+	rgate_key_to_text(public, pub);
+	snprintf(text, sizeof(text), P G N1 KEY(0) "public-key 1 %s\n", public);
+	write_file(path, text);
+	assert_int_equal(rgate_cluster_load(&c, path), 0);
+	assert_int_equal(rgate_cluster_read_key(c, 1, got), -ENOENT);
+	write_file(want, private);
+	assert_int_equal(rgate_cluster_read_key(c, 1, got), 0);
+	assert_memory_equal(got, key, RGATE_KEY_LEN);
+	assert_int_equal(rgate_cluster_read_key(c, 2, got), -ENOENT);
+	/* another one's; of who it is none of the text is told */
+	assert_int_equal(rgate_key_generate(key), 0);
+	rgate_key_to_text(private, key);
+	write_file(want, private);
+	assert_int_equal(rgate_cluster_read_key(c, 1, got), -EACCES);
+	assert_non_null(strstr(said, "is not that of node 1 (node1)"));
+	assert_null(strstr(said, private));
+	assert_memory_equal(got, (uint8_t[RGATE_KEY_LEN]){ 0 }, RGATE_KEY_LEN);
+	unlink(want);
+	unlink(path);
+	rmdir(dir);
+	rgate_cluster_free(c);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(whole),
 	cmocka_unit_test(ipv6),
 	cmocka_unit_test(mistakes),
 	cmocka_unit_test(long_lines),
 	cmocka_unit_test(files),
+	cmocka_unit_test(private_keys),
 };
 
 UNIT_MAIN(tests)

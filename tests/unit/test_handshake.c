@@ -1,178 +1,322 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Proof of the cluster's key: who knows it passes, nothing else does. */
+/* Which node it is: who has its key passes, nothing else does. */
 #include "unit.h"
 #include "handshake.h"
+#include "provider.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <openssl/sha.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static const char key[] = "0123456789abcdef0123456789abcdef";
-#define KEY_LEN (sizeof(key) - 1)
+enum { CLIENT, SERVER, OTHER, PARTIES };
+
+static uint8_t key[PARTIES][RGATE_KEY_LEN], public[PARTIES][RGATE_KEY_LEN];
+static uint8_t shared[PARTIES][PARTIES][RGATE_KEY_LEN];
+
+static int make_keys(void **state)
+{
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < PARTIES; i++) {
+		assert_int_equal(rgate_key_generate(key[i]), 0);
+		assert_int_equal(rgate_key_public(public[i], key[i]), 0);
+	}
+	for (i = 0; i < PARTIES; i++)
+		for (k = 0; k < PARTIES; k++)
+			assert_int_equal(rgate_noise_dh(shared[i][k], key[i], public[i],
+							public[k]), 0);
+	return 0;
+}
+
+static const struct rgate_noise_keys *keys(unsigned int own, unsigned int peer)
+{
+	static struct rgate_noise_keys k;
+
+	k = (struct rgate_noise_keys){ key[own], public[own], public[peer], shared[own][peer] };
+	return &k;
+}
+
+static const struct rgate_hs_terms client_terms = { 77, 1024, 64 };
+static const struct rgate_hs_terms server_terms = { 99, 2048, 32 };
+static const uint8_t lines[2][RGATE_HS_LINE] = { "the client's", "the server's" };
 
 struct talk {
-	struct rgate_hs_hello hello, own, got_hello;
-	struct rgate_hs_welcome welcome, got;
+	struct rgate_hs client, server;
+	struct rgate_hs_welcome welcome;
 	struct rgate_hs_proof proof;
+	struct rgate_hs_ready ready;
+	struct rgate_hs_terms terms;
+	uint8_t line[RGATE_HS_LINE];
 };
 
-static void begin(struct talk *t)
+/* Message @i of the four, as it was made */
+static void *message(struct talk *t, unsigned int i, size_t *len)
 {
-	assert_int_equal(rgate_hs_hello(&t->hello, 3, 0, 77, 1024, 64), 0);
-	assert_int_equal(rgate_hs_read_hello(&t->got_hello, &t->hello, sizeof(t->hello), -1, 0), 0);
-	assert_int_equal(rgate_hs_hello(&t->own, 0, 3, 99, 2048, 32), 0);
-	assert_int_equal(rgate_hs_welcome(&t->welcome, &t->got_hello, &t->own, key, KEY_LEN), 0);
+	const struct {
+		void *at;
+		size_t len;
+	} all[] = {
+		{ &t->client.hello, sizeof(t->client.hello) },
+		{ &t->welcome, sizeof(t->welcome) }, { &t->proof, sizeof(t->proof) },
+		{ &t->ready, sizeof(t->ready) },
+	};
+
+	*len = all[i].len;
+	return all[i].at;
+}
+
+static void make(struct talk *t, unsigned int i)
+{
+	switch (i) {
+	case 0:
+		memset(t, 0, sizeof(*t));
+		assert_int_equal(rgate_hs_hello(&t->client, 3, 0, keys(CLIENT, SERVER)), 0);
+		break;
+	case 1:
+		assert_int_equal(rgate_hs_welcome(&t->server, &t->welcome, &server_terms), 0);
+		break;
+	case 2:
+		assert_int_equal(rgate_hs_proof(&t->client, &t->proof, &client_terms, lines[0]), 0);
+		break;
+	default:
+		assert_int_equal(rgate_hs_ready(&t->server, &t->ready, lines[1]), 0);
+	}
+}
+
+static int take(struct talk *t, unsigned int i, const void *msg, size_t len)
+{
+	struct rgate_hs_hello hello;
+	int err;
+
+	switch (i) {
+	case 0:
+		err = rgate_hs_read_hello(&hello, msg, len, 0);
+		return err ? err : rgate_hs_check_hello(&t->server, &hello, keys(SERVER, CLIENT));
+	case 1:
+		return rgate_hs_read_welcome(&t->client, msg, len, &t->terms);
+	case 2:
+		return rgate_hs_read_proof(&t->server, msg, len, &t->terms, t->line);
+	default:
+		return rgate_hs_read_ready(&t->client, msg, len, t->line);
+	}
+}
+
+/* A handshake up to message @last, which was made and not read */
+static void talk(struct talk *t, unsigned int last)
+{
+	unsigned int i;
+	size_t len;
+	void *msg;
+
+	for (i = 0;; i++) {
+		make(t, i);
+		if (i == last)
+			return;
+		msg = message(t, i, &len);
+		assert_int_equal(take(t, i, msg, len), 0);
+	}
 }
 
 static void passes(void **state)
 {
+	struct talk t;
+
+	(void)state;
+	talk(&t, 2);
+	assert_int_equal(t.terms.incarnation, 99);
+	assert_int_equal(t.terms.msg_size, 2048);
+	assert_int_equal(t.terms.msg_depth, 32);
+	assert_int_equal(take(&t, 2, &t.proof, sizeof(t.proof)), 0);
+	assert_int_equal(t.terms.incarnation, 77);
+	assert_int_equal(t.terms.msg_size, 1024);
+	assert_int_equal(t.terms.msg_depth, 64);
+	assert_memory_equal(t.line, lines[0], RGATE_HS_LINE);
+	make(&t, 3);
+	assert_int_equal(take(&t, 3, &t.ready, sizeof(t.ready)), 0);
+	assert_memory_equal(t.line, lines[1], RGATE_HS_LINE);
+}
+
+/* What goes over the wire, told here a second time: Documentation/wire.rst */
+static void bytes(void **state)
+{
+	static const uint8_t clear[8] = { 'R', 'G', 'S', 'H', 2, 0, 3, 0 };
+	uint8_t prologue[24] = "ringgate node 2", raw[64], text[RGATE_NOISE_PAYLOAD];
+	static const uint8_t terms[16] = { 77, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 64, 0, 0, 0 };
+	struct rgate_noise n;
+	struct talk t;
+
+	(void)state;
+	talk(&t, 0);
+	assert_int_equal(sizeof(t.client.hello), 56);
+	assert_int_equal(sizeof(t.welcome), 64);
+	assert_int_equal(sizeof(t.proof), 64);
+	assert_int_equal(sizeof(t.ready), 48);
+	assert_memory_equal(&t.client.hello, clear, sizeof(clear));
+	memcpy(prologue + 16, clear, sizeof(clear));
+	assert_int_equal(rgate_noise_begin(&n, false, prologue, sizeof(prologue),
+					   keys(SERVER, CLIENT)), 0);
+	assert_int_equal(rgate_noise_read(&n, (uint8_t *)&t.client.hello + 8, 48, text), 0);
+	memset(text, 0, 16);
+	text[0] = 5;
+	text[9] = 1;
+	text[12] = 4;
+	assert_int_equal(rgate_noise_write(&n, text, 16, raw), 0);
+	assert_int_equal(take(&t, 1, raw, sizeof(raw)), 0);
+	assert_int_equal(t.terms.incarnation, 5);
+	assert_int_equal(t.terms.msg_size, 256);
+	assert_int_equal(t.terms.msg_depth, 4);
+	make(&t, 2);
+	assert_int_equal(rgate_noise_open(&n, t.proof.sealed, 64, text), 0);
+	assert_memory_equal(text, terms, sizeof(terms));
+	assert_memory_equal(text + 16, lines[0], RGATE_HS_LINE);
+}
+
+/* Every bit, and every length, of each message */
+static void flipped(void **state)
+{
+	uint8_t raw[64];
 	struct talk t, u;
+	unsigned int i, bit;
+	size_t len, n;
+	void *msg;
 
 	(void)state;
-	begin(&t);
-	assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, sizeof(t.welcome), &t.hello,
-					       key, KEY_LEN), 0);
-	assert_int_equal(le32toh(t.got.hello.msg_size), 2048);
-	assert_int_equal(le64toh(t.got.hello.incarnation), 99);
-	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.got, key, KEY_LEN), 0);
-	assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &t.got_hello, &t.welcome,
-					      key, KEY_LEN), 0);
-	/* nonces are fresh: what was said once is worth nothing the next time */
-	begin(&u);
-	assert_memory_not_equal(u.hello.nonce, t.hello.nonce, RGATE_HS_NONCE);
-	assert_int_equal(rgate_hs_read_welcome(&u.got, &t.welcome, sizeof(t.welcome), &u.hello,
-					       key, KEY_LEN), -EACCES);
-	assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &u.got_hello, &u.welcome,
-					      key, KEY_LEN), -EACCES);
-	/* and the server's own word is not the client's */
-	assert_int_equal(rgate_hs_check_proof(t.welcome.mac, RGATE_HS_MAC, &t.got_hello,
-					      &t.welcome, key, KEY_LEN), -EACCES);
-}
-
-/* RFC 2104 by hand, over the text that handshake.h tells */
-static void known_answer(void **state)
-{
-	uint8_t in[64 + 8 + 56 + 56] = { 0 }, out[64 + 32], mac[32];
-	struct talk t;
-	size_t i;
-
-	(void)state;
-	begin(&t);
-	memset(in, 0x36, 64);
-	memset(out, 0x5c, 64);
-	for (i = 0; i < sizeof(key) - 1; i++) {
-		in[i] ^= (uint8_t)key[i];
-		out[i] ^= (uint8_t)key[i];
-	}
-	memcpy(in + 64, "server", 6);
-	memcpy(in + 72, &t.hello, 56);
-	memcpy(in + 128, &t.own, 56);
-	SHA256(in, sizeof(in), out + 64);
-	SHA256(out, sizeof(out), mac);
-	assert_memory_equal(mac, t.welcome.mac, sizeof(mac));
-}
-
-static void another_key(void **state)
-{
-	char other[sizeof(key)];
-	struct talk t;
-	size_t i;
-
-	(void)state;
-	begin(&t);
-	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.welcome, key, KEY_LEN), 0);
-	for (i = 0; i < sizeof(key) - 1; i++) {
-		memcpy(other, key, sizeof(key));
-		other[i] ^= 0x20;
-		assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, sizeof(t.welcome),
-						       &t.hello, other, sizeof(key) - 1), -EACCES);
-		assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &t.hello,
-						      &t.welcome, other, sizeof(key) - 1),
-				 -EACCES);
-	}
-	assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof) - 1, &t.hello, &t.welcome,
-					      key, KEY_LEN), -EACCES);
-}
-
-/* Every bit of every record matters, or has to be zero */
-static void bits(void **state)
-{
-	struct rgate_hs_hello h;
-	uint8_t raw[sizeof(struct rgate_hs_welcome)];
-	struct talk t;
-	size_t i;
-	int err;
-
-	(void)state;
-	begin(&t);
-	assert_int_equal(rgate_hs_proof(&t.proof, &t.hello, &t.welcome, key, KEY_LEN), 0);
-	for (i = 0; i < 8 * sizeof(t.hello); i++) {
-		memcpy(raw, &t.hello, sizeof(t.hello));
-		raw[i / 8] ^= (uint8_t)(1 << i % 8);
-		err = rgate_hs_read_hello(&h, raw, sizeof(t.hello), 3, 0);
-		if (err) {
-			assert_true(err == -EPROTO || err == -EPROTONOSUPPORT);
-			continue;
+	for (i = 0; i < 4; i++) {
+		talk(&t, i);
+		msg = message(&t, i, &len);
+		for (bit = 0; bit < len * 8; bit++) {
+			memcpy(raw, msg, len);
+			raw[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			/* the reader as it was before; the copy has no secrets of its own */
+			u = t;
+			assert_true(take(&u, i, raw, len) < 0);
 		}
-		/* taken, but then the proof does not fit */
-		assert_int_equal(rgate_hs_check_proof(&t.proof, sizeof(t.proof), &h, &t.welcome,
-						      key, KEY_LEN), -EACCES);
+		for (n = 0; n < len; n++) {
+			u = t;
+			assert_int_equal(take(&u, i, msg, n), -EPROTO);
+		}
+		assert_int_equal(take(&t, i, msg, len), 0);
 	}
-	for (i = 0; i < 8 * sizeof(t.welcome); i++) {
-		memcpy(raw, &t.welcome, sizeof(t.welcome));
-		raw[i / 8] ^= (uint8_t)(1 << i % 8);
-		assert_true(rgate_hs_read_welcome(&t.got, raw, sizeof(raw), &t.hello, key,
-						  KEY_LEN) < 0);
-	}
-	for (i = 0; i < sizeof(t.hello); i++)
-		assert_int_equal(rgate_hs_read_hello(&h, &t.hello, i, -1, 0), -EPROTO);
-	for (i = 0; i < sizeof(t.welcome); i++)
-		assert_int_equal(rgate_hs_read_welcome(&t.got, &t.welcome, i, &t.hello, key,
-						       KEY_LEN), -EPROTO);
-	assert_int_equal(rgate_hs_read_hello(&h, &t.hello, sizeof(h), 2, 0), -EPROTO);
-	assert_int_equal(rgate_hs_read_hello(&h, &t.hello, sizeof(h), 3, 1), -EPROTO);
 }
 
-static void key_files(void **state)
+/* What was heard of a handshake is of no use in another one, nor at another place of it */
+static void replayed(void **state)
 {
-	char path[] = "/tmp/ringgate-key-XXXXXX", text[5000];
-	uint8_t got[4096];
-	int fd = mkstemp(path);
+	struct talk t, u, v;
+	unsigned int i, k;
+	uint8_t raw[64];
+	size_t len;
+	void *msg;
 
 	(void)state;
-	assert_true(fd >= 0);
-	memset(text, 'x', sizeof(text));
-	assert_int_equal(write(fd, text, 31), 31);
-	assert_int_equal(rgate_hs_load_key(path, got, sizeof(got)), -EINVAL);
-	assert_int_equal(write(fd, "y\n", 2), 2);
-	assert_int_equal(rgate_hs_load_key(path, got, sizeof(got)), 32);
-	assert_true(got[30] == 'x' && got[31] == 'y');
-	assert_int_equal(rgate_hs_load_key(path, got, 31), -EINVAL);
-	assert_int_equal(fchmod(fd, 0640), 0);
-	assert_int_equal(rgate_hs_load_key(path, got, sizeof(got)), -EACCES);
-	assert_int_equal(fchmod(fd, 0400), 0);
-	assert_int_equal(rgate_hs_load_key(path, got, sizeof(got)), 32);
-	assert_int_equal(write(fd, text, 4100), 4100);
-	assert_int_equal(rgate_hs_load_key(path, got, sizeof(got)), -EINVAL);
-	close(fd);
-	unlink(path);
-	assert_int_equal(rgate_hs_load_key(path, got, sizeof(got)), -ENOENT);
-	assert_int_equal(rgate_hs_load_key("/tmp", got, sizeof(got)), -EACCES);
-	assert_int_equal(rgate_hs_load_key(NULL, got, sizeof(got)), -ENOENT);
+	talk(&t, 3);
+	for (i = 1; i < 4; i++) {
+		talk(&u, i);
+		msg = message(&t, i, &len);
+		assert_int_equal(take(&u, i, msg, len), -EACCES);
+	}
+	/* a hello passes, by itself; what follows is for who made it */
+	talk(&u, 0);
+	assert_int_equal(take(&u, 0, &t.client.hello, sizeof(t.client.hello)), 0);
+	make(&u, 1);
+	assert_int_equal(take(&u, 2, &t.proof, sizeof(t.proof)), -EACCES);
+	/* fresh each time */
+	talk(&v, 1);
+	assert_memory_not_equal(v.client.hello.noise, t.client.hello.noise, RGATE_KEY_LEN);
+	assert_memory_not_equal(v.welcome.noise, t.welcome.noise, RGATE_KEY_LEN);
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 4; k++) {
+			if (i == k)
+				continue;
+			talk(&u, i);
+			memset(raw, 0, sizeof(raw));
+			msg = message(&t, k, &len);
+			memcpy(raw, msg, len);
+			(void)message(&u, i, &len);
+			assert_true(take(&u, i, raw, len) < 0);
+		}
+	/* one's own words are no answer */
+	talk(&u, 2);
+	assert_int_equal(take(&u, 1, &u.welcome, sizeof(u.welcome)), -EACCES);
+	talk(&u, 2);
+	assert_int_equal(rgate_hs_read_proof(&u.client, &u.proof, sizeof(u.proof), &u.terms,
+					     u.line), -EACCES);
 }
+
+/* A node of the cluster that says it is another one; and keys that nobody has listed */
+static void another(void **state)
+{
+	const struct rgate_noise_keys wrong = {
+		key[OTHER], public[CLIENT], public[SERVER], shared[OTHER][SERVER],
+	};
+	struct rgate_hs_hello hello;
+	struct rgate_hs hs = { 0 };
+	struct talk t;
+
+	(void)state;
+	talk(&t, 0);
+	assert_int_equal(rgate_hs_hello(&hs, 3, 0, keys(OTHER, SERVER)), 0);
+	assert_int_equal(take(&t, 0, &hs.hello, sizeof(hs.hello)), -EACCES);
+	assert_int_equal(rgate_hs_hello(&hs, 3, 0, &wrong), 0);
+	assert_int_equal(take(&t, 0, &hs.hello, sizeof(hs.hello)), -EACCES);
+	/* a genuine hello to another node, turned to this one */
+	assert_int_equal(rgate_hs_hello(&hs, 3, 1, keys(CLIENT, OTHER)), 0);
+	assert_int_equal(take(&t, 0, &hs.hello, sizeof(hs.hello)), -EPROTO);
+	hs.hello.to = 0;
+	assert_int_equal(take(&t, 0, &hs.hello, sizeof(hs.hello)), -EACCES);
+	/* an answer from who has not the server's key */
+	talk(&t, 0);
+	assert_int_equal(rgate_hs_check_hello(&t.server, &t.client.hello, keys(OTHER, CLIENT)),
+			 -EACCES);
+	/* the clear part, before any of that */
+	assert_int_equal(rgate_hs_read_hello(&hello, &t.client.hello, sizeof(hello), 1), -EPROTO);
+	t.client.hello.from = 0;
+	assert_int_equal(rgate_hs_read_hello(&hello, &t.client.hello, sizeof(hello), 0), -EPROTO);
+	t.client.hello.from = 8;
+	assert_int_equal(rgate_hs_read_hello(&hello, &t.client.hello, sizeof(hello), 0), -EPROTO);
+	t.client.hello.from = 3;
+	t.client.hello.version = htole16(1);
+	assert_int_equal(rgate_hs_read_hello(&hello, &t.client.hello, sizeof(hello), 0),
+			 -EPROTONOSUPPORT);
+}
+
+/* Numbers of a node that has its key, and is mistaken */
+static void out_of_range(void **state)
+{
+	static const struct rgate_hs_terms bad[] = {
+		{ 1, 63, 64 }, { 1, 65537, 64 }, { 1, UINT32_MAX, 64 }, { 1, 0, 64 },
+		{ 1, 1024, 3 }, { 1, 1024, 4097 }, { 1, 1024, UINT32_MAX }, { 1, 1024, 0 },
+	}, good[] = { { 0, 64, 4 }, { UINT64_MAX, 65536, 4096 } };
+	unsigned int i;
+	struct talk t;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(bad) + ARRAY_LEN(good); i++) {
+		const bool ok = i >= ARRAY_LEN(bad);
+		const struct rgate_hs_terms *terms = ok ? &good[i - ARRAY_LEN(bad)] : &bad[i];
+
+		talk(&t, 0);
+		assert_int_equal(take(&t, 0, &t.client.hello, sizeof(t.client.hello)), 0);
+		assert_int_equal(rgate_hs_welcome(&t.server, &t.welcome, terms), 0);
+		assert_int_equal(take(&t, 1, &t.welcome, sizeof(t.welcome)), ok ? 0 : -EPROTO);
+		talk(&t, 1);
+		assert_int_equal(take(&t, 1, &t.welcome, sizeof(t.welcome)), 0);
+		assert_int_equal(rgate_hs_proof(&t.client, &t.proof, terms, lines[0]), 0);
+		assert_int_equal(take(&t, 2, &t.proof, sizeof(t.proof)), ok ? 0 : -EPROTO);
+	}
+}
+
+#define TEST(name)	cmocka_unit_test_setup(name, make_keys)
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(passes),
-	cmocka_unit_test(known_answer),
-	cmocka_unit_test(another_key),
-	cmocka_unit_test(bits),
-	cmocka_unit_test(key_files),
+	TEST(passes),
+	TEST(bytes),
+	TEST(flipped),
+	TEST(replayed),
+	TEST(another),
+	TEST(out_of_range),
 };
 
 UNIT_MAIN(tests)

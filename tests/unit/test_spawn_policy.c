@@ -24,9 +24,10 @@ static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
 
 static void setup(void)
 {
-	static const char text[] = "provider local\nkey /nowhere\n"
+	static const char text[] = "provider local\n"
 				   "node 0 gateway /tmp/g gate\nnode 1 compute /tmp/a one\n"
-				   "node 2 compute /tmp/b two\n";
+				   "node 2 compute /tmp/b two\n"
+				   UNIT_KEY_LINE(0) UNIT_KEY_LINE(1) UNIT_KEY_LINE(2);
 
 	if (cluster)
 		return;

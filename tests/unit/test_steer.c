@@ -16,9 +16,11 @@ static struct rgate_cluster *cluster;
 
 static int setup(void **state)
 {
-	static const char text[] = "provider local\nkey /k\nnode 0 gateway /s/0 gw\n"
+	static const char text[] = "provider local\nnode 0 gateway /s/0 gw\n"
 				   "node 1 compute /s/1 one\nnode 2 compute /s/2 two\n"
-				   "node 5 compute /s/5 five\n";
+				   "node 5 compute /s/5 five\n"
+				   UNIT_KEY_LINE(0) UNIT_KEY_LINE(1) UNIT_KEY_LINE(2)
+				   UNIT_KEY_LINE(5);
 
 	(void)state;
 	return rgate_cluster_parse(&cluster, "test", text, sizeof(text) - 1);

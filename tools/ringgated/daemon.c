@@ -42,6 +42,15 @@ static int who_am_i(struct daemon *d)
 	return err;
 }
 
+/* The node has its own copy, where it is safer. */
+static void forget_key(struct daemon *d)
+{
+	if (d->key)
+		explicit_bzero(d->key, RGATE_KEY_LEN);
+	free(d->key);
+	d->key = NULL;
+}
+
 static int open_node(struct daemon *d)
 {
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "node",
@@ -49,11 +58,11 @@ static int open_node(struct daemon *d)
 						       .access = RGATE_ACCESS_REMOTE);
 	const struct rgate_node_opts o = RGATE_OPTS(rgate_node_opts, .pool = &pool,
 						    .send_depth = SEND_DEPTH,
-						    .msg_depth = MSG_DEPTH, .key = d->key,
-						    .key_len = (size_t)d->key_len);
+						    .msg_depth = MSG_DEPTH, .key = d->key);
 	int err;
 
 	err = rgate_node_create(&d->node, d->cluster, d->self.id, &o);
+	forget_key(d);
 	if (err)
 		say("cannot become node %u: %s", d->self.id, rgate_mem_strerror(err));
 	return err;
@@ -105,23 +114,15 @@ int daemon_load(struct daemon *d)
 
 int daemon_read_key(struct daemon *d)
 {
-	int len;
-
-	d->key = malloc(RGATE_KEY_MAX);
+	d->key = malloc(RGATE_KEY_LEN);
 	if (!d->key)
 		return -ENOMEM;
-	len = rgate_cluster_read_key(d->cluster, d->key);
-	if (len < 0)
-		return len;
-	d->key_len = len;
-	return 0;
+	return rgate_cluster_read_key(d->cluster, d->self.id, d->key);
 }
 
 void daemon_unload(struct daemon *d)
 {
-	if (d->key)
-		explicit_bzero(d->key, RGATE_KEY_MAX);
-	free(d->key);
+	forget_key(d);
 	spawn_destroy(d);
 	rgate_cluster_free(d->cluster);
 }

@@ -72,11 +72,11 @@ static int check_socket(const struct config *c)
 
 static int check_key(const struct daemon *d)
 {
-	uint8_t key[RGATE_KEY_MAX];
-	int len = rgate_cluster_read_key(d->cluster, key);
+	uint8_t key[RGATE_KEY_LEN];
+	int err = rgate_cluster_read_key(d->cluster, d->self.id, key);
 
 	explicit_bzero(key, sizeof(key));
-	return len < 0 ? len : 0;
+	return err;
 }
 
 static int check_size(const struct source_conf *s, const char *what, uint32_t v, uint32_t least,

@@ -22,7 +22,6 @@ struct daemon {
 	struct rgate_cluster *cluster;
 	struct rgate_cluster_node self;
 	uint8_t *key;			/* read before the user was become; NULL: not */
-	int key_len;
 	struct rgate_node *node;
 	struct rgate_hub *hub;
 	uint64_t began_ns;

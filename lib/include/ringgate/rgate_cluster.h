@@ -4,17 +4,19 @@
  * node. Documentation/cluster.rst describes it.
  *
  *	provider verbs				# or: local
- *	key      /etc/ringgate/cluster.key	# 32 to 4096 bytes, mode 0600 or 0400
+ *	private-key node%i.key			# this node's own, mode 0600; %i is its id
  *	timeout  3000				# ms without a sign of life
  *	node 0 gateway 192.0.2.1:7471 rack1	# id role address[:port] [name]
+ *	public-key 0 0o6tkrB3xL5wNwzTbpTm7kXNMYgI4bDfJ6Y9Zz2pVFs=
  *	node 1 compute 192.0.2.2
+ *	public-key 1 pNB1gQ3kJmXb7c0mTq5c1sU4Qk0w8S3dYk2rQm6hVUo=
  *
  * A struct rgate_cluster never changes once it is made; any thread may read it.
  */
 #ifndef RINGGATE_RGATE_CLUSTER_H
 #define RINGGATE_RGATE_CLUSTER_H
 
-#include <ringgate/rgate.h>
+#include <ringgate/rgate_key.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,8 +24,6 @@ extern "C" {
 
 #define RGATE_NODES_MAX		8
 #define RGATE_CLUSTER_PORT	7471
-#define RGATE_KEY_MIN		32	/* bytes */
-#define RGATE_KEY_MAX		4096
 
 struct rgate_cluster;
 
@@ -44,6 +44,7 @@ struct rgate_cluster_node {
 	char name[32];			/* "node0" unless the file says */
 	char addr[108];			/* IPv4 or IPv6; local: path of a UNIX socket */
 	uint16_t port;			/* local: 0 */
+	uint8_t public_key[RGATE_KEY_LEN];
 };
 
 /*
@@ -51,13 +52,19 @@ struct rgate_cluster_node {
  * @cluster: out; for rgate_cluster_free()
  * @path: NULL: environment RGATE_CLUSTER, else /etc/ringgate/cluster.conf
  * -EINVAL: malformed: the log says FILE:LINE and what is wrong; -ENOENT, -EACCES, ...:
- * cannot be read; -EFBIG: larger than 64 KiB. The key file is not read here.
+ * cannot be read; -EFBIG: larger than 64 KiB. The private key is not read here.
  */
 RGATE_API int rgate_cluster_load(struct rgate_cluster **cluster, const char *path);
 
 /*
+ * rgate_cluster_load_draft - the same for who writes the file: public keys may be missing yet
+ * They are all zeros then, and no node can be made of it. Thread-safe.
+ */
+RGATE_API int rgate_cluster_load_draft(struct rgate_cluster **cluster, const char *path);
+
+/*
  * rgate_cluster_parse - the same from memory
- * @name: for messages; relative paths in the text are taken as they stand
+ * @name: for messages; a relative path of the private key is taken as it stands
  */
 RGATE_API int rgate_cluster_parse(struct rgate_cluster **cluster, const char *name,
 				  const char *text, size_t len);
@@ -76,15 +83,23 @@ RGATE_API int rgate_cluster_find(const struct rgate_cluster *cluster, const char
 				 struct rgate_cluster_node *node);
 /* enum rgate_provider */
 RGATE_API uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster);
-/* As the file has it, owned by @cluster; NULL: the file names none */
-RGATE_API const char *rgate_cluster_key_path(const struct rgate_cluster *cluster);
+/*
+ * rgate_cluster_key_path - where node @id has its private key, by what the file says
+ * @path: out, @len bytes of room: beside the cluster file unless it is absolute
+ * Return: 0; -ENOENT: the cluster has no such node; -ENAMETOOLONG. Thread-safe.
+ */
+RGATE_API int rgate_cluster_key_path(const struct rgate_cluster *cluster, uint32_t id, char *path,
+				     size_t len);
 /*
  * rgate_cluster_read_key - for struct rgate_node_opts, where the node is created by who may
  * not read it any more; that reads it itself otherwise
- * How many bytes, RGATE_KEY_MAX at most; or -errno as rgate_node_create()
+ * @key: out: the private key of node @id; who calls wipes it after use
+ * Return: 0; -EACCES: others may read it, or it is not the key that belongs to the node's
+ * public key; and as rgate_key_load(), rgate_cluster_key_path(). The log says why.
+ * Thread-safe.
  */
-RGATE_API int rgate_cluster_read_key(const struct rgate_cluster *cluster,
-				     uint8_t key[RGATE_KEY_MAX]);
+RGATE_API int rgate_cluster_read_key(const struct rgate_cluster *cluster, uint32_t id,
+				     uint8_t key[RGATE_KEY_LEN]);
 RGATE_API uint32_t rgate_cluster_timeout_ms(const struct rgate_cluster *cluster);
 
 #ifdef __cplusplus

@@ -23,8 +23,7 @@ struct rgate_node_opts {
 	size_t sz;
 	const char *device;	/* RDMA device; NULL: the one with the node's address */
 	const struct rgate_pool_opts *pool; /* NULL: its defaults, with all remote access */
-	const void *key;	/* shared secret; NULL: read from the cluster's key file */
-	size_t key_len;		/* RGATE_KEY_MIN to RGATE_KEY_MAX bytes */
+	const uint8_t *key;	/* private, RGATE_KEY_LEN bytes; NULL: read from the node's file */
 	uint32_t timeout_ms;	/* a peer silent for so long is dead; 0: the cluster's */
 	uint32_t msg_size;	/* bytes of a message at most; 0: 1024, 64 to 65536 */
 	uint32_t msg_depth;	/* messages a peer may have under way; 0: 128, 4 to 4096 */
@@ -45,8 +44,9 @@ enum rgate_node_flags {
  * Opens device and pool, listens, and starts a thread, which blocks all signals (and with
  * RGATE_PROVIDER_LOCAL one that answers where memory is). The key is copied.
  * -ENOENT: the cluster has no such node, or there is no key; -EADDRINUSE: somebody is that
- * node already; -EACCES: the key file is readable by others; -EINVAL: an option is out of its
- * range, or the key too short or too long; and as rgate_device_open(), rgate_pool_create().
+ * node already; -EACCES: the key is not that of this node, or its file readable by others;
+ * -EINVAL: an option is out of its range, or the file has no key; and as rgate_device_open(),
+ * rgate_pool_create().
  */
 RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
 				uint32_t id, const struct rgate_node_opts *opts);
@@ -66,10 +66,11 @@ RGATE_API uint64_t rgate_node_incarnation(const struct rgate_node *node);
 
 struct rgate_node_stats {
 	size_t sz;
-	uint64_t accepted;	/* connections from peers that proved the key */
-	uint64_t bad_key;	/* connections that ended without the proof of the key */
+	uint64_t accepted;	/* connections from peers that proved to be these nodes */
+	uint64_t bad_key;	/* connections that ended without that proof, or from elsewhere */
 	uint64_t garbage;	/* connections refused: malformed, wrong version or id */
-	uint64_t timeouts;	/* connections that did not get ready in time */
+	uint64_t timeouts;	/* connections that did not get ready in time, or gave way
+				 * to a newer one of the same node */
 };
 
 /* @stats->sz is set by the caller */

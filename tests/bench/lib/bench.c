@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <ringgate/rgate_cluster.h>
+
 void bench_die(int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -22,6 +24,32 @@ void bench_die(int err, const char *fmt, ...)
 		fprintf(stderr, ": %s", strerror(err < 0 ? -err : err));
 	fputc('\n', stderr);
 	exit(1);
+}
+
+const uint8_t *bench_key(unsigned int id)
+{
+	static uint8_t keys[RGATE_NODES_MAX][RGATE_KEY_LEN];
+
+	return memset(keys[id], 'a' + (int)id, RGATE_KEY_LEN);
+}
+
+size_t bench_public_keys(char *text, size_t at, size_t cap, unsigned int n)
+{
+	char base64[RGATE_KEY_TEXT];
+	uint8_t public[RGATE_KEY_LEN];
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = rgate_key_public(public, bench_key(i));
+		if (err)
+			bench_die(-err, "a public key");
+		rgate_key_to_text(base64, public);
+		at += (size_t)snprintf(text + at, cap - at, "public-key %u %s\n", i, base64);
+		if (at >= cap)
+			bench_die(0, "the cluster's text is too long");
+	}
+	return at;
 }
 
 double bench_ticks_ns(void)

@@ -84,6 +84,11 @@ void bench_start(int argc, char **argv, unsigned int cpu, struct bench_opts *o);
 void bench_json_begin(const struct bench_opts *o, double load);
 void bench_finish(struct bench_opts *o);
 
+/* The private key of node @id, the same in all processes of a benchmark: 32 bytes */
+const uint8_t *bench_key(unsigned int id);
+/* Appends the lines of the public keys of nodes 0 to @n - 1 to a cluster's text; its length */
+size_t bench_public_keys(char *text, size_t at, size_t cap, unsigned int n);
+
 void __attribute__((noreturn, format(printf, 2, 3)))
 bench_die(int err, const char *fmt, ...);
 

@@ -35,11 +35,36 @@ static uint32_t patient_ms(void)
 	return MS < 60000 ? MS : 60000;
 }
 
+size_t cluster_text(const struct cluster *c, const char *key_path, char *text, size_t len)
+{
+	const char *addrs = getenv("RGATE_FABRIC_ADDRS");
+	char one[64], base64[RGATE_KEY_TEXT];
+	uint8_t public[RGATE_KEY_LEN];
+	unsigned int i;
+	size_t at;
+
+	at = (size_t)snprintf(text, len, "provider %s\nprivate-key %s\n",
+			      c->local ? "local" : "verbs", key_path);
+	for (i = 0; i < c->n; i++) {
+		at += (size_t)snprintf(text + at, len - at, "node %u %s ", i,
+				       i ? "compute" : "gateway");
+		if (c->local)
+			at += (size_t)snprintf(text + at, len - at, "%s/%u\n", c->dir, i);
+		else
+			at += (size_t)snprintf(text + at, len - at, "%s:%u\n",
+					       address(addrs, i, one, sizeof(one)), 7471 + i);
+		unit_require(!rgate_key_public(public, c->keys[i]));
+		rgate_key_to_text(base64, public);
+		at += (size_t)snprintf(text + at, len - at, "public-key %u %s\n", i, base64);
+		unit_require(at < len);
+	}
+	return at;
+}
+
 void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 {
 	const char *provider = getenv("RGATE_FABRIC_PROVIDER");
-	const char *addrs = getenv("RGATE_FABRIC_ADDRS");
-	char text[2048], one[64];
+	char text[2048];
 	unsigned int i;
 	size_t at;
 
@@ -47,26 +72,14 @@ void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms)
 	if (getenv("RGATE_TEST_LOG"))
 		rgate_log_set(to_stderr, NULL);
 	c->n = n;
-	if (!provider)
-		provider = "local";
-	c->local = !strcmp(provider, "local");
+	c->local = !provider || !strcmp(provider, "local");
 	strcpy(c->dir, "/tmp/ringgate-test-XXXXXX");
 	unit_require(mkdtemp(c->dir));
-	at = (size_t)snprintf(text, sizeof(text), "provider %s\nkey /nowhere\n",
-			      provider);
-	for (i = 0; i < n; i++) {
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "node %u %s ", i,
-				       i ? "compute" : "gateway");
-		if (c->local)
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s/%u\n", c->dir,
-					       i);
-		else
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s:%u\n",
-					       address(addrs, i, one, sizeof(one)), 7471 + i);
-	}
+	for (i = 0; i < n; i++)
+		unit_require(!rgate_key_generate(c->keys[i]));
+	at = cluster_text(c, "/nowhere/%i", text, sizeof(text));
 	unit_require(!rgate_cluster_parse(&c->conf, "test", text, at));
-	memset(c->key, 'k', sizeof(c->key));
-	c->opts = RGATE_OPTS(rgate_node_opts, .key = c->key, .key_len = sizeof(c->key),
+	c->opts = RGATE_OPTS(rgate_node_opts, .key = c->keys[0],
 			     .timeout_ms = timeout_ms ? timeout_ms : patient_ms());
 }
 
@@ -93,6 +106,7 @@ struct rgate_node *cluster_node(struct cluster *c, unsigned int id)
 	struct rgate_node *node;
 
 	c->opts.pool = &pool;
+	c->opts.key = c->keys[id];
 	unit_require(!rgate_node_create(&node, c->conf, id, &c->opts));
 	c->opts.pool = NULL;
 	return node;

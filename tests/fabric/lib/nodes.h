@@ -19,12 +19,14 @@ struct cluster {
 	bool local;
 	char dir[64];
 	struct rgate_node_opts opts;
-	char key[RGATE_KEY_MIN];
+	uint8_t keys[RGATE_NODES_MAX][RGATE_KEY_LEN];	/* private, by id */
 };
 
 /* @timeout_ms: of a silent peer; 0: long enough for anything but a dead one */
 void cluster_make(struct cluster *c, unsigned int n, uint32_t timeout_ms);
 void cluster_free(struct cluster *c);
+/* The cluster's file, with room for @len; its private keys are said to be in @key_path */
+size_t cluster_text(const struct cluster *c, const char *key_path, char *text, size_t len);
 struct rgate_node *cluster_node(struct cluster *c, unsigned int id);
 
 /* Two nodes of this process, connected: peer[i] is how node i sees the other */

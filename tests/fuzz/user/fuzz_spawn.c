@@ -12,8 +12,9 @@
 #include "fuzz.h"
 #include "policy.h"
 
-static const char cluster_text[] = "provider local\nkey /k\nnode 0 gateway /a gw\n"
-				   "node 1 compute /b alice\nnode 2 compute /c\n";
+static const char cluster_text[] = "provider local\nnode 0 gateway /a gw\n"
+				   "node 1 compute /b alice\nnode 2 compute /c\n"
+				   FUZZ_KEY_LINE(0) FUZZ_KEY_LINE(1) FUZZ_KEY_LINE(2);
 static struct rgate_cluster *cluster;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

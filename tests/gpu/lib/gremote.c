@@ -64,15 +64,23 @@ static bool join_cluster(struct g_remote *r, uint32_t id, struct rgate_node **no
 	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 8 << 20,
 						 .access = RGATE_ACCESS_REMOTE,
 						 .flags = RGATE_POOL_NO_HUGE);
-	static const char key[RGATE_KEY_MIN] = "of no use to anybody";
-	struct rgate_node_opts o = RGATE_OPTS(rgate_node_opts, .key = key, .key_len = sizeof(key),
+	struct rgate_node_opts o = RGATE_OPTS(rgate_node_opts, .key = r->key[id],
 					      .timeout_ms = WAIT_MS, .pool = &pool,
 					      .send_depth = 1024);
-	char text[256];
+	char text[512], public[2][RGATE_KEY_TEXT];
+	uint8_t raw[RGATE_KEY_LEN];
+	unsigned int i;
 	int n;
 
-	n = snprintf(text, sizeof(text), "provider local\nkey /nowhere\n"
-		     "node 0 gateway %s/0\nnode 1 compute %s/1\n", r->dir, r->dir);
+	for (i = 0; i < 2; i++) {
+		/* of no use to anybody, and the same in both processes */
+		memset(r->key[i], 'a' + (int)i, RGATE_KEY_LEN);
+		must(!rgate_key_public(raw, r->key[i]));
+		rgate_key_to_text(public[i], raw);
+	}
+	n = snprintf(text, sizeof(text), "provider local\n"
+		     "node 0 gateway %s/0\nnode 1 compute %s/1\n"
+		     "public-key 0 %s\npublic-key 1 %s\n", r->dir, r->dir, public[0], public[1]);
 	return (r->conf || !rgate_cluster_parse(&r->conf, "test", text, (size_t)n)) &&
 	       !rgate_node_create(node, r->conf, id, &o) && !rgate_hub_create(hub, *node, NULL);
 }

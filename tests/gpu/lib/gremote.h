@@ -25,6 +25,7 @@ struct g_remote {
 	int sock;		/* to the other process */
 	pid_t pid;
 	struct rgate_cluster *conf;
+	uint8_t key[2][RGATE_KEY_LEN];	/* private, by id */
 	struct rgate_node *node;
 	struct rgate_hub *hub;
 	struct rgate_inlet *inlet;

@@ -40,6 +40,10 @@ void unit_not_for_tsan(const char *why);
 
 /* TAP output, and an end even if a test hangs; returns the exit status */
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t n);
+/* A public key that nobody has the private one of, as a line of a cluster file */
+#define UNIT_KEY_LINE(id) \
+	"public-key " #id " " #id "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+
 #define UNIT_MAIN(tests) \
 	int main(void) \
 	{ \

@@ -19,6 +19,10 @@
 
 void __attribute__((noreturn)) fuzz_broken(const char *file, int line, const char *what);
 
+/* A public key that nobody has the private one of, as a line of a cluster file */
+#define FUZZ_KEY_LINE(id) \
+	"public-key " #id " " #id "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+
 /* The input, taken from its begin; beyond its end there are zeroes. */
 struct fuzz_in {
 	const uint8_t *p;

@@ -8,7 +8,8 @@
 
 #include "spawn_client.h"
 
-static const char cluster_text[] = "provider local\nkey /k\nnode 0 gateway /a\nnode 1 compute /b\n";
+static const char cluster_text[] = "provider local\nnode 0 gateway /a\nnode 1 compute /b\n"
+				   FUZZ_KEY_LINE(0) FUZZ_KEY_LINE(1);
 static struct rgate_pool *pool;
 struct spawn_peer peer;
 struct rgate_cluster *peer_cluster;

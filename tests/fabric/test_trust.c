@@ -1,0 +1,648 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Who is let in: the node that has the key, and nobody who replays, turns, cuts or forges
+ * what it says, whichever of the three messages that is.
+ */
+#include "siege.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link.h"
+#include "local.h"
+#include "meet.h"
+
+static void flip(void *data, unsigned int bit)
+{
+	((uint8_t *)data)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+}
+
+static void garbage_hello(void **state)
+{
+	struct rgate_prov_event ev;
+	struct rgate_hs_hello h;
+	struct siege s;
+	uint64_t seed = 5;
+	unsigned int i, k;
+
+	(void)state;
+	siege_begin(&s, 0);
+	for (i = 0; i < 20; i++) {
+		for (k = 0; k < sizeof(h); k++)
+			((uint8_t *)&h)[k] = (uint8_t)unit_random(&seed);
+		assert_int_equal(siege_knock(&s, &h, 1 + i * 2, &ev), -ECONNREFUSED);
+		assert_int_equal(node_stats(s.node).garbage, i + 1);
+	}
+	/* what it says in clear: of the cluster's nodes there are 0 and 1, and we are 0 */
+	for (i = 0; i < 5; i++) {
+		siege_hello(&s);
+		h = s.hs.hello;
+		switch (i) {
+		case 0:
+			h.magic ^= htole32(1 << 16);
+			break;
+		case 1:
+			h.version = htole16(1);
+			break;
+		case 2:
+			h.to = 1;
+			break;
+		case 3:
+			h.from = 0;
+			break;
+		default:
+			h.from = 200;
+		}
+		assert_int_equal(siege_knock(&s, &h, sizeof(h), &ev), -ECONNREFUSED);
+		assert_int_equal(node_stats(s.node).garbage, 21 + i);
+	}
+	/* well-formed, of a node that the file does not list */
+	siege_hello(&s);
+	s.hs.hello.from = 5;
+	assert_int_equal(siege_knock(&s, &s.hs.hello, sizeof(h), &ev), -ECONNREFUSED);
+	siege_join(&s);
+	assert_int_equal(node_stats(s.node).accepted, 1);
+	siege_end(&s);
+}
+
+/* Every bit of the first message: refused by what it says, or for want of a proof */
+static void flipped_hello(void **state)
+{
+	struct rgate_prov_event ev;
+	struct rgate_node_stats st;
+	struct rgate_hs_hello h;
+	struct siege s;
+	unsigned int bit;
+	int err;
+
+	(void)state;
+	siege_begin(&s, 0);
+	siege_hello(&s);
+	for (bit = 0; bit < sizeof(h) * 8; bit++) {
+		/* Over RDMA each costs a connection of some ms: there one in seven is enough. */
+		if (!s.c.local && bit % 7)
+			continue;
+		h = s.hs.hello;
+		flip(&h, bit);
+		err = siege_knock(&s, &h, sizeof(h), &ev);
+		/* bits of magic, version, from and to; then e and the tag */
+		assert_int_equal(err, bit < 64 ? -ECONNREFUSED : -EACCES);
+	}
+	st = node_stats(s.node);
+	assert_true(!st.accepted && st.bad_key >= 384 / 7 && st.garbage >= 48 / 7);
+	/* the same, untouched, is still good: nothing was kept of the others */
+	siege_enter(&s);
+	siege_hang_up(&s);
+	siege_end(&s);
+}
+
+/* Who has another key than node 1's, whatever he says of himself */
+static void wrong_key(void **state)
+{
+	uint8_t key[RGATE_KEY_LEN];
+	struct rgate_prov_event ev;
+	struct siege s;
+	struct who w;
+	unsigned int i;
+
+	(void)state;
+	siege_begin(&s, 0);
+	for (i = 0; i < 3; i++) {
+		/* a key of nobody; that, with node 1's public key; the besieged node's own */
+		assert_int_equal(rgate_key_generate(key), 0);
+		who_is(&w, &s.c, i == 2 ? s.c.keys[0] : key, 0);
+		if (i == 1)
+			memcpy(w.public, s.me.public, sizeof(w.public));
+		assert_int_equal(rgate_hs_hello(&s.hs, 1, 0, &w.keys), 0);
+		assert_int_equal(siege_knock(&s, &s.hs.hello, sizeof(s.hs.hello), &ev), -EACCES);
+		assert_int_equal(node_stats(s.node).bad_key, i + 1);
+	}
+	siege_join(&s);
+	siege_end(&s);
+}
+
+/* A member that takes another member's id: what one shared key could not tell apart */
+static void another_node(void **state)
+{
+	struct rgate_cluster_node to0 = { .sz = sizeof(to0) };
+	struct rgate_node *node, *third;
+	struct rgate_peer *peer, *to;
+	struct rgate_prov_event ev;
+	struct rgate_hs hs;
+	struct cluster c;
+	struct end e;
+	struct who w;
+
+	(void)state;
+	cluster_make(&c, 3, 0);
+	node = cluster_node(&c, 0);
+	assert_int_equal(rgate_peer_open(&peer, node, 1), 0);
+	end_open(&e, &c, 1, 2000);
+	who_is(&w, &c, c.keys[2], 0);
+	memset(&hs, 0, sizeof(hs));
+	assert_int_equal(rgate_hs_hello(&hs, 1, 0, &w.keys), 0);
+	assert_int_equal(rgate_cluster_node(c.conf, 0, &to0), 0);
+	assert_int_equal(e.prov->connect(e.ep, &to0, &hs.hello, sizeof(hs.hello), &e, &e.conn), 0);
+	end_event(&e, RGATE_PROV_DOWN, &ev);
+	assert_int_equal(ev.err, -EACCES);
+	assert_int_equal(node_stats(node).bad_key, 1);
+	end_close(&e);
+	/* nor can a node be made with another one's key */
+	c.opts.key = c.keys[2];
+	assert_int_equal(rgate_node_create(&third, c.conf, 1, &c.opts), -EACCES);
+	c.opts.key = c.keys[0];
+	assert_int_equal(rgate_node_create(&third, c.conf, 1, &c.opts), -EACCES);
+	/* and with its own it is let in, as itself */
+	third = cluster_node(&c, 2);
+	assert_int_equal(rgate_peer_open(&to, third, 0), 0);
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_peer_open(&peer, node, 2), 0);
+	assert_int_equal(rgate_peer_wait_up(to, MS), 0);
+	rgate_peer_close(to);
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(third), 0);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	cluster_free(&c);
+}
+
+/* Without a proof there is no way to the memory, nor to the peer */
+static void no_proof(void **state)
+{
+	static const uint8_t kinds[] = { RGATE_OP_WRITE, RGATE_OP_READ, RGATE_OP_FETCH_ADD };
+	struct rgate_hs_proof p;
+	struct rgate_sge sge;
+	struct rgate_op op;
+	struct siege s;
+	unsigned int i;
+
+	(void)state;
+	siege_begin(&s, 0);
+	sge = end_sge(&s.e, 0, 8);
+	memset(sge.addr, 0xee, 8);
+	for (i = 0; i < ARRAY_LEN(kinds); i++) {
+		siege_hello(&s);
+		siege_enter(&s);
+		op = (struct rgate_op){ .kind = kinds[i], .nsge = 1, .sge = &sge,
+					.remote = s.at.addr, .rkey = s.at.rkey };
+		assert_int_equal(end_do(&s.e, &op), -EREMOTEIO);
+		siege_hang_up(&s);
+		wait_for(node_stats(s.node).bad_key == i + 1);
+	}
+	for (i = 0; i < 4; i++) {
+		siege_hello(&s);
+		siege_enter(&s);
+		siege_proof(&s, &p);
+		/* noise; what the node itself said; a wrong length; another message */
+		if (!i)
+			memset(&p, 0x5a, sizeof(p));
+		else if (i == 1)
+			memcpy(&p, &s.welcome, sizeof(p));
+		assert_int_equal(siege_say(&s, i == 3 ? RGATE_MSG_USER : RGATE_MSG_PROOF, &p,
+					   i == 2 ? sizeof(p) - 1 : sizeof(p)), 0);
+		siege_over(&s);
+		wait_for(node_stats(s.node).bad_key + node_stats(s.node).garbage ==
+			 ARRAY_LEN(kinds) + i + 1);
+		assert_int_equal(node_stats(s.node).garbage, i < 2 ? 0 : i - 1);
+		assert_true(peer_state(s.peer) != RGATE_PEER_UP);
+	}
+	assert_int_equal(node_stats(s.node).accepted, 0);
+	siege_join(&s);
+	siege_end(&s);
+}
+
+/* Every bit of the third message */
+static void flipped_proof(void **state)
+{
+	unsigned int bit, step, tried = 0;
+	struct rgate_hs_proof p;
+	struct siege s;
+
+	(void)state;
+	siege_begin(&s, 0);
+	step = s.c.local ? 1 : 41;
+	for (bit = 0; bit < sizeof(p) * 8; bit += step) {
+		siege_hello(&s);
+		siege_enter(&s);
+		siege_proof(&s, &p);
+		flip(&p, bit);
+		assert_int_equal(siege_say(&s, RGATE_MSG_PROOF, &p, sizeof(p)), 0);
+		siege_over(&s);
+		tried++;
+		wait_for(node_stats(s.node).bad_key == tried);
+	}
+	assert_int_equal(node_stats(s.node).accepted, 0);
+	siege_join(&s);
+	siege_end(&s);
+}
+
+/* A member whose numbers are none: nothing of it is believed */
+static void out_of_range(void **state)
+{
+	static const struct rgate_hs_terms bad[] = {
+		{ 1, 63, 64 }, { 1, UINT32_MAX, 64 }, { 1, 1024, 0 }, { 1, 1024, 4097 },
+	};
+	struct rgate_hs_proof p;
+	struct siege s;
+	unsigned int i;
+
+	(void)state;
+	siege_begin(&s, 0);
+	for (i = 0; i < ARRAY_LEN(bad); i++) {
+		s.terms = bad[i];
+		siege_hello(&s);
+		siege_enter(&s);
+		siege_proof(&s, &p);
+		assert_int_equal(siege_say(&s, RGATE_MSG_PROOF, &p, sizeof(p)), 0);
+		siege_over(&s);
+		wait_for(node_stats(s.node).garbage == i + 1);
+		assert_true(peer_state(s.peer) != RGATE_PEER_UP);
+	}
+	s.terms = (struct rgate_hs_terms){ 4711, 1024, ENDS_RECV };
+	siege_join(&s);
+	assert_int_equal(node_stats(s.node).bad_key, 0);
+	siege_end(&s);
+}
+
+static struct rgate_peer_info info_of(struct rgate_peer *peer)
+{
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+
+	assert_int_equal(rgate_peer_info(peer, &info), 0);
+	return info;
+}
+
+/*
+ * All of a good handshake again, while its connection lives: the hello is answered, which
+ * is by design, and that is all. The link stays, and no trace of the other one.
+ */
+static void replayed(void **state)
+{
+	struct rgate_conn *live;
+	struct rgate_hs_hello h;
+	struct rgate_hs_proof p;
+	struct rgate_prov_event ev;
+	struct siege s;
+	unsigned int i, files;
+
+	(void)state;
+	/* heartbeats of the one that lives are not sent here */
+	siege_begin(&s, 60000);
+	siege_hello(&s);
+	siege_enter(&s);
+	siege_proof(&s, &p);
+	h = s.hs.hello;
+	assert_int_equal(siege_say(&s, RGATE_MSG_PROOF, &p, sizeof(p)), 0);
+	assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
+	live = s.e.conn;
+	files = open_files();
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(siege_knock(&s, &h, sizeof(h), &ev), 0);
+		end_prepare(&s.e);
+		assert_int_equal(s.e.prov->establish(s.e.conn), 0);
+		/* the proof of the other time; or nothing */
+		if (i % 2)
+			assert_int_equal(siege_say(&s, RGATE_MSG_PROOF, &p, sizeof(p)), 0);
+		if (i % 2)
+			siege_over(&s);
+		else
+			siege_hang_up(&s);
+		wait_for(node_stats(s.node).bad_key == i + 1);
+		assert_int_equal(info_of(s.peer).state, RGATE_PEER_UP);
+		assert_int_equal(info_of(s.peer).epoch, 1);
+	}
+	assert_int_equal(node_stats(s.node).accepted, 1);
+	wait_for(open_files() <= files);
+	/* the one that lives is the one that it was */
+	s.e.conn = live;
+	assert_int_equal(siege_say(&s, RGATE_MSG_USER, "hello", 5), 0);
+	{
+		struct rgate_msg msg;
+		char in[64];
+
+		assert_int_equal(rgate_peer_recv(s.peer, &msg, in, sizeof(in), MS), 0);
+		assert_int_equal(msg.len, 5);
+	}
+	siege_hang_up(&s);
+	wait_for(peer_state(s.peer) != RGATE_PEER_UP);
+	siege_join(&s);
+	siege_end(&s);
+}
+
+/* A new connection of the same node takes the place of the old one once it has proved it */
+static void displaced(void **state)
+{
+	struct rgate_conn *old;
+	struct siege s;
+
+	(void)state;
+	siege_begin(&s, 0);
+	siege_join(&s);
+	old = s.e.conn;
+	siege_join(&s);
+	assert_int_equal(info_of(s.peer).epoch, 2);
+	assert_int_equal(info_of(s.peer).state, RGATE_PEER_UP);
+	s.e.prov->destroy(old);
+	assert_int_equal(info_of(s.peer).epoch, 2);
+	siege_end(&s);
+}
+
+/* Half-open connections of one node: a few, and then the oldest goes for the newest */
+static void half_open(void **state)
+{
+	struct rgate_conn *conn[RGATE_MEET_PLACES + 3];
+	struct rgate_prov_event ev;
+	struct rgate_hs_proof p;
+	struct siege s;
+	unsigned int i;
+
+	(void)state;
+	siege_begin(&s, 0);
+	for (i = 0; i < ARRAY_LEN(conn); i++) {
+		siege_hello(&s);
+		assert_int_equal(siege_knock(&s, &s.hs.hello, sizeof(s.hs.hello), &ev), 0);
+		conn[i] = s.e.conn;
+		assert_int_equal(node_stats(s.node).timeouts,
+				 i < RGATE_MEET_PLACES ? 0 : i + 1 - RGATE_MEET_PLACES);
+	}
+	memcpy(&s.welcome, ev.data, sizeof(s.welcome));
+	/* the same hello again gets no second place while the first is there */
+	assert_int_equal(siege_knock(&s, &s.hs.hello, sizeof(s.hs.hello), &ev), -ECONNREFUSED);
+	assert_int_equal(node_stats(s.node).timeouts, ARRAY_LEN(conn) - RGATE_MEET_PLACES);
+	/* the newest one goes on as if the others were not there */
+	s.e.conn = conn[ARRAY_LEN(conn) - 1];
+	end_prepare(&s.e);
+	assert_int_equal(s.e.prov->establish(s.e.conn), 0);
+	assert_int_equal(s.e.prov->allow(s.e.conn, RGATE_ACCESS_REMOTE), 0);
+	siege_proof(&s, &p);
+	assert_int_equal(siege_say(&s, RGATE_MSG_PROOF, &p, sizeof(p)), 0);
+	assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
+	for (i = 0; i + 1 < ARRAY_LEN(conn); i++)
+		s.e.prov->destroy(conn[i]);
+	wait_for(node_stats(s.node).bad_key == RGATE_MEET_PLACES - 1);
+	assert_int_equal(info_of(s.peer).state, RGATE_PEER_UP);
+	assert_int_equal(info_of(s.peer).epoch, 1);
+	siege_hang_up(&s);
+	siege_end(&s);
+}
+
+/* Somebody answers in the place of node 0 */
+static void false_server(void **state)
+{
+	const struct rgate_hs_terms terms = { 99, 1024, 64 }, none = { 99, 1, 64 };
+	struct rgate_hs_hello hello;
+	struct rgate_prov_event ev;
+	struct rgate_hs_welcome w;
+	struct rgate_node *node;
+	struct rgate_peer *peer;
+	struct rgate_hs hs;
+	struct cluster c;
+	unsigned int i, bits = 0, bad = 0;
+	struct who good;
+	struct end e;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	end_open(&e, &c, 0, 2000);
+	who_is(&good, &c, c.keys[0], 1);
+	node = cluster_node(&c, 1);
+	assert_int_equal(rgate_peer_open(&peer, node, 0), 0);
+	memset(&w, 0xa5, sizeof(w));
+	/* noise; the answer to another hello; a short one; numbers that are none; single bits */
+	for (i = 0; i < 8; i++) {
+		end_event(&e, RGATE_PROV_REQUEST, &ev);
+		e.conn = ev.conn;
+		end_prepare(&e);
+		memset(&hs, 0, sizeof(hs));
+		assert_int_equal(rgate_hs_read_hello(&hello, ev.data, ev.len, 0), 0);
+		assert_int_equal(rgate_hs_check_hello(&hs, &hello, &good.keys), 0);
+		if (i > 1)
+			assert_int_equal(rgate_hs_welcome(&hs, &w, i == 3 ? &none : &terms), 0);
+		if (i > 3)
+			flip(&w, bits += 97);
+		bad += i != 2 && i != 3;
+		assert_int_equal(e.prov->accept(e.conn, &w, i == 2 ? 20 : sizeof(w), &e), 0);
+		/* what would have been right here is wrong the next time */
+		if (!i)
+			assert_int_equal(rgate_hs_welcome(&hs, &w, &terms), 0);
+		end_event(&e, RGATE_PROV_DOWN, &ev);
+		e.prov->destroy(e.conn);
+		e.conn = NULL;
+		wait_for(node_stats(node).bad_key + node_stats(node).garbage == i + 1);
+		assert_true(peer_state(peer) != RGATE_PEER_UP);
+		assert_int_equal(info_of(peer).epoch, 0);
+	}
+	/* over RDMA the short one comes with zeros up to its full length */
+	assert_true(node_stats(node).bad_key == bad || node_stats(node).bad_key == bad + 1);
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	end_close(&e);
+	cluster_free(&c);
+}
+
+/* Of both sides, as programs see it: the file of one has another key for the other */
+static void files_differ(void **state)
+{
+	struct rgate_node *node[2];
+	struct rgate_peer *peer[2];
+	struct cluster c, d;
+	char text[2048];
+	size_t len;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	node[0] = cluster_node(&c, 0);
+	d = c;
+	assert_int_equal(rgate_key_generate(d.keys[1]), 0);
+	len = cluster_text(&d, "/nowhere", text, sizeof(text));
+	assert_int_equal(rgate_cluster_parse(&d.conf, "other", text, len), 0);
+	node[1] = cluster_node(&d, 1);
+	assert_int_equal(rgate_peer_open(&peer[0], node[0], 1), 0);
+	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(peer[1], 1000), -EACCES);
+	assert_int_equal(rgate_peer_wait_up(peer[0], 10), -ETIMEDOUT);
+	assert_true(node_stats(node[0]).bad_key > 0);
+	assert_int_equal(node_stats(node[0]).accepted + node_stats(node[1]).accepted, 0);
+	rgate_peer_close(peer[1]);
+	assert_int_equal(rgate_node_destroy(node[1]), 0);
+	rgate_cluster_free(d.conf);
+	/* and with the right one */
+	node[1] = cluster_node(&c, 1);
+	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(peer[1], MS), 0);
+	assert_int_equal(rgate_peer_wait_up(peer[0], MS), 0);
+	rgate_peer_close(peer[0]);
+	rgate_peer_close(peer[1]);
+	assert_int_equal(rgate_node_destroy(node[0]), 0);
+	assert_int_equal(rgate_node_destroy(node[1]), 0);
+	cluster_free(&c);
+}
+
+#define FLOODERS	4
+#define FLOOD_RATE	10000	/* a second, of all of them */
+#define FLOOD_NS	3000000000ULL
+
+struct flood {			/* shared with the processes */
+	bool stop;
+	uint64_t sent;
+	uint64_t full;		/* no room at the node's socket */
+	uint64_t ns;
+};
+
+/* One bad hello: by what it says, by its proof, or a good one that somebody has recorded */
+static void throw(struct flood *f, const struct sockaddr_un *sa, const struct rgate_hs_hello *good,
+		  uint64_t *seed)
+{
+	const struct local_packet packet = { .type = LOCAL_HELLO };
+	struct rgate_hs_hello h = *good;
+	struct iovec iov[2] = { { (void *)&packet, sizeof(packet) }, { &h, sizeof(h) } };
+	const struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	const unsigned int how = unit_random(seed) % 4;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (!how)
+		h.version = 7;
+	else if (how < 3)
+		h.noise[unit_random(seed) % sizeof(h.noise)] ^= 1;
+	if (fd >= 0 && !connect(fd, (const struct sockaddr *)sa, sizeof(*sa))) {
+		if (sendmsg(fd, &msg, MSG_NOSIGNAL) > 0)
+			__atomic_add_fetch(&f->sent, 1, __ATOMIC_RELAXED);
+	} else {
+		__atomic_add_fetch(&f->full, 1, __ATOMIC_RELAXED);
+	}
+	close(fd);
+}
+
+static void flooder(struct flood *f, const struct sockaddr_un *sa,
+		    const struct rgate_hs_hello *good, uint64_t seed)
+{
+	const uint64_t begun = unit_now_ns(), each = FLOODERS * 1000000000ULL / FLOOD_RATE;
+	uint64_t thrown = 0;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED)) {
+		if (unit_now_ns() - begun < thrown * each) {
+			nodes_nap();
+			continue;
+		}
+		throw(f, sa, good, &seed);
+		thrown++;
+	}
+	_exit(0);
+}
+
+/* Node 1 leaves and comes back, as another incarnation, once */
+static uint64_t come_back(struct cluster *c, int timeout_ms)
+{
+	struct rgate_node *node = cluster_node(c, 1);
+	const uint64_t begun = unit_now_ns();
+	struct rgate_peer *peer;
+	uint64_t took;
+
+	assert_int_equal(rgate_peer_open(&peer, node, 0), 0);
+	assert_int_equal(rgate_peer_wait_up(peer, timeout_ms), 0);
+	took = unit_now_ns() - begun;
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	return took;
+}
+
+/* While strangers ask without end, node 1 comes back in time and node 2 stays */
+static void flooded(void **state)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct rgate_cluster_node at = { .sz = sizeof(at) };
+	uint64_t took, worst = 0, begun, refused;
+	struct rgate_peer *one, *two, *back;
+	const int timeout_ms = 3000 * unit_patience();
+	struct rgate_node *node, *third;
+	struct rgate_node_stats st;
+	struct flood *f;
+	unsigned int i, times = 0;
+	pid_t pid[FLOODERS];
+	struct rgate_hs hs;
+	struct cluster c;
+	struct who w;
+
+	(void)state;
+	cluster_make(&c, 3, (uint32_t)timeout_ms);
+	if (!c.local) {
+		cluster_free(&c);
+		unit_skip("processes of this machine flood its socket");
+	}
+	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(f != MAP_FAILED);
+	assert_int_equal(rgate_cluster_node(c.conf, 0, &at), 0);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%.100s", at.addr);
+	who_is(&w, &c, c.keys[1], 0);
+	assert_int_equal(rgate_hs_hello(&hs, 1, 0, &w.keys), 0);
+	/* before there are threads; nobody listens yet, which does them no harm */
+	for (i = 0; i < FLOODERS; i++) {
+		pid[i] = fork();
+		assert_true(pid[i] >= 0);
+		if (!pid[i])
+			flooder(f, &sa, &hs.hello, i + 1);
+	}
+	node = cluster_node(&c, 0);
+	third = cluster_node(&c, 2);
+	assert_int_equal(rgate_peer_open(&one, node, 1), 0);
+	assert_int_equal(rgate_peer_open(&two, node, 2), 0);
+	assert_int_equal(rgate_peer_open(&back, third, 0), 0);
+	assert_int_equal(rgate_peer_wait_up(two, timeout_ms), 0);
+	begun = unit_now_ns();
+	f->sent = f->full = 0;
+	st = node_stats(node);
+	refused = st.bad_key + st.garbage;
+	while (unit_now_ns() - begun < FLOOD_NS) {
+		took = come_back(&c, timeout_ms);
+		worst = took > worst ? took : worst;
+		times++;
+	}
+	f->ns = unit_now_ns() - begun;
+	st = node_stats(node);
+	refused = st.bad_key + st.garbage - refused;
+	f->stop = true;
+	for (i = 0; i < FLOODERS; i++)
+		assert_int_equal(waitpid(pid[i], NULL, 0), pid[i]);
+	print_message("# %llu bad hellos a second came, %llu found no room, %llu were refused; "
+		      "node 1 came back %u times, after %llu ms at most\n",
+		      (unsigned long long)(f->sent * 1000000000ULL / f->ns),
+		      (unsigned long long)f->full, (unsigned long long)refused, times,
+		      (unsigned long long)(worst / 1000000));
+	assert_true(refused > 1000);
+	assert_true(st.accepted >= times + 1);
+	/* who was there before has noticed nothing */
+	assert_int_equal(info_of(two).state, RGATE_PEER_UP);
+	assert_int_equal(info_of(two).epoch, 1);
+	rgate_peer_close(one);
+	rgate_peer_close(two);
+	rgate_peer_close(back);
+	assert_int_equal(rgate_node_destroy(third), 0);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	munmap(f, sizeof(*f));
+	cluster_free(&c);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(garbage_hello),
+	cmocka_unit_test(flipped_hello),
+	cmocka_unit_test(wrong_key),
+	cmocka_unit_test(another_node),
+	cmocka_unit_test(no_proof),
+	cmocka_unit_test(flipped_proof),
+	cmocka_unit_test(out_of_range),
+	cmocka_unit_test(replayed),
+	cmocka_unit_test(displaced),
+	cmocka_unit_test(half_open),
+	cmocka_unit_test(false_server),
+	cmocka_unit_test(files_differ),
+	cmocka_unit_test(flooded),
+};
+
+UNIT_MAIN(tests)
