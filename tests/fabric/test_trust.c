@@ -69,7 +69,7 @@ static void garbage_hello(void **state)
 	s.hs.hello.from = 5;
 	assert_int_equal(siege_knock(&s, &s.hs.hello, sizeof(h), &ev), -ECONNREFUSED);
 	siege_join(&s);
-	assert_int_equal(node_stats(s.node).accepted, 1);
+	wait_for(node_stats(s.node).accepted == 1);
 	siege_end(&s);
 }
 
@@ -616,7 +616,8 @@ static void flooded(void **state)
 		      (unsigned long long)f->full, (unsigned long long)refused, times,
 		      (unsigned long long)(worst / 1000000));
 	assert_true(refused > 1000);
-	assert_true(st.accepted >= times + 1);
+	/* the last of them may go before this is counted */
+	assert_true(st.accepted >= times);
 	/* who was there before has noticed nothing */
 	assert_int_equal(info_of(two).state, RGATE_PEER_UP);
 	assert_int_equal(info_of(two).epoch, 1);
