@@ -7,9 +7,9 @@
  *	private-key node%i.key			# this node's own, mode 0600; %i is its id
  *	timeout  3000				# ms without a sign of life
  *	node 0 gateway 192.0.2.1:7471 rack1	# id role address[:port] [name]
- *	public-key 0 0o6tkrB3xL5wNwzTbpTm7kXNMYgI4bDfJ6Y9Zz2pVFs=
+ *	public-key 0 0oowznREqfP7GA4miE6/52TFHfY/e55WKlPnWEgphUM=
  *	node 1 compute 192.0.2.2
- *	public-key 1 pNB1gQ3kJmXb7c0mTq5c1sU4Qk0w8S3dYk2rQm6hVUo=
+ *	public-key 1 57Gi9GQrMTeu1EHfXx5fDb01GeSczxjIP5e7Ugm0E3Q=
  *
  * A struct rgate_cluster never changes once it is made; any thread may read it.
  */

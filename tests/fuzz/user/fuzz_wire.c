@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Records of others: remote descriptors, and the geometry of rings. What is accepted
- * must be what the rules in the headers say, told here a second time, and written out
- * again it must be the same bytes.
+ * Records of others: remote descriptors, the geometry of rings, and the messages by which
+ * nodes prove who they are. What is accepted must be what the rules in the headers say,
+ * told here a second time, and written out again it must be the same bytes.
  */
 #include <endian.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "fuzz.h"
 #include "geometry.h"
+#include "handshake.h"
 
 static bool descriptor_ok(const uint8_t *p, size_t len)
 {
@@ -142,11 +143,119 @@ static void producer_area(struct fuzz_in *in)
 	free(prod);
 }
 
+/* The four messages of one handshake, and who is about to read each */
+#define STAGES	4
+
+static struct stage {
+	struct rgate_hs reader;
+	uint8_t msg[64];
+	size_t len;
+} stages[STAGES];
+
+static uint8_t key[2][RGATE_KEY_LEN], public[2][RGATE_KEY_LEN], shared[RGATE_KEY_LEN];
+static const struct rgate_noise_keys keys[2] = {
+	{ key[0], public[0], public[1], shared }, { key[1], public[1], public[0], shared },
+};
+
+static void stage(unsigned int i, const struct rgate_hs *reader, const void *msg, size_t len)
+{
+	FUZZ_CHECK(len <= sizeof(stages[i].msg));
+	stages[i].reader = *reader;
+	memcpy(stages[i].msg, msg, len);
+	stages[i].len = len;
+}
+
+static void make_stages(void)
+{
+	const struct rgate_hs_terms terms = { 7, 1024, 64 };
+	static struct rgate_hs client, server;
+	uint8_t line[RGATE_HS_LINE] = "line";
+	struct rgate_hs_welcome welcome;
+	struct rgate_hs_terms theirs;
+	struct rgate_hs_proof proof;
+	struct rgate_hs_ready ready;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		memset(key[i], 'a' + (int)i, RGATE_KEY_LEN);
+		FUZZ_CHECK(!rgate_key_public(public[i], key[i]));
+	}
+	FUZZ_CHECK(!rgate_noise_dh(shared, key[0], public[0], public[1]));
+	FUZZ_CHECK(!rgate_hs_hello(&client, 3, 0, &keys[0]));
+	stage(0, &server, &client.hello, sizeof(client.hello));
+	FUZZ_CHECK(!rgate_hs_check_hello(&server, &client.hello, &keys[1]));
+	FUZZ_CHECK(!rgate_hs_welcome(&server, &welcome, &terms));
+	stage(1, &client, &welcome, sizeof(welcome));
+	FUZZ_CHECK(!rgate_hs_read_welcome(&client, &welcome, sizeof(welcome), &theirs));
+	FUZZ_CHECK(!rgate_hs_proof(&client, &proof, &terms, line));
+	stage(2, &server, &proof, sizeof(proof));
+	FUZZ_CHECK(!rgate_hs_read_proof(&server, &proof, sizeof(proof), &theirs, line));
+	FUZZ_CHECK(!rgate_hs_ready(&server, &ready, line));
+	stage(3, &client, &ready, sizeof(ready));
+}
+
+static int read_stage(unsigned int i, struct rgate_hs *hs, const uint8_t *p, size_t len)
+{
+	struct rgate_hs_hello hello;
+	struct rgate_hs_terms terms;
+	uint8_t line[RGATE_HS_LINE];
+	int err;
+
+	switch (i) {
+	case 0:
+		err = rgate_hs_read_hello(&hello, p, len, 0);
+		return err ? err : rgate_hs_check_hello(hs, &hello, &keys[1]);
+	case 1:
+		return rgate_hs_read_welcome(hs, p, len, &terms);
+	case 2:
+		return rgate_hs_read_proof(hs, p, len, &terms, line);
+	default:
+		return rgate_hs_read_ready(hs, p, len, line);
+	}
+}
+
+/* A genuine message with what the input says changed in it, or the input alone: it is
+ * accepted if and only if it is the genuine one */
+static void handshake(struct fuzz_in *in, unsigned int how)
+{
+	const struct stage *s = &stages[how % STAGES];
+	struct rgate_hs hs;
+	size_t i, len, most = sizeof(s->msg) + 4;
+	bool same;
+	uint8_t *p;
+	int err;
+
+	if (!stages[0].len)
+		make_stages();
+	hs = s->reader;
+	if (how & 8) {
+		p = fuzz_copy(in, most, &len);
+	} else {
+		len = (s->len + fuzz_u8(in)) % most;
+		p = malloc(len ? len : 1);
+		FUZZ_CHECK(p);
+		for (i = 0; i < len; i++)
+			p[i] = (uint8_t)((i < s->len ? s->msg[i] : 0) ^ fuzz_u8(in));
+	}
+	/* behind the first two there may be zeros, or anything: rdma_cm fills up */
+	same = (how % STAGES < 2 ? len >= s->len : len == s->len) && !memcmp(p, s->msg, s->len);
+	err = read_stage(how % STAGES, &hs, p, len);
+	FUZZ_CHECK(!err || err == -EACCES || err == -EPROTO || err == -EPROTONOSUPPORT);
+	FUZZ_CHECK(!err == same);
+	rgate_hs_end(&hs);
+	free(p);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = { data, size };
+	const uint8_t what = fuzz_u8(&in);
 
-	switch (fuzz_u8(&in) % 3) {
+	if ((what & 0xf0) == 0xe0) {
+		handshake(&in, what & 0xf);
+		return 0;
+	}
+	switch (what % 3) {
 	case 0:
 		descriptor(&in);
 		break;
