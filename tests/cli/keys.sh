@@ -85,7 +85,7 @@ is "keygen -n ID, with one public key there" "$rc/$err/$out" "0//public-key 4 $(
 echo "$out" >>conf/cluster.conf
 show -C conf/cluster.conf
 is "show: nothing is wrong: status 0" "$rc/$err" "0/"
-like "... a line for each" "$out" "4 +node4 +compute +$tmp/n4 +yes +$(pubkey <conf/node4.key) +fits"
+like "... a line for each" "$out" "1 +gw +gateway +$tmp/n1 +yes +$key +fits.*4 +node4 +compute +$tmp/n4 +yes +$key +fits"
 is "... by the environment" "$(RGATE_CLUSTER=conf/cluster.conf "$ringgate" cluster show)" "$out"
 RINGGATE_NODE=4 show -C conf/cluster.conf --json
 is "show --json" "$rc $(json '[(n["id"], n["here"], n["private_key"], n["private_key_file"]) for n in j]' <<<"$out")" \

@@ -171,7 +171,7 @@ node_status() { on "$1" status 2>/dev/null | json "$2" 2>/dev/null; }
 peers_up() { [ "$(node_status "$1" 'sum(p["state"] == "up" for p in j["peers"])')" = "$2" ]; }
 # connections: of the gateway with each node, by its number
 connections() { node_status 0 '__import__("json").dumps({p["node"]: p["connections"] for p in j["peers"]})'; }
-# refused ID: it has refused the key of another
+# refused ID: it has refused somebody who did not prove to be a node
 refused() { [ "$(node_status "$1" 'j["bad_key"]')" -gt 0 ]; }
 # filled COUNT: rings that the gateway fills
 filled() { [ "$(node_status 0 'len(j["gateway"]["rings"])')" = "$1" ]; }
