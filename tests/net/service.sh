@@ -137,6 +137,26 @@ like "a wrong line among them is named" "$rc $err" "^1 .*cluster-line:4: node 0 
 run "$ringgated" -c "$tmp/conf" -C "$tmp/cluster" --check
 like "both a file and lines" "$rc $err" "^1 .*given twice"
 
+# Everything on the command line: as many nodes and sources as there can be
+{
+	printf '%s\n' "provider local" "private-key $tmp/many%i.key" "timeout 2000"
+	for i in {0..7}; do
+		echo "node $i $([ "$i" = 0 ] && echo gateway || echo compute) $tmp/var/m$i"
+	done
+} >"$tmp/many"
+cluster_keys "$tmp/many"
+lines=(-n 0 -s "$tmp/var/many" -S "$tmp/var/steer" --pool 16M --spin 20
+	--user "$(id -un)" --group "$(id -gn)")
+while read -r line; do
+	lines+=(--cluster-line "$line")
+done <"$tmp/many"
+for i in {1..8}; do
+	lines+=(--source "udp 127.0.0.1:$((1024 + i))")
+done
+: >"$tmp/none"
+run "$ringgated" -c "$tmp/none" "${lines[@]}" --check
+is "eight nodes with their keys and eight sources, on the command line" "$rc/$err" "0/"
+
 # The unit: what systemd says to it, and that it may do what the daemon does
 unit=$tmp/ringgated.service
 sed "s,@SBINDIR@,$build/tools," "$top/tools/ringgated/ringgated.service.in" >"$unit"

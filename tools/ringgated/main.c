@@ -21,7 +21,7 @@
 #include "util.h"
 
 #define CONFIG_FILE	"/etc/ringgate/ringgated.conf"
-#define LINES_MAX	32
+#define LINES_MAX	64	/* eight nodes, each with a key, and eight sources fit */
 #define LOG_BURST	200	/* lines of the library at once, */
 #define LOG_EACH_NS	(NSEC / 2)	/* then one in so long */
 
