@@ -82,7 +82,17 @@ ok $rc "they run"
 printf '%s\n' "Nodes and peers" Memory Operations Waiting | same said
 ok $? "to their end, one after the other"
 
-# --- cluster.rst and spawn.rst: nodes of this machine instead of addresses
+# --- cluster.rst: the first file, while public keys are missing, and the command that makes them
+block Documentation/cluster.rst "The cluster file:text:1" | grep -v '^public-key' >/etc/ringgate/cluster.conf
+block Documentation/cluster.rst "The keys:shell:1" >commands
+sh -eu commands >said 2>"$tmp/log"
+rc=$?
+ok $rc "cluster.rst: $(cat commands)"
+echo "public-key 2 $(ringgate cluster pubkey </etc/ringgate/node2.key)" | same said
+ok $? "... makes the pair of that node"
+rm /etc/ringgate/node2.key
+
+# --- spawn.rst: nodes of this machine instead of addresses
 {
 	echo "provider local"
 	block Documentation/spawn.rst "Quick start:text:1" |
