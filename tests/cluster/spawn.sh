@@ -139,7 +139,7 @@ first_is() { [ "$(node_status 0 '[p["state"] for p in j["peers"] if p["node"] ==
 on 1 "begin first -- sh -c '$count'"
 ok "one that counts" wait_for 30 told first out '^10$'
 on 1 wire_cut
-ok "the connection is lost" wait_for 60 first_is down
+ok "the connection is lost" wait_for 60 first_is away
 on 1 wire_mend
 ok "it ends" wait_for 90 ended first
 is "all that it said came, once, and its exit code" "$(counted)" "7
