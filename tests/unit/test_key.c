@@ -91,7 +91,7 @@ static void spelling(void **state)
 {
 	static const char * const wrong[] = {
 		"", "=", "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo",	/* no = */
-		PRIVATE "\n", PRIVATE "=", " " PRIVATE,
+		(PRIVATE "\n"), (PRIVATE "="), (" " PRIVATE),
 		" wdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=",
 		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LC =",
 		"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo\n",
