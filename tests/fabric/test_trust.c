@@ -166,6 +166,42 @@ static void another_node(void **state)
 	cluster_free(&c);
 }
 
+/* Node 1, with its key, from an address that the file has for another node */
+static void elsewhere(void **state)
+{
+	struct rgate_cluster_node to = { .sz = sizeof(to) }, self = { .sz = sizeof(self) };
+	const struct rgate_ep_opts opts = {
+		.self = &self, .send_depth = ENDS_SEND, .recv_depth = ENDS_RECV, .timeout_ms = 2000,
+	};
+	struct rgate_prov_event ev;
+	struct rgate_conn *conn;
+	struct rgate_ep *ep;
+	struct siege s;
+
+	(void)state;
+	siege_begin(&s, 0);
+	assert_int_equal(rgate_cluster_node(s.c.conf, 0, &to), 0);
+	assert_int_equal(rgate_cluster_node(s.c.conf, 1, &self), 0);
+	if (s.c.local || !strcmp(to.addr, self.addr)) {
+		siege_end(&s);
+		unit_skip("the nodes have no addresses of their own here");
+	}
+	memcpy(self.addr, to.addr, sizeof(self.addr));
+	assert_int_equal(s.e.prov->open(&ep, &opts), 0);
+	siege_hello(&s);
+	assert_int_equal(s.e.prov->connect(ep, &to, &s.hs.hello, sizeof(s.hs.hello), &s, &conn), 0);
+	wait_for(s.e.prov->event(ep, &ev) == 1);
+	assert_int_equal(ev.kind, RGATE_PROV_DOWN);
+	assert_int_equal(ev.err, -EACCES);
+	assert_int_equal(node_stats(s.node).bad_key, 1);
+	s.e.prov->destroy(conn);
+	s.e.prov->close(ep);
+	/* the same hello, from where node 1 is */
+	siege_enter(&s);
+	siege_hang_up(&s);
+	siege_end(&s);
+}
+
 /* Without a proof there is no way to the memory, nor to the peer */
 static void no_proof(void **state)
 {
@@ -484,6 +520,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(flipped_hello),
 	cmocka_unit_test(wrong_key),
 	cmocka_unit_test(another_node),
+	cmocka_unit_test(elsewhere),
 	cmocka_unit_test(no_proof),
 	cmocka_unit_test(flipped_proof),
 	cmocka_unit_test(out_of_range),
