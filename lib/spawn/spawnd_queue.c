@@ -100,6 +100,12 @@ void spawnd_job_record(struct spawnd_job *job, int err)
 {
 	struct spawnd_stream *s = &job->s[0];
 
+	/* It was killed meanwhile: its end is told, and counted, already. */
+	if (job->step != RGATE_JOB_READING) {
+		spawnd_unstage(job->sd, &s->chunk);
+		s->chunk_len = s->chunk_at = 0;
+		return;
+	}
 	s->chunk_at += s->chunk_len;
 	if (!err && !job->abandoned && s->chunk_at < job->record_len)
 		return;		/* the next piece */

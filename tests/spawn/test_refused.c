@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What is not run: against the policy, malformed, from who lies; and what is then as before. */
-#include "serve.h"
+#include "raw.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -143,75 +143,6 @@ static void other_user(void **state)
 	assert_int_equal(setgroups((size_t)ngroups, were), 0);
 }
 
-struct raw {			/* a client that says what it wants */
-	const struct rgate_buf *buf;
-	uint64_t cookie;
-};
-
-static struct rgate_spawn_start raw_start(struct raw *raw, uint32_t record_len)
-{
-	struct rgate_spawn_start m = {
-		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
-		       .type = RGATE_SPAWN_START, .cookie = htole64(++raw->cookie) },
-		.record = htole32(512), .record_len = htole32(record_len),
-		.incarnation = htole64(rgate_node_incarnation(s.node)),
-	};
-
-	assert_int_equal(rgate_buf_desc(rgate_node_pool(s.node), raw->buf, 0, 0, &m.memory), 0);
-	return m;
-}
-
-static void raw_send(const void *m, size_t len)
-{
-	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
-	assert_int_equal(rgate_peer_send(s.peer, m, len, MS), 0);
-}
-
-/* The answer to the last one: error of a GONE, or state of the status */
-static int raw_answer(struct raw *raw)
-{
-	struct rgate_spawn_answer a;
-	struct rgate_msg msg;
-	const struct rgate_spawn_status *st = raw->buf->addr;
-
-	for (;;) {
-		if (rgate_peer_recv(s.peer, &msg, &a, sizeof(a), MS))
-			return -ETIMEDOUT;
-		if (le64toh(a.h.cookie) != raw->cookie)
-			continue;
-		if (a.h.type == RGATE_SPAWN_GONE)
-			return -(int)le32toh(a.error);
-		if (a.h.type != RGATE_SPAWN_UPDATE)
-			continue;
-		if ((le64toh(st->state) & 0xff) == RGATE_SPAWN_ERROR)
-			return -(int)le32toh(st->error);
-		if ((le64toh(st->state) & 0xff) == RGATE_SPAWN_COMPLETE)
-			return 0;
-	}
-}
-
-/* As the client's library writes it: @text is exe, of @exe bytes, then @argc arguments */
-static uint32_t make_record(uint8_t *to, const char *text, uint32_t len, uint32_t exe,
-			    uint32_t argc, uint8_t stdin_mode)
-{
-	struct rgate_spawn_record r = {
-		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
-		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + len),
-		.exe = { htole32(sizeof(r)), htole32(exe), htole32(1) },
-		.argv = { htole32(sizeof(r) + exe), htole32(len - exe), htole32(argc) },
-		.stdin_mode = stdin_mode, .umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
-	};
-
-	memcpy(to, &r, sizeof(r));
-	memcpy(to + sizeof(r), text, len);
-	return sizeof(r) + len;
-}
-
-static uint32_t good_record(uint8_t *to)
-{
-	return make_record(to, "/bin/true\0/bin/true", 20, 10, 1, RGATE_SPAWN_IN_NONE);
-}
-
 static void malformed_messages(void **state)
 {
 	struct raw raw = { .cookie = 100 };
@@ -226,16 +157,16 @@ static void malformed_messages(void **state)
 
 	(void)state;
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
-	len = good_record((uint8_t *)raw.buf->addr + 512);
-	m = raw_start(&raw, len);
-	raw_send(&m, sizeof(m));
-	assert_int_equal(raw_answer(&raw), 0);
+	len = raw_true((uint8_t *)raw.buf->addr + 512);
+	m = raw_start(&s, &raw, len);
+	raw_send(&s, &m, sizeof(m));
+	assert_int_equal(raw_answer(&s, &raw), 0);
 #define REFUSED(change, err)						\
 	do {								\
-		m = raw_start(&raw, len);				\
+		m = raw_start(&s, &raw, len);				\
 		change;							\
-		raw_send(&m, sizeof(m));				\
-		assert_int_equal(raw_answer(&raw), err);		\
+		raw_send(&s, &m, sizeof(m));				\
+		assert_int_equal(raw_answer(&s, &raw), err);		\
 	} while (0)
 	REFUSED(m.record = htole32(UINT32_MAX), -EPROTO);
 	REFUSED(m.record_len = htole32(UINT32_MAX), -EPROTO);
@@ -260,7 +191,7 @@ static void malformed_messages(void **state)
 	memset(&c, 0, sizeof(c));
 	c.h = m.h;
 	c.h.type = RGATE_SPAWN_CONTROL;
-	raw_send(&c, sizeof(c));
+	raw_send(&s, &c, sizeof(c));
 	/* anything at all */
 	for (i = 0; i < (int)unit_rounds(2000); i++) {
 		n = unit_random(&seed) % sizeof(junk);
@@ -268,17 +199,17 @@ static void malformed_messages(void **state)
 			junk[k] = (uint8_t)unit_random(&seed);
 		m.h.type = (uint8_t)(unit_random(&seed) % 10);
 		memcpy(junk, &m.h, n < 6 ? n : 6);
-		raw_send(junk, n ? n : 1);
+		raw_send(&s, junk, n ? n : 1);
 	}
 	/* the same with what was a good one, its memory taken out of bounds */
 	for (i = 0; i < (int)unit_rounds(2000); i++) {
-		m = raw_start(&raw, len);
+		m = raw_start(&s, &raw, len);
 		for (k = 0; k <= unit_random(&seed) % 3; k++)
 			((uint8_t *)&m)[sizeof(m.h) + sizeof(m.memory) +
 					unit_random(&seed) % (sizeof(m) - sizeof(m.h) -
 							      sizeof(m.memory) - 8)] ^=
 				(uint8_t)(1 << unit_random(&seed) % 8);
-		raw_send(&m, sizeof(m));
+		raw_send(&s, &m, sizeof(m));
 		while (!rgate_peer_recv(s.peer, &(struct rgate_msg){ 0 }, junk, sizeof(junk), 0))
 			;
 	}
@@ -308,18 +239,18 @@ static void other_rings(void **state)
 	memset(raw.buf->addr, 0, GIVEN + 65536);
 	st = raw.buf->addr;
 	/* which reads nothing of its stdin */
-	len = make_record((uint8_t *)raw.buf->addr + 512, "/bin/sleep\0/bin/sleep\099", 25, 11, 2,
+	len = raw_record((uint8_t *)raw.buf->addr + 512, "/bin/sleep\0/bin/sleep\099", 25, 11, 2,
 			  RGATE_SPAWN_IN_STREAM);
-	m = raw_start(&raw, len);
+	m = raw_start(&s, &raw, len);
 	m.ring[0] = htole32(65536);
 	m.ring_len[0] = htole32(GIVEN);
-	raw_send(&m, sizeof(m));
+	raw_send(&s, &m, sizeof(m));
 	wait_for((le64toh(__atomic_load_n(&st->state, __ATOMIC_ACQUIRE)) & 0xff) ==
 		 RGATE_SPAWN_RUNNING);
 	c = (struct rgate_spawn_control){ .h = m.h, .given = htole64(GIVEN) };
 	c.h.type = RGATE_SPAWN_CONTROL;
 	c.h.id = st->id;
-	raw_send(&c, sizeof(c));
+	raw_send(&s, &c, sizeof(c));
 	/* Its pipe is full, and nothing is under way. */
 	do {
 		taken = serve_stats(&s).bytes_in;
@@ -329,20 +260,20 @@ static void other_rings(void **state)
 	m.h.type = RGATE_SPAWN_ATTACH;
 	m.h.id = st->id;
 	m.ring_len[0] = 0;
-	raw_send(&m, sizeof(m));
-	assert_int_equal(raw_answer(&raw), -EPROTO);
+	raw_send(&s, &m, sizeof(m));
+	assert_int_equal(raw_answer(&s, &raw), -EPROTO);
 	m.ring_len[0] = htole32(4096);
-	raw_send(&m, sizeof(m));
-	assert_int_equal(raw_answer(&raw), -EPROTO);
+	raw_send(&s, &m, sizeof(m));
+	assert_int_equal(raw_answer(&s, &raw), -EPROTO);
 	m.ring_len[0] = htole32(GIVEN);
 	m.consumed[0] = htole64(1);
-	raw_send(&m, sizeof(m));
-	assert_int_equal(raw_answer(&raw), -EPROTO);
+	raw_send(&s, &m, sizeof(m));
+	assert_int_equal(raw_answer(&s, &raw), -EPROTO);
 	/* It is attached as before, and obeys. */
 	c.signals = htole32(1);
 	c.signal = htole32(SIGKILL);
-	raw_send(&c, sizeof(c));
-	assert_int_equal(raw_answer(&raw), 0);
+	raw_send(&s, &c, sizeof(c));
+	assert_int_equal(raw_answer(&s, &raw), 0);
 	assert_int_equal(le32toh(st->signal), SIGKILL);
 	serve_client_down_raw(&s, raw.buf);
 	serve_client_up(&s);
@@ -360,10 +291,10 @@ static void bad_memory(void **state)
 
 	(void)state;
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
-	len = good_record((uint8_t *)raw.buf->addr + 512);
-	m = raw_start(&raw, len);
+	len = raw_true((uint8_t *)raw.buf->addr + 512);
+	m = raw_start(&s, &raw, len);
 	m.memory.rkey = htole32(0x5a5a00);
-	raw_send(&m, sizeof(m));
+	raw_send(&s, &m, sizeof(m));
 	wait_for(serve_stats(&s).requests == 1);
 	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
 	serve_client_down_raw(&s, raw.buf);
@@ -388,12 +319,12 @@ static void garbled_records(void **state)
 	for (i = 0; i < (int)unit_rounds(1000); i++) {
 		uint8_t *record = (uint8_t *)raw.buf->addr + 512;
 
-		len = good_record(record);
+		len = raw_true(record);
 		for (k = 0; k < 2; k++)
 			record[unit_random(&seed) % len] ^= (uint8_t)(1 << unit_random(&seed) % 8);
-		m = raw_start(&raw, len);
-		raw_send(&m, sizeof(m));
-		err = raw_answer(&raw);
+		m = raw_start(&s, &raw, len);
+		raw_send(&s, &m, sizeof(m));
+		err = raw_answer(&s, &raw);
 		assert_int_not_equal(err, -ETIMEDOUT);
 		fine += !err;
 	}
