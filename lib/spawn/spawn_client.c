@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "cut.h"
+#include "log.h"
 #include "opts.h"
 #include "spawn_client.h"
 
@@ -436,12 +438,26 @@ static bool none_left(void *arg)
 	return !sp->jobs && (!sp->late || !sp->up || sp->epoch != sp->late_epoch);
 }
 
+/* A node that does not let go of memory in time: without the connection it cannot reach it */
+static void take_back(struct rgate_spawn *sp)
+{
+	rgate_warn("the node that runs processes does not answer: its connection is ended");
+	rgate_spawn_cut(sp->peer);
+	pthread_mutex_lock(&sp->lock);
+	if (sp->up)
+		went_down(sp, rgate_clock_now(CLOCK_MONOTONIC));
+	lose_all(sp, true, -ENOTCONN, "closed without an answer");
+	pthread_mutex_unlock(&sp->lock);
+}
+
 int rgate_spawn_close(struct rgate_spawn *sp)
 {
 	if (!sp)
 		return 0;
-	if (sp->handles || client_wait(sp, none_left, sp, CLOSE_MS))
+	if (sp->handles)
 		return -EBUSY;
+	if (client_wait(sp, none_left, sp, CLOSE_MS))
+		take_back(sp);
 	rgate_pool_free(sp->pool, sp->ask_buf);
 	close(sp->timer_fd);
 	close(sp->epoll_fd);

@@ -198,6 +198,8 @@ int rgate_spawn_list(struct rgate_spawn *sp,
 	do {
 		n = total = 0;
 		err = ask(&q, timeout_ms);
+		if (!err)
+			err = -(int)le32toh(sp->answer.error);
 		if (!err) {
 			n = le32toh(sp->answer.count);
 			total = le32toh(sp->answer.total);

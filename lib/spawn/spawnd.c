@@ -308,7 +308,6 @@ static void on_timer(struct rgate_spawnd *sd)
 			else
 				spawnd_wake_at(sd, end);
 		}
-		c->blocked = false;
 		for (job = c->jobs; job; job = next) {
 			next = job->next;
 			spawnd_job_overtime(job, now);
@@ -398,13 +397,20 @@ static void work(struct rgate_spawnd *sd, bool *blocked)
 	}
 }
 
-static void arm_clients(struct rgate_spawnd *sd)
+/* Those whose messages are left lying for now would be told of at once, and again. */
+static void arm_clients(struct rgate_spawnd *sd, bool *blocked)
 {
 	struct spawnd_client *c;
 
-	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++)
-		if (c->peer && c->own)
+	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
+		if (!c->peer)
+			continue;
+		spawnd_client_post(c);
+		if (c->own && spawnd_client_ready(c))
 			(void)rgate_peer_arm(c->peer);
+		else
+			*blocked |= c->own;
+	}
 }
 
 int rgate_spawnd_process(struct rgate_spawnd *sd)
@@ -425,11 +431,11 @@ int rgate_spawnd_process(struct rgate_spawnd *sd)
 	spawnd_schedule(sd);
 	work(sd, &blocked);
 	spawnd_job_bury(sd);
+	arm_clients(sd, &blocked);
 	if (sd->work)
 		spawnd_wake_at(sd, 1);
 	else if (blocked)
 		spawnd_wake_at(sd, rgate_clock_now(CLOCK_MONOTONIC) + AGAIN_NS);
-	arm_clients(sd);
 	ret = sd->spawner_lost ? -EPIPE : 0;
 	pthread_mutex_unlock(&sd->lock);
 	return ret;
@@ -456,6 +462,7 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 		rgate_hub_remove(sd->hub, RGATE_SERVICE_SPAWN);
 	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
 		spawnd_client_remove(c);
+		free(c->spare);
 		while (c->jobs)
 			spawnd_job_forget(c->jobs);
 	}

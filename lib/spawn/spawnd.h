@@ -64,9 +64,10 @@ struct spawnd_flight {		/* operations that were posted, in their order */
 struct spawnd_answer {
 	struct spawnd_answer *next;
 	struct spawnd_flight flight;
-	const struct rgate_buf *buf;	/* struct rgate_spawn_answer, then entries */
-	uint32_t entries;		/* bytes */
-	struct rgate_remote to;		/* where they go */
+	struct rgate_spawn_answer msg;
+	const struct rgate_buf *buf;	/* as soon as it is posted: msg, then entries */
+	uint32_t max;			/* RGATE_SPAWN_LISTED: entries that there is room for, */
+	struct rgate_remote to;		/* here */
 };
 
 struct spawnd_stream {
@@ -176,9 +177,10 @@ struct spawnd_client {
 	uint64_t queued_bytes;
 	uint32_t running;
 	struct spawnd_flight *flights, **flights_last;
-	struct spawnd_answer *answers, **answers_last;
-	uint32_t nanswers;
-	bool blocked;
+	struct spawnd_answer *answers, **answers_last; /* that wait */
+	uint32_t nanswers;		/* these, and */
+	uint32_t nposted;		/* those that are under way */
+	struct spawnd_answer *spare;	/* for the next message */
 };
 
 struct rgate_spawnd {
@@ -224,12 +226,15 @@ void spawnd_client_receive(struct spawnd_client *c);
 void spawnd_client_progress(struct spawnd_client *c);
 /* What was posted with it goes to the end of the list */
 void spawnd_client_posted(struct spawnd_client *c, struct spawnd_flight *f, uint64_t ticket);
-/* An answer with room for @entries; NULL: too many are under way */
-struct spawnd_answer *spawnd_answer_new(struct spawnd_client *c, uint32_t type, uint64_t cookie,
-					uint64_t id, uint32_t entries);
-void spawnd_answer_queue(struct spawnd_client *c, struct spawnd_answer *a);
-void spawnd_client_answer(struct spawnd_client *c, uint32_t type, uint64_t cookie, uint64_t id,
-			  int err, const char *reason);
+/* Is there a place for the answer to one more message? Else that is not taken. */
+bool spawnd_client_ready(struct spawnd_client *c);
+void spawnd_client_post(struct spawnd_client *c);	/* answers that wait */
+/* The answer to a message. Where a list of jobs goes: its caller's */
+struct spawnd_answer *spawnd_client_answer(struct spawnd_client *c, uint32_t type,
+					   uint64_t cookie, uint64_t id, int err,
+					   const char *reason);
+/* Not to a message: its memory is the client's own again. False: later */
+bool spawnd_client_let_go(struct spawnd_client *c, uint64_t cookie, uint64_t id);
 void spawnd_client_drop(struct spawnd_client *c);
 /* Its peer is taken away: no more is posted; then, what was posted is over */
 void spawnd_client_gone(struct spawnd_client *c);
@@ -237,6 +242,9 @@ void spawnd_client_ground(struct spawnd_client *c);
 
 /* spawnd_msg.c; 1: it was for this service */
 int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, const void *data);
+/* The first @max of the jobs behind @after that node @c may see; -ENOMEM */
+int spawnd_list(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entry *to,
+		uint32_t max, uint32_t *total);
 
 /* spawnd_job.c */
 struct spawnd_job *spawnd_job_find(struct rgate_spawnd *sd, uint64_t id);

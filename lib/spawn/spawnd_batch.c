@@ -113,7 +113,7 @@ bool spawnd_batch_post(struct spawnd_job *job)
 {
 	struct batch b = { .n = 0 };
 	uint64_t ticket;
-	int i, err;
+	int i;
 
 	if (!job->st_buf) {
 		job->st_buf = spawnd_stage(job->sd, ST_BYTES);
@@ -124,11 +124,8 @@ bool spawnd_batch_post(struct spawnd_job *job)
 		if (spawnd_batch_has(job, &job->s[i]))
 			add_chunk(&b, job, &job->s[i]);
 	add_status(&b, job);
-	err = rgate_peer_post(job->client->peer, b.op, b.n, &ticket);
-	if (err) {
-		job->client->blocked = true;
+	if (rgate_peer_post(job->client->peer, b.op, b.n, &ticket))
 		return false;
-	}
 	for (i = 1; i < 3; i++) {
 		struct spawnd_stream *s = &job->s[i];
 

@@ -11,7 +11,11 @@
 #include "spawnd.h"
 
 #define MESSAGES	256		/* taken at once */
-#define ANSWERS_MAX	64U
+#define ANSWERS_MAX	64U		/* of one node, that wait or are under way */
+/* The same where others take the messages: a node that has so many leaves them lying. */
+#define ANSWERS_SHARED	4096U
+#define POSTED_MAX	64U
+#define AGAIN_NS	1000000
 #define MSG_MAX		256
 
 void spawnd_client_posted(struct spawnd_client *c, struct spawnd_flight *f, uint64_t ticket)
@@ -25,6 +29,7 @@ void spawnd_client_posted(struct spawnd_client *c, struct spawnd_flight *f, uint
 
 static void free_answer(struct spawnd_client *c, struct spawnd_answer *a)
 {
+	c->nposted -= !!a->buf;
 	spawnd_unstage(c->sd, &a->buf);
 	c->nanswers--;
 	free(a);
@@ -68,87 +73,125 @@ void spawnd_client_progress(struct spawnd_client *c)
 	}
 }
 
-static void post_answers(struct spawnd_client *c)
+/* Into memory that operations use, with the list as it is now. False: later */
+static bool stage_answer(struct spawnd_client *c, struct spawnd_answer *a, uint32_t *entries)
+{
+	struct rgate_spawn_answer *msg;
+	uint32_t total = 0;
+	int n = 0;
+
+	a->buf = spawnd_stage(c->sd, sizeof(*msg) + a->max * sizeof(struct rgate_spawn_entry));
+	if (!a->buf)
+		return false;
+	c->nposted++;
+	msg = a->buf->addr;
+	*msg = a->msg;
+	if (a->msg.h.type == RGATE_SPAWN_LISTED)
+		n = spawnd_list(c, le64toh(a->msg.h.id), (void *)(msg + 1), a->max, &total);
+	if (n < 0)
+		msg->error = htole32((uint32_t)-n);
+	n = n < 0 ? 0 : n;
+	msg->count = htole32((uint32_t)n);
+	msg->total = htole32(total);
+	*entries = (uint32_t)n * (uint32_t)sizeof(struct rgate_spawn_entry);
+	return true;
+}
+
+static bool post_answer(struct spawnd_client *c, struct spawnd_answer *a)
 {
 	struct rgate_sge sge[2];
 	struct rgate_op op[2];
-	struct spawnd_answer *a;
+	uint32_t entries = 0;
+	unsigned int n = 0;
 	uint64_t ticket;
-	unsigned int n;
 
-	while ((a = c->answers)) {
-		n = 0;
-		if (a->entries) {
-			sge[n] = (struct rgate_sge){
-				(uint8_t *)a->buf->addr + sizeof(struct rgate_spawn_answer),
-				a->entries, a->buf->lkey,
-			};
-			op[n] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1,
-						   .sge = &sge[n], .remote = a->to.addr,
-						   .rkey = a->to.rkey, .epoch = c->epoch };
-			n++;
-		}
-		sge[n] = (struct rgate_sge){ a->buf->addr, sizeof(struct rgate_spawn_answer),
-					     a->buf->lkey };
-		op[n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge[n],
+	if (!stage_answer(c, a, &entries))
+		return false;
+	if (entries) {
+		sge[n] = (struct rgate_sge){
+			(uint8_t *)a->buf->addr + sizeof(struct rgate_spawn_answer),
+			entries, a->buf->lkey,
+		};
+		op[n] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &sge[n],
+					   .remote = a->to.addr, .rkey = a->to.rkey,
 					   .epoch = c->epoch };
-		if (rgate_peer_post(c->peer, op, n + 1, &ticket)) {
-			c->blocked = true;
+		n++;
+	}
+	sge[n] = (struct rgate_sge){ a->buf->addr, sizeof(struct rgate_spawn_answer),
+				     a->buf->lkey };
+	op[n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge[n],
+				   .epoch = c->epoch };
+	if (rgate_peer_post(c->peer, op, n + 1, &ticket)) {
+		c->nposted--;
+		spawnd_unstage(c->sd, &a->buf);
+		return false;
+	}
+	spawnd_client_posted(c, &a->flight, ticket);
+	return true;
+}
+
+void spawnd_client_post(struct spawnd_client *c)
+{
+	struct spawnd_answer *a;
+
+	while (c->peer && c->up && (a = c->answers) && c->nposted < POSTED_MAX) {
+		if (!post_answer(c, a)) {
+			spawnd_wake_at(c->sd, rgate_clock_now(CLOCK_MONOTONIC) + AGAIN_NS);
 			return;
 		}
 		c->answers = a->next;
 		if (!c->answers)
 			c->answers_last = &c->answers;
-		spawnd_client_posted(c, &a->flight, ticket);
 	}
 }
 
-struct spawnd_answer *spawnd_answer_new(struct spawnd_client *c, uint32_t type, uint64_t cookie,
-					uint64_t id, uint32_t entries)
+bool spawnd_client_ready(struct spawnd_client *c)
 {
-	struct rgate_spawn_answer *msg;
-	struct spawnd_answer *a;
+	if (c->nanswers >= (c->own ? ANSWERS_MAX : ANSWERS_SHARED))
+		return false;
+	if (!c->spare)
+		c->spare = calloc(1, sizeof(*c->spare));
+	return c->spare;
+}
 
-	if (c->nanswers == ANSWERS_MAX || !c->up)
-		return NULL;
-	a = calloc(1, sizeof(*a));
-	if (!a)
-		return NULL;
-	a->buf = spawnd_stage(c->sd, sizeof(*msg) + entries * sizeof(struct rgate_spawn_entry));
-	if (!a->buf) {
-		free(a);
-		return NULL;
-	}
-	msg = a->buf->addr;
-	*msg = (struct rgate_spawn_answer){
-		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
-		       .type = (uint8_t)type, .cookie = htole64(cookie), .id = htole64(id) },
+static void queue_answer(struct spawnd_client *c, struct spawnd_answer *a, uint32_t type,
+			 uint64_t cookie, uint64_t id)
+{
+	a->msg.h = (struct rgate_spawn_msg){
+		.service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		.type = (uint8_t)type, .cookie = htole64(cookie), .id = htole64(id),
 	};
 	a->flight.kind = RGATE_FLIGHT_ANSWER;
 	a->flight.of = a;
+	*c->answers_last = a;
+	c->answers_last = &a->next;
 	c->nanswers++;
+}
+
+struct spawnd_answer *spawnd_client_answer(struct spawnd_client *c, uint32_t type,
+					   uint64_t cookie, uint64_t id, int err,
+					   const char *reason)
+{
+	struct spawnd_answer *a = c->spare;
+
+	c->spare = NULL;
+	a->msg.error = htole32((uint32_t)-err);
+	snprintf((char *)a->msg.reason, sizeof(a->msg.reason), "%s", reason);
+	queue_answer(c, a, type, cookie, id);
 	return a;
 }
 
-void spawnd_answer_queue(struct spawnd_client *c, struct spawnd_answer *a)
+bool spawnd_client_let_go(struct spawnd_client *c, uint64_t cookie, uint64_t id)
 {
-	*c->answers_last = a;
-	c->answers_last = &a->next;
-	post_answers(c);
-}
+	struct spawnd_answer *a;
 
-void spawnd_client_answer(struct spawnd_client *c, uint32_t type, uint64_t cookie, uint64_t id,
-			  int err, const char *reason)
-{
-	struct spawnd_answer *a = spawnd_answer_new(c, type, cookie, id, 0);
-	struct rgate_spawn_answer *msg;
-
-	if (!a)
-		return;
-	msg = a->buf->addr;
-	msg->error = htole32((uint32_t)-err);
-	snprintf((char *)msg->reason, sizeof(msg->reason), "%s", reason);
-	spawnd_answer_queue(c, a);
+	/* Without a connection nobody waits for it. */
+	if (!c->up)
+		return true;
+	a = calloc(1, sizeof(*a));
+	if (a)
+		queue_answer(c, a, RGATE_SPAWN_GONE, cookie, id);
+	return a;
 }
 
 /* Its process, or at least its connection, is gone for good. */
@@ -236,7 +279,8 @@ void spawnd_client_receive(struct spawnd_client *c)
 	struct rgate_msg msg;
 	int i, err;
 
-	for (i = 0; i < MESSAGES && c->own; i++) {
+	/* What there is no place for stays where it is, and slows who sends it. */
+	for (i = 0; i < MESSAGES && c->own && spawnd_client_ready(c); i++) {
 		err = rgate_peer_recv(c->peer, &msg, buf, sizeof(buf), 0);
 		if (err == -EMSGSIZE) {
 			/* Nobody who means well sends that; taken all the same. */
@@ -253,6 +297,4 @@ void spawnd_client_receive(struct spawnd_client *c)
 		if (!spawnd_client_message(c, &msg, buf))
 			c->sd->stats.garbage++;
 	}
-	if (c->up)
-		post_answers(c);
 }

@@ -390,10 +390,13 @@ static void let_go(struct spawnd_job *job)
 {
 	if (job->batch.up || job->read.up)
 		return;
+	if (!spawnd_client_let_go(job->client, job->cookie, job->id)) {
+		job->blocked = true;
+		return;
+	}
 	/* Half a record is read anew, if ever: until then the memory is for others. */
 	if (job->step == RGATE_JOB_READING)
 		spawnd_unstage(job->sd, &job->s[0].chunk);
-	spawnd_client_answer(job->client, RGATE_SPAWN_GONE, job->cookie, job->id, 0, "");
 	spawnd_job_unattach(job);
 }
 

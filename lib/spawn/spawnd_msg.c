@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cut.h"
 #include "spawnd.h"
 
 #define LIST_MAX	1024U		/* entries at once */
@@ -295,9 +296,8 @@ static int by_id(const void *a, const void *b)
 	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-/* The first @max of those behind @after that node @c may see */
-static uint32_t list_jobs(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entry *to,
-			  uint32_t max, uint32_t *total)
+int spawnd_list(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entry *to,
+		uint32_t max, uint32_t *total)
 {
 	const struct rgate_policy_node *n = rgate_policy_node(c->sd->policy, c->id);
 	const struct spawnd_job **all, *job;
@@ -306,7 +306,7 @@ static uint32_t list_jobs(struct spawnd_client *c, uint64_t after, struct rgate_
 	*total = 0;
 	all = calloc(c->sd->stats.jobs + 1, sizeof(*all));
 	if (!all)
-		return 0;
+		return -ENOMEM;
 	for (i = 0; i < RGATE_NODES_MAX; i++)
 		for (job = c->sd->client[i].jobs; job; job = job->next)
 			if (job->id > after && (i == c->id || (n && n->admin)))
@@ -315,33 +315,25 @@ static uint32_t list_jobs(struct spawnd_client *c, uint64_t after, struct rgate_
 	for (; count < max && count < *total; count++)
 		fill_entry(all[count], &to[count]);
 	free(all);
-	return count;
+	return (int)count;
 }
 
 static void on_list(struct spawnd_client *c, const struct rgate_spawn_ask *m)
 {
-	struct rgate_spawn_answer *msg;
 	struct rgate_remote mem;
 	struct spawnd_answer *a;
-	uint32_t max, total, count;
+	uint64_t max;
 
 	if (rgate_desc_parse(&mem, &m->memory, sizeof(m->memory)) ||
 	    !(mem.access & RGATE_ACCESS_REMOTE_WRITE)) {
 		c->sd->stats.garbage++;
 		return;
 	}
-	max = mem.length / sizeof(struct rgate_spawn_entry) < LIST_MAX ?
-	      (uint32_t)(mem.length / sizeof(struct rgate_spawn_entry)) : LIST_MAX;
-	a = spawnd_answer_new(c, RGATE_SPAWN_LISTED, le64toh(m->h.cookie), 0, max);
-	if (!a)
-		return;
-	msg = a->buf->addr;
-	count = list_jobs(c, le64toh(m->h.id), (void *)(msg + 1), max, &total);
-	msg->count = htole32(count);
-	msg->total = htole32(total);
-	a->entries = count * (uint32_t)sizeof(struct rgate_spawn_entry);
+	max = mem.length / sizeof(struct rgate_spawn_entry);
+	a = spawnd_client_answer(c, RGATE_SPAWN_LISTED, le64toh(m->h.cookie), le64toh(m->h.id), 0,
+				 "");
+	a->max = max < LIST_MAX ? (uint32_t)max : LIST_MAX;
 	a->to = mem;
-	spawnd_answer_queue(c, a);
 }
 
 static void on_detach(struct spawnd_client *c, const struct rgate_spawn_msg *m)
@@ -457,6 +449,9 @@ int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, 
 	if ((m.h.type == RGATE_SPAWN_START || m.h.type == RGATE_SPAWN_ATTACH) &&
 	    le64toh(m.start.incarnation) != c->incarnation)
 		return 1;
-	dispatch(c, &m);
+	if (spawnd_client_ready(c))
+		dispatch(c, &m);
+	else
+		rgate_spawn_cut(c->peer);
 	return 1;
 }

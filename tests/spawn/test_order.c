@@ -47,6 +47,7 @@ static void killed_in_read(void **state)
 	struct rgate_spawn_start m;
 	struct rgate_spawn_ask ask;
 	struct rgate_spawnd_stats before, after;
+	const struct rgate_spawn_status *st;
 	struct rgate_spawn_answer a;
 	struct rgate_msg msg;
 	uint64_t id;
@@ -73,8 +74,15 @@ static void killed_in_read(void **state)
 		assert_int_equal(rgate_peer_recv(s.peer, &msg, &a, sizeof(a), MS), 0);
 	} while (a.h.type != RGATE_SPAWN_DONE);
 	assert_int_equal(le32toh(a.error), 0);
+	st = raw.buf->addr;
+	wait_for((le64toh(__atomic_load_n(&st->state, __ATOMIC_ACQUIRE)) & 0xff) ==
+		 RGATE_SPAWN_ERROR);
+	assert_int_equal(le32toh(st->error), ECANCELED);
 	hold(false);
-	assert_int_equal(raw_answer(&s, &raw), -ECANCELED);
+	/* The server looks what is over whenever something comes, if only nonsense. */
+	ask.h.reserved = htole16(1);
+	raw_send(&s, &ask, sizeof(ask));
+	wait_for(serve_stats(&s).garbage == before.garbage + 1);
 	serve_client_down_raw(&s, raw.buf);
 	serve_client_up(&s);
 	for (i = 0; i < 3; i++) {
@@ -87,6 +95,88 @@ static void killed_in_read(void **state)
 	assert_int_equal(after.started, before.started + 3);
 }
 
+static uint64_t used_buffers(void)
+{
+	struct rgate_pool_stats ps = { .sz = sizeof(ps) };
+
+	assert_int_equal(rgate_pool_stats(rgate_node_pool(s.node), &ps), 0);
+	return ps.used_buffers;
+}
+
+#define JOBS	120
+
+/* JOBS that run, of which nobody has a handle any more, while the server stands still */
+static void close_while_paused(void)
+{
+	struct rgate_spawn_job *job[JOBS];
+	int i;
+
+	for (i = 0; i < JOBS; i++)
+		job[i] = start(&s, 0, "/bin/sleep", "100");
+	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).running == JOBS));
+	for (i = 0; i < JOBS; i++)
+		wait_for((rgate_spawn_process(s.spawn), rgate_spawn_job_id(job[i])));
+	kill(s.server, SIGSTOP);
+	for (i = 0; i < JOBS; i++)
+		rgate_spawn_job_close(job[i]);
+	rgate_spawn_process(s.spawn);
+}
+
+/* Each is told that its memory is its own again, however many there are at once. */
+static void closed_while_paused(void **state)
+{
+	const uint64_t before = used_buffers();
+
+	(void)state;
+	close_while_paused();
+	kill(s.server, SIGCONT);
+	wait_for((rgate_spawn_process(s.spawn), used_buffers() <= before));
+	wait_for(!serve_stats(&s).running);
+}
+
+/* The same of a server that does not go on: the memory is taken back. */
+static void close_unanswered(void **state)
+{
+	const uint64_t before = used_buffers();
+
+	(void)state;
+	close_while_paused();
+	assert_int_equal(rgate_spawn_close(s.spawn), 0);
+	s.spawn = NULL;
+	assert_true(used_buffers() <= before);
+	rgate_peer_close(s.peer);
+	assert_int_equal(rgate_node_destroy(s.node), 0);
+	kill(s.server, SIGCONT);
+	serve_client_up(&s);
+	wait_for(!serve_stats(&s).jobs);
+}
+
+#define ASKED	100
+
+/* Questions that come all at once are answered, all of them, in their order. */
+static void many_answers(void **state)
+{
+	struct rgate_spawn_answer a;
+	struct rgate_spawn_msg m = { .service = htole32(RGATE_SPAWN_SERVICE),
+				     .version = RGATE_SPAWN_VERSION,
+				     .type = RGATE_SPAWN_RELEASE };
+	struct rgate_msg msg;
+	unsigned int i;
+
+	(void)state;
+	kill(s.server, SIGSTOP);
+	for (i = 1; i <= ASKED; i++) {
+		m.cookie = htole64(i);
+		raw_send(&s, &m, sizeof(m));
+	}
+	kill(s.server, SIGCONT);
+	for (i = 1; i <= ASKED; i++) {
+		assert_int_equal(rgate_peer_recv(s.peer, &msg, &a, sizeof(a), MS), 0);
+		assert_int_equal(a.h.type, RGATE_SPAWN_GONE);
+		assert_int_equal(le64toh(a.h.cookie), i);
+	}
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -97,17 +187,28 @@ static int up(void **state)
 	return 0;
 }
 
+static int up_hub(void **state)
+{
+	s.hub = true;
+	return up(state);
+}
+
 static int down(void **state)
 {
 	(void)state;
 	serve_down(&s);
 	munmap(shared, sizeof(*shared));
 	s.sock = 0;
+	s.hub = false;
 	return 0;
 }
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(killed_in_read, up, down),
+	cmocka_unit_test_setup_teardown(closed_while_paused, up, down),
+	cmocka_unit_test_setup_teardown(close_unanswered, up, down),
+	cmocka_unit_test_setup_teardown(many_answers, up, down),
+	{ "many_answers (hub)", many_answers, up_hub, down, NULL },
 };
 
 UNIT_MAIN(tests)
