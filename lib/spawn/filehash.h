@@ -5,11 +5,15 @@
 
 #include <stdint.h>
 
+#define RGATE_FILEHASH_MAX	(1ULL << 30)	/* bytes of such a file */
+
 /*
- * A descriptor to be executed, of a file with that SHA-256. -EACCES: it has another;
- * -ENOEXEC: a script, whose interpreter would open it once more; -ENOENT, ... What was
- * hashed once is not read again as long as inode, size and times are the same.
+ * A descriptor to be executed: a copy of the file, in memory that nobody can write any
+ * more, which has that SHA-256. -EACCES: it has another, or may not be executed; -ENOEXEC: a
+ * script, whose interpreter would open it once more; -EFBIG; -ENOENT, ...
  */
 int rgate_filehash_open(const char *path, const uint8_t sha256[32]);
+/* Has the C library of hashes ready, for processes that are forked later */
+void rgate_filehash_prepare(void);
 
 #endif
