@@ -255,7 +255,7 @@ $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_sh
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
 	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \
 	pthread_create open
-$(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done)
+$(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)

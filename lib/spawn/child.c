@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/keyctl.h>
 #include <linux/sched.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,31 +12,31 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "child.h"
 #include "filehash.h"
 
-#define STACK		(256U << 10)
 #define BASE_ENV	7		/* entries of a login, with the mark */
 
-/* All that the child needs, ready before it is made: it shares the spawner's memory,
- * and the spawner waits until it has called execve() or ended. */
+/* All that the child needs, ready before it is made: it has a copy of the spawner's memory. */
 struct plan {
-	const struct rgate_order *order;
-	const struct rgate_spawn_parsed *req;
+	const struct rgate_request *request;
 	const struct rgate_child_env *env;
+	const char *mark;		/* NULL: a control group has it */
 	int fds[3];
+	int result_fd;
 	int group_fd;			/* directory of its control group; -1: none */
 	int procs_fd;			/* -1: it is made in the group, or there is none */
-	int exe_fd;			/* -1: by path */
 	bool memory_by_group, pids_by_group;
 	pid_t spawner;
-	char **environ;
-	/* out */
-	int err;
+};
+
+/* What a child says that will not execute anything. One write(2) to a pipe, whole or not */
+struct result {
+	int32_t err;
 	uint32_t stage;
+	char why[RGATE_POLICY_WHY];
 };
 
 static int limit(int what, rlim_t value)
@@ -53,44 +53,54 @@ static int limit(int what, rlim_t value)
 
 static int set_limits(const struct plan *plan)
 {
-	const struct rgate_order *o = plan->order;
+	const struct rgate_spawn_parsed *req = &plan->request->req;
 	int err = 0;
 
 	if (setrlimit(RLIMIT_NOFILE, &plan->env->files))
 		return -errno;
-	if (o->files)
-		err = limit(RLIMIT_NOFILE, o->files);
-	if (!err && o->cpu_s)
-		err = limit(RLIMIT_CPU, o->cpu_s);
-	if (!err && o->memory && !plan->memory_by_group)
-		err = limit(RLIMIT_AS, o->memory);
-	if (!err && o->processes && !plan->pids_by_group)
-		err = limit(RLIMIT_NPROC, o->processes);
-	if (!err && o->nice != plan->env->nice && setpriority(PRIO_PROCESS, 0, o->nice))
+	if (req->files)
+		err = limit(RLIMIT_NOFILE, req->files);
+	if (!err && req->cpu_s)
+		err = limit(RLIMIT_CPU, req->cpu_s);
+	if (!err && req->memory && !plan->memory_by_group)
+		err = limit(RLIMIT_AS, req->memory);
+	if (!err && req->processes && !plan->pids_by_group)
+		err = limit(RLIMIT_NPROC, req->processes);
+	if (!err && req->nice != plan->env->nice && setpriority(PRIO_PROCESS, 0, req->nice))
 		err = -errno;
-	umask(plan->req->umask == RGATE_SPAWN_UMASK_DEFAULT ? 022 : plan->req->umask);
+	umask(req->umask == RGATE_SPAWN_UMASK_DEFAULT ? 022 : req->umask);
 	return err;
 }
 
-/* Straight to the kernel: the C library's would tell other threads. A spawner without
- * privilege can only run what is its own user's. */
-static int set_user(const struct rgate_order *o)
+/* The daemon's keys are not for what it runs. Still as the spawner, whose quota it is; where
+ * there are no keys at all, or they may not be used, there is nothing to be kept from it. */
+static int set_keyring(void)
 {
-	if (geteuid() && o->uid == geteuid())
-		return 0;
-	if (syscall(SYS_setgroups, (size_t)o->ngroups, o->groups) ||
-	    syscall(SYS_setresgid, o->gid, o->gid, o->gid) ||
-	    syscall(SYS_setresuid, o->uid, o->uid, o->uid))
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0) < 0 &&
+	    errno != ENOSYS && errno != EPERM && errno != EACCES)
 		return -errno;
 	return 0;
 }
 
-static int drop_capabilities(const struct rgate_order *o)
+/* Straight to the kernel: the C library's would tell other threads. A spawner without
+ * privilege can only run what is its own user's. */
+static int set_user(const struct rgate_policy_user *u)
+{
+	if (geteuid() && u->uid == geteuid())
+		return 0;
+	if (syscall(SYS_setgroups, (size_t)u->ngroups, u->groups) ||
+	    syscall(SYS_setresgid, u->gid, u->gid, u->gid) ||
+	    syscall(SYS_setresuid, u->uid, u->uid, u->uid))
+		return -errno;
+	return 0;
+}
+
+static int drop_capabilities(const struct rgate_policy_user *u)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
 
-	if (!o->uid)
+	if (!u->uid)
 		return 0;
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return syscall(SYS_capset, &head, none) ? -errno : 0;
@@ -109,13 +119,14 @@ static int set_streams(struct plan *plan)
 
 static int set_directory(const struct plan *plan)
 {
-	if (plan->req->cwd)
-		return chdir(plan->req->cwd) ? -errno : 0;
-	return chdir(plan->order->home) && chdir("/") ? -errno : 0;
+	if (plan->request->req.cwd)
+		return chdir(plan->request->req.cwd) ? -errno : 0;
+	return chdir(plan->request->who->user.home) && chdir("/") ? -errno : 0;
 }
 
 static int set_up(struct plan *plan)
 {
+	const struct rgate_policy_node *who = plan->request->who;
 	int err;
 
 	if (setsid() < 0 ||
@@ -125,36 +136,19 @@ static int set_up(struct plan *plan)
 	if (!err)
 		err = set_limits(plan);
 	if (!err)
-		err = set_user(plan->order);
+		err = set_keyring();
 	if (!err)
-		err = drop_capabilities(plan->order);
+		err = set_user(&who->user);
+	if (!err)
+		err = drop_capabilities(&who->user);
 	if (err)
 		return err;
+	if (who->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
 	/* Another user's process loses this, so not before. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != plan->spawner)
 		return -ESRCH;
 	return set_directory(plan);
-}
-
-static int in_child(void *arg)
-{
-	struct plan *plan = arg;
-	char **argv = plan->req->argv;
-	sigset_t none;
-
-	plan->stage = RGATE_SPAWN_AT_SETUP;
-	plan->err = set_up(plan);
-	if (plan->err)
-		_exit(127);
-	plan->stage = RGATE_SPAWN_AT_EXEC;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (plan->exe_fd >= 0)
-		(void)syscall(SYS_execveat, plan->exe_fd, "", argv, plan->environ, AT_EMPTY_PATH);
-	else
-		(void)execve(plan->order->path, argv, plan->environ);
-	plan->err = -errno;
-	_exit(127);
 }
 
 static bool same_name(const char *entry, const char *other)
@@ -183,20 +177,23 @@ struct base_env {
 };
 
 /* The environment; strings are those of the request, or in @base */
-static char **make_environ(const struct rgate_order *o, const struct rgate_spawn_parsed *req,
-			   const char *mark, struct base_env *base)
+static char **make_environ(const struct rgate_request *request, const char *mark,
+			   struct base_env *base)
 {
+	const struct rgate_spawn_parsed *req = &request->req;
+	const struct rgate_policy_user *u = &request->who->user;
 	char **env = calloc((size_t)req->envc + BASE_ENV + 1, sizeof(*env));
 	unsigned int n = 0, i, count = 0;
 
 	if (!env)
 		return NULL;
 	if (req->env_mode == RGATE_SPAWN_ENV_MERGE) {
-		snprintf(base->text[count++], sizeof(base->text[0]), "HOME=%s", o->home);
-		snprintf(base->text[count++], sizeof(base->text[0]), "USER=%s", o->user);
-		snprintf(base->text[count++], sizeof(base->text[0]), "LOGNAME=%s", o->user);
-		snprintf(base->text[count++], sizeof(base->text[0]), "SHELL=%s", o->shell);
-		snprintf(base->text[count++], sizeof(base->text[0]), "PATH=%s", o->search);
+		snprintf(base->text[count++], sizeof(base->text[0]), "HOME=%s", u->home);
+		snprintf(base->text[count++], sizeof(base->text[0]), "USER=%s", u->name);
+		snprintf(base->text[count++], sizeof(base->text[0]), "LOGNAME=%s", u->name);
+		snprintf(base->text[count++], sizeof(base->text[0]), "SHELL=%s", u->shell);
+		snprintf(base->text[count++], sizeof(base->text[0]), "PATH=%s",
+			 rgate_policy_search(request->policy));
 	}
 	for (i = 0; i < count; i++)
 		if (!is_changed(req, base->text[i]))
@@ -211,74 +208,87 @@ static char **make_environ(const struct rgate_order *o, const struct rgate_spawn
 	return env;
 }
 
-#if defined(__x86_64__)
-/* gcc 12's analyzer takes for lost what the assembler code below may change. */
-#ifndef __clang__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
-#endif
+/* What the policy lets be run, as the user that runs it. Returns only with an error */
+static int execute(struct plan *plan, struct result *r)
+{
+	static struct rgate_policy_grant grant;
+	static struct base_env base;
+	const struct rgate_request *request = plan->request;
+	char **argv = request->req.argv, **env;
+	int err, fd = -1;
+
+	env = make_environ(request, plan->mark, &base);
+	if (!env)
+		return -ENOMEM;
+	err = rgate_policy_path(request->policy, request->node, &request->req, &grant, r->why);
+	r->stage = err && err != -ENOENT ? RGATE_SPAWN_AT_REQUEST : RGATE_SPAWN_AT_EXEC;
+	if (!err && grant.with_hash) {
+		fd = rgate_filehash_open(grant.path, grant.sha256);
+		err = fd < 0 ? fd : 0;
+	}
+	if (err)
+		return err;
+	if (fd >= 0)
+		(void)syscall(SYS_execveat, fd, "", argv, env, AT_EMPTY_PATH);
+	else
+		(void)execve(grant.path, argv, env);
+	return -errno;
+}
+
+__attribute__((noreturn))
+static void in_child(struct plan *plan)
+{
+	struct result r = { .stage = RGATE_SPAWN_AT_SETUP };
+	sigset_t none;
+
+	r.err = set_up(plan);
+	if (!r.err) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		r.err = execute(plan, &r);
+	}
+	(void)!write(plan->result_fd, &r, sizeof(r));
+	_exit(127);
+}
+
 /*
  * A process that is in its group from the beginning: for one that moves there the kernel
- * waits until no CPU is in the middle of a fork or an exit, which takes milliseconds. The C
- * library has no function for that.
+ * waits until no CPU is in the middle of a fork or an exit, which takes milliseconds. Its
+ * memory is a copy: where it was shared, whoever stops the process, which soon belongs to
+ * another user, or has it dump its memory, would do so to the spawner.
  */
-static pid_t clone_into(int group, void *stack, size_t size, int (*fn)(void *), void *arg)
+static pid_t clone_into(int group, int *pidfd)
 {
 	const struct clone_args args = {
-		.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP, .exit_signal = SIGCHLD,
-		.stack = (uintptr_t)stack, .stack_size = size, .cgroup = (unsigned int)group,
+		.flags = CLONE_PIDFD | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+		.pidfd = (uintptr_t)pidfd, .exit_signal = SIGCHLD,
+		.cgroup = group >= 0 ? (unsigned int)group : 0,
 	};
-	long ret;
+	const long ret = syscall(SYS_clone3, &args, sizeof(args));
 
-	/* The child has all registers but those three, and does not return. */
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "mov %[arg], %%rdi\n\t"
-			 "call *%[fn]\n\t"
-			 "ud2\n"
-			 "1:"
-			 : "=a" (ret)
-			 : "0" (SYS_clone3), "D" (&args), "S" (sizeof(args)), [fn] "r" (fn),
-			   [arg] "r" (arg)
-			 : "rcx", "r11", "memory", "cc");
-	return (pid_t)ret;
+	return ret < 0 ? -errno : (pid_t)ret;
 }
-
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
-#else
-static pid_t clone_into(int group, void *stack, size_t size, int (*fn)(void *), void *arg)
-{
-	(void)group;
-	(void)stack;
-	(void)size;
-	(void)fn;
-	(void)arg;
-	return -ENOSYS;
-}
-#endif
 
 /* Makes it in its group, or has it go there. Its number, or -errno */
-static pid_t make_process(struct plan *plan)
+static pid_t make_process(struct plan *plan, int *pidfd)
 {
-	static char stack[STACK] __attribute__((aligned(16)));
-	pid_t pid;
+	pid_t pid = clone_into(plan->group_fd, pidfd);
 
+	if (pid >= 0 || pid == -EAGAIN || pid == -ENOMEM || pid == -EMFILE || pid == -ENFILE)
+		return pid;
+	/* Else there is no such call, or somebody does not let it through. */
 	if (plan->group_fd >= 0) {
-		pid = clone_into(plan->group_fd, stack, sizeof(stack), in_child, plan);
-		/* Else there is no such call, or somebody does not let it through. */
-		if (pid >= 0 || pid == -EAGAIN || pid == -ENOMEM)
-			return pid;
 		plan->procs_fd = rgate_cgroup_procs(plan->group_fd);
 		if (plan->procs_fd < 0)
 			return plan->procs_fd;
 	}
-	pid = clone(in_child, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
+	pid = fork();
 	if (pid < 0)
 		pid = -errno;
-	if (plan->procs_fd >= 0)
+	/* It cannot be anybody else's number: nobody has reaped it. */
+	if (pid > 0)
+		*pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pid && plan->procs_fd >= 0)
 		close(plan->procs_fd);
 	return pid;
 }
@@ -286,12 +296,12 @@ static pid_t make_process(struct plan *plan)
 static int make_group(struct rgate_child *child, struct plan *plan)
 {
 	struct rgate_cgroups *cg = plan->env->cg;
-	const struct rgate_order *o = plan->order;
+	const struct rgate_spawn_parsed *req = &plan->request->req;
 	int fd;
 
 	if (cg->fd < 0)
 		return 0;
-	fd = rgate_cgroup_create(cg, o->memory, o->processes, &child->group);
+	fd = rgate_cgroup_create(cg, req->memory, req->processes, &child->group);
 	if (fd < 0) {
 		child->group = 0;
 		return fd;
@@ -302,56 +312,73 @@ static int make_group(struct rgate_child *child, struct plan *plan)
 	return 0;
 }
 
-static void run(struct rgate_child *child, struct plan *plan)
+static int make_child(struct rgate_child *child, struct plan *plan)
 {
-	static struct base_env base;
+	int fds[2];
 
-	child->stage = RGATE_SPAWN_AT_SETUP;
-	child->err = make_group(child, plan);
-	if (child->err)
-		return;
-	plan->environ = make_environ(plan->order, plan->req, child->group ? NULL : child->mark,
-				     &base);
-	child->pid = plan->environ ? make_process(plan) : -ENOMEM;
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	plan->result_fd = fds[1];
+	child->pid = make_process(plan, &child->pidfd);
+	if (!child->pid)
+		in_child(plan);
+	close(fds[1]);
 	if (child->pid < 0) {
-		child->err = child->pid;
-	} else {
-		/* It has executed the program, or told why not and ended. */
-		child->err = plan->err;
-		child->stage = plan->stage;
-		/* It leaves its group only after it let the spawner go on. */
-		if (child->err)
-			(void)waitpid(child->pid, NULL, 0);
+		close(fds[0]);
+		return child->pid;
 	}
-	free(plan->environ);
-	if (plan->group_fd >= 0)
-		close(plan->group_fd);
+	child->result_fd = fds[0];
+	return 0;
 }
 
-void rgate_child_start(struct rgate_child *child, const struct rgate_order *order,
+void rgate_child_start(struct rgate_child *child, const struct rgate_request *request,
 		       const int fds[3], const struct rgate_child_env *env)
 {
-	struct rgate_spawn_parsed req;
-	struct plan plan = { .order = order, .req = &req, .env = env, .group_fd = -1,
-			     .procs_fd = -1, .exe_fd = -1, .spawner = getpid() };
-	const char *why;
+	struct plan plan = { .request = request, .env = env, .group_fd = -1, .procs_fd = -1,
+			     .spawner = getpid() };
 
-	*child = (struct rgate_child){ .stage = RGATE_SPAWN_AT_EXEC };
+	*child = (struct rgate_child){ .stage = RGATE_SPAWN_AT_SETUP, .pidfd = -1,
+				       .result_fd = -1 };
 	memcpy(plan.fds, fds, sizeof(plan.fds));
 	snprintf(child->mark, sizeof(child->mark), RGATE_TREE_MARK "%llx-%llx",
-		 (unsigned long long)order->mark, (unsigned long long)order->id);
-	child->err = rgate_spawn_decode(order->record, order->record_len, &req, &why);
-	if (child->err)
-		return;
-	if (order->with_hash) {
-		plan.exe_fd = rgate_filehash_open(order->path, order->sha256);
-		child->err = plan.exe_fd < 0 ? plan.exe_fd : 0;
+		 (unsigned long long)request->mark, (unsigned long long)request->id);
+	child->err = make_group(child, &plan);
+	if (!child->err) {
+		plan.mark = child->group ? NULL : child->mark;
+		child->err = make_child(child, &plan);
 	}
-	if (!child->err)
-		run(child, &plan);
-	if (plan.exe_fd >= 0)
-		close(plan.exe_fd);
+	if (plan.group_fd >= 0)
+		close(plan.group_fd);
 	if (child->err && child->group)
 		(void)rgate_cgroup_end(env->cg, child->group);
-	rgate_spawn_parsed_free(&req);
+}
+
+bool rgate_child_result(struct rgate_child *child, bool ended)
+{
+	struct result r;
+	ssize_t n;
+
+	if (child->result_fd < 0)
+		return true;
+	n = read(child->result_fd, &r, sizeof(r));
+	if (n < 0 && !ended && (errno == EAGAIN || errno == EINTR))
+		return false;
+	/* The end: it has no such descriptor any more, which ends with execve(). */
+	if (n == (ssize_t)sizeof(r)) {
+		child->err = r.err < 0 ? r.err : -EIO;
+		child->stage = r.stage;
+		memcpy(child->why, r.why, sizeof(child->why));
+		child->why[sizeof(child->why) - 1] = '\0';
+	}
+	rgate_child_let_go(child);
+	return true;
+}
+
+void rgate_child_let_go(struct rgate_child *child)
+{
+	if (child->result_fd >= 0)
+		close(child->result_fd);
+	if (child->pidfd >= 0)
+		close(child->pidfd);
+	child->result_fd = child->pidfd = -1;
 }

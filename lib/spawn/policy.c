@@ -458,6 +458,7 @@ static int read_file(int fd, const char *path, char *buf, size_t *len)
 {
 	struct stat st;
 	ssize_t n;
+	char more;
 
 	if (fstat(fd, &st))
 		return -errno;
@@ -465,32 +466,39 @@ static int read_file(int fd, const char *path, char *buf, size_t *len)
 		rgate_err("%s: others may write it, or it is not root's: not read", path);
 		return -EPERM;
 	}
-	for (*len = 0; *len <= RGATE_POLICY_MAX; *len += (size_t)n) {
-		n = read(fd, buf + *len, RGATE_POLICY_MAX + 1 - *len);
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return 0;
+	for (*len = 0; *len < RGATE_POLICY_MAX; *len += (size_t)n) {
+		n = read(fd, buf + *len, RGATE_POLICY_MAX - *len);
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
 	}
-	return -EFBIG;
+	n = read(fd, &more, 1);
+	return n ? -EFBIG : 0;
+}
+
+int rgate_policy_read(const char *path, char *buf, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
+
+	if (fd < 0)
+		return -errno;
+	err = read_file(fd, path, buf, len);
+	close(fd);
+	return err;
 }
 
 int rgate_policy_load(struct rgate_spawn_policy **policy, const struct rgate_cluster *cluster,
 		      const char *path)
 {
+	char *buf = malloc(RGATE_POLICY_MAX);
 	size_t len = 0;
-	char *buf;
-	int fd, err;
+	int err;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	buf = malloc(RGATE_POLICY_MAX + 1);
-	err = buf ? read_file(fd, path, buf, &len) : -ENOMEM;
+	if (!buf)
+		return -ENOMEM;
+	err = rgate_policy_read(path, buf, &len);
 	if (!err)
 		err = rgate_policy_parse(policy, cluster, path, buf, len);
 	free(buf);
-	close(fd);
 	return err;
 }
 

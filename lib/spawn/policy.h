@@ -27,6 +27,8 @@ struct rgate_policy_user {
 struct rgate_policy_node {
 	bool known;
 	bool admin;
+	bool no_new_privs;
+	bool need_cgroup;	/* runs nothing where limits are not for all of its processes */
 	uint32_t max_running;	/* 0: as all */
 	uint32_t max_queued;
 	struct rgate_policy_user user;
@@ -49,7 +51,9 @@ struct rgate_policy_grant {
 
 #define RGATE_POLICY_WHY	RGATE_SPAWN_REASON
 
-/* -ENOENT; -EPERM: others may write it; -EFBIG; -EINVAL: malformed, the log says where */
+/* The file into @buf, of RGATE_POLICY_MAX bytes. -ENOENT; -EPERM: others may write it; -EFBIG */
+int rgate_policy_read(const char *path, char *buf, size_t *len);
+/* And -EINVAL: malformed, the log says where */
 int rgate_policy_load(struct rgate_spawn_policy **policy, const struct rgate_cluster *cluster,
 		      const char *path);
 /* @name: for messages */
@@ -76,5 +80,12 @@ const struct rgate_policy_node *rgate_policy_node(const struct rgate_spawn_polic
 int rgate_policy_check(const struct rgate_spawn_policy *policy, uint32_t id,
 		       struct rgate_spawn_parsed *req, struct rgate_policy_grant *grant,
 		       char why[RGATE_POLICY_WHY]);
+/* The same in two parts: environment and limits, without any look at files; then what is
+ * executed, which looks for a command as the user that calls it */
+int rgate_policy_limits(const struct rgate_spawn_policy *policy, uint32_t id,
+			struct rgate_spawn_parsed *req, char why[RGATE_POLICY_WHY]);
+int rgate_policy_path(const struct rgate_spawn_policy *policy, uint32_t id,
+		      const struct rgate_spawn_parsed *req, struct rgate_policy_grant *grant,
+		      char why[RGATE_POLICY_WHY]);
 
 #endif

@@ -177,32 +177,35 @@ static void clip32(uint32_t *value, uint32_t limit)
 		*value = limit;
 }
 
-int rgate_policy_check(const struct rgate_spawn_policy *policy, uint32_t id,
-		       struct rgate_spawn_parsed *req, struct rgate_policy_grant *grant,
-		       char why[RGATE_POLICY_WHY])
+int rgate_policy_path(const struct rgate_spawn_policy *policy, uint32_t id,
+		      const struct rgate_spawn_parsed *req, struct rgate_policy_grant *grant,
+		      char why[RGATE_POLICY_WHY])
+{
+	const struct rgate_policy_rule *rule;
+
+	if (!rgate_policy_node(policy, id))
+		return no(why, -EACCES, "the policy lets this node run nothing");
+	if (strlen(req->exe) >= sizeof(grant->path))
+		return no(why, -ENAMETOOLONG, "the path is too long");
+	if (!strchr(req->exe, '/'))
+		return search(policy, id, req, grant, why);
+	if (!is_plain(req->exe))
+		return no(why, -EINVAL, "the path must be absolute, without . and ..");
+	rule = find_rule(policy, id, req->exe, req);
+	if (!rule)
+		return no(why, -EACCES, "the policy does not allow this command to this node");
+	snprintf(grant->path, sizeof(grant->path), "%s", req->exe);
+	return take(grant, rule);
+}
+
+int rgate_policy_limits(const struct rgate_spawn_policy *policy, uint32_t id,
+			struct rgate_spawn_parsed *req, char why[RGATE_POLICY_WHY])
 {
 	const struct rgate_policy_node *node = rgate_policy_node(policy, id);
-	const struct rgate_policy_rule *rule;
 	int err;
 
 	if (!node)
 		return no(why, -EACCES, "the policy lets this node run nothing");
-	if (strlen(req->exe) >= sizeof(grant->path))
-		return no(why, -ENAMETOOLONG, "the path is too long");
-	if (!strchr(req->exe, '/')) {
-		err = search(policy, id, req, grant, why);
-		if (err)
-			return err;
-	} else {
-		if (!is_plain(req->exe))
-			return no(why, -EINVAL, "the path must be absolute, without . and ..");
-		rule = find_rule(policy, id, req->exe, req);
-		if (!rule)
-			return no(why, -EACCES,
-				  "the policy does not allow this command to this node");
-		snprintf(grant->path, sizeof(grant->path), "%s", req->exe);
-		take(grant, rule);
-	}
 	err = check_env(node, req, why);
 	if (err)
 		return err;
@@ -214,4 +217,13 @@ int rgate_policy_check(const struct rgate_spawn_policy *policy, uint32_t id,
 	if (req->nice < node->nice)
 		req->nice = node->nice;
 	return 0;
+}
+
+int rgate_policy_check(const struct rgate_spawn_policy *policy, uint32_t id,
+		       struct rgate_spawn_parsed *req, struct rgate_policy_grant *grant,
+		       char why[RGATE_POLICY_WHY])
+{
+	int err = rgate_policy_path(policy, id, req, grant, why);
+
+	return err ? err : rgate_policy_limits(policy, id, req, why);
 }

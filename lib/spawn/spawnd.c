@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,6 +21,8 @@
 #define STAGE_BYTES	(16ULL << 20)
 #define RECONNECT_MS	10000
 #define RETAIN_MS	600000
+#define START_MS	10000
+#define RELOAD_MS	30000		/* users may be looked up far away */
 
 const char *rgate_spawn_stage_name(uint32_t stage)
 {
@@ -100,16 +103,6 @@ int rgate_spawnd_check(const struct rgate_cluster *cluster, const char *path)
 	return err;
 }
 
-int rgate_spawnd_reload(struct rgate_spawnd *sd)
-{
-	int err;
-
-	pthread_mutex_lock(&sd->lock);
-	err = load_policy(sd);
-	pthread_mutex_unlock(&sd->lock);
-	return err;
-}
-
 static int open_fds(struct rgate_spawnd *sd)
 {
 	int err;
@@ -141,7 +134,10 @@ close_epoll:
 /* The soft limit of descriptors is for programs that use select(2). */
 static int start_spawner(struct rgate_spawnd *sd)
 {
-	struct rgate_spawner_opts o = { .cgroup = sd->o.cgroup };
+	struct rgate_spawner_opts o = {
+		.cgroup = sd->o.cgroup, .start_ms = sd->o.start_ms, .cluster = sd->cluster,
+		.policy_path = sd->policy_path, .policy = sd->policy,
+	};
 	struct rlimit more;
 	int err;
 
@@ -193,6 +189,8 @@ static int take_opts(struct rgate_spawnd *sd, const struct rgate_spawnd_opts *us
 		sd->o.reconnect_ms = RECONNECT_MS;
 	if (!sd->o.retain_ms)
 		sd->o.retain_ms = RETAIN_MS;
+	if (!sd->o.start_ms)
+		sd->o.start_ms = START_MS;
 	if (!sd->o.stage_bytes)
 		sd->o.stage_bytes = STAGE_BYTES;
 	sd->policy_path = strdup(sd->o.policy ? sd->o.policy : RGATE_POLICY_PATH);
@@ -288,6 +286,73 @@ static void on_spawner(struct rgate_spawnd *sd)
 	}
 	if (ret < 0)
 		lose_all(sd);
+}
+
+/* What the spawner says to an order; what else it says meanwhile is taken, too */
+static int await_reloaded(struct rgate_spawnd *sd)
+{
+	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + RELOAD_MS * 1000000ULL;
+	struct pollfd fd = { .fd = sd->spawner.sock, .events = POLLIN };
+	struct rgate_spawner_packet p;
+	int ret;
+
+	while (rgate_clock_now(CLOCK_MONOTONIC) < end) {
+		(void)poll(&fd, 1, 100);
+		while ((ret = rgate_spawner_recv(&sd->spawner, &p)) > 0) {
+			if (p.type == RGATE_SPAWNER_RELOADED)
+				return p.a;
+			on_packet(sd, &p);
+		}
+		if (ret < 0) {
+			lose_all(sd);
+			return ret;
+		}
+	}
+	return -ETIMEDOUT;
+}
+
+/* The spawner's policy is the one that counts: ours, for early answers, is made of what it
+ * has read, also to tell what is wrong with it. */
+static int take_policy(struct rgate_spawnd *sd, int err)
+{
+	const struct rgate_spawner_policy *text = sd->spawner.policy;
+	struct rgate_spawn_policy *policy = NULL;
+	int ret = 0;
+
+	if (err == -ENOENT) {
+		rgate_info("spawn: there is no %s: nobody may run anything", sd->policy_path);
+		ret = rgate_policy_nothing(&policy);
+	} else if (!err || err == -EINVAL) {
+		ret = rgate_policy_parse(&policy, sd->cluster, sd->policy_path, text->text,
+					 text->len);
+	}
+	if (err && err != -ENOENT) {
+		rgate_policy_free(policy);
+		rgate_err("spawn: %s: %s", sd->policy_path, strerror(-err));
+		return err;
+	}
+	if (ret)
+		return ret;
+	rgate_policy_free(sd->policy);
+	sd->policy = policy;
+	return 0;
+}
+
+int rgate_spawnd_reload(struct rgate_spawnd *sd)
+{
+	int err;
+
+	pthread_mutex_lock(&sd->lock);
+	err = rgate_spawner_tell(&sd->spawner, RGATE_SPAWNER_RELOAD, 0, 0, 0);
+	if (!err) {
+		err = await_reloaded(sd);
+		if (err != -EPIPE && err != -ETIMEDOUT)
+			err = take_policy(sd, err);
+	}
+	/* Somebody may have a turn, or none any more. */
+	spawnd_wake_at(sd, 1);
+	pthread_mutex_unlock(&sd->lock);
+	return err;
 }
 
 /* Some time is over: whose? Sets the timer for the next. */

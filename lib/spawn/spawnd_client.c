@@ -11,9 +11,9 @@
 #include "spawnd.h"
 
 #define MESSAGES	256		/* taken at once */
-#define ANSWERS_MAX	64U		/* of one node, that wait or are under way */
-/* The same where others take the messages: a node that has so many leaves them lying. */
-#define ANSWERS_SHARED	4096U
+/* Of one node, that wait or are under way: more than it has messages under way, or it would
+ * wait for us to take one while we wait for it to take an answer. */
+#define ANSWERS_MAX	4096U
 #define POSTED_MAX	64U
 #define AGAIN_NS	1000000
 #define MSG_MAX		256
@@ -147,7 +147,7 @@ void spawnd_client_post(struct spawnd_client *c)
 
 bool spawnd_client_ready(struct spawnd_client *c)
 {
-	if (c->nanswers >= (c->own ? ANSWERS_MAX : ANSWERS_SHARED))
+	if (c->nanswers >= ANSWERS_MAX)
 		return false;
 	if (!c->spare)
 		c->spare = calloc(1, sizeof(*c->spare));

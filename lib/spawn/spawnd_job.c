@@ -197,7 +197,7 @@ void spawnd_job_started(struct spawnd_job *job, const struct rgate_spawner_packe
 	job->st.started_ns = p->when_ns;
 	job->st.flags |= p->flags;
 	if (p->a < 0) {
-		spawnd_job_fail(job, p->a, (uint32_t)p->b, "");
+		spawnd_job_fail(job, p->a, (uint32_t)p->b, p->why);
 		return;
 	}
 	spawnd_log(job, "process %d", p->a);
@@ -209,8 +209,8 @@ void spawnd_job_started(struct spawnd_job *job, const struct rgate_spawner_packe
 	/* The record is not needed any more, what it says of time and output is. */
 	free(job->record);
 	job->record = NULL;
-	if (job->req.wall_ms)
-		set_deadline(job, RGATE_TIME_WALL, job->req.wall_ms);
+	if (p->wall_ms)
+		set_deadline(job, RGATE_TIME_WALL, p->wall_ms);
 	if (job->abandoned)
 		spawnd_job_abandon(job);
 	spawnd_job_mark(job);

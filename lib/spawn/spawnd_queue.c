@@ -80,6 +80,7 @@ static void check_request(struct spawnd_job *job)
 	spawnd_log_describe(job);
 	job->grant = calloc(1, sizeof(*job->grant));
 	err = job->grant ? 0 : -ENOMEM;
+	/* An early answer: the spawner asks its own policy when the turn has come. */
 	if (!err)
 		err = rgate_policy_check(job->sd->policy, job->client->id, &job->req, job->grant,
 					 why);
@@ -125,27 +126,9 @@ void spawnd_job_record(struct spawnd_job *job, int err)
 
 static void fill_order(const struct spawnd_job *job, struct rgate_order *o)
 {
-	const struct rgate_policy_node *n = rgate_policy_node(job->sd->policy, job->client->id);
-	const struct rgate_policy_user *u = &n->user;
-
 	o->id = job->id;
 	o->mark = job->sd->mark;
-	o->uid = u->uid;
-	o->gid = u->gid;
-	o->ngroups = u->ngroups;
-	memcpy(o->groups, u->groups, u->ngroups * sizeof(*u->groups));
-	snprintf(o->user, sizeof(o->user), "%s", u->name);
-	snprintf(o->path, sizeof(o->path), "%s", job->grant->path);
-	snprintf(o->home, sizeof(o->home), "%s", u->home);
-	snprintf(o->shell, sizeof(o->shell), "%s", u->shell);
-	snprintf(o->search, sizeof(o->search), "%s", rgate_policy_search(job->sd->policy));
-	o->with_hash = job->grant->with_hash;
-	memcpy(o->sha256, job->grant->sha256, sizeof(o->sha256));
-	o->memory = job->req.memory;
-	o->cpu_s = job->req.cpu_s;
-	o->processes = job->req.processes;
-	o->files = job->req.files;
-	o->nice = job->req.nice;
+	o->node = job->client->id;
 	o->record_len = job->record_len;
 	memcpy(o->record, job->record, job->record_len);
 }
@@ -178,8 +161,10 @@ static bool start(struct spawnd_job *job)
 		return true;
 	}
 	order = rgate_spawner_order(&sd->spawner);
-	if (!order)
+	if (!order) {
+		spawnd_wake_at(sd, rgate_clock_now(CLOCK_MONOTONIC) + MS);
 		return false;
+	}
 	note_user(job);
 	fill_order(job, order);
 	err = spawnd_io_open(job, fds, null);

@@ -26,9 +26,17 @@ static int make_child(struct rgate_spawner *s, const struct rgate_spawner_opts *
 	sigprocmask(SIG_SETMASK, &all, &old);
 	s->pid = fork();
 	if (!s->pid)
-		_exit(rgate_spawner_main(theirs, s->orders, opts));
+		_exit(rgate_spawner_main(theirs, s, opts));
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return s->pid < 0 ? -errno : 0;
+}
+
+#define ORDERS_LEN	(RGATE_ORDERS * sizeof(struct rgate_order))
+
+static void *share(size_t len)
+{
+	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
 }
 
 int rgate_spawner_create(struct rgate_spawner *s, const struct rgate_spawner_opts *opts)
@@ -38,11 +46,15 @@ int rgate_spawner_create(struct rgate_spawner *s, const struct rgate_spawner_opt
 	s->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (s->null_fd < 0)
 		return -errno;
-	s->orders = mmap(NULL, RGATE_ORDERS * sizeof(*s->orders), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	s->orders = share(ORDERS_LEN);
 	if (s->orders == MAP_FAILED) {
 		err = -errno;
 		goto close_null;
+	}
+	s->policy = share(sizeof(*s->policy));
+	if (s->policy == MAP_FAILED) {
+		err = -errno;
+		goto unmap_orders;
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks)) {
 		err = -errno;
@@ -58,7 +70,9 @@ int rgate_spawner_create(struct rgate_spawner *s, const struct rgate_spawner_opt
 close_sock:
 	close(socks[0]);
 unmap:
-	munmap(s->orders, RGATE_ORDERS * sizeof(*s->orders));
+	munmap(s->policy, sizeof(*s->policy));
+unmap_orders:
+	munmap(s->orders, ORDERS_LEN);
 close_null:
 	close(s->null_fd);
 	return err;
@@ -92,37 +106,42 @@ void rgate_spawner_destroy(struct rgate_spawner *s)
 		(void)kill(s->pid, SIGKILL);
 	reap(s);
 	close(s->sock);
-	munmap(s->orders, RGATE_ORDERS * sizeof(*s->orders));
+	munmap(s->policy, sizeof(*s->policy));
+	munmap(s->orders, ORDERS_LEN);
 	close(s->null_fd);
 	s->pid = 0;
+}
+
+static void free_slot(struct rgate_spawner *s, unsigned int slot)
+{
+	struct rgate_order *order = &s->orders[slot];
+
+	if (order->record_len > LARGE)
+		(void)madvise(order, sizeof(*order), MADV_REMOVE);
+	s->used &= ~(1U << slot);
 }
 
 struct rgate_order *rgate_spawner_order(struct rgate_spawner *s)
 {
 	unsigned int slot;
 
-	if (s->used == UINT32_MAX || s->dead)
+	if (s->dead)
+		return NULL;
+	for (slot = 0; slot < RGATE_ORDERS; slot++)
+		if (s->used & 1U << slot &&
+		    __atomic_load_n(&s->orders[slot].taken, __ATOMIC_ACQUIRE))
+			free_slot(s, slot);
+	if (s->used == UINT32_MAX)
 		return NULL;
 	slot = (unsigned int)__builtin_ctz(~s->used);
 	s->used |= 1U << slot;
+	s->orders[slot].taken = 0;
 	return &s->orders[slot];
-}
-
-static void free_slot(struct rgate_spawner *s, uint32_t slot)
-{
-	struct rgate_order *order;
-
-	if (slot >= RGATE_ORDERS)
-		return;
-	order = &s->orders[slot];
-	if (order->record_len > LARGE)
-		(void)madvise(order, sizeof(*order), MADV_REMOVE);
-	s->used &= ~(1U << slot);
 }
 
 void rgate_spawner_cancel(struct rgate_spawner *s, const struct rgate_order *order)
 {
-	free_slot(s, (uint32_t)(order - s->orders));
+	free_slot(s, (unsigned int)(order - s->orders));
 }
 
 static int send_packet(struct rgate_spawner *s, const struct rgate_spawner_packet *packet,
@@ -189,7 +208,5 @@ int rgate_spawner_recv(struct rgate_spawner *s, struct rgate_spawner_packet *pac
 		s->dead = true;
 		return -EPIPE;
 	}
-	if (packet->type == RGATE_SPAWNER_STARTED)
-		free_slot(s, packet->slot);
 	return 1;
 }

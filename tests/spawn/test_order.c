@@ -25,6 +25,16 @@ int __wrap_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
 	return __real_rgate_peer_done(peer, ticket);
 }
 
+int __real_chdir(const char *path);
+
+/* A directory of a file system that does not answer. Who waits there can be killed. */
+int __wrap_chdir(const char *path)
+{
+	while (!strcmp(path, "/hangs"))
+		pause();
+	return __real_chdir(path);
+}
+
 static void hold(bool on)
 {
 	__atomic_store_n(&shared->hold, on, __ATOMIC_RELEASE);
@@ -177,6 +187,71 @@ static void many_answers(void **state)
 	}
 }
 
+static struct rgate_spawn_result end_of(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+
+	assert_int_equal(rgate_spawn_job_wait(job, &r, MS), 0);
+	rgate_spawn_job_close(job);
+	return r;
+}
+
+/* One that cannot be started keeps nobody else from it, and is given up in the end. */
+static void start_that_hangs(void **state)
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+							  .cwd = "/hangs");
+	struct rgate_spawn_job *job[40];
+	struct rgate_spawn_result r;
+	struct done d;
+	unsigned int i;
+
+	(void)state;
+	/* more than the spawner has slots for */
+	for (i = 0; i < ARRAY_LEN(job); i++)
+		assert_int_equal(rgate_spawn_start(s.spawn, &req, &job[i]), 0);
+	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).running == ARRAY_LEN(job)));
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+	assert_int_equal(serve_stats(&s).running, ARRAY_LEN(job));
+	for (i = 0; i < ARRAY_LEN(job); i++) {
+		r = end_of(job[i]);
+		assert_int_equal(r.state, RGATE_SPAWN_ERROR);
+		assert_int_equal(r.stage, RGATE_SPAWN_AT_SETUP);
+		assert_int_equal(r.error, -ETIMEDOUT);
+	}
+	d = run(&s, "/bin/echo", "y");
+	assert_ran(&d, 0, "y\n");
+}
+
+/* The policy is asked when its turn comes, not when it was asked for. */
+static void forbidden_in_queue(void **state)
+{
+	struct rgate_spawn_job *first, *second;
+	struct rgate_spawn_result r;
+	struct done d;
+
+	(void)state;
+	assert_int_equal(serve_reload(&s, "node 1 user %s max-running 1\nallow 1 any\n"), 0);
+	first = start(&s, 0, "/bin/sleep", "1000");
+	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).running == 1));
+	second = start(&s, 0, "/bin/echo", "x");
+	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).queued == 1));
+	assert_int_equal(serve_reload(&s, "node 1 user %s max-running 1\nallow 1 /bin/sleep\n"),
+			 0);
+	assert_int_equal(rgate_spawn_job_kill(first, SIGKILL, RGATE_SPAWN_TO_TREE), 0);
+	assert_int_equal(end_of(first).signal, SIGKILL);
+	r = end_of(second);
+	assert_int_equal(r.state, RGATE_SPAWN_ERROR);
+	assert_int_equal(r.stage, RGATE_SPAWN_AT_REQUEST);
+	assert_int_equal(r.error, -EACCES);
+	/* A file that makes no sense changes nothing. */
+	assert_int_equal(serve_reload(&s, "nonsense\n"), -EINVAL);
+	d = run(&s, "/bin/sleep", "0");
+	assert_ran(&d, 0, "");
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -185,6 +260,18 @@ static int up(void **state)
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	serve_up(&s, NULL);
 	return 0;
+}
+
+static int up_short(void **state)
+{
+	s.start_ms = 2000;
+	return up(state);
+}
+
+static int up_short_without(void **state)
+{
+	s.cgroup = "";
+	return up_short(state);
 }
 
 static int up_hub(void **state)
@@ -200,6 +287,8 @@ static int down(void **state)
 	munmap(shared, sizeof(*shared));
 	s.sock = 0;
 	s.hub = false;
+	s.start_ms = 0;
+	s.cgroup = NULL;
 	return 0;
 }
 
@@ -208,6 +297,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(closed_while_paused, up, down),
 	cmocka_unit_test_setup_teardown(close_unanswered, up, down),
 	cmocka_unit_test_setup_teardown(many_answers, up, down),
+	cmocka_unit_test_setup_teardown(start_that_hangs, up_short, down),
+	{ "start_that_hangs (no control groups)", start_that_hangs, up_short_without, down, NULL },
+	cmocka_unit_test_setup_teardown(forbidden_in_queue, up, down),
 	{ "many_answers (hub)", many_answers, up_hub, down, NULL },
 };
 

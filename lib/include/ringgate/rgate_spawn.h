@@ -254,6 +254,9 @@ struct rgate_spawnd_opts {
 	 * lock held: nothing of the server may be called. NULL: the log, RGATE_LOG_INFO */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
+	/* For a process to be set up and to call execve(2): its start has failed then
+	 * (-ETIMEDOUT), and it is killed. 0: 10000 */
+	uint32_t start_ms;
 };
 
 enum rgate_spawnd_flags {
@@ -301,7 +304,8 @@ RGATE_API int rgate_spawnd_fd(const struct rgate_spawnd *spawnd);
 /* Does it, without waiting. -EPIPE: the spawner is gone: jobs are lost, nothing can be
  * started any more */
 RGATE_API int rgate_spawnd_process(struct rgate_spawnd *spawnd);
-/* Reads the policy anew; what runs is not touched. On an error the old one stays. */
+/* Has the spawner read the policy anew; what runs is not touched, what waits for its turn is
+ * decided by the new one. On an error the old one stays. -EPIPE: the spawner is gone */
 RGATE_API int rgate_spawnd_reload(struct rgate_spawnd *spawnd);
 
 struct rgate_spawnd_stats {

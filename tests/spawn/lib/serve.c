@@ -29,9 +29,15 @@ static void answer(int sock, struct rgate_spawnd *sd)
 {
 	struct rgate_spawnd_stats stats = { .sz = sizeof(stats) };
 	char what;
+	int err;
 
 	if (read(sock, &what, 1) != 1)
 		return;
+	if (what == 'r') {
+		err = rgate_spawnd_reload(sd);
+		unit_require(write(sock, &err, sizeof(err)) == sizeof(err));
+		return;
+	}
 	unit_require(!rgate_spawnd_stats(sd, &stats));
 	unit_require(write(sock, &stats, sizeof(stats)) == sizeof(stats));
 }
@@ -62,7 +68,8 @@ static int server(int sock, void *arg)
 	const struct rgate_spawnd_opts o = RGATE_OPTS(rgate_spawnd_opts, .policy = s->policy,
 						      .cgroup = s->cgroup,
 						      .flags = s->hub ? RGATE_SPAWND_SHARED : 0,
-						      .reconnect_ms = s->reconnect_ms);
+						      .reconnect_ms = s->reconnect_ms,
+						      .start_ms = s->start_ms);
 	struct rgate_hub *hub = NULL;
 	struct rgate_spawnd *sd;
 	struct rgate_node *node;
@@ -136,16 +143,11 @@ void serve_client_down(struct serve *s)
 	assert_int_equal(rgate_node_destroy(s->node), 0);
 }
 
-void serve_up(struct serve *s, const char *policy)
+static void write_policy(struct serve *s, const char *policy)
 {
 	const struct passwd *pw = getpwuid(geteuid());
-	FILE *f;
+	FILE *f = fopen(s->policy, "w");
 
-	if (serve_long())
-		alarm(LONG_S);
-	cluster_make(&s->c, 2, s->silent_ms ? s->silent_ms : s->reconnect_ms);
-	snprintf(s->policy, sizeof(s->policy), "%s/policy", s->c.dir);
-	f = fopen(s->policy, "w");
 	assert_non_null(f);
 	assert_non_null(pw);
 #pragma GCC diagnostic push
@@ -154,6 +156,25 @@ void serve_up(struct serve *s, const char *policy)
 #pragma GCC diagnostic pop
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(chmod(s->policy, 0600), 0);
+}
+
+int serve_reload(struct serve *s, const char *policy)
+{
+	int err;
+
+	write_policy(s, policy);
+	assert_int_equal(write(s->sock, "r", 1), 1);
+	assert_int_equal(read(s->sock, &err, sizeof(err)), sizeof(err));
+	return err;
+}
+
+void serve_up(struct serve *s, const char *policy)
+{
+	if (serve_long())
+		alarm(LONG_S);
+	cluster_make(&s->c, 2, s->silent_ms ? s->silent_ms : s->reconnect_ms);
+	snprintf(s->policy, sizeof(s->policy), "%s/policy", s->c.dir);
+	write_policy(s, policy);
 	if (!s->cgroup)
 		s->cgroup = getenv("RGATE_TEST_CGROUP");
 	serve_start(s);

@@ -16,6 +16,7 @@ struct serve {
 	/* of both sides, set before serve_up(); 0: as usual */
 	uint32_t reconnect_ms;
 	uint32_t silent_ms;		/* for so long: a peer is dead */
+	uint32_t start_ms;
 	bool hub;			/* the server shares its peers with other services */
 	const char *cgroup;		/* as struct rgate_spawnd_opts */
 	struct rgate_node *node;	/* 1: the client's */
@@ -38,6 +39,8 @@ void serve_client_down(struct serve *s);
 /* With a buffer of its pool that the other side may still know of */
 void serve_client_down_raw(struct serve *s, const struct rgate_buf *buf);
 
+/* Another policy, which the server is told to read: its error */
+int serve_reload(struct serve *s, const char *policy);
 struct rgate_spawnd_stats serve_stats(struct serve *s);	/* of the server */
 unsigned int serve_fds(struct serve *s);		/* that the server has open */
 

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What runs, and what came of it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "spawner_work.h"
+
+static struct work **id_bucket(struct spawner *s, uint64_t id)
+{
+	return &s->by_id[id % SPAWNER_BUCKETS];
+}
+
+static struct work **pid_bucket(struct spawner *s, pid_t pid)
+{
+	return &s->by_pid[(unsigned int)pid % SPAWNER_BUCKETS];
+}
+
+struct work *spawner_find(struct spawner *s, uint64_t id)
+{
+	struct work *w;
+
+	for (w = *id_bucket(s, id); w && w->id != id; w = w->next_id)
+		;
+	return w;
+}
+
+void spawner_add(struct spawner *s, struct work *w)
+{
+	w->next_id = *id_bucket(s, w->id);
+	*id_bucket(s, w->id) = w;
+	w->next_pid = *pid_bucket(s, w->pid);
+	*pid_bucket(s, w->pid) = w;
+	s->live++;
+	s->busy++;
+	s->busy_of[w->node]++;
+}
+
+void spawner_idle(struct spawner *s, struct work *w)
+{
+	s->busy--;
+	s->busy_of[w->node]--;
+}
+
+static struct work *take_pid(struct spawner *s, pid_t pid)
+{
+	struct work **at, *w;
+
+	for (at = pid_bucket(s, pid); (w = *at); at = &w->next_pid) {
+		if (w->pid != pid)
+			continue;
+		*at = w->next_pid;
+		return w;
+	}
+	return NULL;
+}
+
+void spawner_forget(struct spawner *s, struct work *w)
+{
+	struct work **at;
+
+	for (at = id_bucket(s, w->id); *at != w; at = &(*at)->next_id)
+		;
+	*at = w->next_id;
+	free(w);
+}
+
+static bool is_reaped(const struct work *w)
+{
+	return w->step == WORK_EXITED;
+}
+
+static struct rgate_tree tree_of(const struct work *w)
+{
+	return (struct rgate_tree){ .leader = w->pid, .reaped = is_reaped(w),
+				    .mark = w->child.mark };
+}
+
+int spawner_signal_tree(struct spawner *s, const struct work *w, int sig)
+{
+	const struct rgate_tree tree = tree_of(w);
+	int n;
+
+	n = w->group ? rgate_cgroup_signal(&s->cg, w->group, sig) : rgate_tree_signal(&tree, sig);
+	/* Who is stopped would not notice. */
+	if (sig == SIGTERM || sig == SIGHUP || sig == SIGINT)
+		(void)(w->group ? rgate_cgroup_signal(&s->cg, w->group, SIGCONT) :
+				    rgate_tree_signal(&tree, SIGCONT));
+	return n;
+}
+
+/* Does anything live that came of it? Takes the group away if not. */
+static bool is_left(struct spawner *s, const struct work *w)
+{
+	const struct rgate_tree tree = tree_of(w);
+	int children;
+
+	if (w->group)
+		return rgate_cgroup_end(&s->cg, w->group) == -EBUSY;
+	/* Orphans are children of this process; usually there are none. */
+	children = rgate_tree_children();
+	if (children >= 0 && (unsigned int)children <= s->live)
+		return false;
+	return rgate_tree_signal(&tree, 0) > 0;
+}
+
+bool spawner_clear_up(struct spawner *s, struct work *w, bool leave)
+{
+	const struct rgate_tree tree = tree_of(w);
+	int i;
+
+	if (!is_left(s, w))
+		return false;
+	if (leave) {
+		if (w->group)
+			rgate_cgroup_let_go(&s->cg, w->group);
+		return false;
+	}
+	if (!w->group)
+		return rgate_tree_signal(&tree, SIGKILL) > 0;
+	for (i = 0; i < 1000 && rgate_cgroup_remove(&s->cg, w->group) == -EBUSY; i++) {
+		(void)rgate_cgroup_signal(&s->cg, w->group, SIGKILL);
+		usleep(200);
+	}
+	return true;
+}
+
+static void on_exit_of(struct spawner *s, struct work *w, int status, const struct rusage *usage)
+{
+	struct rgate_spawner_packet p = {
+		.type = RGATE_SPAWNER_EXITED, .id = w->id, .a = status, .usage = *usage,
+		.when_ns = rgate_clock_now(CLOCK_REALTIME),
+	};
+
+	s->live--;
+	/* Its start is told first, and whether it was one. */
+	if (w->step == WORK_STARTING)
+		(void)spawner_started(s, w, true);
+	if (w->step == WORK_FAILED) {
+		w->step = WORK_EXITED;
+		(void)spawner_clear_up(s, w, false);
+		spawner_forget(s, w);
+		return;
+	}
+	spawner_idle(s, w);
+	w->step = WORK_EXITED;
+	/* Of one that ended well nobody asks. */
+	if (status && w->group && rgate_cgroup_oom(&s->cg, w->group))
+		p.flags |= RGATE_SPAWN_KILLED_OOM;
+	p.b = is_left(s, w);
+	spawner_tell(s, &p);
+	if (!p.b)
+		spawner_forget(s, w);
+}
+
+void spawner_reap(struct spawner *s)
+{
+	struct rusage usage;
+	struct work *w;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		w = take_pid(s, pid);
+		/* Else an orphan of somebody's */
+		if (w)
+			on_exit_of(s, w, status, &usage);
+	}
+}
+
+void spawner_signal(struct spawner *s, struct work *w, int sig, int scope)
+{
+	if (sig < 1 || sig > SIGRTMAX)
+		return;
+	/* The leader's number may be somebody else's by now. Until then it is nobody else's,
+	 * nor is that of its group: this process has not reaped it. */
+	if (scope == RGATE_SPAWN_TO_TREE || is_reaped(w))
+		(void)spawner_signal_tree(s, w, sig);
+	else
+		(void)kill(scope == RGATE_SPAWN_TO_GROUP ? -w->pid : w->pid, sig);
+}

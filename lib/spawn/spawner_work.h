@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Within the spawner's process:
+ *
+ *	spawner_main.c	what it is told, and how it begins and ends
+ *	spawner_start.c	an order, until its program is executed
+ *	spawner_work.c	and from there until nothing of it is left
+ */
+#ifndef RGATE_SPAWN_SPAWNER_WORK_H
+#define RGATE_SPAWN_SPAWNER_WORK_H
+
+#include "child.h"
+
+#define SPAWNER_BUCKETS	1024
+
+enum work_step {
+	WORK_STARTING,		/* it sets itself up */
+	WORK_RUNNING,
+	WORK_EXITED,		/* something of it may be left */
+	WORK_FAILED,		/* the server was told so: nobody asks for it any more */
+};
+
+struct work {			/* a process, from its start to the end of what it left */
+	struct work *next_id, *next_pid;
+	struct work *next, **prev;	/* those that start, the oldest first */
+	enum work_step step;
+	uint64_t id;
+	uint32_t node;
+	uint64_t wall_ms;
+	uint64_t begun_ns;		/* CLOCK_REALTIME */
+	uint64_t deadline_ns;		/* CLOCK_MONOTONIC: it has been executed by then */
+	uint32_t flags;			/* RGATE_SPAWN_NO_CGROUP */
+	pid_t pid;
+	uint64_t group;			/* control group; 0: none */
+	struct rgate_child child;
+};
+
+struct spawner {
+	int sock;
+	int signal_fd;
+	int epoll_fd;
+	struct rgate_order *orders;
+	struct rgate_spawner_policy *policy_text;
+	const struct rgate_cluster *cluster;
+	const char *policy_path;
+	struct rgate_spawn_policy *policy;
+	uint32_t start_ms;
+	struct rgate_cgroups cg;
+	struct rgate_child_env env;
+	struct work *by_id[SPAWNER_BUCKETS];
+	struct work *by_pid[SPAWNER_BUCKETS];
+	struct work *starting, **starting_last;
+	unsigned int live;		/* leaders that were not reaped */
+	unsigned int busy;		/* that start or run, */
+	unsigned int busy_of[RGATE_NODES_MAX]; /* of a node */
+	bool end;
+};
+
+/* What is watched, besides works by their ids, which are larger */
+enum spawner_watched { SPAWNER_SOCKET, SPAWNER_SIGNALS, SPAWNER_IDS };
+
+/* spawner_main.c */
+void spawner_tell(struct spawner *s, const struct rgate_spawner_packet *p);
+
+/* spawner_start.c */
+void spawner_order(struct spawner *s, uint32_t slot, const int fds[3]);
+/* What became of a start. True: it is known, and told. @ended: the process was reaped */
+bool spawner_started(struct spawner *s, struct work *w, bool ended);
+/* Those whose time is over; when to look again, in ms, -1: never */
+int spawner_overdue(struct spawner *s);
+
+/* spawner_work.c */
+struct work *spawner_find(struct spawner *s, uint64_t id);
+void spawner_add(struct spawner *s, struct work *w);
+void spawner_idle(struct spawner *s, struct work *w);	/* it does not run any more */
+void spawner_forget(struct spawner *s, struct work *w);
+void spawner_reap(struct spawner *s);
+void spawner_signal(struct spawner *s, struct work *w, int sig, int scope);
+int spawner_signal_tree(struct spawner *s, const struct work *w, int sig);
+/* What it left is killed, or left alone; true: there was something */
+bool spawner_clear_up(struct spawner *s, struct work *w, bool leave);
+
+#endif

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The spawner's own process, told by a server that lies: it decides by its own policy. */
+#include "unit.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "spawner.h"
+
+#define MS	(20000 * (int)unit_patience())
+
+static struct rgate_cluster *cluster;
+static struct rgate_spawner sp;
+static char path[] = "/tmp/ringgate-test-XXXXXX";
+static uint64_t last_id = 1000;
+
+static void write_policy(const char *rest)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_non_null(pw);
+	fprintf(f, "node 1 user %s\n%s", pw->pw_name, rest);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+static int up(void **state)
+{
+	static const char text[] = "provider local\nkey /nowhere\n"
+				   "node 0 gateway /tmp/g gate\nnode 1 compute /tmp/a one\n"
+				   "node 2 compute /tmp/b two\n";
+	struct rgate_spawner_opts o = { .cgroup = "", .start_ms = 10000, .policy_path = path };
+	int fd;
+
+	(void)state;
+	strcpy(path + strlen(path) - 6, "XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	write_policy("allow 1 /bin/true\nmax-running 3\n");
+	assert_int_equal(rgate_cluster_parse(&cluster, "test", text, strlen(text)), 0);
+	assert_int_equal(rgate_policy_load(&o.policy, cluster, path), 0);
+	o.cluster = cluster;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &o.files), 0);
+	memset(&sp, 0, sizeof(sp));
+	assert_int_equal(rgate_spawner_create(&sp, &o), 0);
+	rgate_policy_free(o.policy);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	rgate_spawner_destroy(&sp);
+	rgate_cluster_free(cluster);
+	unlink(path);
+	return 0;
+}
+
+static struct rgate_spawner_packet answer(uint32_t type)
+{
+	struct pollfd p = { .fd = sp.sock, .events = POLLIN };
+	struct rgate_spawner_packet packet;
+
+	do {
+		assert_int_equal(poll(&p, 1, MS), 1);
+		assert_int_equal(rgate_spawner_recv(&sp, &packet), 1);
+	} while (packet.type != type);
+	return packet;
+}
+
+/* An order of @node for @exe, with one argument */
+static struct rgate_order *order(uint32_t node, const char *exe, const char *arg)
+{
+	struct rgate_order *o = rgate_spawner_order(&sp);
+	struct rgate_spawn_record r = {
+		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
+		.header = htole16(sizeof(r)), .umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
+	};
+	const uint32_t exe_len = (uint32_t)strlen(exe) + 1, arg_len = (uint32_t)strlen(arg) + 1;
+
+	assert_non_null(o);
+	r.exe = (struct rgate_spawn_area){ htole32(sizeof(r)), htole32(exe_len), htole32(1) };
+	r.argv = (struct rgate_spawn_area){ htole32(sizeof(r)), htole32(exe_len + arg_len),
+					    htole32(2) };
+	o->record_len = sizeof(r) + exe_len + arg_len;
+	r.length = htole32(o->record_len);
+	memcpy(o->record, &r, sizeof(r));
+	memcpy(o->record + sizeof(r), exe, exe_len);
+	memcpy(o->record + sizeof(r) + exe_len, arg, arg_len);
+	o->id = ++last_id;
+	o->node = node;
+	return o;
+}
+
+static int sent(struct rgate_order *o)
+{
+	const int fds[3] = { sp.null_fd, sp.null_fd, sp.null_fd };
+
+	assert_int_equal(rgate_spawner_start(&sp, o, fds), 0);
+	return answer(RGATE_SPAWNER_STARTED).a;
+}
+
+static void decides_itself(void **state)
+{
+	struct rgate_order *o;
+
+	(void)state;
+	assert_true(sent(order(1, "/bin/true", "x")) > 0);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	assert_int_equal(sent(order(1, "/bin/sleep", "0")), -EACCES);
+	assert_int_equal(sent(order(2, "/bin/true", "x")), -EACCES);
+	/* What is no record, no node, no length, no new job */
+	assert_true(sent(order(99, "/bin/true", "x")) < 0);
+	assert_true(sent(order(UINT32_MAX, "/bin/true", "x")) < 0);
+	o = order(1, "/bin/true", "x");
+	o->record_len = UINT32_MAX;
+	assert_true(sent(o) < 0);
+	o->record_len = 0;
+	o = order(1, "/bin/true", "x");
+	o->record[0] ^= 1;
+	assert_true(sent(o) < 0);
+	o = order(1, "/bin/true", "x");
+	o->id = 1;
+	assert_true(sent(o) < 0);
+}
+
+static void reads_itself(void **state)
+{
+	(void)state;
+	write_policy("allow 1 /bin/sleep\n");
+	assert_int_equal(sent(order(1, "/bin/sleep", "0")), -EACCES);
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_RELOADED).a, 0);
+	assert_int_equal(sent(order(1, "/bin/true", "x")), -EACCES);
+	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
+	/* What the server makes of the text that it may read is nothing to the spawner. */
+	memset(sp.policy, 'x', 100);
+	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
+	write_policy("nonsense\n");
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_RELOADED).a, -EINVAL);
+	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
+	unlink(path);
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_RELOADED).a, -ENOENT);
+	assert_int_equal(sent(order(1, "/bin/sleep", "0")), -EACCES);
+}
+
+static void counts_itself(void **state)
+{
+	int i, ret;
+
+	(void)state;
+	write_policy("allow 1 any\nmax-running 3\n");
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_RELOADED).a, 0);
+	for (i = 0; i < 3; i++)
+		assert_true(sent(order(1, "/bin/sleep", "1000")) > 0);
+	assert_int_equal(sent(order(1, "/bin/sleep", "1000")), -EAGAIN);
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_SIGNAL, last_id - 1, 9,
+					    RGATE_SPAWN_TO_LEADER), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 9);
+	ret = sent(order(1, "/bin/sleep", "1000"));
+	assert_true(ret > 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(decides_itself, up, down),
+	cmocka_unit_test_setup_teardown(reads_itself, up, down),
+	cmocka_unit_test_setup_teardown(counts_itself, up, down),
+};
+
+UNIT_MAIN(tests)
