@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cgroup.h"
@@ -335,29 +336,63 @@ bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t n)
 	return at && strtoul(at + sizeof("oom_kill ") - 1, NULL, 10);
 }
 
-/* Calls @fn for each process in the group; how many there were */
-static int each(const struct rgate_cgroups *cg, uint64_t n, void (*fn)(pid_t pid, int arg),
-		int arg)
+/* Is @pid in the group? By the end of its path: mounts and name spaces differ. */
+static bool is_member(const struct rgate_cgroups *cg, uint64_t n, pid_t pid)
 {
-	char path[64], *text, *at, *end;
-	int count = 0;
-	long pid;
+	char path[48], own[80], *line = NULL;
+	size_t room = 0, len;
+	bool is = false;
+	FILE *f;
 
-	text = malloc(1 << 16);
-	if (!text)
-		return 0;
-	if (read_at(cg->fd, file_of(n, "cgroup.procs", path, sizeof(path)), text, 1 << 16) > 0) {
-		for (at = text; (pid = strtol(at, &end, 10)) > 0 && end != at; at = end, count++)
-			fn((pid_t)pid, arg);
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	snprintf(own, sizeof(own), "/%s/%llu\n", cg->name, (unsigned long long)n);
+	f = fopen(path, "re");
+	while (f && !is && getline(&line, &room, f) > 0) {
+		len = strlen(line);
+		is = !strncmp(line, "0::/", 4) && len >= strlen(own) &&
+		     !strcmp(line + len - strlen(own), own);
 	}
-	free(text);
-	return count;
+	free(line);
+	if (f)
+		fclose(f);
+	return is;
 }
 
-static void count_one(pid_t pid, int arg)
+struct group {
+	const struct rgate_cgroups *cg;
+	uint64_t n;
+};
+
+/* Calls @fn for each process in the group; how many there were. Line by line: a number that
+ * is cut is another one. */
+static int each(const struct group *g, void (*fn)(const struct group *g, pid_t pid, int arg),
+		int arg)
 {
-	(void)pid;
-	(void)arg;
+	char path[64], *line = NULL, *end;
+	size_t room = 0;
+	int count = 0, fd;
+	FILE *f;
+	long pid;
+
+	fd = openat(g->cg->fd, file_of(g->n, "cgroup.procs", path, sizeof(path)),
+		    O_RDONLY | O_CLOEXEC);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while (getline(&line, &room, f) > 0) {
+		pid = strtol(line, &end, 10);
+		if (pid <= 0 || pid > INT_MAX || *end != '\n')
+			continue;
+		count++;
+		if (fn)
+			fn(g, (pid_t)pid, arg);
+	}
+	free(line);
+	fclose(f);
+	return count;
 }
 
 /* Nothing is in it, nor below it */
@@ -371,6 +406,7 @@ static bool is_empty(const struct rgate_cgroups *cg, uint64_t n)
 
 int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n)
 {
+	const struct group g = { cg, n };
 	int i, err;
 
 	if (cg->nempty < RGATE_CGROUPS_EMPTY && is_empty(cg, n)) {
@@ -379,41 +415,53 @@ int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n)
 	}
 	err = rgate_cgroup_remove(cg, n);
 	/* Some kernels let a task that was reaped leave its group only later. */
-	for (i = 0; err == -EBUSY && i < ROUNDS && !each(cg, n, count_one, 0); i++) {
+	for (i = 0; err == -EBUSY && i < ROUNDS && !each(&g, NULL, 0); i++) {
 		usleep(50);
 		err = rgate_cgroup_remove(cg, n);
 	}
 	return err;
 }
 
-static void send_one(pid_t pid, int sig)
+/* The number may have become another process's since it was read: what has it now is held,
+ * and looked at again. */
+static void send_one(const struct group *g, pid_t pid, int sig)
 {
-	(void)kill(pid, sig);
+	const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return;
+	if (is_member(g->cg, g->n, pid))
+		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+	close(fd);
 }
 
 int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t n, int sig)
 {
+	const struct group g = { cg, n };
 	char path[64];
 
+	/* All at once, below it, too, and nobody gets away */
 	if (sig == SIGKILL)
 		return !write_at(cg->fd, file_of(n, "cgroup.kill", path, sizeof(path)), "1");
-	return each(cg, n, send_one, sig);
+	return each(&g, send_one, sig);
 }
 
-static void move_one(pid_t pid, int parent)
+static void move_one(const struct group *g, pid_t pid, int parent)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", (int)pid);
-	(void)write_at(parent, "cgroup.procs", text);
+	if (is_member(g->cg, g->n, pid))
+		(void)write_at(parent, "cgroup.procs", text);
 }
 
 void rgate_cgroup_let_go(const struct rgate_cgroups *cg, uint64_t n)
 {
+	const struct group g = { cg, n };
 	int i;
 
 	/* More may be born meanwhile. */
-	for (i = 0; i < ROUNDS && each(cg, n, move_one, cg->parent_fd); i++)
+	for (i = 0; i < ROUNDS && each(&g, move_one, cg->parent_fd); i++)
 		;
 	(void)rgate_cgroup_remove(cg, n);
 }

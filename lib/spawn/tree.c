@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tree.h"
@@ -18,6 +19,7 @@
 
 struct proc {
 	pid_t pid, parent, group, session;
+	unsigned long long began;	/* with the number: this process and no other */
 	bool zombie;
 	bool in;
 };
@@ -61,6 +63,7 @@ static bool read_stat(pid_t pid, struct proc *p)
 {
 	char path[32], text[512], *at, state;
 	int fd, parent, group, session;
+	unsigned long long began;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -74,9 +77,10 @@ static bool read_stat(pid_t pid, struct proc *p)
 	text[n] = '\0';
 	/* The name is in parentheses, and may have some itself. */
 	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+	if (!at || sscanf(at + 1, " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			  "%*s %*s %llu", &state, &parent, &group, &session, &began) != 5)
 		return false;
-	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session,
+	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session, .began = began,
 			    .zombie = state == 'Z' || state == 'X' };
 	return true;
 }
@@ -181,6 +185,20 @@ static int find(const struct rgate_tree *tree, struct table *t)
 	return n;
 }
 
+/* Its number may be somebody else's since the table was made. Who has it now is held, and
+ * if it is the one of the table still, it was all the time. */
+static void send_to(const struct proc *p, int sig)
+{
+	const int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	struct proc now;
+
+	if (fd < 0)
+		return;
+	if (read_stat(p->pid, &now) && now.began == p->began)
+		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+	close(fd);
+}
+
 int rgate_tree_signal(const struct rgate_tree *tree, int sig)
 {
 	struct table t = { 0 };
@@ -196,7 +214,7 @@ int rgate_tree_signal(const struct rgate_tree *tree, int sig)
 			break;
 		for (i = 0; i < t.n; i++)
 			if (t.p[i].in)
-				(void)kill(t.p[i].pid, sig);
+				send_to(&t.p[i], sig);
 		/* Only of those that must die nobody may have slipped away. */
 		if (sig != SIGKILL)
 			break;
