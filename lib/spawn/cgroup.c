@@ -10,11 +10,13 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "cgroup.h"
 
 #define PREFIX	"ringgate-spawn."
+#define LEAF	"ringgate-daemon"	/* for the daemon itself */
 #define ROUNDS	100	/* of taking a killed group away, a millisecond each */
 
 static int write_at(int dir, const char *path, const char *text)
@@ -173,6 +175,57 @@ static bool enable(const struct rgate_cgroups *cg, const char *what)
 	return !write_at(cg->fd, "cgroup.subtree_control", control);
 }
 
+/* Is it ours to divide? A service manager says so where it was asked to (Delegate=yes). */
+static bool is_delegated(const char *path)
+{
+	static const char *const names[] = { "trusted.delegate", "user.delegate" };
+	char value[2] = "";
+	unsigned int i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getxattr(path, names[i], value, sizeof(value)) == 1 && value[0] == '1')
+			return true;
+	return false;
+}
+
+/*
+ * Controllers are to be had below a group in which no process is. So we, and who made us, go
+ * into a leaf of a group that was delegated; anybody else who is in it keeps them from us.
+ */
+static void step_aside(const char *path)
+{
+	const pid_t self[2] = { getpid(), getppid() };
+	char text[16];
+	int fd, i;
+
+	if (!is_delegated(path))
+		return;
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!mkdirat(fd, LEAF, 0755) || errno == EEXIST)
+		for (i = 0; i < 2; i++) {
+			snprintf(text, sizeof(text), "%d", (int)self[i]);
+			(void)write_at(fd, LEAF "/cgroup.procs", text);
+		}
+	close(fd);
+}
+
+/* The one that this process is in. Of a leaf of ours, into which an earlier one went: above */
+static bool find_own(char *path, size_t cap)
+{
+	char *last;
+
+	if (own_group(path, cap))
+		return false;
+	last = strrchr(path, '/');
+	if (last && !strcmp(last + 1, LEAF))
+		*last = '\0';
+	else
+		step_aside(path);
+	return true;
+}
+
 void rgate_cgroups_open(struct rgate_cgroups *cg, const char *dir)
 {
 	char path[PATH_MAX];
@@ -180,7 +233,7 @@ void rgate_cgroups_open(struct rgate_cgroups *cg, const char *dir)
 	*cg = (struct rgate_cgroups){ .fd = -1, .parent_fd = -1, .spare_fd = -1 };
 	if (dir && !*dir)
 		return;
-	if (!dir && own_group(path, sizeof(path)))
+	if (!dir && !find_own(path, sizeof(path)))
 		return;
 	cg->parent_fd = open(dir ? dir : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (cg->parent_fd < 0)
