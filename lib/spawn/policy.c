@@ -378,6 +378,28 @@ static int read_count(struct parser *p, uint32_t *to)
 	return err;
 }
 
+/* no-new-privs NODE, need-cgroup NODE */
+static int read_demand(struct parser *p)
+{
+	const bool privs = !strcmp(p->word[0], "no-new-privs");
+	unsigned int id;
+	uint32_t mask;
+	int err;
+
+	if (p->n != 2)
+		return bad(p, "%s NODE", p->word[0]);
+	err = find_nodes(p, p->word[1], &mask);
+	for (id = 0; id < RGATE_NODES_MAX && !err; id++) {
+		if (!(mask & 1U << id))
+			continue;
+		if (privs)
+			p->to->node[id].no_new_privs = true;
+		else
+			p->to->node[id].need_cgroup = true;
+	}
+	return err;
+}
+
 static int read_line(struct parser *p, char *line)
 {
 	int err = split(p, line);
@@ -392,6 +414,8 @@ static int read_line(struct parser *p, char *line)
 		return read_env(p);
 	if (!strcmp(p->word[0], "limit"))
 		return read_limit(p);
+	if (!strcmp(p->word[0], "no-new-privs") || !strcmp(p->word[0], "need-cgroup"))
+		return read_demand(p);
 	if (!strcmp(p->word[0], "path"))
 		return read_path(p);
 	if (!strcmp(p->word[0], "max-running"))

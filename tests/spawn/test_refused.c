@@ -79,7 +79,7 @@ static void hashes(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(tool, sizeof(tool), "%s/tool", dir);
 	snprintf(script, sizeof(script), "%s/script", dir);
-	snprintf(text, sizeof(text), "cp /bin/echo %s; echo '#!/bin/sh' > %s; chmod +x %s", tool,
+	snprintf(text, sizeof(text), "cp /bin/readlink %s; echo '#!/bin/sh' > %s; chmod +x %s", tool,
 		 script, script);
 	assert_int_equal(system(text), 0);
 	hash_of(tool, hex);
@@ -87,10 +87,13 @@ static void hashes(void **state)
 	snprintf(text, sizeof(text), "node 1 user %%s\nallow 1 %s sha256 %s\nallow 1 %s sha256 %s\n",
 		 tool, hex, script, script_hex);
 	serve_up(&s, text);
-	d = run(&s, tool, "is it");
-	assert_ran(&d, 0, "is it\n");
-	d = run(&s, tool, "and again");
-	assert_ran(&d, 0, "and again\n");
+	d = run(&s, tool, "-m", "/is/it");
+	assert_ran(&d, 0, "/is/it\n");
+	d = run(&s, tool, "-m", "/and/again");
+	assert_ran(&d, 0, "/and/again\n");
+	/* It is a copy that is executed, which nobody can write to meanwhile. */
+	d = run(&s, tool, "/proc/self/exe");
+	assert_ran(&d, 0, "/memfd:executed (deleted)\n");
 	d = run(&s, script);
 	assert_failed(&d, RGATE_SPAWN_AT_EXEC, -ENOEXEC);
 	f = fopen(tool, "a");
@@ -372,6 +375,33 @@ static void reloaded(void **state)
 	cluster_free(&c);
 }
 
+/* Lines that ask more of what is run */
+static void demands(void **state)
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+							  .memory = 64 << 20);
+	struct done d;
+
+	(void)state;
+	s.cgroup = "";
+	serve_up(&s, "node 1 user %s\nallow 1 any\nno-new-privs *\n");
+	d = run(&s, "/bin/grep", "NoNewPrivs", "/proc/self/status");
+	assert_ran(&d, 0, "NoNewPrivs:\t1\n");
+	d = run_request(&s, (struct rgate_spawn_request *)&req);
+	assert_true(d.r.flags & RGATE_SPAWN_NO_CGROUP);
+	assert_ran(&d, 0, "");
+	assert_int_equal(serve_reload(&s, "node 1 user %s\nallow 1 any\nneed-cgroup 1\n"), 0);
+	d = run(&s, "/bin/true");
+	assert_true(strlen(d.r.reason));
+	assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EOPNOTSUPP);
+	assert_int_equal(serve_reload(&s, "node 1 user %s\nallow 1 any\n"), 0);
+	d = run(&s, "/bin/grep", "NoNewPrivs", "/proc/self/status");
+	assert_ran(&d, 0, "NoNewPrivs:\t0\n");
+	serve_down(&s);
+	s.cgroup = NULL;
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -404,6 +434,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(bad_memory, up, down),
 	cmocka_unit_test_setup_teardown(garbled_records, up, down),
 	cmocka_unit_test(reloaded),
+	cmocka_unit_test(demands),
 };
 
 UNIT_MAIN(tests)

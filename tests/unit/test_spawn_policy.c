@@ -88,6 +88,8 @@ static void errors(void **state)
 	wrong("limit one memory 99999999999T", "conf:1: '99999999999T' is not a size");
 	wrong("limit one nice 20", "conf:1: nice is '20'");
 	wrong("limit one wall 0", "conf:1: wall is '0'");
+	wrong("no-new-privs", "conf:1: no-new-privs NODE");
+	wrong("need-cgroup three", "conf:1: the cluster has no node 'three'");
 	wrong("path bin", "conf:1: a directory of the path");
 	wrong("path /bin::/x", "conf:1: a directory of the path");
 	wrong("max-running", "conf:1: max-running NUMBER");

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,10 +177,70 @@ static void counts_itself(void **state)
 	assert_true(ret > 0);
 }
 
+/* Of a daemon that was started without standard streams: sockets are where those would be. */
+static int without_streams(int sock, void *arg)
+{
+	struct rgate_spawner_opts *o = arg;
+	struct rgate_spawner own = { .pid = 0 };
+	struct pollfd p = { .events = POLLIN };
+	struct rgate_spawner_packet packet;
+	int i;
+
+	(void)sock;
+	for (i = 0; i < 3; i++)
+		close(i);
+	unit_require(!rgate_spawner_create(&own, o) && own.sock < 3);
+	unit_require(!rgate_spawner_tell(&own, RGATE_SPAWNER_RELOAD, 0, 0, 0));
+	p.fd = own.sock;
+	unit_require(poll(&p, 1, MS) == 1 && rgate_spawner_recv(&own, &packet) == 1);
+	unit_require(packet.type == RGATE_SPAWNER_RELOADED && !packet.a);
+	rgate_spawner_destroy(&own);
+	return 0;
+}
+
+static void low_descriptors(void **state)
+{
+	struct rgate_spawner_opts o = { .cgroup = "", .start_ms = 10000, .policy_path = path,
+					.cluster = cluster };
+	int sock, pid;
+
+	(void)state;
+	assert_int_equal(rgate_policy_load(&o.policy, cluster, path), 0);
+	pid = unit_fork(without_streams, &o, &sock);
+	unit_reap(pid, 0);
+	close(sock);
+	rgate_policy_free(o.policy);
+}
+
+/* Four descriptors where there is room for three: the one too many is closed. */
+static void four_descriptors(void **state)
+{
+	char buf[CMSG_SPACE(4 * sizeof(int))] __attribute__((aligned(8))) = "";
+	struct rgate_order *o = order(1, "/bin/true", "x");
+	const int fds[4] = { sp.null_fd, sp.null_fd, sp.null_fd, sp.null_fd };
+	struct rgate_spawner_packet p = { .type = RGATE_SPAWNER_START,
+					  .slot = (uint32_t)(o - sp.orders), .id = o->id };
+	struct iovec iov = { &p, sizeof(p) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buf,
+			      .msg_controllen = sizeof(buf) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	(void)state;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	assert_int_equal(sendmsg(sp.sock, &msg, 0), sizeof(p));
+	assert_true(answer(RGATE_SPAWNER_STARTED).a > 0);
+	assert_true(sent(order(1, "/bin/true", "x")) > 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(decides_itself, up, down),
 	cmocka_unit_test_setup_teardown(reads_itself, up, down),
 	cmocka_unit_test_setup_teardown(counts_itself, up, down),
+	cmocka_unit_test_setup_teardown(low_descriptors, up, down),
+	cmocka_unit_test_setup_teardown(four_descriptors, up, down),
 };
 
 UNIT_MAIN(tests)
