@@ -86,6 +86,8 @@ struct rgate_order *__wrap_rgate_spawner_order(struct rgate_spawner *s)
 
 	if (s->used == UINT32_MAX || sp.dead)
 		return NULL;
+	if (fuzz_u8(&peer.in) & 1)
+		s->used = 0;	/* it has copied them */
 	slot = (unsigned int)__builtin_ctz(~s->used);
 	s->used |= 1U << slot;
 	return &s->orders[slot];
@@ -102,7 +104,7 @@ int __wrap_rgate_spawner_start(struct rgate_spawner *s, struct rgate_order *orde
 	struct rgate_spawn_parsed req;
 	const char *why;
 
-	/* What is run is what was checked. */
+	/* What the spawner will decide about is what was asked for. */
 	FUZZ_CHECK(!rgate_spawn_decode(order->record, order->record_len, &req, &why));
 	rgate_spawn_parsed_free(&req);
 	FUZZ_CHECK(fds[0] >= 0 && fds[1] >= 0 && fds[2] >= 0);
@@ -139,8 +141,6 @@ int __wrap_rgate_spawner_recv(struct rgate_spawner *s, struct rgate_spawner_pack
 		return 0;
 	*packet = sp.packet;
 	sp.has_packet = false;
-	if (packet->type == RGATE_SPAWNER_STARTED)
-		s->used &= ~(1U << packet->slot % RGATE_ORDERS);
 	return 1;
 }
 
@@ -163,7 +163,8 @@ static void process_step(void)
 	case 0:
 		sp.packet.type = RGATE_SPAWNER_STARTED;
 		sp.packet.a = what & 64 ? -ENOENT : 100;
-		sp.packet.b = RGATE_SPAWN_AT_EXEC;
+		sp.packet.b = what & 32 ? RGATE_SPAWN_AT_EXEC : RGATE_SPAWN_AT_REQUEST;
+		sp.packet.wall_ms = what & 16 ? 1 : 0;
 		sp.has_packet = true;
 		break;
 	case 1:

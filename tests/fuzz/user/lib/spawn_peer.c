@@ -195,6 +195,12 @@ int __wrap_rgate_peer_fd(const struct rgate_peer *p)
 	return peer_ready_fd;
 }
 
+void __wrap_rgate_spawn_cut(struct rgate_peer *p)
+{
+	(void)p;
+	spawn_peer_connection(0);
+}
+
 void spawn_peer_connection(uint8_t how)
 {
 	peer.up = how & 1;
