@@ -135,6 +135,7 @@ int __wrap_rgate_spawner_tell(struct rgate_spawner *s, uint32_t type, uint64_t i
 
 int __wrap_rgate_spawner_recv(struct rgate_spawner *s, struct rgate_spawner_packet *packet)
 {
+	(void)s;
 	if (sp.dead)
 		return -EPIPE;
 	if (!sp.has_packet)
