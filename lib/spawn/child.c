@@ -56,19 +56,28 @@ static int set_limits(const struct plan *plan)
 	const struct rgate_spawn_parsed *req = &plan->request->req;
 	int err = 0;
 
-	if (setrlimit(RLIMIT_NOFILE, &plan->env->files))
-		return -errno;
-	if (req->files)
-		err = limit(RLIMIT_NOFILE, req->files);
-	if (!err && req->cpu_s)
+	if (req->cpu_s)
 		err = limit(RLIMIT_CPU, req->cpu_s);
-	if (!err && req->memory && !plan->memory_by_group)
-		err = limit(RLIMIT_AS, req->memory);
 	if (!err && req->processes && !plan->pids_by_group)
 		err = limit(RLIMIT_NPROC, req->processes);
 	if (!err && req->nice != plan->env->nice && setpriority(PRIO_PROCESS, 0, req->nice))
 		err = -errno;
 	umask(req->umask == RGATE_SPAWN_UMASK_DEFAULT ? 022 : req->umask);
+	return err;
+}
+
+/* Those that a copy of the spawner may be above already: after it has opened its last file */
+static int set_last_limits(const struct plan *plan)
+{
+	const struct rgate_spawn_parsed *req = &plan->request->req;
+	int err = 0;
+
+	if (setrlimit(RLIMIT_NOFILE, &plan->env->files))
+		return -errno;
+	if (req->files)
+		err = limit(RLIMIT_NOFILE, req->files);
+	if (!err && req->memory && !plan->memory_by_group)
+		err = limit(RLIMIT_AS, req->memory);
 	return err;
 }
 
@@ -226,6 +235,8 @@ static int execute(struct plan *plan, struct result *r)
 		fd = rgate_filehash_open(grant.path, grant.sha256);
 		err = fd < 0 ? fd : 0;
 	}
+	if (!err)
+		err = set_last_limits(plan);
 	if (err)
 		return err;
 	if (fd >= 0)

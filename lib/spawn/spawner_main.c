@@ -69,8 +69,8 @@ static void on_packet(struct spawner *s, const struct rgate_spawner_packet *p, c
 	struct work *w;
 
 	if (p->type == RGATE_SPAWNER_START) {
-		if (nfds == 3 && p->slot < RGATE_ORDERS)
-			spawner_order(s, p->slot, fds);
+		if (p->slot < RGATE_ORDERS)
+			spawner_order(s, p->slot, nfds == 3 ? fds : NULL);
 		return;
 	}
 	if (p->type == RGATE_SPAWNER_RELOAD) {

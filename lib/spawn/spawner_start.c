@@ -130,7 +130,10 @@ void spawner_order(struct spawner *s, uint32_t slot, const int fds[3])
 	record = take_record(s, &s->orders[slot], &r, &len);
 	none.id = r.id;
 	none.begun_ns = rgate_clock_now(CLOCK_REALTIME);
-	if (!w || !record) {
+	/* Descriptors are lost where there can be no more of them. */
+	if (record && !fds)
+		none.child.err = -EMFILE;
+	if (!w || !record || !fds) {
 		tell_start(s, &none);
 		goto free_both;
 	}

@@ -63,6 +63,7 @@ enum spawner_watched { SPAWNER_SOCKET, SPAWNER_SIGNALS, SPAWNER_IDS };
 void spawner_tell(struct spawner *s, const struct rgate_spawner_packet *p);
 
 /* spawner_start.c */
+/* @fds: NULL: they did not come along */
 void spawner_order(struct spawner *s, uint32_t slot, const int fds[3]);
 /* What became of a start. True: it is known, and told. @ended: the process was reaped */
 bool spawner_started(struct spawner *s, struct work *w, bool ended);

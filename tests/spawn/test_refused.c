@@ -72,6 +72,11 @@ static void hashes(void **state)
 {
 	char dir[] = "/tmp/ringgate-test-XXXXXX";
 	char tool[80], text[512], hex[65], script[80], script_hex[65];
+	const char *const argv[] = { tool, "-m", "/x", NULL };
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+							  .files = 5, .memory = 16 << 20);
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	struct rgate_spawn_job *job;
 	struct done d;
 	FILE *f;
 
@@ -91,6 +96,12 @@ static void hashes(void **state)
 	assert_ran(&d, 0, "/is/it\n");
 	d = run(&s, tool, "-m", "/and/again");
 	assert_ran(&d, 0, "/and/again\n");
+	/* also where it may open hardly any */
+	assert_int_equal(rgate_spawn_start(s.spawn, &req, &job), 0);
+	assert_int_equal(rgate_spawn_job_wait(job, &r, MS), 0);
+	assert_int_equal(r.error, 0);
+	assert_int_equal(r.exit_code, 0);
+	rgate_spawn_job_close(job);
 	/* It is a copy that is executed, which nobody can write to meanwhile. */
 	d = run(&s, tool, "/proc/self/exe");
 	assert_ran(&d, 0, "/memfd:executed (deleted)\n");

@@ -232,6 +232,13 @@ static void four_descriptors(void **state)
 	memcpy(CMSG_DATA(c), fds, sizeof(fds));
 	assert_int_equal(sendmsg(sp.sock, &msg, 0), sizeof(p));
 	assert_true(answer(RGATE_SPAWNER_STARTED).a > 0);
+	/* and none at all, as where the spawner can have no more */
+	o = order(1, "/bin/true", "x");
+	p.slot = (uint32_t)(o - sp.orders);
+	p.id = o->id;
+	msg.msg_controllen = 0;
+	assert_int_equal(sendmsg(sp.sock, &msg, 0), sizeof(p));
+	assert_int_equal(answer(RGATE_SPAWNER_STARTED).a, -EMFILE);
 	assert_true(sent(order(1, "/bin/true", "x")) > 0);
 }
 
