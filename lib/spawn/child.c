@@ -181,9 +181,21 @@ static bool is_changed(const struct rgate_spawn_parsed *req, const char *entry)
 	return false;
 }
 
+/* Side by side: each page that a copy of the spawner writes to is copied. */
 struct base_env {
-	char text[BASE_ENV][PATH_MAX + 16];
+	char text[BASE_ENV * PATH_MAX];
+	size_t len;
 };
+
+static char *add_base(struct base_env *base, const char *name, const char *value)
+{
+	char *at = base->text + base->len;
+	const size_t room = sizeof(base->text) - base->len;
+	const int n = snprintf(at, room, "%s=%.*s", name, PATH_MAX - 32, value);
+
+	base->len += (size_t)n + 1;
+	return at;
+}
 
 /* The environment; strings are those of the request, or in @base */
 static char **make_environ(const struct rgate_request *request, const char *mark,
@@ -191,28 +203,27 @@ static char **make_environ(const struct rgate_request *request, const char *mark
 {
 	const struct rgate_spawn_parsed *req = &request->req;
 	const struct rgate_policy_user *u = &request->who->user;
-	char **env = calloc((size_t)req->envc + BASE_ENV + 1, sizeof(*env));
-	unsigned int n = 0, i, count = 0;
+	const char *const login[][2] = {
+		{ "HOME", u->home }, { "USER", u->name }, { "LOGNAME", u->name },
+		{ "SHELL", u->shell }, { "PATH", rgate_policy_search(request->policy) },
+	};
+	char **env = calloc((size_t)req->envc + BASE_ENV + 1, sizeof(*env)), *entry;
+	unsigned int n = 0, i;
 
 	if (!env)
 		return NULL;
-	if (req->env_mode == RGATE_SPAWN_ENV_MERGE) {
-		snprintf(base->text[count++], sizeof(base->text[0]), "HOME=%s", u->home);
-		snprintf(base->text[count++], sizeof(base->text[0]), "USER=%s", u->name);
-		snprintf(base->text[count++], sizeof(base->text[0]), "LOGNAME=%s", u->name);
-		snprintf(base->text[count++], sizeof(base->text[0]), "SHELL=%s", u->shell);
-		snprintf(base->text[count++], sizeof(base->text[0]), "PATH=%s",
-			 rgate_policy_search(request->policy));
+	base->len = 0;
+	for (i = 0; i < sizeof(login) / sizeof(login[0]); i++) {
+		if (req->env_mode != RGATE_SPAWN_ENV_MERGE)
+			break;
+		entry = add_base(base, login[i][0], login[i][1]);
+		if (!is_changed(req, entry))
+			env[n++] = entry;
 	}
-	for (i = 0; i < count; i++)
-		if (!is_changed(req, base->text[i]))
-			env[n++] = base->text[i];
 	for (i = 0; i < req->envc; i++)
 		env[n++] = req->env[i];
-	if (mark) {
-		snprintf(base->text[count], sizeof(base->text[0]), "%s", mark);
-		env[n++] = base->text[count];
-	}
+	if (mark)
+		env[n++] = (char *)mark;
 	env[n] = NULL;
 	return env;
 }
