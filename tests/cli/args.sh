@@ -66,6 +66,11 @@ bad "slot size" capture lo --slot-size 128K
 bad "slot size" capture lo --slot-size 18446744073709551616
 bad "slots" capture lo --slots 0x1000000000000000M
 bad "need the module" capture lo --userspace --steal
+bad "your own session too: give a filter, or --all" capture lo --steal
+bad "your own session too" capture lo --steal ' '
+bad "exclude" capture lo --steal --all udp
+bad "without it nothing is taken" capture lo --all
+bad "without it nothing is taken" capture lo --userspace --all
 bad "need the module" capture --udp :9 --rings 2
 bad "neither device nor filter" capture lo --udp :9
 bad "neither device nor filter" capture --udp :9 port 53

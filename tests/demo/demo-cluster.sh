@@ -230,8 +230,9 @@ else
 	rdma_nodes
 	wires
 	node 0 -S "$work/steer" \
-		--source "module gw0 slots 16384 slot_size 4096 filter udp portrange 9001-9002" \
-		--source "module gw0 slots 8192 slot_size 4096 action mirror \
+		--source "module gw0 slots 16384 slot_size 4096 action steal \
+filter udp portrange 9001-9002" \
+		--source "module gw0 slots 8192 slot_size 4096 \
 filter tcp src port 8080 or ether src 02:72:67:00:00:01"
 fi
 node 1

@@ -184,6 +184,14 @@ bad "missing behind: 'filter'" gw --source "$udp filter"
 bad "no such network device" gw --source "packet nodev0"
 bad "too long for a device" gw --source "packet a-very-long-device"
 bad "filter: .*syntax" gw --source "packet lo filter portt 5 5"
+bad "needs 'all' or a filter: 'lo'" gw --source "module lo action steal"
+bad "exclude each other: 'lo'" gw --source "module lo action steal all filter udp"
+bad "'all' is for a source that steals: 'lo'" gw --source "module lo all"
+bad "'all' is for a source that steals: 'lo'" gw --source "module lo all action mirror filter udp"
+bad "kind module steals, not that of: 'lo'" gw --source "packet lo action steal filter udp"
+bad "kind module steals, not that of: '127" gw --source "$udp action steal all"
+bad "mirror or steal: 'take'" gw --source "module lo action take"
+bad "missing behind: 'action'" gw --source "module lo action"
 many=()
 for i in {1..9}; do many+=(--source "udp 127.0.0.1:$((1024 + i))"); done
 bad "too many sources" gw "${many[@]}"
@@ -206,6 +214,11 @@ bad "chmod 600 $tmp/node1.key" one
 chmod 600 "$tmp/node1.key"
 run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" "${many[@]:0:16}"
 is "eight sources are allowed" "$rc/$err" "0/"
+for how in "" " action mirror" " action steal all" " action steal filter udp" " all action steal"; do
+	run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" --source "module lo$how"
+	# all that may be missing is the module
+	like "a source may be: module lo$how" "$rc/$err" "^(0/|1/ringgated: source lo: the module is not)"
+done
 
 # a socket that somebody listens at
 start 0

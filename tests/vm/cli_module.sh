@@ -169,6 +169,37 @@ readable "capture --steal" "$tmp/s.pcapng"
 ok "capture: after it the stack has it all again" \
 	ip netns exec peer ping -c 1 -W 5 10.9.0.2
 
+# The same from a gateway's source
+cat >"$tmp/cluster" <<-END
+	provider local
+	key $tmp/key
+	node 0 gateway $tmp/n0 gw
+	node 1 compute $tmp/n1 one
+END
+(umask 77 && head -c 48 /dev/urandom >"$tmp/key")
+# gateway SOURCE: in the background, until it is attached
+gateway()
+{
+	"$build/tools/ringgated" -C "$tmp/cluster" -n gw -s "$tmp/gw" --pool 16M --source "$1" \
+		2>"$tmp/gw.err" &
+	pid=$!
+	wait_for 20 attached 1
+}
+gateway "module v1 slots 1024 slot_size 2048"
+ok "a gateway mirrors unless it is told" ip netns exec peer ping -c 1 -W 5 10.9.0.2
+kill "$pid"
+wait "$pid"
+for what in "all" "filter icmp"; do
+	gateway "module v1 slots 1024 slot_size 2048 action steal $what"
+	if ip netns exec peer ping -c 1 -W 2 10.9.0.2 >/dev/null; then
+		result 1 "a gateway steals: $what"
+	else
+		result 0 "a gateway steals: $what"
+	fi
+	kill "$pid"
+	wait "$pid"
+done
+
 # A ring for the other commands: that of a capture with a filter nothing matches
 begin 1 -q v1 ether proto 0x1234
 ring=$("$ringgate" status --json | json 'j["rings"][0]["id"]')

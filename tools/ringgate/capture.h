@@ -25,6 +25,7 @@ struct capture_opts {
 	const char *addr_text;
 	char *filter;		/* NULL: all */
 	bool steal;
+	bool all;		/* what it steals is every frame */
 	bool chain;
 	bool promisc;
 	uint32_t rings;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "att_filter.h"
 #include "cmd.h"
 #include "fmt.h"
 #include "input.h"
@@ -20,7 +21,7 @@
 
 enum {
 	KEY_STEAL = 256, KEY_SLOTS, KEY_SLOT_SIZE, KEY_CHAIN, KEY_USERSPACE,
-	KEY_UDP, KEY_RINGS, KEY_PRINT, KEY_FANOUT, KEY_REMOTE,
+	KEY_UDP, KEY_RINGS, KEY_PRINT, KEY_FANOUT, KEY_REMOTE, KEY_ALL,
 };
 
 static const struct argp_option options[] = {
@@ -33,7 +34,8 @@ static const struct argp_option options[] = {
 	{ "count", 'c', "N", 0, "End after N packets", 2 },
 	{ "time", 't', "SECONDS", 0, "End after this time", 2 },
 	{ "steal", KEY_STEAL, NULL, 0, "The network stack does not see what is "
-	  "captured (default: it does)", 3 },
+	  "captured (default: it does); needs a filter, or --all", 3 },
+	{ "all", KEY_ALL, NULL, 0, "Steal every frame of the devices", 3 },
 	{ "promisc", 'p', NULL, 0, "Frames to other machines, too", 3 },
 	{ "userspace", KEY_USERSPACE, NULL, 0, "Packet socket instead of the "
 	  "kernel module; DEVICE may be any", 3 },
@@ -158,6 +160,7 @@ static void check(struct capture_opts *o, struct argp_state *state)
 	if (o->file && !strcmp(o->file, "-") && o->print)
 		argp_error(state, "--print and -w - would mix on standard "
 			   "output");
+	arg_steal(state, o->steal, o->filter && arg_filter(o->filter), o->all);
 	if (!o->file)
 		o->print = true;
 }
@@ -187,6 +190,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_STEAL:
 		o->steal = true;
+		break;
+	case KEY_ALL:
+		o->all = true;
 		break;
 	case 'p':
 		o->promisc = true;

@@ -100,15 +100,28 @@ static int source_policy(const char *where, const char *word, uint32_t *policy)
 	return 0;
 }
 
-static int source_action(const char *where, const char *word, bool *mirror)
+static int source_action(const char *where, const char *word, bool *steal)
 {
-	*mirror = !strcmp(word, "mirror");
-	if (!*mirror && strcmp(word, "steal"))
-		return bad(where, "the action of a source is steal or mirror", word);
+	*steal = !strcmp(word, "steal");
+	if (!*steal && strcmp(word, "mirror"))
+		return bad(where, "the action of a source is mirror or steal", word);
 	return 0;
 }
 
-/* @rest: "slots N slot_size N policy P action A filter TEXT", each of them or none */
+/* What a gateway takes from its own network stack, its own sessions too, is said. */
+static int source_steal(const char *where, const struct source_conf *s)
+{
+	if (s->steal && s->kind != SOURCE_MODULE)
+		return bad(where, "only a source of kind module steals, not that of", s->at);
+	if (s->steal && !s->filter && !s->all)
+		return bad(where, "a source that steals needs 'all' or a filter", s->at);
+	if (s->all && !s->steal)
+		return bad(where, "'all' is for a source that steals", s->at);
+	return s->all && s->filter ?
+	       bad(where, "'all' and a filter exclude each other", s->at) : 0;
+}
+
+/* @rest: "slots N slot_size N policy P action A all filter TEXT", each of them or none */
 static int source_options(const char *where, char *rest, struct source_conf *s)
 {
 	char *save = NULL, *key, *value;
@@ -122,20 +135,24 @@ static int source_options(const char *where, char *rest, struct source_conf *s)
 			return *save ? set(&s->filter, save) :
 			       bad(where, "a filter is missing behind", key);
 		}
+		if (!strcmp(key, "all")) {
+			s->all = true;
+			continue;
+		}
 		value = strtok_r(NULL, " \t", &save);
 		if (!value)
 			return bad(where, "a value is missing behind", key);
 		if (!strcmp(key, "policy")) {
 			err = source_policy(where, value, &s->policy);
 		} else if (!strcmp(key, "action")) {
-			err = source_action(where, value, &s->mirror);
+			err = source_action(where, value, &s->steal);
 		} else if (!strcmp(key, "slots") || !strcmp(key, "slot_size")) {
 			err = number(where, value, false, RGATE_SLOTS_MAX, &v);
 			if (!err)
 				*(key[4] == 's' ? &s->slots : &s->slot_size) = (uint32_t)v;
 		} else {
-			return bad(where, "a source has slots, slot_size, policy, action and filter, not",
-				   key);
+			return bad(where, "a source has slots, slot_size, policy, action, all "
+				   "and filter, not", key);
 		}
 		if (err)
 			return err;
@@ -164,6 +181,8 @@ static int on_source(struct config *c, const char *where, char *value)
 	if (err)
 		return err;
 	err = source_options(where, save, s);
+	if (!err)
+		err = source_steal(where, s);
 	if (err) {
 		free(s->filter);
 		return err;

@@ -21,7 +21,8 @@ struct source_conf {
 	char at[128];		/* device, or ADDRESS:PORT */
 	uint32_t slots, slot_size;
 	uint32_t policy;
-	bool mirror;		/* module: the network stack gets the frames, too */
+	bool steal;		/* module: the network stack does not get the frames */
+	bool all;		/* ... none of the device's */
 	char *filter;		/* tcpdump expression, or NULL */
 };
 

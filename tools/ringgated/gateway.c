@@ -16,8 +16,8 @@
 static int open_module(const struct source_conf *c, struct source *s, struct rgate_ring_opts *o)
 {
 	const struct rgate_attach_opts a = RGATE_OPTS(rgate_attach_opts, .filter = c->filter,
-						      .action = c->mirror ?
-						      RGATE_ACTION_MIRROR : RGATE_ACTION_STEAL);
+						      .action = c->steal ?
+						      RGATE_ACTION_STEAL : RGATE_ACTION_MIRROR);
 	int err;
 
 	/* The device reads the slots: see rgate_gateway_add() */

@@ -96,7 +96,7 @@ daemon()
 	# stays in the ring, and is in the way of others when that is full.
 	if [ "$node" = 0 ]; then
 		args=(-S "$dir/steer" --source
-			"module gw0 slots 16384 slot_size 2048 filter udp dst port 9000")
+			"module gw0 slots 16384 slot_size 2048 action steal filter udp dst port 9000")
 	fi
 	[ -n "${by_address:-}" ] || args+=(-n "$node")
 	[ ! -e "$dir/spawn" ] || args+=(--spawn "policy $dir/spawn")
