@@ -17,6 +17,7 @@ cat >"$tmp/cluster" <<-END
 	provider local
 	node 0 gateway $tmp/n0 gw
 	node 1 compute $tmp/n1 one
+	node 2 compute $tmp/n2 t$(printf '\033')[31mwo
 END
 cluster_keys "$tmp/cluster"
 as=()
@@ -112,6 +113,33 @@ fds() { find "/proc/${pid[1]}/fd" -lname 'socket:*' 2>/dev/null | wc -l; }
 few() { [ "$(fds)" -lt 40 ]; }
 ok "silent clients are dropped after a while" wait_for 15 few
 kill "${pid[silent]}"
+
+# Where all 128 places are taken: one of a ring and the ones that asked something since
+# stay, the one that has been silent longest goes.
+hostile full 3<<-'END'
+	def here(s):
+	    s.settimeout(2)
+	    try:
+	        s.send(b"x")
+	        return s.recv(200000)[:3] == b"err"
+	    except OSError:
+	        return False
+	def joined():
+	    s = connect()
+	    here(s)
+	    return s
+	ring = connect()
+	ring.send(b"ring-open 64 256 0 0 kept")
+	ring.recv(100)
+	ring.recv(100)  # its descriptors, which are not taken
+	socks = [joined() for i in range(127)]
+	here(socks[0])
+	more = [joined(), joined()]
+	print("done", *(here(s) for s in [ring, socks[0], socks[1], socks[2], socks[3], *more]), flush=True)
+END
+is "... the one silent longest makes room, and who has a ring keeps it" "$(<"$tmp/full")" \
+	"done True True False False True True True"
+wait "${pid[full]}"
 
 # ask REQUEST: its answer, by one connection a line
 ask()
@@ -232,6 +260,21 @@ before=$("$ringgate" steer -s "$tmp/s0" list)
 run "$ringgate" steer -s "$tmp/s0" remove nosuch
 like "removing a rule that is not there" "$rc $err" "^1 .*no rule 'nosuch'"
 is "... leaves the others" "$("$ringgate" steer -s "$tmp/s0" list)" "$before"
+# a node's name with what terminals obey
+start 2
+up2() { [ "$("$ringgate" cluster status -s "$tmp/s0" --json | json '[p["state"] for p in j["peers"] if p["node"] == 2]')" = "['up']" ]; }
+ok "a node whose name has an escape" wait_for 20 up2
+clean='t\\x1b\[31mwo'
+kill "${pid[2]}"
+wait "${pid[2]}"
+unset "pid[2]"
+gone() { grep -q "^ringgated: node 2 .*: gone" "$tmp/log0"; }
+ok "... is said to go" wait_for 20 gone
+like "... in letters that show it" "$(<"$tmp/log0")" "ringgated: node 2 \\($clean, $tmp/n2\\): connected"
+like "... in the status, too" "$("$ringgate" cluster status -s "$tmp/s0")" " $clean +compute"
+is "... nothing of it reaches a terminal" "$({ cat "$tmp/log0"; "$ringgate" cluster status -s "$tmp/s0"; } |
+	grep -c $'\033')" 0
+
 kill "${pid[0]}"
 wait "${pid[0]}"
 unset "pid[0]"

@@ -171,6 +171,8 @@ numbers 2 >"$tmp/n2.txt"
 is "each datagram, once" "$(sort -n "$tmp/n1.txt" "$tmp/n2.txt" | md5sum)" \
 	"$(seq 1 2000 | md5sum)"
 is "status: every field" "$("$(dirname "$0")/lib/status.py" "$tmp" "$port" $((elapsed + 1)) 2>&1)" ""
+like "... of which none may be wrong or missing" \
+	"$("$(dirname "$0")/lib/status.py" "$tmp" "$port" $((elapsed + 1)) --wrong 2>&1)" "^\[\] [3-9][0-9][0-9]$"
 for i in 1 2; do
 	is "node $i: in order within each flow" "$(awk '{ f = $1 % 8
 		if ($1 < last[f]) print "late", $1; last[f] = $1 }' "$tmp/n$i.txt")" ""
@@ -290,6 +292,8 @@ other_key "$tmp/cluster" 2 "$tmp/cluster2"
 pid[2]=$!
 refused() { [ "$(status 0 'j["bad_key"] + j["garbage"]')" -gt 0 ]; }
 ok "another key is refused and counted" wait_for 20 refused
+like "... and the log says whose it was" "$(<"$tmp/log0")" \
+	"node 0: a connection from [^ ]+.* as node 2 is refused: "
 is "and the node stays down" "$(status 0 '[p["state"] == "up" for p in j["peers"] if p["node"] == 2]')" "[False]"
 kill -INT "${pid[take1]}"
 taken 1
