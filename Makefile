@@ -162,6 +162,8 @@ tool_src := $(wildcard tools/ringgate/*.c)
 daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,address clean fmt json number table util why)
 
 unit_bin := $(unit_src:%.c=$(O)/%)
+# of the whole CLI, on a machine of the test's own
+cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 vm_bin := $(vm_src:%.c=$(O)/%)
 bench_bin := $(bench_src:%.c=$(O)/%)
 debug_bin := $(debug_src:%.c=$(O)/%)
@@ -178,7 +180,7 @@ example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
 
-$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
@@ -207,7 +209,10 @@ cmocka_src := $(unit_src) $(fabric_src) $(net_src) $(spawn_src) \
 $(cmocka_src:%.c=$(O)/obj/%.o): | need-cmocka
 $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
-$(unit_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
+$(filter-out $(cli_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
+	$(program)
+$(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
+		$(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/cli/*.c)) $(O)/cli.a $(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
@@ -244,6 +249,10 @@ wrap = $(1:%=-Wl,--wrap=%)
 
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
+$(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wrap,access fopen open \
+	opendir glob readlink uname geteuid isatty clock_gettime time util_now util_sleep \
+	$(addprefix rgate_ctl_,open close rings atts att attach detach join leave set subscribe fd \
+	event) rgate_ring_open)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
@@ -280,6 +289,20 @@ vm-programs: tools examples vm-tests fabric-tests net-tests spawn-tests
 tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs demo-programs \
 	cluster-programs
 
+# The CLI, with main() under another name
+cli_obj := $(O)/obj/cli-main.o $(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src)))
+
+$(O)/obj/cli-main.o: EXTRA = -Itools/ringgate -Dmain=ringgate_main -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/cli-main.o: tools/ringgate/main.c $(flags_file)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(compile)
+
+$(O)/cli.a: $(cli_obj)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
 #
 # Fuzzers of user space: by clang, with the library and the CLI instrumented too, and with
 # reads so short that inputs have some of several
@@ -294,9 +317,7 @@ fuzz-programs:
 
 fuzzers: $(fuzz_bin)
 
-# The CLI, with main() under another name
-fuzz_tool_obj := $(O)/obj/fuzz-main.o $(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src)))
-fuzz_lib := $(O)/fuzz-tools.a $(lib_static)
+fuzz_lib := $(O)/cli.a $(lib_static)
 fuzz_cli := $(O)/tests/fuzz/user/fuzz_cli
 
 $(filter-out $(fuzz_cli),$(fuzz_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib)
@@ -314,17 +335,6 @@ fuzz_tame := exit argp_parse argp_error argp_failure argp_state_help open fopen 
 %-tame.a: %.a Makefile
 	$(call say,OBJCOPY,$@)
 	$(Q)objcopy $(foreach f,$(fuzz_tame),--redefine-sym $(f)=fuzz_$(f)) $< $@
-
-$(O)/obj/fuzz-main.o: EXTRA = -Itools/ringgate -Dmain=ringgate_main -DRGATE_VERSION='"$(VERSION)"'
-$(O)/obj/fuzz-main.o: tools/ringgate/main.c $(flags_file)
-	@mkdir -p $(@D)
-	$(call say,CC,$@)
-	$(Q)$(compile)
-
-$(O)/fuzz-tools.a: $(fuzz_tool_obj)
-	$(call say,AR,$@)
-	$(Q)rm -f $@
-	$(Q)$(AR) rcs $@ $^
 
 $(fuzz_bin): EXTRA_LIBS = -fsanitize=fuzzer $(LIB_LIBS) $(TOOL_LIBS)
 $(O)/tests/fuzz/user/fuzz_netlink: EXTRA_LIBS += $(call wrap,poll mnl_socket_open2 mnl_socket_close \
