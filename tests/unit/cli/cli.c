@@ -26,7 +26,8 @@ int ringgate_main(int argc, char **argv);	/* main() of the program */
 struct cli cli;
 
 static const char *const redirected[] = {
-	"/proc", "/sys", "/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
+	"/proc/modules", "/proc/sys", "/proc/self/status", "/proc/self/uid_map", "/sys",
+	"/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
 };
 static bool inside;	/* in the child, where all of this holds */
 static uint64_t now_ns = 1000 * 1000000000ULL;
@@ -46,6 +47,9 @@ static const char *real(const char *path)
 	unsigned int i;
 	size_t len;
 
+	if (inside && cli.processes && !strncmp(path, "/proc", 5) &&
+	    (!path[5] || (path[6] >= '0' && path[6] <= '9')))
+		return cli_path(path);
 	for (i = 0; inside && i < ARRAY_LEN(redirected); i++) {
 		len = strlen(redirected[i]);
 		if (!strncmp(path, redirected[i], len) && (!path[len] || path[len] == '/'))

@@ -18,6 +18,7 @@ extern struct cli {
 	char root[64];		/* where the files are */
 	const char *release;	/* NULL: CLI_RELEASE */
 	unsigned int uid;
+	bool processes;		/* those of that machine's /proc, not the real ones */
 	bool tty;		/* standard output is a terminal */
 	bool still;		/* the clock stands, but for sleeping */
 	/* What the last one left */

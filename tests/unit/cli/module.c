@@ -117,7 +117,7 @@ static void note_opts(const struct rgate_attach_opts *o)
 static void fill(struct rgate_ring *ring)
 {
 	const struct rgate_slot hdr = {
-		.tstamp = 1700000000000000000ULL, .ifindex = 1, .l3_off = RGATE_OFF_NONE,
+		.ifindex = 1, .l3_off = RGATE_OFF_NONE,
 		.l4_off = RGATE_OFF_NONE, .protocol = 0x88b5, .dev_type = 1,
 	};
 	unsigned char data[64];
@@ -126,6 +126,7 @@ static void fill(struct rgate_ring *ring)
 
 	if (rgate_producer_init(&p, ring))
 		abort();
+	rgate_producer_stamp(&p);
 	for (i = 0; i < fake->frames; i++) {
 		memset(data, (int)i, sizeof(data));
 		if (rgate_producer_write(&p, &hdr, data, sizeof(data), 100))

@@ -9,7 +9,7 @@
 #include <ringgate/rgate_ctl.h>
 
 #define FAKE_RINGS	3
-#define FAKE_ATTS	3
+#define FAKE_ATTS	6
 #define FAKE_EVENTS	6
 
 struct fake_module {
