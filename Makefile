@@ -250,7 +250,7 @@ wrap = $(1:%=-Wl,--wrap=%)
 # Unit tests have verbs of their own (tests/unit/lib/mock_verbs.c).
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
 $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wrap,access fopen open \
-	opendir glob readlink uname geteuid isatty clock_gettime time util_now util_sleep \
+	opendir glob readlink uname geteuid getrlimit isatty clock_gettime time util_now util_sleep \
 	$(addprefix rgate_ctl_,open close rings atts att attach detach join leave set subscribe fd \
 	event) rgate_ring_open)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \

@@ -130,6 +130,16 @@ uid_t __wrap_geteuid(void)
 	return inside ? cli.uid : __real_geteuid();
 }
 
+int __real_getrlimit(int what, struct rlimit *r);
+int __wrap_getrlimit(int what, struct rlimit *r);
+int __wrap_getrlimit(int what, struct rlimit *r)
+{
+	if (!inside || what != RLIMIT_MEMLOCK)
+		return __real_getrlimit(what, r);
+	*r = cli.memlock;
+	return 0;
+}
+
 int __real_isatty(int fd);
 int __wrap_isatty(int fd);
 int __wrap_isatty(int fd)
@@ -219,6 +229,7 @@ int cli_begin(void **state)
 {
 	(void)state;
 	memset(&cli, 0, sizeof(cli));
+	cli.memlock = (struct rlimit){ RLIM_INFINITY, RLIM_INFINITY };
 	snprintf(cli.root, sizeof(cli.root), "/tmp/ringgate-unit.XXXXXX");
 	if (!mkdtemp(cli.root))
 		return -1;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #define CLI_RELEASE	"6.6.6-test"
 
@@ -18,6 +19,7 @@ extern struct cli {
 	char root[64];		/* where the files are */
 	const char *release;	/* NULL: CLI_RELEASE */
 	unsigned int uid;
+	struct rlimit memlock;
 	bool processes;		/* those of that machine's /proc, not the real ones */
 	bool tty;		/* standard output is a terminal */
 	bool still;		/* the clock stands, but for sleeping */

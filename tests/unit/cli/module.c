@@ -15,7 +15,9 @@
 #include "cli.h"
 #include "module.h"
 
-struct fake_module *fake;
+/* There is none until a test says so. */
+static struct fake_module none = { .open = -ENOENT, .ring_open = -ENOENT };
+struct fake_module *fake = &none;
 
 struct rgate_ctl {
 	int fd;
@@ -297,5 +299,6 @@ int fake_begin(void **state)
 int fake_end(void **state)
 {
 	munmap(fake, sizeof(*fake));
+	fake = &none;
 	return cli_end(state);
 }
