@@ -180,7 +180,7 @@ example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
 
-$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itools/ringgate
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
@@ -252,7 +252,7 @@ $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
 $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wrap,access fopen open \
 	opendir glob readlink uname geteuid getrlimit isatty clock_gettime time util_now util_sleep \
 	$(addprefix rgate_ctl_,open close rings atts att attach detach join leave set subscribe fd \
-	event) rgate_ring_open)
+	event) rgate_ring_open peer_start)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ int ringgate_main(int argc, char **argv);	/* main() of the program */
 struct cli cli;
 
 static const char *const redirected[] = {
-	"/proc/modules", "/proc/sys", "/proc/self/status", "/proc/self/uid_map", "/sys",
+	"/proc/modules", "/proc/meminfo", "/proc/sys", "/proc/self/status", "/proc/self/uid_map", "/sys",
 	"/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
 };
 static bool inside;	/* in the child, where all of this holds */
@@ -168,7 +169,11 @@ uint64_t __real_util_now(void);
 uint64_t __wrap_util_now(void);
 uint64_t __wrap_util_now(void)
 {
-	return cli.still ? now_ns : __real_util_now();
+	if (!cli.still)
+		return __real_util_now();
+	now_ns += cli.tick;
+	cli.tick += cli.tick / 100;
+	return now_ns;
 }
 
 void __real_util_sleep(uint64_t until_ns);
@@ -238,6 +243,8 @@ int cli_begin(void **state)
 	cli_file("/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
 	cli_file("/proc/self/uid_map", "         0          0 4294967295\n");
 	cli_file("/proc/modules", "");
+	cli_file("/proc/meminfo", "MemTotal:    16000000 kB\nMemFree:           1 kB\n"
+		 "MemAvailable: 8000000 kB\nSlab:           1000 kB\n");
 	return 0;
 }
 
@@ -301,6 +308,11 @@ void cli_run(const char *line)
 		alarm(SECONDS * unit_patience());
 		dup2(fileno(out), STDOUT_FILENO);
 		dup2(fileno(err), STDERR_FILENO);
+		/* cmocka's are not the program's */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		signal(SIGILL, SIG_DFL);
+		signal(SIGFPE, SIG_DFL);
 		inside = true;
 		exit(ringgate_main(n, args));
 	}

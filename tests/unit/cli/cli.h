@@ -23,6 +23,7 @@ extern struct cli {
 	bool processes;		/* those of that machine's /proc, not the real ones */
 	bool tty;		/* standard output is a terminal */
 	bool still;		/* the clock stands, but for sleeping */
+	uint64_t tick;		/* ns that it goes on when it is read, 1 % more each time */
 	/* What the last one left */
 	int status;		/* -1: killed by a signal */
 	char out[65536], err[16384];

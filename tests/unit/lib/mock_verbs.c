@@ -223,6 +223,20 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
+/* As the kernel, which pins the pages for writing */
+static bool writable(void *addr)
+{
+	int fds[2];
+	bool may;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return true;
+	may = write(fds[1], addr, 1) != 1 || read(fds[0], addr, 1) == 1;
+	close(fds[0]);
+	close(fds[1]);
+	return may;
+}
+
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, int access)
 {
 	const struct mock_device *d = device_of(pd->context);
@@ -234,6 +248,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t io
 		errno = EIO;
 	} else if (fails(&mock.fail_mr)) {
 		mr = NULL;
+	} else if (access & IBV_ACCESS_LOCAL_WRITE && !writable(addr)) {
+		errno = EFAULT;
 	} else if (d->max_mr_size && len > d->max_mr_size) {
 		errno = EINVAL;
 	} else if (mock.mrs >= (unsigned int)(d->max_mr ? d->max_mr : 1000)) {
@@ -407,26 +423,27 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 }
 
 static void complete(struct mock_qp *qp, struct ibv_cq *ibcq, uint64_t id,
-		     enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t imm,
+		     enum ibv_wc_status status, enum ibv_wc_opcode opcode, const uint32_t *imm,
 		     uint32_t len)
 {
 	struct mock_cq *cq = (struct mock_cq *)ibcq;
 
 	cq->wc[cq->in++ % QUEUE] = (struct ibv_wc){
-		.wr_id = id, .status = status, .opcode = opcode, .imm_data = imm,
+		.wr_id = id, .status = status, .opcode = opcode, .imm_data = imm ? *imm : 0,
 		.byte_len = len, .qp_num = qp->qp.qp_num,
+		.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
 	};
 	if (cq->armed)
 		eventfd_write(cq->cq.channel->fd, 1);
 	cq->armed = false;
 }
 
-/* Memory behind a key, or NULL */
-static void *reach(uint32_t key, uint64_t addr, uint64_t len, int need)
+/* Memory behind a key of @qp's protection domain, or NULL */
+static void *reach(const struct mock_qp *qp, uint32_t key, uint64_t addr, uint64_t len, int need)
 {
 	const struct mock_mr *m = &mrs[key >> 8 & (MRS - 1)];
 
-	if (!m->there || m->mr.lkey != key || (m->access & need) != need ||
+	if (!m->there || m->mr.pd != qp->qp.pd || m->mr.lkey != key || (m->access & need) != need ||
 	    addr < m->iova || addr - m->iova > m->mr.length ||
 	    len > m->mr.length - (addr - m->iova))
 		return NULL;
@@ -443,7 +460,7 @@ static struct mock_qp *peer_of(const struct mock_qp *qp)
 }
 
 static enum ibv_wc_status deliver(struct mock_qp *peer, const void *data, uint32_t len,
-				  bool into, uint32_t imm, enum ibv_wc_opcode opcode)
+				  bool into, const uint32_t *imm, enum ibv_wc_opcode opcode)
 {
 	struct ibv_recv_wr *r;
 	struct ibv_sge *sge;
@@ -454,7 +471,7 @@ static enum ibv_wc_status deliver(struct mock_qp *peer, const void *data, uint32
 	r = &peer->recv[peer->recv_out % QUEUE];
 	sge = &peer->recv_sge[peer->recv_out++ % QUEUE];
 	if (into && len) {
-		to = reach(sge->lkey, sge->addr, len, IBV_ACCESS_LOCAL_WRITE);
+		to = reach(peer, sge->lkey, sge->addr, len, IBV_ACCESS_LOCAL_WRITE);
 		if (!to || sge->length < len)
 			return IBV_WC_REM_INV_REQ_ERR;
 		memcpy(to, data, len);
@@ -467,7 +484,8 @@ static enum ibv_wc_status atomic(const struct ibv_send_wr *wr, struct mock_qp *p
 {
 	uint64_t *word, old;
 
-	word = reach(wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, 8, IBV_ACCESS_REMOTE_ATOMIC);
+	word = reach(peer, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, 8,
+		     IBV_ACCESS_REMOTE_ATOMIC);
 	if (!word || !(peer->access & IBV_ACCESS_REMOTE_ATOMIC))
 		return IBV_WC_REM_ACCESS_ERR;
 	old = *word;
@@ -479,26 +497,31 @@ static enum ibv_wc_status atomic(const struct ibv_send_wr *wr, struct mock_qp *p
 	return IBV_WC_SUCCESS;
 }
 
+static unsigned int let, spoilt;	/* accesses that were to be refused; writes */
+
 static enum ibv_wc_status rdma(const struct ibv_send_wr *wr, struct mock_qp *peer, void *local,
 			       uint32_t len)
 {
 	const bool read = wr->opcode == IBV_WR_RDMA_READ;
 	const int need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-	void *remote = reach(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, len, need);
+	void *remote = reach(peer, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, len, need);
 
 	if (!remote || !(peer->access & (uint32_t)need))
-		return IBV_WC_REM_ACCESS_ERR;
+		return mock.lets && !(++let % mock.lets) ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 	if (read)
 		memmove(local, remote, len);
 	else
 		memmove(remote, local, len);
+	if (!read && len && mock.spoils && !(++spoilt % mock.spoils))
+		((char *)remote)[len - 1] ^= 1;
 	if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		return deliver(peer, NULL, len, false, wr->imm_data, IBV_WC_RECV_RDMA_WITH_IMM);
+		return deliver(peer, NULL, len, false, &wr->imm_data, IBV_WC_RECV_RDMA_WITH_IMM);
 	return IBV_WC_SUCCESS;
 }
 
 /* All pieces one after another in memory of its own, or NULL: one cannot be reached */
-static void *gather(const struct ibv_send_wr *wr, bool writes, uint32_t *len)
+static void *gather(const struct mock_qp *qp, const struct ibv_send_wr *wr, bool writes,
+		    uint32_t *len)
 {
 	char *all;
 	int i;
@@ -511,7 +534,7 @@ static void *gather(const struct ibv_send_wr *wr, bool writes, uint32_t *len)
 		const void *from = (void *)sge->addr;
 
 		if (!(wr->send_flags & IBV_SEND_INLINE))
-			from = reach(sge->lkey, sge->addr, sge->length,
+			from = reach(qp, sge->lkey, sge->addr, sge->length,
 				     writes ? IBV_ACCESS_LOCAL_WRITE : 0);
 		if (!from) {
 			free(all);
@@ -536,9 +559,9 @@ static enum ibv_wc_status act(const struct ibv_send_wr *wr, struct mock_qp *peer
 {
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
-		return deliver(peer, local, len, true, 0, IBV_WC_RECV);
+		return deliver(peer, local, len, true, NULL, IBV_WC_RECV);
 	case IBV_WR_SEND_WITH_IMM:
-		return deliver(peer, local, len, true, wr->imm_data, IBV_WC_RECV);
+		return deliver(peer, local, len, true, &wr->imm_data, IBV_WC_RECV);
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		return atomic(wr, peer, local);
@@ -559,7 +582,7 @@ static enum ibv_wc_status execute(struct mock_qp *qp, const struct ibv_send_wr *
 
 	if (!peer)
 		return IBV_WC_RETRY_EXC_ERR;
-	local = gather(wr, writes, &len);
+	local = gather(qp, wr, writes, &len);
 	if (!local)
 		return IBV_WC_LOC_PROT_ERR;
 	status = act(wr, peer, local, len);
@@ -583,7 +606,7 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
 		if (st != IBV_WC_SUCCESS)
 			qp->failed = true;
 		if (st != IBV_WC_SUCCESS || wr->send_flags & IBV_SEND_SIGNALED)
-			complete(qp, qp->qp.send_cq, wr->wr_id, st, IBV_WC_SEND, 0, 0);
+			complete(qp, qp->qp.send_cq, wr->wr_id, st, IBV_WC_SEND, NULL, 0);
 	}
 	pthread_mutex_unlock(&lock);
 	return 0;

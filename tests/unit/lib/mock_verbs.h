@@ -40,6 +40,8 @@ extern struct mock {
 	int full_errno;		/* a table of regions that is full; 0: ENOMEM */
 	bool gone;		/* devices were removed: calls fail with EIO */
 	bool silent;		/* sends are never completed */
+	unsigned int spoils;	/* each n-th write arrives with a wrong last byte; 0: none */
+	unsigned int lets;	/* each n-th access that is to be refused is done; 0: none */
 	unsigned int contexts, pds, mrs, cqs, qps;	/* there now */
 } mock;
 
