@@ -255,10 +255,11 @@ $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wra
 	event) rgate_ring_open peer_start)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
+$(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 $(O)/tests/fabric/test_done: EXTRA_LIBS += $(call wrap,rgate_link_disconnect)
-$(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post)
+$(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_consumer_init)
 $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_share_destroy)
 # Calls that are refused (tests/fabric/lib/refuse.h)
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \

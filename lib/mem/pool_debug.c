@@ -62,15 +62,14 @@ static char *raw_of(const struct rgate_slab *s, uint32_t i)
 	return s->base + i * s->size;
 }
 
-/* The first byte that is not @c, or NULL */
-static const char *differs(const char *at, size_t len, unsigned char c)
+static bool differs(const char *at, size_t len, unsigned char c)
 {
 	size_t i;
 
 	for (i = 0; i < len; i++)
 		if ((unsigned char)at[i] != c)
-			return at + i;
-	return NULL;
+			return true;
+	return false;
 }
 
 static bool zones_whole(const struct rgate_slab *s, uint32_t i)
@@ -94,12 +93,7 @@ static void tell(const struct rgate_pool *pool, const struct rgate_slab *s, uint
 
 static bool poison_whole(struct rgate_pool *pool, const struct rgate_slab *s, uint32_t i)
 {
-	const char *at;
-
-	if (!s->info[i].poisoned)
-		return true;
-	at = differs(raw_of(s, i), s->size, POISON);
-	if (!at)
+	if (!s->info[i].poisoned || !differs(raw_of(s, i), s->size, POISON))
 		return true;
 	rgate_count(&pool->overruns);
 	tell(pool, s, i, "written after release");

@@ -5,7 +5,9 @@
  */
 #include "plane.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 int __real_rgate_share_create(struct rgate_share **share, struct rgate_node *node, void *addr,
 			      size_t len, int fd, uint64_t offset, uint32_t access);
@@ -18,6 +20,17 @@ static struct gate {
 	bool shut;		/* the next one stays */
 	bool inside;		/* it is there */
 } gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static int destroy_err;		/* what the end of a registration says */
+static unsigned int told;	/* how often the log had that */
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)ctx;
+	(void)level;
+	if (strstr(msg, "a ring's memory is still registered"))
+		__atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
+}
 
 static void pass_gate(void)
 {
@@ -56,8 +69,11 @@ int __wrap_rgate_share_create(struct rgate_share **share, struct rgate_node *nod
 
 int __wrap_rgate_share_destroy(struct rgate_share *share)
 {
+	int err;
+
 	pass_gate();
-	return __real_rgate_share_destroy(share);
+	err = __real_rgate_share_destroy(share);
+	return destroy_err ? destroy_err : err;
 }
 
 struct other {
@@ -155,7 +171,37 @@ static void registration(void **state)
 	plane_down(&p);
 }
 
+/* Memory that a device still has is told, and no other. */
+static void still_registered(void **state)
+{
+	struct other other = { 0 };
+	struct plane p;
+
+	(void)state;
+	told = 0;
+	rgate_log_set(on_log, NULL);
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	other.inlet = p.at[1].inlet;
+	open_other(&other);
+	assert_int_equal(other.err, 0);
+	close_other(&other);
+	assert_int_equal(other.err, 0);
+	rgate_ring_close(other.ring);
+	assert_int_equal(told, 0);
+	open_other(&other);
+	assert_int_equal(other.err, 0);
+	destroy_err = -EBUSY;
+	close_other(&other);
+	destroy_err = 0;
+	assert_int_equal(told, 1);
+	rgate_ring_close(other.ring);
+	plane_down(&p);
+	rgate_log_set(NULL, NULL);
+	assert_int_equal(told, 1);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(still_registered),
 	cmocka_unit_test(registration),
 };
 

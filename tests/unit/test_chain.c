@@ -67,6 +67,36 @@ static void one_by_one(void **state)
 }
 
 /* Filler stands before a chain that would cross a batch, and is not given out. */
+/* Each part's own header, as a producer of its own fills it */
+static void parts(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
+	struct rgate_slot *s, filled;
+	struct rgate_producer p;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	rgate_producer_stamp(&p);
+	s = rgate_producer_reserve(&p);
+	unit_require(s);
+	rgate_producer_fill(&p, s, 55, 700);
+	filled = *s;
+	/* what stood there before goes */
+	memset((void *)s, 0xff, sizeof(*s));
+	rgate_producer_fill_part(&p, s, 1, 3, 55, 600, 700);
+	assert_int_equal(s->len, 55);
+	assert_int_equal(s->wire_len, 700);
+	assert_int_equal(s->tstamp, filled.tstamp);
+	assert_int_equal(s->protocol, filled.protocol);
+	assert_int_equal(s->flags, RGATE_SLOT_TRUNC | RGATE_SLOT_CONT);
+	assert_int_equal(s->chain_idx, 1);
+	assert_int_equal(s->chain_cnt, 3);
+	rgate_producer_fill_part(&p, s, 0, 3, 55, 700, 700);
+	assert_int_equal(s->flags, 0);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
 static void padding(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN,
@@ -200,6 +230,7 @@ static void mixed(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_by_one),
+	cmocka_unit_test(parts),
 	cmocka_unit_test(padding),
 	cmocka_unit_test(no_room),
 	cmocka_unit_test(truncated),

@@ -264,7 +264,12 @@ static void options(void **state)
 	o.batch = 0;
 	o.ifname = "no-such-device";
 	assert_int_equal(rgate_responder_start(&r, ring, &o), -ENODEV);
+	/* a descriptor that nobody has, and one that is no socket */
 	o.ifname = NULL;
+	o.udp_socket_plus1 = 1000;
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EBADF);
+	o.udp_socket_plus1 = rgate_ring_fd(ring) + 1;
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -ENOTSOCK);
 	o.udp_socket_plus1 = -3;
 	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
 	assert_null(r);

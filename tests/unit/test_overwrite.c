@@ -105,6 +105,29 @@ static void race(uint32_t take, unsigned int workers, uint32_t slots)
 	rgate_ring_close(ring);
 }
 
+/* One who was overtaken finds what is there in one look, not by asking again. */
+static void found_at_once(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_OVERWRITE);
+	const struct rgate_slot *s;
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, NULL), 0);
+	for (i = 0; i < 200; i++)
+		assert_int_equal(unit_put(&p, i, 64), 0);
+	rgate_producer_flush(&p);
+	s = rgate_consumer_next(&c);
+	assert_non_null(s);
+	assert_int_equal(unit_pattern_check(rgate_slot_data(s), rgate_consumer_lost(&c), 64), 0);
+	rgate_consumer_release(&c);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
 static void alone(void **state)
 {
 	(void)state;
@@ -206,6 +229,7 @@ static void busy_polled(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(found_at_once),
 	cmocka_unit_test(alone),
 	cmocka_unit_test(alone_larger),
 	cmocka_unit_test(stride),

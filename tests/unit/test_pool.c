@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -275,6 +276,64 @@ static void batches(void **state)
 	assert_int_equal(stats().used_buffers, 0);
 	memset(bufs, 0, sizeof(bufs));
 	end();
+}
+
+/* A batch of some of those that the thread keeps: what it freed last, each once */
+static void batch_of_some(void **state)
+{
+	const struct rgate_buf *some[3];
+	unsigned int i, k, found = 0;
+
+	(void)state;
+	make(2 * MIB, 0, 0);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(rgate_pool_alloc(pool, 4096, &bufs[i]), 0);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
+	for (k = 0; k < 2; k++) {
+		assert_int_equal(rgate_pool_alloc_batch(pool, 4096, NULL, some, 3), 0);
+		assert_true(some[0] != some[1] && some[1] != some[2] && some[0] != some[2]);
+		for (i = 0; i < 8; i++)
+			found += bufs[i] == some[0] || bufs[i] == some[1] || bufs[i] == some[2];
+		assert_int_equal(found, 3 * (k + 1));
+		assert_int_equal(stats().used_buffers, 3);
+		assert_int_equal(rgate_pool_free_batch(pool, some, 3), 0);
+	}
+	memset(bufs, 0, sizeof(bufs));
+	end();
+}
+
+static unsigned long address_space(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	return pages;
+}
+
+/* What was mapped to find a place at a boundary is given back. */
+static void no_leftovers(void **state)
+{
+	unsigned long before;
+	unsigned int i;
+
+	(void)state;
+	make(4 * MIB, 0, 0);
+	end();
+	before = address_space();
+	for (i = 0; i < 16; i++) {
+		/* so that boundaries are elsewhere each time */
+		void *shift = mmap(NULL, (i + 1) * 0x11000UL, PROT_NONE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		make(4 * MIB, 0, 0);
+		end();
+		munmap(shift, (i + 1) * 0x11000UL);
+	}
+	assert_true(address_space() < before + 3 * MIB / 4096);
 }
 
 static void mistakes(void **state)
@@ -629,7 +688,7 @@ static void over_and_over(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(options), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
-	TEST(zeroed), TEST(batches), TEST(mistakes), TEST(looked_up), TEST(described),
+	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(no_leftovers), TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),
 };

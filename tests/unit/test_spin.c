@@ -4,6 +4,9 @@
 #include "spin.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
 
 static void limits(void **state)
 {
@@ -128,11 +131,93 @@ static void consumer(void **state)
 	rgate_ring_close(ring);
 }
 
+/* A clock that goes on by 1 us when it is read, and polls that only say what was asked */
+static struct {
+	bool on;
+	uint64_t now;
+	unsigned int reads;
+	struct rgate_producer *then;	/* a frame comes with the 10th reading */
+	int polled;
+} fake;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	if (!fake.on)
+		return __real_clock_gettime(clock, ts);
+	fake.now += 1000;
+	*ts = (struct timespec){ .tv_sec = 1, .tv_nsec = (long)fake.now };
+	if (++fake.reads == 10 && fake.then) {
+		(void)unit_put(fake.then, 0, 64);
+		rgate_producer_flush(fake.then);
+	}
+	return 0;
+}
+
+int __real_poll(struct pollfd *fds, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	if (!fake.on)
+		return __real_poll(fds, n, ms);
+	fake.polled = ms;
+	/* time goes by */
+	fake.now += ms > 0 ? (uint64_t)ms * 1000000 : 0;
+	if (ms < 0)
+		(void)unit_put(fake.then, 0, 64);
+	return ms < 0;
+}
+
+/* It polls until the limit, and sleeps until the timeout. */
+static void how_long(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_consumer_opts o = RGATE_OPTS(rgate_consumer_opts, .spin_us = 20);
+	struct rgate_producer p;
+	struct rgate_consumer c;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, &o), 0);
+	memset(&fake, 0, sizeof(fake));
+	fake.then = &p;
+	fake.on = true;
+	assert_int_equal(rgate_consumer_wait(&c, 1000), 1);
+	fake.on = false;
+	assert_int_equal(fake.reads, 10);
+	assert_int_equal(waits_of(&c).hits, 1);
+	assert_int_equal(waits_of(&c).sleeps, 0);
+	assert_non_null(rgate_consumer_next(&c));
+	rgate_consumer_release(&c);
+
+	/* 20 us: 20 readings, then to sleep for the rest of 5 ms, rounded up */
+	memset(&fake, 0, sizeof(fake));
+	fake.on = true;
+	assert_int_equal(rgate_consumer_wait(&c, 5), 0);
+	fake.on = false;
+	assert_in_range(fake.reads, 21, 24);
+	assert_int_equal(fake.polled, 5);
+	assert_int_equal(waits_of(&c).sleeps, 1);
+
+	/* no timeout: until something comes */
+	memset(&fake, 0, sizeof(fake));
+	fake.then = &p;
+	fake.reads = 10;
+	fake.on = true;
+	assert_int_equal(rgate_consumer_wait(&c, -1), 1);
+	fake.on = false;
+	assert_int_equal(fake.polled, -1);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(limits),
 	cmocka_unit_test(options),
 	cmocka_unit_test(learning),
 	cmocka_unit_test(consumer),
+	cmocka_unit_test(how_long),
 };
 
 UNIT_MAIN(tests)

@@ -51,7 +51,7 @@ static void serve_loop(int sock, struct rgate_spawnd *sd)
 	for (;;) {
 		poll(p, 2, -1);
 		if (p[1].revents)
-			(void)rgate_spawnd_process(sd);
+			unit_require(rgate_spawnd_process(sd) <= 0);
 		if (p[0].revents & POLLIN) {
 			if (recv(sock, &what, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
 				return;
