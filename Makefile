@@ -255,6 +255,8 @@ $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wra
 	event) rgate_ring_open peer_start)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
+$(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency)
+$(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)

@@ -228,7 +228,22 @@ bad "source is for the gateway" one --source "$udp"
 bad "steer is for the gateway" one --steer "$tmp/steer"
 bad "spin is for the gateway" one --spin 5
 bad "ring-memory is for compute" gw --ring-memory 1G
-bad "too large" one --ring-memory 9999999G
+bad "too large" one --ring-memory 1025G
+bad "too large" one --pool 1025G
+bad "2M or more" one --pool 2047K
+bad "some memory" one --ring-memory 0
+bad "no number" one --pool 2X
+bad "no number" one --pool -2M
+bad "too large" gw --spin 1000001
+bad "too large" gw --source "$udp slots 1048577"
+bad "no number" gw --source "$udp slots x"
+bad "drop or pass: 'keep'" gw --source "$udp policy keep"
+bad "slots, slot_size, policy, action, all and filter, not: 'fast'" gw --source "$udp fast 1"
+bad "KIND DEVICE or udp" gw --source "packet"
+bad "module, packet or udp: 'pigeon'" gw --source "pigeon x"
+bad "spawn is: policy FILE" one --spawn "policy"
+bad "spawn is: policy FILE" one --spawn "cgroup"
+bad "spawn is: policy FILE" one --spawn "fly x"
 bad "no user 'nobody-such'" one --user nobody-such
 bad "no group 'none-such'" one --group none-such
 bad "without spawn policy" one --spawn "cgroup none"
@@ -242,6 +257,13 @@ bad "chmod 600 $tmp/node1.key" one
 chmod 600 "$tmp/node1.key"
 run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" "${many[@]:0:16}"
 is "eight sources are allowed" "$rc/$err" "0/"
+run "$ringgated" --check -C "$tmp/cluster" -n one -s "$tmp/s" --pool 1024G --ring-memory 1024G
+is "the largest memory" "$rc/$err" "0/"
+run "$ringgated" --check -C "$tmp/cluster" -n one -s "$tmp/s" --pool 2M --ring-memory 1
+is "the smallest" "$rc/$err" "0/"
+run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" --spin 1000000 \
+	--source "$udp slots 1048576 slot_size 65536 policy pass"
+is "the longest spin, and the largest ring" "$rc/$err" "0/"
 for how in "" " action mirror" " action steal all" " action steal filter udp" " all action steal"; do
 	run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" --source "module lo$how"
 	# all that may be missing is the module
@@ -249,7 +271,7 @@ for how in "" " action mirror" " action steal all" " action steal filter udp" " 
 done
 
 # a socket that somebody listens at
-start 0
+start 0 -S "$tmp/rules"
 run timeout 10 "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s0"
 like "a socket that is another's" "$rc $err" "^1 .*cannot listen at $tmp/s0: Address already in use"
 ok "... which goes on" "$ringgate" cluster status -s "$tmp/s0"
@@ -257,6 +279,9 @@ run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s0"
 is "--check beside the daemon that runs" "$rc/$err" "0/"
 run "$ringgate" steer -s "$tmp/s0" add dns node:1 port 53
 before=$("$ringgate" steer -s "$tmp/s0" list)
+is "the rules' file has each of them, and nothing else" "$(<"$tmp/rules")" \
+	"# Rules of the gateway, see ringgate-steer(1). Written by ringgated.
+$(sed 1d <<<"$before" | sed 's/^ *[0-9]* *//')"
 run "$ringgate" steer -s "$tmp/s0" remove nosuch
 like "removing a rule that is not there" "$rc $err" "^1 .*no rule 'nosuch'"
 is "... leaves the others" "$("$ringgate" steer -s "$tmp/s0" list)" "$before"

@@ -484,33 +484,6 @@ static void source_fails(void **state)
 	plane_down(&p);
 }
 
-/* A place within a batch that was noted before the ring got another memory is not taken for
- * one in the new memory, however often the gateway begins anew. */
-static void place_of_before(void **state)
-{
-	struct plane p;
-	uint64_t i, n;
-
-	(void)state;
-	plane_up(&p, &(struct plane_opts){ .computes = 1, .slots = 64 });
-	for (i = 0; i < 10; i++) {
-		plane_send(&p, 0, i, 300, true);
-		assert_true(plane_take(&p.at[1], NULL, &n, NULL, MS));
-	}
-	assert_int_equal(rgate_gateway_remove(p.gw, p.source), 0);
-	assert_int_equal(rgate_ring_resize(p.source, 128, 2048), 0);
-	assert_int_equal(rgate_gateway_add(p.gw, p.source), 0);
-	assert_int_equal(rgate_gateway_remove(p.gw, p.source), 0);
-	for (; i < 40; i++)
-		plane_send(&p, 0, i, 300, true);
-	assert_int_equal(rgate_gateway_add(p.gw, p.source), 0);
-	for (i = 10; i < 40; i++) {
-		assert_true(plane_take(&p.at[1], NULL, &n, NULL, MS));
-		assert_int_equal(n, i);
-	}
-	plane_down(&p);
-}
-
 static void sources(void **state)
 {
 	struct rgate_ring *more[RGATE_GATEWAY_RINGS_MAX], *over;
@@ -709,7 +682,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(gateway_goes),
 	cmocka_unit_test(service_again),
 	cmocka_unit_test(source_fails),
-	cmocka_unit_test(place_of_before),
 	cmocka_unit_test(sources),
 	cmocka_unit_test(driven_source),
 	cmocka_unit_test(resized),

@@ -2,14 +2,17 @@
 /* rgate_pool_*: what one thread sees of it. */
 #include "unit.h"
 #include "mock_verbs.h"
+#include "cache.h"
 #include "sizeclass.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MIB	((size_t)1 << 20)
@@ -312,6 +315,39 @@ static unsigned long address_space(void)
 	assert_int_equal(fscanf(f, "%lu", &pages), 1);
 	fclose(f);
 	return pages;
+}
+
+static unsigned int fences;
+
+long __real_syscall(long n, ...);
+long __wrap_syscall(long n, ...);
+long __wrap_syscall(long n, ...)
+{
+	long a[6];
+	va_list ap;
+	unsigned int i;
+
+	va_start(ap, n);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	fences += n == SYS_membarrier && a[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+	return __real_syscall(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* Who empties other threads' caches has them all pass a barrier first. */
+static void fenced(void **state)
+{
+	(void)state;
+	make(2 * MIB, 0, 0);
+	if (!rgate_cache_fenced) {
+		end();
+		unit_skip("no membarrier() on this kernel");
+	}
+	fences = 0;
+	(void)rgate_cache_reclaim(pool);
+	assert_int_equal(fences, 1);
+	end();
 }
 
 /* What was mapped to find a place at a boundary is given back. */
@@ -688,7 +724,7 @@ static void over_and_over(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(options), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
-	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(no_leftovers), TEST(mistakes), TEST(looked_up), TEST(described),
+	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced), TEST(no_leftovers), TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),
 };

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What `ringgate bench` says of measurements, which are the test's own. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "bench.h"
+#include "cli.h"
+
+static int rate_err, latency_err;
+
+int __wrap_bench_rate(const struct bench_opts *o, struct bench_rate *r);
+int __wrap_bench_rate(const struct bench_opts *o, struct bench_rate *r)
+{
+	fprintf(stderr, "rate %u slots %u of %u, CPUs %d %d, yield %u, %llu ns\n", r->size, o->slots,
+		o->slot_size, o->cpu[0], o->cpu[1], o->yield, (unsigned long long)o->time_ns);
+	r->frames = 1000ULL * r->size;
+	r->seconds = r->size == 1500 ? 0 : 0.5;
+	r->full = 7000;
+	return rate_err;
+}
+
+int __wrap_bench_latency(const struct bench_opts *o, struct bench_latency *l);
+int __wrap_bench_latency(const struct bench_opts *o, struct bench_latency *l)
+{
+	(void)o;
+	*l = (struct bench_latency){ 11, 12, 13, 14, 15, 16, 17 };
+	return latency_err;
+}
+
+static void text(void **state)
+{
+	(void)state;
+	cli_is("bench --cpus 0,0", 0,
+	       "ring of 4096 slots of 2048 bytes, producer on CPU 0, consumer on CPU 0\n\n"
+	       "BYTES  FRAMES/S  BYTES/S  NS/FRAME   FULL\n"
+	       "   64      128k    8.19M    7812.5  7.00k\n"
+	       "  256      512k     131M    1953.1  7.00k\n"
+	       " 1500         0        0       0.0  7.00k\n\n"
+	       "hand-over of one frame, ns over 11 samples: p50 12  p90 13  p99 14  p99.9 15  max 16  "
+	       "(the clock itself: 17)\n",
+	       "ringgate bench: producer and consumer share one CPU: the figures are those of the "
+	       "scheduler\n"
+	       "rate 64 slots 4096 of 2048, CPUs 0 0, yield 1, 1000000000 ns\n"
+	       "rate 256 slots 4096 of 2048, CPUs 0 0, yield 1, 1000000000 ns\n"
+	       "rate 1500 slots 4096 of 2048, CPUs 0 0, yield 1, 1000000000 ns\n");
+	/* only what fits */
+	cli_says("bench --cpus 0,0 --slot-size 512 -t 0.25", 0, "  256      512k     131M    1953.1  7.00k\n\n");
+	cli_says("bench --cpus 0,0 --slots 64 -s 100 -t 0.25", 0,
+		 "rate 100 slots 64 of 2048, CPUs 0 0, yield 1, 250000000 ns\n");
+}
+
+static void json(void **state)
+{
+	(void)state;
+	cli_says("bench --cpus 0,0 -s 64 -j", 0,
+		 "{\n  \"slots\": 4096,\n  \"slot_size\": 2048,\n  \"producer_cpu\": 0,\n"
+		 "  \"consumer_cpu\": 0,\n  \"rates\": [\n    {\n      \"size\": 64,\n"
+		 "      \"frames\": 64000,\n      \"seconds\": 0.500,\n"
+		 "      \"frames_per_second\": 128000.000,\n      \"bytes_per_second\": 8192000.000,\n"
+		 "      \"full\": 7000\n    }\n  ],\n  \"latency_ns\": {\n    \"samples\": 11,\n"
+		 "    \"p50\": 12,\n    \"p90\": 13,\n    \"p99\": 14,\n    \"p99_9\": 15,\n"
+		 "    \"max\": 16,\n    \"clock\": 17\n  }\n}\n");
+}
+
+static void fails(void **state)
+{
+	(void)state;
+	rate_err = -EBADMSG;
+	cli_says("bench --cpus 0,0", 1, "a frame came out of the ring other than it went in: this is a "
+		 "fault, please report it\n");
+	rate_err = -ENOMEM;
+	cli_says("bench --cpus 0,0", 1, "cannot measure: Cannot allocate memory\n");
+	rate_err = 0;
+	latency_err = -EIO;
+	cli_says("bench --cpus 0,0", 1, "cannot measure: Input/output error\n");
+	latency_err = 0;
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, cli_begin, cli_end)
+static const struct CMUnitTest tests[] = { TEST(text), TEST(json), TEST(fails) };
+
+UNIT_MAIN(tests)
