@@ -209,7 +209,10 @@ static void stopped(void **state)
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
 	solo_up(&s);
 	pid = start(&s.c, s.peer, &sock, &at);
-	usleep(2 * SHORT_MS * 1000);
+	/* nothing is said, and the peer is heard of all the same */
+	began = unit_now_ns();
+	wait_for(info_of(s.peer).heard_ns > began + 2 * SHORT_MS * 1000000ULL);
+	assert_true(info_of(s.peer).heard_ns <= unit_now_ns());
 	assert_int_equal(info_of(s.peer).epoch, 1);
 	assert_int_equal(peer_state(s.peer), RGATE_PEER_UP);
 	kill(pid, SIGSTOP);

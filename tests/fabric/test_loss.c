@@ -236,6 +236,8 @@ static void never_reads(void **state)
 {
 	struct couple p;
 	unsigned int n;
+	struct rgate_peer_info info = { .sz = sizeof(info) };
+	uint64_t began;
 	int err;
 
 	(void)state;
@@ -244,7 +246,9 @@ static void never_reads(void **state)
 		err = rgate_peer_send(p.peer, &n, sizeof(n), 300);
 	assert_int_equal(err, -EAGAIN);
 	assert_in_range(n, 64, 129);
-	usleep(2 * SHORT_MS * 1000);
+	began = unit_now_ns();
+	wait_for(!rgate_peer_info(p.peer, &info) &&
+		 info.heard_ns > began + 2 * SHORT_MS * 1000000ULL);
 	assert_int_equal(peer_state(p.peer), RGATE_PEER_UP);
 	assert_int_equal(failure_of(p.peer).epoch, 0);
 	assert_int_equal(rgate_peer_send(p.peer, &n, sizeof(n), 1), -EAGAIN);

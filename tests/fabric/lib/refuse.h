@@ -60,7 +60,7 @@ static inline bool refused(int err, const char *name)
 	return true;
 }
 
-#define REFUSE(type, name, err, bad, params, args)			\
+#define REFUSES(type, name, err, bad, params, args)			\
 	type __real_##name params;					\
 	type __wrap_##name params;					\
 	type __wrap_##name params					\
@@ -68,29 +68,29 @@ static inline bool refused(int err, const char *name)
 		return refused(err, #name) ? bad : __real_##name args;	\
 	}
 
-REFUSE(void *, malloc, ENOMEM, NULL, (size_t n), (n))
-REFUSE(void *, calloc, ENOMEM, NULL, (size_t n, size_t size), (n, size))
-REFUSE(void *, realloc, ENOMEM, NULL, (void *p, size_t n), (p, n))
-REFUSE(char *, strdup, ENOMEM, NULL, (const char *s), (s))
-REFUSE(char *, strndup, ENOMEM, NULL, (const char *s, size_t n), (s, n))
-REFUSE(int, posix_memalign, ENOMEM, ENOMEM, (void **p, size_t align, size_t n), (p, align, n))
-REFUSE(void *, mmap, ENOMEM, MAP_FAILED,
+REFUSES(void *, malloc, ENOMEM, NULL, (size_t n), (n))
+REFUSES(void *, calloc, ENOMEM, NULL, (size_t n, size_t size), (n, size))
+REFUSES(void *, realloc, ENOMEM, NULL, (void *p, size_t n), (p, n))
+REFUSES(char *, strdup, ENOMEM, NULL, (const char *s), (s))
+REFUSES(char *, strndup, ENOMEM, NULL, (const char *s, size_t n), (s, n))
+REFUSES(int, posix_memalign, ENOMEM, ENOMEM, (void **p, size_t align, size_t n), (p, align, n))
+REFUSES(void *, mmap, ENOMEM, MAP_FAILED,
 	(void *at, size_t n, int prot, int flags, int fd, off_t off),
 	(at, n, prot, flags, fd, off))
-REFUSE(int, memfd_create, EMFILE, -1, (const char *name, unsigned int flags), (name, flags))
-REFUSE(int, ftruncate, ENOSPC, -1, (int fd, off_t n), (fd, n))
-REFUSE(int, epoll_create1, EMFILE, -1, (int flags), (flags))
-REFUSE(int, epoll_ctl, ENOSPC, -1, (int ep, int op, int fd, struct epoll_event *ev),
+REFUSES(int, memfd_create, EMFILE, -1, (const char *name, unsigned int flags), (name, flags))
+REFUSES(int, ftruncate, ENOSPC, -1, (int fd, off_t n), (fd, n))
+REFUSES(int, epoll_create1, EMFILE, -1, (int flags), (flags))
+REFUSES(int, epoll_ctl, ENOSPC, -1, (int ep, int op, int fd, struct epoll_event *ev),
 	(ep, op, fd, ev))
-REFUSE(int, eventfd, EMFILE, -1, (unsigned int n, int flags), (n, flags))
-REFUSE(int, timerfd_create, EMFILE, -1, (int clock, int flags), (clock, flags))
-REFUSE(int, socket, EMFILE, -1, (int family, int type, int protocol), (family, type, protocol))
-REFUSE(int, socketpair, EMFILE, -1, (int family, int type, int protocol, int fd[2]),
+REFUSES(int, eventfd, EMFILE, -1, (unsigned int n, int flags), (n, flags))
+REFUSES(int, timerfd_create, EMFILE, -1, (int clock, int flags), (clock, flags))
+REFUSES(int, socket, EMFILE, -1, (int family, int type, int protocol), (family, type, protocol))
+REFUSES(int, socketpair, EMFILE, -1, (int family, int type, int protocol, int fd[2]),
 	(family, type, protocol, fd))
-REFUSE(int, bind, EACCES, -1, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
-REFUSE(int, listen, EACCES, -1, (int fd, int n), (fd, n))
-REFUSE(int, pipe2, EMFILE, -1, (int fd[2], int flags), (fd, flags))
-REFUSE(int, pthread_create, EAGAIN, EAGAIN,
+REFUSES(int, bind, EACCES, -1, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+REFUSES(int, listen, EACCES, -1, (int fd, int n), (fd, n))
+REFUSES(int, pipe2, EMFILE, -1, (int fd[2], int flags), (fd, flags))
+REFUSES(int, pthread_create, EAGAIN, EAGAIN,
 	(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg),
 	(t, attr, fn, arg))
 
