@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
@@ -249,7 +250,7 @@ static void options(void **state)
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
 	struct rgate_responder_opts o = { .sz = sizeof(o) };
 	struct rgate_responder *r = NULL;
-	int tcp = socket(AF_INET, SOCK_STREAM, 0);
+	int tcp = socket(AF_INET, SOCK_STREAM, 0), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	(void)state;
 	assert_int_equal(rgate_responder_start(&r, ring, NULL), -EINVAL);
@@ -268,12 +269,13 @@ static void options(void **state)
 	o.ifname = NULL;
 	o.udp_socket_plus1 = 1000;
 	assert_int_equal(rgate_responder_start(&r, ring, &o), -EBADF);
-	o.udp_socket_plus1 = rgate_ring_fd(ring) + 1;
+	o.udp_socket_plus1 = null + 1;
 	assert_int_equal(rgate_responder_start(&r, ring, &o), -ENOTSOCK);
 	o.udp_socket_plus1 = -3;
 	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
 	assert_null(r);
 	rgate_responder_stop(NULL);
+	close(null);
 	close(tcp);
 	rgate_ring_close(ring);
 }

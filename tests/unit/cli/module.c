@@ -26,6 +26,8 @@ struct rgate_ctl {
 
 static struct rgate_ring *opened[RGATE_ATT_RINGS_MAX];
 static unsigned int nopened;
+static struct rgate_producer producers[RGATE_ATT_RINGS_MAX];
+static unsigned int nproducers;
 
 __attribute__((format(printf, 1, 2)))
 static void note(const char *fmt, ...)
@@ -123,18 +125,27 @@ static void fill(struct rgate_ring *ring)
 		.l4_off = RGATE_OFF_NONE, .protocol = 0x88b5, .dev_type = 1,
 	};
 	unsigned char data[64];
-	struct rgate_producer p;
+	struct rgate_producer *p = &producers[nproducers];
 	unsigned int i;
 
-	if (rgate_producer_init(&p, ring))
+	if (rgate_producer_init(p, ring))
 		abort();
-	rgate_producer_stamp(&p);
+	nproducers++;
+	rgate_producer_stamp(p);
 	for (i = 0; i < fake->frames; i++) {
 		memset(data, (int)i, sizeof(data));
-		if (rgate_producer_write(&p, &hdr, data, sizeof(data), 100))
+		if (rgate_producer_write(p, &hdr, data, sizeof(data), 100))
 			abort();
 	}
-	rgate_producer_flush(&p);
+	rgate_producer_flush(p);
+}
+
+/* They stay as long as the command: a ring whose producer ends has ended. */
+__attribute__((destructor))
+static void end_producers(void)
+{
+	while (nproducers)
+		rgate_producer_fini(&producers[--nproducers]);
 }
 
 int __wrap_rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
