@@ -13,7 +13,8 @@ static int rate_err, latency_err;
 int __wrap_bench_rate(const struct bench_opts *o, struct bench_rate *r);
 int __wrap_bench_rate(const struct bench_opts *o, struct bench_rate *r)
 {
-	fprintf(stderr, "rate %u slots %u of %u, CPUs %d %d, yield %u, %llu ns\n", r->size, o->slots,
+	fprintf(stderr, "rate %u slots %u of %u, CPUs %d %d, yield %u, %llu ns\n", r->size,
+		o->slots,
 		o->slot_size, o->cpu[0], o->cpu[1], o->yield, (unsigned long long)o->time_ns);
 	r->frames = 1000ULL * r->size;
 	r->seconds = r->size == 1500 ? 0 : 0.5;

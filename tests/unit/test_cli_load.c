@@ -75,7 +75,8 @@ static void load_fails(void **state)
 	} cases[] = {
 		{ EKEYREJECTED, "this kernel takes only modules signed with a key it knows (Secure "
 				"Boot): `sudo mokutil --import /var/lib/dkms/mok.pub && sudo reboot`" },
-		{ EPERM, "this kernel takes only modules signed" }, { ENOKEY, "this kernel takes only modules signed" },
+		{ EPERM, "this kernel takes only modules signed" },
+		{ ENOKEY, "this kernel takes only modules signed" },
 		{ ENOEXEC, "it is no module for the running kernel: `sudo make dkms`" },
 		{ ENOENT, "the kernel lacks something that it needs: `sudo dmesg | tail`" },
 		{ EINVAL, "an option or the file is not right: `modinfo /boot/x.ko`" },
@@ -224,7 +225,8 @@ static void doctor_kernel(void **state)
 	cli.release = "5.9.0";
 	finds("missing  kernel             5.9.0 is older than 6.1\n", "boot Linux 6.1 or later");
 	cli.release = NULL;
-	finds("warn     netfilter ingress  the kernel's configuration is not readable here\n", NULL);
+	finds("warn     netfilter ingress  the kernel's configuration is not readable here\n",
+	      NULL);
 	cli_file("/lib/modules/" CLI_RELEASE "/build/.config", "CONFIG_NETFILTER_INGRESS=y\n");
 	finds("ok       netfilter ingress  CONFIG_NETFILTER_INGRESS=y\n", NULL);
 	cli_file("/boot/config-" CLI_RELEASE, "# CONFIG_NETFILTER_INGRESS is not set\nCONFIG_NETFILTER=y\n");
@@ -245,7 +247,8 @@ static void doctor_module(void **state)
 	cli_link("/usr/bin/dnf", "/bin/true");
 	finds("missing  module             none", "sudo dnf install kernel-devel-" CLI_RELEASE);
 	cli_link("/usr/bin/apt-get", "/bin/true");
-	finds("missing  module             none", "sudo apt-get install linux-headers-" CLI_RELEASE);
+	finds("missing  module             none",
+	      "sudo apt-get install linux-headers-" CLI_RELEASE);
 	cli_file("/lib/modules/" CLI_RELEASE "/build/Makefile", "");
 	finds("missing  module             none for this kernel\n", "sudo make dkms");
 	cli_file(BUILT, "code");
@@ -325,7 +328,8 @@ static void doctor_rights(void **state)
 	finds("ok       RLIMIT_MEMLOCK     unlimited\n", NULL);
 	finds("ok       RDMA memory        as much as there is may be registered\n", NULL);
 	cli.memlock = (struct rlimit){ 1 << 28, 1 << 28 };
-	finds("ok       RLIMIT_MEMLOCK     256.0 MiB; a ring of default size takes 8.0 MiB\n", NULL);
+	finds("ok       RLIMIT_MEMLOCK     256.0 MiB; a ring of default size takes 8.0 MiB\n",
+	      NULL);
 	finds("ok       RDMA memory        256.0 MiB may be registered (RLIMIT_MEMLOCK)\n", NULL);
 	cli.memlock = (struct rlimit){ 65536, 1 << 28 };
 	finds("warn     RLIMIT_MEMLOCK     64.0 KiB is less than a ring of default size (8.0 MiB)\n",
@@ -361,7 +365,8 @@ static void doctor_hardware(void **state)
 	cli_file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "7\n");
 	finds("ok       huge pages         7 of 2 MiB are free; transparent: [always] madvise never\n", NULL);
 	cli_gone("/sys/kernel/mm/transparent_hugepage");
-	finds("ok       huge pages         7 of 2 MiB are free; transparent: not in this kernel\n", NULL);
+	finds("ok       huge pages         7 of 2 MiB are free; transparent: not in this kernel\n",
+	      NULL);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)

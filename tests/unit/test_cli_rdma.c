@@ -101,7 +101,8 @@ static void table(void **state)
 /* The words for what went wrong in a column */
 static void why(void **state)
 {
-	static const struct probe_type heap = { .name = "malloc" }, file = { .name = "file", .refused =
+	static const struct probe_type heap = { .name = "malloc" }, file = { .name = "file",
+									     .refused =
 						"map it writable" }, dma = { .name = "udmabuf-dmabuf" };
 	static const struct {
 		const struct probe_type *type;
@@ -111,17 +112,24 @@ static void why(void **state)
 	} cases[] = {
 		{ &heap, COL_TRANSFER, -EBADMSG, "other bytes arrived than were sent" },
 		{ &heap, COL_TRANSFER, -ETIMEDOUT, "no answer: the device cannot reach itself" },
-		{ &heap, COL_TRANSFER, -EREMOTEIO, "the device refused an access that was registered" },
+		{ &heap, COL_TRANSFER, -EREMOTEIO,
+		  "the device refused an access that was registered" },
 		{ &heap, COL_TRANSFER, -EPERM, "the device refused an access that was registered" },
 		{ &heap, COL_TRANSFER, -ENOBUFS, "locked" },
-		{ &heap, COL_CPU, -EBADMSG, "not the same bytes" }, { &heap, COL_PIN, -EFAULT, "Bad address" },
-		{ &file, COL_PIN, -EFAULT, "map it writable" }, { &file, COL_COPY, -EIO, "Input/output error" },
-		{ &heap, COL_GPU, -EINVAL, "the driver cannot map" }, { &heap, COL_GPU, -EPERM, "the driver cannot map" },
-		{ &heap, COL_GPU, -EOPNOTSUPP, "the driver cannot map" }, { &file, COL_GPU, -EINVAL, "map it writable" },
-		{ &heap, COL_GPU, -ENOMEM, "the driver could not pin it" }, { &heap, COL_GPU, -EBADMSG, "not the same bytes" },
+		{ &heap, COL_CPU, -EBADMSG, "not the same bytes" },
+		{ &heap, COL_PIN, -EFAULT, "Bad address" },
+		{ &file, COL_PIN, -EFAULT, "map it writable" },
+		{ &file, COL_COPY, -EIO, "Input/output error" },
+		{ &heap, COL_GPU, -EINVAL, "the driver cannot map" },
+		{ &heap, COL_GPU, -EPERM, "the driver cannot map" },
+		{ &heap, COL_GPU, -EOPNOTSUPP, "the driver cannot map" },
+		{ &file, COL_GPU, -EINVAL, "map it writable" },
+		{ &heap, COL_GPU, -ENOMEM, "the driver could not pin it" },
+		{ &heap, COL_GPU, -EBADMSG, "not the same bytes" },
 		{ &heap, COL_GPU, -EIO, "Input/output error" },
 		{ &heap, COL_LOCAL, -EBADMSG, "it registers, but other bytes arrived" },
-		{ &file, COL_WRITE, -EFAULT, "map it writable" }, { &heap, COL_WRITE, -ENOBUFS, "RLIMIT_MEMLOCK is too small" },
+		{ &file, COL_WRITE, -EFAULT, "map it writable" },
+		{ &heap, COL_WRITE, -ENOBUFS, "RLIMIT_MEMLOCK is too small" },
 		{ &heap, COL_ODP, -EOPNOTSUPP, "cannot do this on demand" },
 		{ &dma, COL_LOCAL, -EOPNOTSUPP, "driver or exporter cannot do dma-bufs" },
 	};
@@ -130,10 +138,14 @@ static void why(void **state)
 		int value;
 		const char *doing, *text;
 	} ends[] = {
-		{ END_DONE, 0, "x", "" }, { END_SIGNAL, 11, "registering", "SIGSEGV while registering" },
-		{ END_SIGNAL, 11, NULL, "SIGSEGV while starting" }, { END_SIGNAL, 99, "x", "SIG? while x" },
-		{ END_TIMEOUT, 0, "x", "no end of x" }, { END_STUCK, 0, "x", "stuck in the kernel while x" },
-		{ END_EXIT, 3, "x", "exit(3) while x" }, { END_STOPPED, 0, "x", "interrupted while x" },
+		{ END_DONE, 0, "x", "" },
+		{ END_SIGNAL, 11, "registering", "SIGSEGV while registering" },
+		{ END_SIGNAL, 11, NULL, "SIGSEGV while starting" },
+		{ END_SIGNAL, 99, "x", "SIG? while x" },
+		{ END_TIMEOUT, 0, "x", "no end of x" },
+		{ END_STUCK, 0, "x", "stuck in the kernel while x" },
+		{ END_EXIT, 3, "x", "exit(3) while x" },
+		{ END_STOPPED, 0, "x", "interrupted while x" },
 	};
 	struct probe_env env = { .device.driver = "mlx5_core" };
 	struct probe_row row = { 0 };
@@ -151,7 +163,8 @@ static void why(void **state)
 	}
 	snprintf(env.device.driver, sizeof(env.device.driver), "rdma_rxe");
 	c.err = -EOPNOTSUPP;
-	assert_non_null(strstr(probe_why(&dma, &env, COL_LOCAL, &c), "Soft-RoCE registers no dma-bufs"));
+	assert_non_null(strstr(probe_why(&dma, &env, COL_LOCAL, &c),
+			       "Soft-RoCE registers no dma-bufs"));
 	for (i = 0; i < ARRAY_LEN(ends); i++) {
 		row.end = ends[i].end;
 		row.end_value = ends[i].value;

@@ -30,6 +30,7 @@ static const char *const redirected[] = {
 	"/proc/modules", "/proc/meminfo", "/proc/sys", "/proc/self/status", "/proc/self/uid_map", "/sys",
 	"/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
 };
+
 static bool inside;	/* in the child, where all of this holds */
 static uint64_t now_ns = 1000 * 1000000000ULL;
 
