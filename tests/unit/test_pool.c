@@ -724,7 +724,8 @@ static void over_and_over(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(options), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
-	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced), TEST(no_leftovers), TEST(mistakes), TEST(looked_up), TEST(described),
+	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced), TEST(no_leftovers),
+	TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),
 };
