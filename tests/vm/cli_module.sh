@@ -172,11 +172,10 @@ ok "capture: after it the stack has it all again" \
 # The same from a gateway's source
 cat >"$tmp/cluster" <<-END
 	provider local
-	key $tmp/key
 	node 0 gateway $tmp/n0 gw
 	node 1 compute $tmp/n1 one
 END
-(umask 77 && head -c 48 /dev/urandom >"$tmp/key")
+cluster_keys "$tmp/cluster"
 # gateway SOURCE: in the background, until it is attached
 gateway()
 {
