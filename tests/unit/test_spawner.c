@@ -38,9 +38,10 @@ static void write_policy(const char *rest)
 
 static int up(void **state)
 {
-	static const char text[] = "provider local\nkey /nowhere\n"
+	static const char text[] = "provider local\n"
 				   "node 0 gateway /tmp/g gate\nnode 1 compute /tmp/a one\n"
-				   "node 2 compute /tmp/b two\n";
+				   "node 2 compute /tmp/b two\n"
+				   UNIT_KEY_LINE(0) UNIT_KEY_LINE(1) UNIT_KEY_LINE(2);
 	struct rgate_spawner_opts o = { .cgroup = "", .start_ms = 10000, .policy_path = path };
 	int fd;
 
