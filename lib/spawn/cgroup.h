@@ -28,8 +28,8 @@ struct rgate_cgroups {
 /*
  * Makes the directory for them in @dir (NULL: the one this process is in; "": none), and
  * kills what is in those of spawners that are gone. A group of this process that was
- * delegated is left for a leaf of it, together with its parent. 0 also if there can be none: @cg->fd
- * is -1 then.
+ * delegated is left for a leaf of it, together with its parent. Where there can be none @cg->fd is
+ * -1.
  */
 void rgate_cgroups_open(struct rgate_cgroups *cg, const char *dir);
 void rgate_cgroups_close(struct rgate_cgroups *cg);

@@ -80,7 +80,8 @@ static bool read_stat(pid_t pid, struct proc *p)
 	if (!at || sscanf(at + 1, " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
 			  "%*s %*s %llu", &state, &parent, &group, &session, &began) != 5)
 		return false;
-	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session, .began = began,
+	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session,
+			    .began = began,
 			    .zombie = state == 'Z' || state == 'X' };
 	return true;
 }

@@ -84,7 +84,8 @@ static void hashes(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(tool, sizeof(tool), "%s/tool", dir);
 	snprintf(script, sizeof(script), "%s/script", dir);
-	snprintf(text, sizeof(text), "cp /bin/readlink %s; echo '#!/bin/sh' > %s; chmod +x %s", tool,
+	snprintf(text, sizeof(text),
+		 "cp /bin/readlink %s; echo '#!/bin/sh' > %s; chmod +x %s", tool,
 		 script, script);
 	assert_int_equal(system(text), 0);
 	hash_of(tool, hex);
@@ -257,7 +258,7 @@ static void other_rings(void **state)
 	st = raw.buf->addr;
 	/* which reads nothing of its stdin */
 	len = raw_record((uint8_t *)raw.buf->addr + 512, "/bin/sleep\0/bin/sleep\099", 25, 11, 2,
-			  RGATE_SPAWN_IN_STREAM);
+			 RGATE_SPAWN_IN_STREAM);
 	m = raw_start(&s, &raw, len);
 	m.ring[0] = htole32(65536);
 	m.ring_len[0] = htole32(GIVEN);

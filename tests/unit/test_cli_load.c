@@ -73,8 +73,9 @@ static void load_fails(void **state)
 		int err;
 		const char *why;
 	} cases[] = {
-		{ EKEYREJECTED, "this kernel takes only modules signed with a key it knows (Secure "
-				"Boot): `sudo mokutil --import /var/lib/dkms/mok.pub && sudo reboot`" },
+		{ EKEYREJECTED, "this kernel takes only modules signed with a key it knows "
+				"(Secure Boot): `sudo mokutil --import /var/lib/dkms/mok.pub && "
+				"sudo reboot`" },
 		{ EPERM, "this kernel takes only modules signed" },
 		{ ENOKEY, "this kernel takes only modules signed" },
 		{ ENOEXEC, "it is no module for the running kernel: `sudo make dkms`" },
@@ -240,8 +241,8 @@ static void doctor_module(void **state)
 {
 	(void)state;
 	finds("missing  module             none for this kernel, and no headers to build it\n",
-	      "install the package linux-headers-" CLI_RELEASE " (Debian) or kernel-devel-" CLI_RELEASE
-	      " (Fedora)");
+	      "install the package linux-headers-" CLI_RELEASE " (Debian) or kernel-devel-"
+	      CLI_RELEASE " (Fedora)");
 	cli_link("/usr/bin/zypper", "/bin/true");
 	finds("missing  module             none", "sudo zypper install kernel-devel-" CLI_RELEASE);
 	cli_link("/usr/bin/dnf", "/bin/true");
@@ -363,7 +364,8 @@ static void doctor_hardware(void **state)
 	finds("ok       huge pages         none of 2 MiB are free; transparent: [always] madvise never\n",
 	      NULL);
 	cli_file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "7\n");
-	finds("ok       huge pages         7 of 2 MiB are free; transparent: [always] madvise never\n", NULL);
+	finds("ok       huge pages         7 of 2 MiB are free; transparent: [always] madvise never\n",
+	      NULL);
 	cli_gone("/sys/kernel/mm/transparent_hugepage");
 	finds("ok       huge pages         7 of 2 MiB are free; transparent: not in this kernel\n",
 	      NULL);

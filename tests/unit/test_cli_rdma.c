@@ -101,9 +101,9 @@ static void table(void **state)
 /* The words for what went wrong in a column */
 static void why(void **state)
 {
-	static const struct probe_type heap = { .name = "malloc" }, file = { .name = "file",
-									     .refused =
-						"map it writable" }, dma = { .name = "udmabuf-dmabuf" };
+	static const struct probe_type heap = { .name = "malloc" };
+	static const struct probe_type file = { .name = "file", .refused = "map it writable" };
+	static const struct probe_type dma = { .name = "udmabuf-dmabuf" };
 	static const struct {
 		const struct probe_type *type;
 		enum probe_col col;
@@ -207,7 +207,8 @@ static void limit(void **state)
 	       "no limit found up to --max 7; the device states 50\n\n"
 	       "US          MIN  MEDIAN  P99  MAX\n"
 	       "register    1.0     1.2  1.2  1.3\n"
-	       "deregister  1.4     1.5  1.6  1.6\n" NOT_MORE "7 of 7 regions taken back, 0 left\n", "");
+	       "deregister  1.4     1.5  1.6  1.6\n" NOT_MORE
+	       "7 of 7 regions taken back, 0 left\n", "");
 	cli.tick = 1000000;
 	cli_says("probe --mr-limit -d mock0 --seconds 0.01", 0, "no limit found");
 	cli_says("probe --mr-limit -d mock0 --seconds 0.01 -j", 0, "\"limit_found\": false");
@@ -384,8 +385,8 @@ static void doctor(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
 static const struct CMUnitTest tests[] = {
-	TEST(list), TEST(table), TEST(why), TEST(limit), TEST(limit_of_memory), TEST(plan), TEST(verify), TEST(verify_finds),
-	TEST(doctor),
+	TEST(list), TEST(table), TEST(why), TEST(limit), TEST(limit_of_memory), TEST(plan),
+	TEST(verify), TEST(verify_finds), TEST(doctor),
 };
 
 UNIT_MAIN(tests)

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const uint8_t none[RGATE_KEY_LEN];
+
 static char said[512];
 
 static void hear(void *ctx, enum rgate_log_level level, const char *text)
@@ -179,7 +181,8 @@ static void mistakes(void **state)
 		{ P G KEY(0) KEY(0), "F:4: the public key of node 0 is given twice" },
 		{ P G N1 KEY(0) "public-key 1 0AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		  "F:5: nodes 0 and 1 have the same public key" },
-		{ P G N1 KEY(0), "F: node 1 (node1) has no `public-key` line: `ringgate cluster keygen`" },
+		{ P G N1 KEY(0),
+		  "F: node 1 (node1) has no `public-key` line: `ringgate cluster keygen`" },
 		{ P "timeout 99", "F:2: write `timeout MS`" },
 		{ P "timeout 60001", "F:2: write `timeout MS`" },
 		{ P "timeout 200\ntimeout 200", "F:3: the timeout is given twice" },
@@ -289,7 +292,7 @@ static void private_keys(void **state)
 	assert_int_equal(rgate_cluster_load(&c, path), -EINVAL);
 	assert_int_equal(rgate_cluster_load_draft(&c, path), 0);
 	assert_int_equal(rgate_cluster_node(c, 1, &n), 0);
-	assert_memory_equal(n.public_key, (uint8_t[RGATE_KEY_LEN]){ 0 }, RGATE_KEY_LEN);
+	assert_memory_equal(n.public_key, none, RGATE_KEY_LEN);
 	assert_string_equal(key_path(c, 1), want);
 	assert_int_equal(rgate_cluster_key_path(c, 1, text, strlen(want)), -ENAMETOOLONG);
 	assert_int_equal(rgate_cluster_key_path(c, 1, text, strlen(want) + 1), 0);
@@ -314,7 +317,7 @@ static void private_keys(void **state)
 	assert_int_equal(rgate_cluster_read_key(c, 1, got), -EACCES);
 	assert_non_null(strstr(said, "is not that of node 1 (node1)"));
 	assert_null(strstr(said, private));
-	assert_memory_equal(got, (uint8_t[RGATE_KEY_LEN]){ 0 }, RGATE_KEY_LEN);
+	assert_memory_equal(got, none, RGATE_KEY_LEN);
 	unlink(want);
 	unlink(path);
 	rmdir(dir);

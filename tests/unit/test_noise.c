@@ -102,6 +102,7 @@ static void begin(struct party *p, const struct vector *v, bool initiator)
 	const unsigned int me = initiator ? 0 : 1;
 	uint8_t prologue[BUF], e[BUF];
 	size_t len = unhex(v->prologue, prologue);
+	struct rgate_noise_keys keys;
 
 	unhex(v->key[me], p->key);
 	unhex(v->public[!me], p->peer);
@@ -109,8 +110,8 @@ static void begin(struct party *p, const struct vector *v, bool initiator)
 	unhex(v->public[me], e);
 	assert_memory_equal(p->public, e, RGATE_KEY_LEN);
 	assert_int_equal(rgate_noise_dh(p->shared, p->key, p->public, p->peer), 0);
-	assert_int_equal(rgate_noise_begin(&p->n, initiator, prologue, len,
-		&(struct rgate_noise_keys){ p->key, p->public, p->peer, p->shared }), 0);
+	keys = (struct rgate_noise_keys){ p->key, p->public, p->peer, p->shared };
+	assert_int_equal(rgate_noise_begin(&p->n, initiator, prologue, len, &keys), 0);
 	unhex(v->e[me], e);
 	rgate_noise_fix(&p->n, e);
 }

@@ -306,17 +306,6 @@ static void batch_of_some(void **state)
 	end();
 }
 
-static unsigned long address_space(void)
-{
-	unsigned long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%lu", &pages), 1);
-	fclose(f);
-	return pages;
-}
-
 static unsigned int fences;
 
 long __real_syscall(long n, ...);
@@ -348,28 +337,6 @@ static void fenced(void **state)
 	(void)rgate_cache_reclaim(pool);
 	assert_int_equal(fences, 1);
 	end();
-}
-
-/* What was mapped to find a place at a boundary is given back. */
-static void no_leftovers(void **state)
-{
-	unsigned long before;
-	unsigned int i;
-
-	(void)state;
-	make(4 * MIB, 0, 0);
-	end();
-	before = address_space();
-	for (i = 0; i < 16; i++) {
-		/* so that boundaries are elsewhere each time */
-		void *shift = mmap(NULL, (i + 1) * 0x11000UL, PROT_NONE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		make(4 * MIB, 0, 0);
-		end();
-		munmap(shift, (i + 1) * 0x11000UL);
-	}
-	assert_true(address_space() < before + 3 * MIB / 4096);
 }
 
 static void mistakes(void **state)
@@ -724,7 +691,7 @@ static void over_and_over(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(options), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
-	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced), TEST(no_leftovers),
+	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
 	TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),

@@ -18,10 +18,11 @@
 #include "spawner.h"
 
 #define MS	(20000 * (int)unit_patience())
+#define TEMPLATE	"/tmp/ringgate-test-XXXXXX"
 
 static struct rgate_cluster *cluster;
 static struct rgate_spawner sp;
-static char path[] = "/tmp/ringgate-test-XXXXXX";
+static char path[sizeof(TEMPLATE)];
 static uint64_t last_id = 1000;
 
 static void write_policy(const char *rest)
@@ -46,7 +47,7 @@ static int up(void **state)
 	int fd;
 
 	(void)state;
-	strcpy(path + strlen(path) - 6, "XXXXXX");
+	strcpy(path, TEMPLATE);
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);

@@ -47,7 +47,7 @@ int raw_answer(const struct serve *s, struct raw *raw)
 }
 
 uint32_t raw_record(uint8_t *to, const char *text, uint32_t len, uint32_t exe,
-			    uint32_t argc, uint8_t stdin_mode)
+		    uint32_t argc, uint8_t stdin_mode)
 {
 	struct rgate_spawn_record r = {
 		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),

@@ -88,8 +88,8 @@ int __wrap_open(const char *path, int flags, ...)
 	return __real_open(real(path), flags, mode);
 }
 
-DIR *__real_opendir(const char *path);
-DIR *__wrap_opendir(const char *path);
+extern DIR *__real_opendir(const char *path);
+extern DIR *__wrap_opendir(const char *path);
 DIR *__wrap_opendir(const char *path)
 {
 	return __real_opendir(real(path));
