@@ -441,7 +441,7 @@ static bool none_left(void *arg)
 /* A node that does not let go of memory in time: without the connection it cannot reach it */
 static void take_back(struct rgate_spawn *sp)
 {
-	rgate_warn("the node that runs processes does not answer: its connection is ended");
+	rgate_info("the node that runs processes does not answer: its connection is ended");
 	rgate_spawn_cut(sp->peer);
 	pthread_mutex_lock(&sp->lock);
 	if (sp->up)

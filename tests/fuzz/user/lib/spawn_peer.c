@@ -162,7 +162,7 @@ int __wrap_rgate_peer_done(struct rgate_peer *p, uint64_t ticket)
 	return peer.up ? 0 : -ENOTCONN;
 }
 
-int __wrap_rgate_peer_finish(struct rgate_peer *p, uint64_t ticket, int timeout_ms)
+int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_ms)
 {
 	(void)timeout_ms;
 	peer.done = peer.posted;
