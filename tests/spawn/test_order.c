@@ -68,6 +68,8 @@ static void killed_in_read(void **state)
 	id = an_id();
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
 	memset(raw.buf->addr, 0, 512);
+	/* The last one's memory is given back a moment after its end. */
+	wait_for(!serve_stats(&s).jobs);
 	before = serve_stats(&s);
 	hold(true);
 	m = raw_start(&s, &raw, raw_true((uint8_t *)raw.buf->addr + 512));
