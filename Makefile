@@ -347,7 +347,7 @@ $(fuzz_cli): EXTRA_LIBS += $(call wrap,rgate_ring_open_memfd bench_rate bench_la
 $(O)/tests/fuzz/user/fuzz_filter: EXTRA_LIBS += $(call wrap,pcap_create)
 $(O)/tests/fuzz/user/fuzz_ring: EXTRA_LIBS += $(call wrap,mmap munmap)
 fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool id incarnation) \
-	$(addprefix rgate_peer_,info post done settle recv arm fd) rgate_spawn_cut)
+	$(addprefix rgate_peer_,info post done settle cut recv arm fd))
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \
 	$(addprefix rgate_spawner_,create destroy order start cancel tell recv))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +12,7 @@
 #include "log.h"
 #include "opts.h"
 #include "outbox.h"
+#include "thread.h"
 
 #define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
 #define ROUND		64	/* messages of one peer before the others have their turn */
@@ -249,14 +249,7 @@ static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 
 static int start_thread(struct rgate_hub *hub)
 {
-	sigset_t all, was;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	err = -pthread_create(&hub->thread, NULL, hub_main, hub);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	return err;
+	return rgate_thread_start(&hub->thread, NULL, hub_main, hub);
 }
 
 int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,

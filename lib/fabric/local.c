@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fds.h"
 #include "local.h"
 #include "log.h"
 
@@ -429,7 +430,7 @@ static bool is_socket(int fd)
 /* Two sockets that came along, or none; anything else is closed */
 static unsigned int take_sockets(struct msghdr *msg, int fds[2])
 {
-	unsigned int n = local_take_fds(msg, fds, 2);
+	unsigned int n = rgate_take_fds(msg, fds, 2);
 
 	if (n == 2 && is_socket(fds[0]) && is_socket(fds[1]))
 		return 2;

@@ -171,7 +171,5 @@ int local_send(int sock, const struct local_packet *p, const struct iovec *iov, 
 	       const int *fds, unsigned int nfds);
 /* 0, or -ETIMEDOUT: none of @events (poll(2)) within @timeout_ms */
 int local_wait(int fd, short events, uint32_t timeout_ms);
-/* Descriptors that came along, up to @most; more are closed. How many */
-unsigned int local_take_fds(struct msghdr *msg, int *fds, unsigned int most);
 
 #endif

@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +19,7 @@
 
 #include "clock.h"
 #include "local.h"
+#include "thread.h"
 
 #define LATE_MAX	1000000UL	/* us */
 
@@ -120,14 +120,7 @@ static void *late_main(void *arg)
 
 static int start(struct rgate_conn *conn)
 {
-	sigset_t all, was;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	err = -pthread_create(&conn->late->thread, NULL, late_main, conn);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	return err;
+	return rgate_thread_start(&conn->late->thread, NULL, late_main, conn);
 }
 
 int local_late_begin(struct rgate_conn *conn)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "local.h"
 #include "log.h"
 #include "pool.h"
@@ -102,7 +103,7 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 	n = recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return -ECONNRESET;
-	(void)local_take_fds(&msg, fd, 1);
+	(void)rgate_take_fds(&msg, fd, 1);
 	if (n != sizeof(p) + sizeof(*a))
 		return -EPROTO;
 	if (a->err)

@@ -54,22 +54,3 @@ int local_wait(int fd, short events, uint32_t timeout_ms)
 	} while (now < end);
 	return -ETIMEDOUT;
 }
-
-unsigned int local_take_fds(struct msghdr *msg, int *fds, unsigned int most)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	unsigned int i, n;
-	int fd;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	for (i = 0; i < n; i++) {
-		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-		if (i < most)
-			fds[i] = fd;
-		else
-			close(fd);
-	}
-	return n < most ? n : most;
-}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "local.h"
+#include "thread.h"
 
 static void put(struct local_serve *s)
 {
@@ -90,7 +90,6 @@ static void *serve_main(void *arg)
 int local_server_start(struct rgate_ep *ep)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
-	sigset_t all, old;
 	int err;
 
 	ep->serve_epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -101,10 +100,7 @@ int local_server_start(struct rgate_ep *ep)
 		err = -errno;
 		goto close_fds;
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = -pthread_create(&ep->server, NULL, serve_main, ep);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = rgate_thread_start(&ep->server, NULL, serve_main, ep);
 	if (!err)
 		return 0;
 

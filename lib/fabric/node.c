@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +12,7 @@
 #include "log.h"
 #include "node.h"
 #include "opts.h"
+#include "thread.h"
 
 #define DEFAULT_MSG_SIZE	1024
 #define DEFAULT_MSG_DEPTH	128
@@ -138,7 +138,6 @@ static int watch(int epoll_fd, int fd)
 
 static int start_thread(struct rgate_node *node)
 {
-	sigset_t all, old;
 	int err;
 
 	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -154,10 +153,7 @@ static int start_thread(struct rgate_node *node)
 		err = watch(node->epoll_fd, node->prov->fd(node->ep));
 	if (err)
 		goto close_wake;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = -pthread_create(&node->thread, NULL, rgate_node_main, node);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = rgate_thread_start(&node->thread, NULL, rgate_node_main, node);
 	if (err)
 		goto close_wake;
 	return 0;

@@ -311,6 +311,20 @@ int rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
 	return finish_for_good(peer, ticket, &w);
 }
 
+void rgate_peer_cut(struct rgate_peer *peer)
+{
+	/* The node's lock, too: connections are its thread's. */
+	pthread_mutex_lock(&peer->node->lock);
+	pthread_mutex_lock(&peer->lock);
+	if (peer->link) {
+		rgate_link_fail(peer->link, -ETIMEDOUT);
+		rgate_peer_reap(peer);
+		rgate_node_wake(peer->node);
+	}
+	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_unlock(&peer->node->lock);
+}
+
 static int one(struct rgate_peer *peer, const struct rgate_op *op, int timeout_ms)
 {
 	struct wait w = { .timeout_ms = timeout_ms };

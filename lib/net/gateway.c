@@ -2,7 +2,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <net/if.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "gateway.h"
 #include "log.h"
 #include "opts.h"
+#include "thread.h"
 
 #define FINISH_MS	1000
 #define EVERYONE	RGATE_RULE_DEFAULT " hash:*"	/* rules, until there are others */
@@ -224,14 +224,7 @@ static int first_rules(struct rgate_gateway *gw)
 
 static int start_thread(struct rgate_gateway *gw)
 {
-	sigset_t all, was;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	err = -pthread_create(&gw->thread, NULL, gw_main, gw);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	return err;
+	return rgate_thread_start(&gw->thread, NULL, gw_main, gw);
 }
 
 static void stop_thread(struct rgate_gateway *gw)

@@ -6,6 +6,7 @@
 
 #include <ringgate/ring.h>
 
+#include "fds.h"
 #include "handover.h"
 
 union control {
@@ -47,31 +48,6 @@ int rgate_handover_send(int sock, uint8_t kind, uint32_t handle, const int *fds,
 	return (size_t)n == sizeof(msg) ? 0 : -EMSGSIZE;
 }
 
-/* All descriptors of a message; the first RGATE_HANDOVER_FDS are kept. */
-static unsigned int take_fds(struct msghdr *mh, int *fds)
-{
-	unsigned int n = 0;
-	struct cmsghdr *c;
-
-	for (c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-		size_t i, cnt;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < cnt; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (n < RGATE_HANDOVER_FDS)
-				fds[n++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return n;
-}
-
 static unsigned int fds_of_kind(uint8_t kind)
 {
 	switch (kind) {
@@ -105,7 +81,7 @@ int rgate_handover_recv(int sock, struct rgate_handover *msg,
 	len = recvmsg(sock, &mh, flags | MSG_CMSG_CLOEXEC);
 	if (len < 0)
 		return -errno;
-	n = take_fds(&mh, fds);
+	n = rgate_take_fds(&mh, fds, RGATE_HANDOVER_FDS);
 	if (len == 0 && !n)
 		return -EPIPE;
 	if ((size_t)len == sizeof(*msg) && !(mh.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) &&

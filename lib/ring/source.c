@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,6 +14,7 @@
 #include "opts.h"
 #include "ring.h"
 #include "source.h"
+#include "thread.h"
 
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
@@ -120,7 +120,6 @@ static void *thread_main(void *arg)
 /* Signals are for the threads of the application. */
 static int start_thread(struct rgate_source *src, int32_t cpu_plus1)
 {
-	sigset_t all, old;
 	pthread_attr_t attr;
 	cpu_set_t cpus;
 	int err;
@@ -134,10 +133,7 @@ static int start_thread(struct rgate_source *src, int32_t cpu_plus1)
 		err = -pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
 	}
 	if (!err) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		err = -pthread_create(&src->thread, &attr, thread_main, src);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		err = rgate_thread_start(&src->thread, &attr, thread_main, src);
 	}
 	pthread_attr_destroy(&attr);
 	if (!err)

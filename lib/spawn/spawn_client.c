@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "cut.h"
 #include "log.h"
 #include "opts.h"
 #include "spawn_client.h"
@@ -442,7 +441,7 @@ static bool none_left(void *arg)
 static void take_back(struct rgate_spawn *sp)
 {
 	rgate_info("the node that runs processes does not answer: its connection is ended");
-	rgate_spawn_cut(sp->peer);
+	rgate_peer_cut(sp->peer);
 	pthread_mutex_lock(&sp->lock);
 	if (sp->up)
 		went_down(sp, rgate_clock_now(CLOCK_MONOTONIC));

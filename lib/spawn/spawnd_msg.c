@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cut.h"
 #include "spawnd.h"
 
 #define LIST_MAX	1024U		/* entries at once */
@@ -452,6 +451,6 @@ int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, 
 	if (spawnd_client_ready(c))
 		dispatch(c, &m);
 	else
-		rgate_spawn_cut(c->peer);
+		rgate_peer_cut(c->peer);
 	return 1;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fds.h"
 #include "filehash.h"
 #include "log.h"
 #include "spawner_work.h"
@@ -94,28 +95,6 @@ static void on_packet(struct spawner *s, const struct rgate_spawner_packet *p, c
 	spawner_tell(s, &out);
 }
 
-/* There is room for more than three, in which somebody may have sent some. */
-static unsigned int take_fds(struct msghdr *msg, int fds[3])
-{
-	struct cmsghdr *c;
-	unsigned int n, i, got = 0;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (got < 3)
-				fds[got++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return got;
-}
-
 /* One packet */
 static void take_packet(struct spawner *s)
 {
@@ -138,7 +117,7 @@ static void take_packet(struct spawner *s)
 		s->end = true;
 		return;
 	}
-	nfds = take_fds(&msg, fds);
+	nfds = rgate_take_fds(&msg, fds, 3);
 	on_packet(s, &p, fds, nfds);
 	for (i = 0; i < nfds; i++)
 		close(fds[i]);

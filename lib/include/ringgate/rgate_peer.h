@@ -149,6 +149,14 @@ RGATE_API int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int ti
 RGATE_API int rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
 
 /*
+ * rgate_peer_cut - ends the connection, if there is one; the peer stays open and makes another
+ * For who lent memory to a peer that does not do its part: over this connection it reaches
+ * nothing any more when the call returns. What is outstanding ends in -ETIMEDOUT.
+ * Any thread, but none that holds a lock which the node's thread waits for.
+ */
+RGATE_API void rgate_peer_cut(struct rgate_peer *peer);
+
+/*
  * One operation from beginning to end, at byte @offset of @at.
  * @at: as rgate_desc_parse() made it from the peer's descriptor
  * @from, @to: local bytes; the caller's again when the call returns

@@ -195,7 +195,7 @@ int __wrap_rgate_peer_fd(const struct rgate_peer *p)
 	return peer_ready_fd;
 }
 
-void __wrap_rgate_spawn_cut(struct rgate_peer *p)
+void __wrap_rgate_peer_cut(struct rgate_peer *p)
 {
 	(void)p;
 	spawn_peer_connection(0);

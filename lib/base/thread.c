@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <signal.h>
+
+#include "thread.h"
+
+int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+		       void *arg)
+{
+	sigset_t all, was;
+	int err;
+
+	/* A thread begins with the mask of who makes it. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	err = -pthread_create(thread, attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	return err;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* Threads of the library, which take no signals: those are for the application's. */
+#ifndef RGATE_THREAD_H
+#define RGATE_THREAD_H
+
+#include <pthread.h>
+
+/* @attr: NULL: as usual. 0 or -errno as pthread_create() */
+int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+		       void *arg);
+
+#endif
