@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SHORT_MS	1500	/* silent for so long: dead; emulation needs some */
 
 static struct rgate_failure failure_of(struct rgate_peer *peer)
 {
@@ -139,7 +138,7 @@ struct solo {			/* node 0 here, node 1 in a child */
 
 static void solo_up(struct solo *s)
 {
-	cluster_make(&s->c, 2, SHORT_MS);
+	cluster_make(&s->c, 2, SILENT_MS);
 	s->node = cluster_node(&s->c, 0);
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s->node), 4096, &s->buf), 0);
 	assert_int_equal(rgate_peer_open(&s->peer, s->node, 1), 0);
@@ -180,7 +179,7 @@ static void killed(void **state)
 		/* until it is known, and then until there is no connection */
 		began = unit_now_ns();
 		do
-			err = rgate_peer_write(s.peer, &at, 0, &sge, 5 * SHORT_MS);
+			err = rgate_peer_write(s.peer, &at, 0, &sge, 5 * SILENT_MS);
 		while (!err && unit_now_ns() - began < MS * 1000000ULL);
 		assert_true(err);
 		assert_true(unit_now_ns() - began < MS * 1000000ULL);
@@ -211,14 +210,14 @@ static void stopped(void **state)
 	pid = start(&s.c, s.peer, &sock, &at);
 	/* nothing is said, and the peer is heard of all the same */
 	began = unit_now_ns();
-	wait_for(info_of(s.peer).heard_ns > began + 2 * SHORT_MS * 1000000ULL);
+	wait_for(info_of(s.peer).heard_ns > began + 2 * SILENT_MS * 1000000ULL);
 	assert_true(info_of(s.peer).heard_ns <= unit_now_ns());
 	assert_int_equal(info_of(s.peer).epoch, 1);
 	assert_int_equal(peer_state(s.peer), RGATE_PEER_UP);
 	kill(pid, SIGSTOP);
 	began = unit_now_ns();
 	wait_for(peer_state(s.peer) != RGATE_PEER_UP);
-	assert_true(unit_now_ns() - began > SHORT_MS * 500000ULL);
+	assert_true(unit_now_ns() - began > SILENT_MS * 500000ULL);
 	assert_int_equal(info_of(s.peer).error, -ETIMEDOUT);
 	kill(pid, SIGCONT);
 	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
@@ -265,11 +264,11 @@ static void busy(void **state)
 	struct duo d;
 
 	(void)state;
-	duo_up(&d, SHORT_MS);
+	duo_up(&d, SILENT_MS);
 	shell("RGATE_FABRIC_SLOW");
 	s = duo_sge(&d, 0, 0, DUO_BYTES);
 	b.peer = d.peer[0];
-	b.until = unit_now_ns() + 3 * SHORT_MS * 1000000ULL;
+	b.until = unit_now_ns() + 3 * SILENT_MS * 1000000ULL;
 	for (i = 0; i < RGATE_POST_MAX; i++)
 		b.op[i] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &s,
 					     .remote = d.at[1].addr, .rkey = d.at[1].rkey };

@@ -15,7 +15,6 @@
 
 #include "link.h"
 
-#define SHORT_MS	1500
 
 static int error_of(struct rgate_peer *peer)
 {
@@ -38,7 +37,7 @@ static void mute_server(void **state)
 	struct end e;
 
 	(void)state;
-	cluster_make(&c, 2, SHORT_MS);
+	cluster_make(&c, 2, SILENT_MS);
 	end_open(&e, &c, 0, 2000);
 	node = cluster_node(&c, 1);
 	assert_int_equal(rgate_peer_open(&peer, node, 0), 0);
@@ -52,7 +51,7 @@ static void mute_server(void **state)
 		} else {
 			wait_for(error_of(peer) == -ETIMEDOUT);
 			/* and not before its time */
-			assert_true(unit_now_ns() - t > SHORT_MS * 1000000ULL / 2);
+			assert_true(unit_now_ns() - t > SILENT_MS * 1000000ULL / 2);
 		}
 		e.prov->destroy(e.conn);
 		e.conn = NULL;
@@ -69,7 +68,7 @@ static void dawdler(void **state)
 	struct siege s;
 
 	(void)state;
-	siege_begin(&s, SHORT_MS);
+	siege_begin(&s, SILENT_MS);
 	siege_hello(&s);
 	siege_enter(&s);
 	siege_over(&s);

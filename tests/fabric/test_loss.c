@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SHORT_MS	1500
 
 static struct rgate_failure failure_of(struct rgate_peer *peer)
 {
@@ -71,7 +70,7 @@ static void meet(struct couple *p)
 static void couple_up(struct couple *p)
 {
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
-	cluster_make(&p->c, 2, SHORT_MS);
+	cluster_make(&p->c, 2, SILENT_MS);
 	p->node = cluster_node(&p->c, 0);
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(p->node), DUO_BYTES, &p->buf), 0);
 	assert_int_equal(rgate_peer_open(&p->peer, p->node, 1), 0);
@@ -140,7 +139,7 @@ static void check_ends(const struct stream *s, struct rgate_peer *peer)
 	int ret;
 
 	for (i = 0; i < kept; i++) {
-		ret = rgate_peer_finish(peer, s->ticket[(s->n - kept + i) % TICKETS], 5 * SHORT_MS);
+		ret = rgate_peer_finish(peer, s->ticket[(s->n - kept + i) % TICKETS], 5 * SILENT_MS);
 		assert_true(ret != -ETIMEDOUT || failure_of(peer).error == -ETIMEDOUT);
 		assert_false(lost && !ret);
 		lost = ret < 0;
@@ -163,10 +162,10 @@ static void killed_in_a_batch(void **state)
 		assert_int_equal(stream_on(&s, p.peer, 20), 0);
 		kill(p.pid, SIGKILL);
 		began = unit_now_ns();
-		err = stream_on(&s, p.peer, 10 * SHORT_MS);
+		err = stream_on(&s, p.peer, 10 * SILENT_MS);
 		assert_int_equal(err, -ENOTCONN);
 		check_ends(&s, p.peer);
-		assert_true(unit_now_ns() - began < 10 * SHORT_MS * 1000000ULL);
+		assert_true(unit_now_ns() - began < 10 * SILENT_MS * 1000000ULL);
 		f = failure_of(p.peer);
 		assert_int_equal(f.epoch, i + 1);
 		assert_true(f.error < 0);
@@ -210,20 +209,20 @@ static void stopped_in_a_batch(void **state)
 	began = unit_now_ns();
 	alarms(20000);
 	/* nothing was reached before: it may have to be asked where its memory is */
-	while (!err && unit_now_ns() - began < 10 * SHORT_MS * 1000000ULL)
-		err = rgate_peer_fetch_add(p.peer, &p.at, 0, 1, &old, 10 * SHORT_MS);
+	while (!err && unit_now_ns() - began < 10 * SILENT_MS * 1000000ULL)
+		err = rgate_peer_fetch_add(p.peer, &p.at, 0, 1, &old, 10 * SILENT_MS);
 	alarms(0);
 	/* no sooner for the signals */
-	assert_true(unit_now_ns() - began > SHORT_MS * 500000ULL);
+	assert_true(unit_now_ns() - began > SILENT_MS * 500000ULL);
 	assert_true(err == -ETIMEDOUT || err == -ENOTCONN);
-	assert_true(unit_now_ns() - began < 10 * SHORT_MS * 1000000ULL);
+	assert_true(unit_now_ns() - began < 10 * SILENT_MS * 1000000ULL);
 	kill(p.pid, SIGCONT);
 	assert_int_equal(rgate_peer_wait_up(p.peer, MS), 0);
 	stream_init(&s, &p);
 	err = stream_on(&s, p.peer, 20);
 	kill(p.pid, SIGSTOP);
 	if (!err)
-		err = stream_on(&s, p.peer, 10 * SHORT_MS);
+		err = stream_on(&s, p.peer, 10 * SILENT_MS);
 	assert_int_equal(err, -ENOTCONN);
 	check_ends(&s, p.peer);
 	kill(p.pid, SIGCONT);
@@ -248,7 +247,7 @@ static void never_reads(void **state)
 	assert_in_range(n, 64, 129);
 	began = unit_now_ns();
 	wait_for(!rgate_peer_info(p.peer, &info) &&
-		 info.heard_ns > began + 2 * SHORT_MS * 1000000ULL);
+		 info.heard_ns > began + 2 * SILENT_MS * 1000000ULL);
 	assert_int_equal(peer_state(p.peer), RGATE_PEER_UP);
 	assert_int_equal(failure_of(p.peer).epoch, 0);
 	assert_int_equal(rgate_peer_send(p.peer, &n, sizeof(n), 1), -EAGAIN);
@@ -293,18 +292,18 @@ static void cut(void **state)
 	(void)state;
 	if (!getenv("RGATE_FABRIC_CUT") || !getenv("RGATE_FABRIC_MEND"))
 		unit_skip("no RGATE_FABRIC_CUT and RGATE_FABRIC_MEND, commands that cut the wire");
-	duo_up(&d, SHORT_MS);
+	duo_up(&d, SILENT_MS);
 	for (round = 0; round < 3; round++) {
 		do
-			err = rgate_peer_fetch_add(d.peer[0], &d.at[1], 0, 1, &old, 20 * SHORT_MS);
+			err = rgate_peer_fetch_add(d.peer[0], &d.at[1], 0, 1, &old, 20 * SILENT_MS);
 		while (!err && ++n % 20);
 		assert_int_equal(err, 0);
 		shell("RGATE_FABRIC_CUT");
 		began = unit_now_ns();
-		err = rgate_peer_fetch_add(d.peer[0], &d.at[1], 0, 1, &old, 20 * SHORT_MS);
+		err = rgate_peer_fetch_add(d.peer[0], &d.at[1], 0, 1, &old, 20 * SILENT_MS);
 		/* no answer; or the peer, which heard nothing either, was first to end it */
 		assert_true(err == -ETIMEDOUT || err == -ECONNRESET || err == -ENOTCONN);
-		assert_true(unit_now_ns() - began < 15 * SHORT_MS * 1000000ULL);
+		assert_true(unit_now_ns() - began < 15 * SILENT_MS * 1000000ULL);
 		f = failure_of(d.peer[0]);
 		assert_int_equal(f.epoch, round + 1);
 		if (err != -ENOTCONN) {

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SHORT_MS	1500	/* a peer is lost, and its processes with it */
 
 static struct serve s;
 
@@ -362,7 +361,7 @@ static void server_dies(void **state)
 			assert_int_equal(r.stage, RGATE_SPAWN_AT_LOST);
 			assert_true(r.error == -ENOTCONN || r.error == -ECONNRESET);
 		}
-		assert_true(unit_now_ns() - began < 10 * SHORT_MS * 1000000ULL);
+		assert_true(unit_now_ns() - began < 10 * SILENT_MS * 1000000ULL);
 		if (k < 3)
 			serve_start(&s);
 		assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
@@ -485,14 +484,14 @@ static int up(void **state)
 
 static int up_short(void **state)
 {
-	s.reconnect_ms = SHORT_MS;
+	s.reconnect_ms = SILENT_MS;
 	return up(state);
 }
 
 static int up_patient(void **state)
 {
-	s.reconnect_ms = 10 * SHORT_MS;
-	s.silent_ms = SHORT_MS;
+	s.reconnect_ms = 10 * SILENT_MS;
+	s.silent_ms = SILENT_MS;
 	return up(state);
 }
 

@@ -12,6 +12,8 @@
 
 /* Nothing takes longer, even under emulation. */
 #define MS	(20000 * unit_patience())
+/* Silent for so long: dead. No machine lets its own threads wait for as long. */
+#define SILENT_MS	(1500 * unit_patience())
 
 struct cluster {
 	struct rgate_cluster *conf;
