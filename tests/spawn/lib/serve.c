@@ -108,6 +108,8 @@ void serve_stop(struct serve *s, int signal)
 		assert_int_equal(waitpid(s->server, NULL, 0), s->server);
 	} else {
 		close(s->sock);
+		/* A test that failed may have left it stopped. */
+		kill(s->server, SIGCONT);
 		unit_reap(s->server, 0);
 	}
 }
