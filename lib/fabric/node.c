@@ -18,6 +18,8 @@
 #define DEFAULT_MSG_DEPTH	128
 #define DEFAULT_SEND_DEPTH	128
 #define DEFAULT_SPIN_US		30
+#define STAGE_REGION		(8UL << 20)
+#define STAGE_MAX		(256UL << 20)
 
 struct rgate_share {
 	struct rgate_node *node;
@@ -92,6 +94,9 @@ static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *
 {
 	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "node",
 						 .access = RGATE_ACCESS_REMOTE);
+	struct rgate_pool_opts stage = RGATE_OPTS(rgate_pool_opts, .name = "stage",
+						  .region_size = STAGE_REGION,
+						  .max_size = STAGE_MAX);
 	const struct rgate_ep_opts ep = {
 		.self = &node->self, .device = o->device,
 		.listen = !(o->flags & RGATE_NODE_NO_LISTEN),
@@ -100,6 +105,8 @@ static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *
 	};
 	int err;
 
+	if (o->stage && o->stage->access)
+		return -EINVAL;
 	node->prov = rgate_prov_find(rgate_cluster_provider(node->cluster));
 	if (!node->prov)
 		return -EPROTONOSUPPORT;
@@ -110,11 +117,16 @@ static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *
 	err = rgate_pool_create(&node->pool, node->dev, o->pool ? o->pool : &pool);
 	if (err)
 		goto close_ep;
-	err = node->prov->use_pool(node->ep, node->pool);
+	err = rgate_pool_create(&node->stage, node->dev, o->stage ? o->stage : &stage);
 	if (err)
 		goto destroy_pool;
+	err = node->prov->use_pool(node->ep, node->pool);
+	if (err)
+		goto destroy_stage;
 	return 0;
 
+destroy_stage:
+	rgate_pool_destroy(node->stage);
 destroy_pool:
 	rgate_pool_destroy(node->pool);
 close_ep:
@@ -125,6 +137,7 @@ close_ep:
 static void close_endpoint(struct rgate_node *node)
 {
 	(void)node->prov->use_pool(node->ep, NULL);
+	rgate_pool_destroy(node->stage);
 	rgate_pool_destroy(node->pool);
 	node->prov->close(node->ep);
 }
@@ -221,19 +234,21 @@ void rgate_node_wake(struct rgate_node *node)
 
 static bool is_used(struct rgate_node *node)
 {
-	struct rgate_pool_stats stats = { .sz = sizeof(stats) };
+	struct rgate_pool_stats pool = { .sz = sizeof(pool) }, stage = { .sz = sizeof(stage) };
 	bool peers;
 
 	pthread_mutex_lock(&node->lock);
 	peers = node->peers;
 	pthread_mutex_unlock(&node->lock);
-	rgate_pool_stats(node->pool, &stats);
-	if (!peers && !__atomic_load_n(&node->shares, __ATOMIC_ACQUIRE) && !stats.used_buffers)
+	rgate_pool_stats(node->pool, &pool);
+	rgate_pool_stats(node->stage, &stage);
+	if (!peers && !__atomic_load_n(&node->shares, __ATOMIC_ACQUIRE) && !pool.used_buffers &&
+	    !stage.used_buffers)
 		return false;
 	rgate_err("node %u is in use: %s, %u shares, %llu buffers", node->self.id,
 		  peers ? "peers are open" : "no peers",
 		  __atomic_load_n(&node->shares, __ATOMIC_RELAXED),
-		  (unsigned long long)stats.used_buffers);
+		  (unsigned long long)(pool.used_buffers + stage.used_buffers));
 	return true;
 }
 
@@ -279,6 +294,11 @@ const struct rgate_cluster *rgate_node_cluster(const struct rgate_node *node)
 struct rgate_pool *rgate_node_pool(const struct rgate_node *node)
 {
 	return node->pool;
+}
+
+struct rgate_pool *rgate_node_stage(const struct rgate_node *node)
+{
+	return node->stage;
 }
 
 struct rgate_device *rgate_node_device(const struct rgate_node *node)

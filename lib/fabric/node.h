@@ -26,6 +26,7 @@ struct rgate_node {
 	struct rgate_ep *ep;
 	struct rgate_device *dev;	/* NULL: none is needed; owned by the endpoint */
 	struct rgate_pool *pool;
+	struct rgate_pool *stage;
 	struct rgate_cluster_node self;
 	uint64_t incarnation;
 	uint64_t timeout_ns;

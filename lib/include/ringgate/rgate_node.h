@@ -31,6 +31,8 @@ struct rgate_node_opts {
 	uint32_t flags;		/* RGATE_NODE_* */
 	uint32_t spin_us;	/* a waiting call looks for so long, then sleeps; 0: 30, 1 to
 				 * 1000000 */
+	const struct rgate_pool_opts *stage; /* NULL: regions of 8 MiB, 256 MiB at most; its
+					      * access must be 0 */
 };
 
 enum rgate_node_flags {
@@ -45,20 +47,27 @@ enum rgate_node_flags {
  * RGATE_PROVIDER_LOCAL one that answers where memory is). The key is copied.
  * -ENOENT: the cluster has no such node, or there is no key; -EADDRINUSE: somebody is that
  * node already; -EACCES: the key is not that of this node, or its file readable by others;
- * -EINVAL: an option is out of its range, or the file has no key; and as rgate_device_open(),
+ * -EINVAL: an option is out of its range, the stage is to have access, or the file has no key; and as rgate_device_open(),
  * rgate_pool_create().
  */
 RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
 				uint32_t id, const struct rgate_node_opts *opts);
 
 /* rgate_node_destroy - closes what is open; NULL is allowed. -EBUSY: peers are open,
- * memory is shared, or buffers of the pool are held: nothing was done. */
+ * memory is shared, or buffers of its pools are held: nothing was done. */
 RGATE_API int rgate_node_destroy(struct rgate_node *node);
 
 RGATE_API uint32_t rgate_node_id(const struct rgate_node *node);
 RGATE_API const struct rgate_cluster *rgate_node_cluster(const struct rgate_node *node);
 /* Buffers that peers may be given descriptors of; owned by the node */
 RGATE_API struct rgate_pool *rgate_node_pool(const struct rgate_node *node);
+/*
+ * rgate_node_stage - buffers that the own device reads and writes, and no peer can
+ * Sources and answers of operations belong here: a buffer of rgate_node_pool() lies in one
+ * region with all others of it, and a peer that was given a descriptor of one of them can
+ * write to every one. rgate_buf_desc() refuses these with -EACCES. Owned by the node.
+ */
+RGATE_API struct rgate_pool *rgate_node_stage(const struct rgate_node *node);
 /* NULL: the provider needs none; owned by the node */
 RGATE_API struct rgate_device *rgate_node_device(const struct rgate_node *node);
 /* Different each time a node is made: what the last one of that id shared is gone */
