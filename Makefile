@@ -106,8 +106,8 @@ lib: $(lib_real) $(lib_static) $(O)/lib/ringgate.pc
 
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
-$(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring
-$(O)/obj/lib/spawn/cut.o: EXTRA += -Ilib/mem -Ilib/fabric
+$(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
+$(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/cluster
 
 $(lib_real): $(lib_obj) lib/libringgate.map
 	@mkdir -p $(@D)
@@ -257,6 +257,8 @@ $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncat
 	sysinfo fcntl mmap)
 $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall)
+$(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
+$(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
@@ -267,7 +269,7 @@ $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_sh
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
 	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \
 	pthread_create open
-$(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done chdir)
+$(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
@@ -346,7 +348,7 @@ $(O)/tests/fuzz/user/fuzz_netlink: EXTRA_LIBS += $(call wrap,poll mnl_socket_ope
 $(fuzz_cli): EXTRA_LIBS += $(call wrap,rgate_ring_open_memfd bench_rate bench_latency)
 $(O)/tests/fuzz/user/fuzz_filter: EXTRA_LIBS += $(call wrap,pcap_create)
 $(O)/tests/fuzz/user/fuzz_ring: EXTRA_LIBS += $(call wrap,mmap munmap)
-fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool id incarnation) \
+fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage id incarnation) \
 	$(addprefix rgate_peer_,info post done settle cut recv arm fd))
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \
@@ -435,6 +437,7 @@ programs_spawn := spawn-tests
 programs_gpu := gpu-tests gpu-bench
 programs_fuzz := $(if $(shell command -v $(FUZZ_CC)),fuzz-programs)
 programs_vm := vm-programs lab-kmod
+programs_rdma := vm-programs lab-kmod
 programs_cluster := cluster-programs lab-kmod
 programs_asan := asan-programs
 programs_tsan := tsan-programs
@@ -463,7 +466,7 @@ check-cli: need-packages tools
 	$(Q)O=$(O) scripts/check cli
 
 check-vm: need-packages vm-programs lab-kmod
-	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check vm
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check rdma vm
 
 check-sanitized: need-packages asan-programs tsan-programs
 	$(Q)O=$(O) TESTS='$(TESTS)' scripts/check asan tsan

@@ -9,9 +9,11 @@
 
 #include <ringgate/rgate_hub.h>
 
+#include "clock.h"
 #include "log.h"
 #include "opts.h"
 #include "outbox.h"
+#include "session.h"
 #include "thread.h"
 
 #define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
@@ -27,8 +29,7 @@ struct hub_service {
 
 struct hub_peer {
 	struct rgate_peer *peer;	/* NULL: none for that node */
-	uint32_t epoch;			/* of the connection told of last */
-	bool up;			/* as told */
+	struct session session;		/* as services were told */
 	struct outbox out;
 };
 
@@ -63,35 +64,22 @@ static void tell(struct rgate_hub *hub, uint32_t id, bool up)
 	}
 }
 
-/* Is the connection another one than the services were told of, or none? @epoch: out */
-static bool changed(const struct hub_peer *p, bool *up, uint32_t *epoch)
-{
-	struct rgate_peer_info info = { .sz = sizeof(info) };
-
-	(void)rgate_peer_info(p->peer, &info);
-	*up = info.state == RGATE_PEER_UP;
-	*epoch = info.epoch;
-	return *up != p->up || (*up && *epoch != p->epoch);
-}
-
 static void look_at_state(struct rgate_hub *hub, uint32_t id)
 {
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct hub_peer *p = &hub->peers[id];
-	uint32_t epoch;
-	bool up;
+	enum session_news news;
 
-	if (!changed(p, &up, &epoch))
-		return;
-	/* Nothing goes to the next one before services know that the last has ended. */
-	outbox_reset(&p->out, 0);
-	if (p->up)
-		tell(hub, id, false);
-	p->up = up;
-	p->epoch = epoch;
-	if (!up)
-		return;
-	outbox_reset(&p->out, epoch);
-	tell(hub, id, true);
+	while ((news = session_look(&p->session, now)) != SESSION_SAME) {
+		/* Nothing goes to the next one before services know that the last has ended. */
+		if (news == SESSION_DOWN)
+			outbox_reset(&p->out, 0);
+		else if (news == SESSION_UP)
+			outbox_reset(&p->out, p->session.epoch);
+		else
+			continue;
+		tell(hub, id, news == SESSION_UP);
+	}
 }
 
 static struct hub_service *service(struct rgate_hub *hub, uint32_t number)
@@ -120,9 +108,7 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 {
 	struct hub_peer *p = &hub->peers[id];
 	struct rgate_msg msg;
-	uint32_t epoch;
 	unsigned int i;
-	bool up;
 
 	if (!p->peer)
 		return false;
@@ -131,9 +117,9 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 		if (rgate_peer_recv(p->peer, &msg, hub->buf, sizeof(hub->buf), 0))
 			break;
 		/* Of a connection that has come up since */
-		if (msg.epoch != p->epoch)
+		if (msg.epoch != p->session.epoch)
 			look_at_state(hub, id);
-		if (p->up && msg.epoch == p->epoch)
+		if (p->session.up && msg.epoch == p->session.epoch)
 			dispatch(hub, id, &msg);
 		else
 			count(&hub->stats.stale);
@@ -143,7 +129,7 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 	/* Who posts takes his completions: one post would wake this thread otherwise. */
 	(void)rgate_peer_arm_recv(p->peer);
 	/* It took the sign of what changed since we looked: nobody else serves this peer. */
-	return i == ROUND || changed(p, &up, &epoch);
+	return i == ROUND || session_changed(&p->session);
 }
 
 static int64_t tick(struct rgate_hub *hub)
@@ -237,6 +223,7 @@ static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 			continue;
 		p = &hub->peers[to.id];
 		err = rgate_peer_open(&p->peer, hub->node, to.id);
+		session_init(&p->session, p->peer, 0, 0);
 		if (!err)
 			err = outbox_init(&p->out, hub->node, p->peer);
 		if (!err)
@@ -341,7 +328,7 @@ int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_ser
 	if (!err) {
 		s->ctx = ctx;
 		for (id = 0; s->ops.state && id < RGATE_NODES_MAX; id++)
-			if (hub->peers[id].up)
+			if (hub->peers[id].session.up)
 				s->ops.state(ctx, id, true);
 	}
 	pthread_mutex_unlock(&hub->lock);
@@ -370,7 +357,7 @@ struct rgate_peer *rgate_hub_peer(const struct rgate_hub *hub, uint32_t node)
 
 uint32_t rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node)
 {
-	return node < RGATE_NODES_MAX ? hub->peers[node].epoch : 0;
+	return node < RGATE_NODES_MAX ? hub->peers[node].session.epoch : 0;
 }
 
 int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)

@@ -3,24 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "container.h"
 #include "outbox.h"
 
 int outbox_init(struct outbox *box, struct rgate_node *node, struct rgate_peer *peer)
 {
+	unsigned int i;
 	int err;
 
 	memset(box, 0, sizeof(*box));
 	box->queue = calloc(OUTBOX_QUEUE, sizeof(*box->queue));
 	if (!box->queue)
 		return -ENOMEM;
-	box->pool = rgate_node_pool(node);
+	box->pool = rgate_node_stage(node);
 	err = rgate_pool_alloc(box->pool, OUTBOX_SLOTS * RGATE_HUB_MSG_MAX, &box->mem);
 	if (err) {
 		free(box->queue);
 		box->queue = NULL;
 		return err;
 	}
-	box->peer = peer;
+	xfer_list_init(&box->xfers, peer);
+	for (i = 0; i < OUTBOX_SLOTS; i++)
+		box->slots[i].box = box;
 	pthread_mutex_init(&box->lock, NULL);
 	return 0;
 }
@@ -29,18 +33,26 @@ void outbox_fini(struct outbox *box)
 {
 	if (!box->queue)
 		return;
+	xfer_ground(&box->xfers, -ENOTCONN);
 	pthread_mutex_destroy(&box->lock);
 	rgate_pool_free(box->pool, box->mem);
 	free(box->queue);
 	box->queue = NULL;
 }
 
+/* An error is an end, too: that of the connection. */
+static void left(struct xfer *x, int err)
+{
+	(void)err;
+	container_of(x, struct outbox_slot, xfer)->box->done++;
+}
+
 static int post(struct outbox *box)
 {
 	const struct outbox_msg *msg = &box->queue[box->posted % OUTBOX_QUEUE];
-	const size_t slot = box->posted % OUTBOX_SLOTS;
+	const uint32_t slot = box->posted % OUTBOX_SLOTS;
 	struct rgate_sge sge = {
-		(unsigned char *)box->mem->addr + slot * RGATE_HUB_MSG_MAX, msg->len,
+		(unsigned char *)box->mem->addr + slot * (size_t)RGATE_HUB_MSG_MAX, msg->len,
 		box->mem->lkey,
 	};
 	const struct rgate_op op = {
@@ -49,7 +61,7 @@ static int post(struct outbox *box)
 	int err;
 
 	memcpy(sge.addr, msg->data, msg->len);
-	err = rgate_peer_post(box->peer, &op, 1, &box->ticket[slot]);
+	err = xfer_post(&box->xfers, &box->slots[slot].xfer, &op, 1, left);
 	if (!err)
 		box->posted++;
 	return err;
@@ -60,10 +72,7 @@ static int pump(struct outbox *box)
 {
 	int err = 0;
 
-	/* An error is an end, too: that of the connection. */
-	while (box->done != box->posted &&
-	       rgate_peer_done(box->peer, box->ticket[box->done % OUTBOX_SLOTS]))
-		box->done++;
+	(void)xfer_reap(&box->xfers);
 	while (!err && box->posted != box->in && box->posted - box->done < OUTBOX_SLOTS)
 		err = post(box);
 	if (err && err != -EAGAIN)

@@ -10,8 +10,10 @@
 
 #include <ringgate/rgate_hub.h>
 
+#include "xfer.h"
+
 #define OUTBOX_QUEUE	256	/* messages, power of two */
-#define OUTBOX_SLOTS	8UL	/* of these, handed to the device; power of two */
+#define OUTBOX_SLOTS	8U	/* of these, handed to the device; power of two */
 
 struct outbox_msg {
 	uint32_t len;
@@ -20,11 +22,14 @@ struct outbox_msg {
 
 struct outbox {
 	pthread_mutex_t lock;
-	struct rgate_peer *peer;
 	struct rgate_pool *pool;
 	const struct rgate_buf *mem;	/* OUTBOX_SLOTS messages */
 	struct outbox_msg *queue;
-	uint64_t ticket[OUTBOX_SLOTS];
+	struct xfer_list xfers;
+	struct outbox_slot {
+		struct xfer xfer;
+		struct outbox *box;
+	} slots[OUTBOX_SLOTS];
 	uint32_t epoch;			/* of the connection that they go to; 0: none */
 	uint32_t in, posted, done;
 };

@@ -310,10 +310,7 @@ void rgate_gateway_destroy(struct rgate_gateway *gw)
 	for (i = 0; i < gw->ndests; i++) {
 		struct gw_dest *d = gw->dests[i];
 
-		if (d->flight_in != d->flight_out)
-			(void)rgate_peer_settle(d->peer,
-						d->flights[(d->flight_in - 1) % GW_FLIGHTS].ticket,
-						FINISH_MS);
+		xfer_settle(&d->xfers, FINISH_MS);
 		(void)gw_dest_reap(gw, d);
 	}
 	for (i = 0; i < RGATE_GATEWAY_RINGS_MAX; i++)

@@ -16,6 +16,7 @@
 #include "spin.h"
 #include "steer.h"
 #include "wire.h"
+#include "xfer.h"
 
 #define GW_QUEUE	16384U	/* frames queued for one ring, power of two */
 #define GW_FLIGHTS	64U	/* posts under way to one ring, power of two */
@@ -36,7 +37,8 @@ struct gw_item {		/* a frame on its way to one ring */
 };
 
 struct gw_flight {		/* a post under way */
-	uint64_t ticket;
+	struct xfer xfer;
+	struct gw_dest *dest;
 	uint32_t end;		/* items before this one are done with it */
 };
 
@@ -58,7 +60,8 @@ struct gw_dest {
 	uint32_t node;
 	uint32_t ring;		/* its number there */
 	char name[RGATE_NAME_LEN];
-	struct rgate_peer *peer;
+	struct rgate_gateway *gw;
+	struct xfer_list xfers;
 	uint32_t epoch;		/* the connection that its memory was lent over */
 	struct rgate_remote slots_at;
 	struct rgate_remote mail_at;
@@ -78,7 +81,8 @@ struct gw_dest {
 	struct gw_item *items;
 	uint32_t in, posted, done; /* of items */
 	struct gw_flight flights[GW_FLIGHTS];
-	uint32_t flight_in, flight_out;
+	uint32_t flight_in;	/* the next one's number; they end in their order */
+	uint64_t ended_frames, ended_bytes; /* by this reaping */
 	struct rgate_stats stats; /* of this session, for the node */
 	struct rgate_gateway_ring info;
 	struct gw_dest *next;	/* in arrivals */

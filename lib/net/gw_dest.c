@@ -75,7 +75,8 @@ static int alloc(struct rgate_gateway *gw, struct gw_dest *d)
 	err = rgate_pool_alloc_opts(pool, 8, &zero, &d->credit);
 	if (err)
 		return err;
-	return rgate_pool_alloc_opts(pool, sizeof(struct gw_scratch), &zero, &d->scratch);
+	return rgate_pool_alloc_opts(rgate_node_stage(gw->node), sizeof(struct gw_scratch), &zero,
+				     &d->scratch);
 }
 
 int gw_dest_create(struct gw_dest **out, struct rgate_gateway *gw, uint32_t node,
@@ -96,7 +97,8 @@ int gw_dest_create(struct gw_dest **out, struct rgate_gateway *gw, uint32_t node
 	}
 	d->node = node;
 	d->id = node * NET_RINGS_MAX + d->ring;
-	d->peer = rgate_hub_peer(gw->hub, node);
+	d->gw = gw;
+	xfer_list_init(&d->xfers, rgate_hub_peer(gw->hub, node));
 	d->epoch = rgate_hub_epoch(gw->hub, node);
 	s = d->scratch->addr;
 	s->pad.flags = RGATE_SLOT_PAD;
@@ -109,12 +111,8 @@ int gw_dest_create(struct gw_dest **out, struct rgate_gateway *gw, uint32_t node
 
 void gw_dest_free(struct rgate_gateway *gw, struct gw_dest *d)
 {
-	struct rgate_pool *pool = rgate_node_pool(gw->node);
-
-	if (d->scratch)
-		rgate_pool_free(pool, d->scratch);
-	if (d->credit)
-		rgate_pool_free(pool, d->credit);
+	rgate_pool_free(rgate_node_stage(gw->node), d->scratch);
+	rgate_pool_free(rgate_node_pool(gw->node), d->credit);
 	free(d->items);
 	free(d);
 }

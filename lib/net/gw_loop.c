@@ -67,7 +67,7 @@ static void depart(struct rgate_gateway *gw)
 		struct gw_dest *d = gw->dests[i];
 
 		/* What is under way is read out of the slots and the scratch memory until then. */
-		if ((gw_flag(&d->dead) || gw_flag(&d->withdrawn)) && d->flight_in == d->flight_out)
+		if ((gw_flag(&d->dead) || gw_flag(&d->withdrawn)) && xfer_list_empty(&d->xfers))
 			drop_dest(gw, i);
 	}
 }
@@ -116,7 +116,7 @@ static bool in_flight(const struct rgate_gateway *gw)
 	unsigned int i;
 
 	for (i = 0; i < gw->ndests; i++)
-		if (gw->dests[i]->flight_in != gw->dests[i]->flight_out)
+		if (!xfer_list_empty(&gw->dests[i]->xfers))
 			return true;
 	return false;
 }

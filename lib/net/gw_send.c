@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "container.h"
 #include "gateway.h"
 #include "log.h"
 
@@ -199,8 +200,7 @@ static bool notice_wanted(const struct gw_dest *d, const struct burst *b)
 	       d->free - d->head - b->slots < d->slots / 2;
 }
 
-static void sent(struct gw_dest *d, const struct burst *b, uint64_t ticket, bool wanted,
-		 bool notice)
+static void sent(struct gw_dest *d, const struct burst *b, bool wanted, bool notice)
 {
 	const uint64_t *more = (const uint64_t *)&b->stats;
 	uint64_t *to = (uint64_t *)&d->stats;
@@ -212,7 +212,7 @@ static void sent(struct gw_dest *d, const struct burst *b, uint64_t ticket, bool
 	d->posted = b->end;
 	if (b->gap_told)
 		d->gap = 0;
-	d->flights[d->flight_in++ % GW_FLIGHTS] = (struct gw_flight){ ticket, b->end };
+	d->flight_in++;
 	gw_count(&d->info.posts, 1);
 	gw_count(&d->info.writes, b->nops);
 	if (notice)
@@ -221,30 +221,52 @@ static void sent(struct gw_dest *d, const struct burst *b, uint64_t ticket, bool
 	d->mail_due = wanted && !notice;
 }
 
+/* What it has brought is there, or nobody is left who could read it. */
+static void landed(struct xfer *x, int err)
+{
+	const struct gw_flight *f = container_of(x, struct gw_flight, xfer);
+	struct gw_dest *d = f->dest;
+
+	if (err) {
+		__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
+		return;
+	}
+	/* a notice's flight may be behind what was dropped meanwhile */
+	for (; (int32_t)(f->end - d->done) > 0; d->done++) {
+		const struct gw_item *item = &d->items[d->done % GW_QUEUE];
+
+		d->ended_frames++;
+		d->ended_bytes += gw_slot(d->gw, item)->wire_len;
+		gw_unref(d->gw, item);
+	}
+}
+
 /* True: it is on its way */
 static bool post(struct gw_dest *d, struct burst *b, bool wanted, bool ask)
 {
+	struct gw_flight *f = &d->flights[d->flight_in % GW_FLIGHTS];
 	bool notice = wanted && b->nops < GW_OPS;
-	uint64_t ticket;
 	int err = -EAGAIN;
 
-	if (d->flight_in - d->flight_out == GW_FLIGHTS)
+	if (f->xfer.under_way)
 		return false;
+	f->dest = d;
+	f->end = b->end;
 	if (notice) {
 		add_notice(d, b, ask);
-		err = rgate_peer_post(d->peer, b->ops, b->nops, &ticket);
+		err = xfer_post(&d->xfers, &f->xfer, b->ops, b->nops, landed);
 		if (err == -EAGAIN) {	/* perhaps only for want of a message's credit */
 			b->nops--;
 			notice = false;
 		}
 	}
 	if (err == -EAGAIN && b->nops)
-		err = rgate_peer_post(d->peer, b->ops, b->nops, &ticket);
+		err = xfer_post(&d->xfers, &f->xfer, b->ops, b->nops, landed);
 	if (err && err != -EAGAIN)
 		__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
 	if (err)
 		return false;
-	sent(d, b, ticket, wanted, notice);
+	sent(d, b, wanted, notice);
 	if (notice && ask)
 		d->asked = true;
 	return true;
@@ -296,30 +318,12 @@ unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *d)
 
 unsigned int gw_dest_reap(struct rgate_gateway *gw, struct gw_dest *d)
 {
-	uint64_t frames = 0, bytes = 0;
+	uint64_t frames, bytes;
 
-	while (d->flight_out != d->flight_in) {
-		const struct gw_flight *f = &d->flights[d->flight_out % GW_FLIGHTS];
-		int ret = rgate_peer_done(d->peer, f->ticket);
-
-		if (!ret)
-			break;
-		if (ret < 0) {
-			/* Over, too: the connection is gone, and with it who could read. */
-			__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
-			d->flight_out++;
-			continue;
-		}
-		/* a notice's flight may be behind what was dropped meanwhile */
-		for (; (int32_t)(f->end - d->done) > 0; d->done++) {
-			const struct gw_item *item = &d->items[d->done % GW_QUEUE];
-
-			frames++;
-			bytes += gw_slot(gw, item)->wire_len;
-			gw_unref(gw, item);
-		}
-		d->flight_out++;
-	}
+	(void)xfer_reap(&d->xfers);
+	frames = d->ended_frames;
+	bytes = d->ended_bytes;
+	d->ended_frames = d->ended_bytes = 0;
 	__atomic_store_n(&d->info.waiting, d->in - d->done, __ATOMIC_RELAXED);
 	gw_count(&d->info.frames, frames);
 	gw_count(&d->info.bytes, bytes);

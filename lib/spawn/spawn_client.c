@@ -134,10 +134,10 @@ void client_job_reap(struct rgate_spawn_job *job)
 	struct rgate_spawn *sp = job->spawn;
 	struct rgate_spawn_job **at;
 
-	if (!job->closed || job->flying || (job->sent && !job->gone))
+	if (!job->closed || job->message.under_way || (job->sent && !job->gone))
 		return;
 	/* Without a connection there is nobody to be told. */
-	if (job->need && sp->up)
+	if (job->need && sp->session.up)
 		return;
 	for (at = &sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS]; *at != job;
 	     at = &(*at)->next_cookie)
@@ -189,17 +189,14 @@ static void lose_all(struct rgate_spawn *sp, bool unsent, int err, const char *r
 	}
 }
 
-static void went_down(struct rgate_spawn *sp, uint64_t now)
+static void went_down(struct rgate_spawn *sp)
 {
 	struct rgate_spawn_job *job, *next;
 
-	sp->up = false;
-	sp->down_ns = now;
-	client_wake_at(sp, now + sp->o.reconnect_ms * MS);
+	client_wake_at(sp, session_due(&sp->session));
+	(void)xfer_reap(&sp->xfers);
 	for (job = sp->jobs; job; job = next) {
 		next = job->next;
-		if (job->flying)
-			client_landed(job, sp);
 		job->asked_ns = 0;
 		if (job->detached || job->ended) {
 			/* Nobody reaches its memory any more. */
@@ -218,8 +215,6 @@ static void came_up(struct rgate_spawn *sp)
 {
 	struct rgate_spawn_job *job;
 
-	sp->up = true;
-	sp->down_ns = 0;
 	for (job = sp->jobs; job; job = job->next) {
 		if (job->ended || job->gone || !job->sent)
 			continue;
@@ -235,21 +230,26 @@ static void came_up(struct rgate_spawn *sp)
 
 void client_check_peer(struct rgate_spawn *sp, uint64_t now)
 {
-	struct rgate_peer_info info = { .sz = sizeof(info) };
-	bool up;
+	enum session_news news;
 
-	if (rgate_peer_info(sp->peer, &info))
-		return;
-	up = info.state == RGATE_PEER_UP;
-	if (sp->up && (!up || info.epoch != sp->epoch))
-		went_down(sp, now);
-	if (sp->up || !up)
-		return;
-	if (sp->incarnation && sp->incarnation != info.incarnation)
-		lose_all(sp, false, -ECONNRESET, "the node that ran it was started anew");
-	sp->epoch = info.epoch;
-	sp->incarnation = info.incarnation;
-	came_up(sp);
+	while ((news = session_look(&sp->session, now)) != SESSION_SAME) {
+		switch (news) {
+		case SESSION_DOWN:
+			went_down(sp);
+			break;
+		case SESSION_LOST:
+			lose_all(sp, true, -ENOTCONN, "no connection to its node");
+			/* For what is asked for from now on */
+			session_wait_again(&sp->session, now);
+			client_wake_at(sp, session_due(&sp->session));
+			break;
+		case SESSION_OTHER:
+			lose_all(sp, false, -ECONNRESET, "the node that ran it was started anew");
+			break;
+		default:
+			came_up(sp);
+		}
+	}
 }
 
 static void check_times(struct rgate_spawn *sp, uint64_t now)
@@ -259,15 +259,10 @@ static void check_times(struct rgate_spawn *sp, uint64_t now)
 
 	(void)!read(sp->timer_fd, &n, sizeof(n));
 	sp->wake_ns = UINT64_MAX;
-	if (sp->down_ns && now >= sp->down_ns + sp->o.reconnect_ms * MS) {
-		lose_all(sp, true, -ENOTCONN, "no connection to its node");
-		sp->down_ns = now;
-	}
-	if (sp->down_ns)
-		client_wake_at(sp, sp->down_ns + sp->o.reconnect_ms * MS);
+	client_wake_at(sp, session_due(&sp->session));
 	for (job = sp->jobs; job; job = next) {
 		next = job->next;
-		if (!job->asked_ns || !sp->up)
+		if (!job->asked_ns || !sp->session.up)
 			continue;
 		if (now < job->asked_ns + sp->o.answer_ms * MS) {
 			client_wake_at(sp, job->asked_ns + sp->o.answer_ms * MS);
@@ -414,8 +409,10 @@ int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct r
 	pthread_mutex_init(&sp->lock, NULL);
 	pthread_mutex_lock(&sp->lock);
 	/* A peer that never comes up is as lost as one that went away. */
-	sp->down_ns = rgate_clock_now(CLOCK_MONOTONIC);
-	client_wake_at(sp, sp->down_ns + sp->o.reconnect_ms * MS);
+	session_init(&sp->session, peer, sp->o.reconnect_ms * MS,
+		     rgate_clock_now(CLOCK_MONOTONIC));
+	xfer_list_init(&sp->xfers, peer);
+	client_wake_at(sp, session_due(&sp->session));
 	client_process(sp);
 	pthread_mutex_unlock(&sp->lock);
 	*out = sp;
@@ -432,9 +429,10 @@ static bool none_left(void *arg)
 	struct rgate_spawn *sp = arg;
 
 	/* All are closed, and there is nobody who could be told so. */
-	if (!sp->up)
+	if (!sp->session.up)
 		lose_all(sp, true, -ENOTCONN, "closed without a connection");
-	return !sp->jobs && (!sp->late || !sp->up || sp->epoch != sp->late_epoch);
+	return !sp->jobs &&
+	       (!sp->late || !sp->session.up || sp->session.epoch != sp->late_epoch);
 }
 
 /* A node that does not let go of memory in time: without the connection it cannot reach it */
@@ -443,8 +441,7 @@ static void take_back(struct rgate_spawn *sp)
 	rgate_info("the node that runs processes does not answer: its connection is ended");
 	rgate_peer_cut(sp->peer);
 	pthread_mutex_lock(&sp->lock);
-	if (sp->up)
-		went_down(sp, rgate_clock_now(CLOCK_MONOTONIC));
+	client_check_peer(sp, rgate_clock_now(CLOCK_MONOTONIC));
 	lose_all(sp, true, -ENOTCONN, "closed without an answer");
 	pthread_mutex_unlock(&sp->lock);
 }

@@ -10,6 +10,8 @@
 #include <pthread.h>
 
 #include "record.h"
+#include "session.h"
+#include "xfer.h"
 
 #define RGATE_CLIENT_BUCKETS	1024
 #define RGATE_CLIENT_SIGNALS	8
@@ -41,8 +43,7 @@ struct rgate_spawn_job {
 	uint32_t record_len;
 	uint32_t ring[3], ring_len[3];	/* stdin, stdout, stderr */
 	uint32_t need;			/* enum client_need */
-	bool flying;			/* a message, */
-	uint64_t ticket;		/* which is this operation */
+	struct xfer message;
 	bool sent;			/* the first message, once at least */
 	bool answered;			/* the server knows it */
 	bool greeted;			/* and where its streams begin */
@@ -73,10 +74,8 @@ struct rgate_spawn {
 	struct rgate_peer *peer;
 	int epoll_fd, timer_fd;
 	uint64_t wake_ns;
-	bool up;
-	uint32_t epoch;
-	uint64_t incarnation;		/* of the peer; 0: never seen */
-	uint64_t down_ns;		/* 0: up, or told already */
+	struct session session;
+	struct xfer_list xfers;		/* jobs' messages */
 	uint64_t next_cookie;
 	struct rgate_spawn_job *by_cookie[RGATE_CLIENT_BUCKETS];
 	struct rgate_spawn_job *jobs;
@@ -112,8 +111,6 @@ void client_wake_at(struct rgate_spawn *spawn, uint64_t ns);
 void client_receive(struct rgate_spawn *spawn);
 /* Sends what is to be sent; true: something could not be */
 bool client_send(struct rgate_spawn *spawn);
-/* Looks whether its message has left */
-void client_landed(struct rgate_spawn_job *job, struct rgate_spawn *spawn);
 void *client_job_at(const struct rgate_spawn_job *job, uint32_t offset);
 
 /*

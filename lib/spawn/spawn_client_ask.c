@@ -97,15 +97,15 @@ static bool is_answered(void *arg)
 	struct rgate_sge sge = { sp->ask_buf->addr, sizeof(struct rgate_spawn_ask),
 				 sp->ask_buf->lkey };
 	const struct rgate_op op = {
-		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = sp->epoch,
+		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = sp->session.epoch,
 	};
 
 	/* The connection it was asked over is gone, and an answer with it. */
-	if (q->posted && (!sp->up || sp->epoch != q->epoch))
+	if (q->posted && (!sp->session.up || sp->session.epoch != q->epoch))
 		q->posted = false;
-	if (!q->posted && sp->up && !rgate_peer_post(sp->peer, &op, 1, &q->ticket)) {
+	if (!q->posted && sp->session.up && !rgate_peer_post(sp->peer, &op, 1, &q->ticket)) {
 		q->posted = true;
-		q->epoch = sp->epoch;
+		q->epoch = sp->session.epoch;
 	}
 	return sp->answered;
 }

@@ -401,7 +401,7 @@ int rgate_spawn_job_detach(struct rgate_spawn_job *job, int timeout_ms)
 		/* What was read counts: the next one goes on behind it. */
 		client_need(job, RGATE_NEED_CONTROL | RGATE_NEED_DETACH);
 		job->detached = true;
-	} else if (job->kept && sp->up) {
+	} else if (job->kept && sp->session.up) {
 		/* Its end is there for the next one. */
 		client_need(job, RGATE_NEED_DETACH);
 		job->detached = true;
@@ -429,7 +429,7 @@ void rgate_spawn_job_close(struct rgate_spawn_job *job)
 	hand_in(job);
 	/* Of one that has ended it is on its way, unless it is kept: then it is waited for
 	 * until the server has forgotten it. */
-	if (job->kept && sp->up) {
+	if (job->kept && sp->session.up) {
 		job->gone = false;
 		client_need(job, RGATE_NEED_RELEASE);
 	}

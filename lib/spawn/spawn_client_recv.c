@@ -103,8 +103,8 @@ static void on_update(struct rgate_spawn_job *job)
 	job->kept = job->keep && !job->closed && !job->detached;
 	if (job->detached) {
 		/* It may have come before a connection was lost that is lost by now. */
-		job->gone = !job->spawn->up;
-		if (job->spawn->up)
+		job->gone = !job->spawn->session.up;
+		if (job->spawn->session.up)
 			client_need(job, RGATE_NEED_DETACH);
 	} else if (!job->kept) {
 		client_need(job, RGATE_NEED_RELEASE);
@@ -180,9 +180,9 @@ static int take_message(struct rgate_spawn *sp, const struct rgate_msg *msg, con
 	memcpy(&m, data, len);
 	/* The first of a connection that we do not know yet, or of one that is no more: jobs
 	 * that it tells of were asked for anew since. */
-	if (msg->epoch != sp->epoch)
+	if (msg->epoch != sp->session.epoch)
 		client_check_peer(sp, rgate_clock_now(CLOCK_MONOTONIC));
-	if (msg->epoch == sp->epoch)
+	if (msg->epoch == sp->session.epoch)
 		on_message(sp, &m.h, len);
 	return 1;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "container.h"
 #include "spawn_client.h"
 
 #define MS	1000000ULL
@@ -105,13 +106,20 @@ static void note_sent(struct rgate_spawn_job *job, uint32_t what)
 	}
 }
 
+/* What is in the place of the message may change; what else there is to do about it: later. */
+static void message_over(struct xfer *x, int err)
+{
+	(void)err;
+	client_need(container_of(x, struct rgate_spawn_job, message), 0);
+}
+
 /* False: not now */
 static bool send_one(struct rgate_spawn_job *job)
 {
 	void *m = client_job_at(job, CLIENT_MESSAGE);
 	struct rgate_sge sge = { m, 0, job->buf->lkey };
 	const struct rgate_op op = {
-		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = job->spawn->epoch,
+		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = job->spawn->session.epoch,
 	};
 	const uint32_t what = next_message(job);
 	int err;
@@ -122,7 +130,7 @@ static bool send_one(struct rgate_spawn_job *job)
 				"the pool has no remote access");
 		return true;
 	}
-	err = rgate_peer_post(job->spawn->peer, &op, 1, &job->ticket);
+	err = xfer_post(&job->spawn->xfers, &job->message, &op, 1, message_over);
 	if (err == -EMSGSIZE) {
 		client_job_lose(job, err, RGATE_SPAWN_AT_REQUEST,
 				"that node's messages are too short for it");
@@ -130,35 +138,28 @@ static bool send_one(struct rgate_spawn_job *job)
 	}
 	if (err)
 		return false;
-	job->flying = true;
 	note_sent(job, what);
 	return true;
 }
 
-void client_landed(struct rgate_spawn_job *job, struct rgate_spawn *sp)
-{
-	const int ret = rgate_peer_done(sp->peer, job->ticket);
-
-	if (ret)
-		job->flying = false;
-}
-
 bool client_send(struct rgate_spawn *sp)
 {
-	struct rgate_spawn_job *job = sp->work, *next;
+	struct rgate_spawn_job *job, *next;
 	bool blocked = false;
 
+	(void)xfer_reap(&sp->xfers);
+	job = sp->work;
 	sp->work = NULL;
 	sp->work_last = &sp->work;
 	for (; job; job = next) {
 		next = job->work_next;
 		job->in_work = false;
-		if (job->flying)
-			client_landed(job, sp);
-		if (!job->flying && next_message(job) && sp->up)
+		if (!job->message.under_way && next_message(job) && sp->session.up)
 			blocked |= !send_one(job);
-		/* Until the message has left and no other is needed */
-		if (job->flying || next_message(job))
+		/* With one under way it has its turn when that has left. */
+		if (job->message.under_way)
+			continue;
+		if (next_message(job))
 			client_need(job, 0);
 		else
 			client_job_reap(job);

@@ -56,7 +56,7 @@ const struct rgate_buf *spawnd_stage(struct rgate_spawnd *sd, size_t len)
 	/* One thing at least, however large */
 	if (sd->staged && sd->staged + len > sd->o.stage_bytes)
 		return NULL;
-	if (rgate_pool_alloc(sd->pool, len, &buf))
+	if (rgate_pool_alloc(sd->stage, len, &buf))
 		return NULL;
 	sd->staged += buf->length;
 	return buf;
@@ -67,7 +67,7 @@ void spawnd_unstage(struct rgate_spawnd *sd, const struct rgate_buf **buf)
 	if (!*buf)
 		return;
 	sd->staged -= (*buf)->length;
-	rgate_pool_free(sd->pool, *buf);
+	rgate_pool_free(sd->stage, *buf);
 	*buf = NULL;
 }
 
@@ -172,7 +172,7 @@ static void init(struct rgate_spawnd *sd)
 		c->sd = sd;
 		c->id = i;
 		c->queue_last = &c->queue;
-		c->flights_last = &c->flights;
+		xfer_list_init(&c->xfers, NULL);
 		c->answers_last = &c->answers;
 	}
 }
@@ -361,18 +361,12 @@ static void on_timer(struct rgate_spawnd *sd)
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct spawnd_job *job, *next;
 	struct spawnd_client *c;
-	uint64_t end, n;
+	uint64_t n;
 
 	(void)!read(sd->timer_fd, &n, sizeof(n));
 	sd->wake_ns = UINT64_MAX;
 	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
-		if (c->down_ns) {
-			end = c->down_ns + sd->o.reconnect_ms * 1000000ULL;
-			if (now >= end)
-				spawnd_client_drop(c);
-			else
-				spawnd_wake_at(sd, end);
-		}
+		spawnd_wake_at(sd, session_due(&c->session));
 		for (job = c->jobs; job; job = next) {
 			next = job->next;
 			spawnd_job_overtime(job, now);
@@ -422,7 +416,7 @@ static void serve_clients(struct rgate_spawnd *sd)
 		if (!c->peer)
 			continue;
 		spawnd_client_receive(c);
-		spawnd_client_progress(c);
+		(void)xfer_reap(&c->xfers);
 	}
 }
 
@@ -447,8 +441,7 @@ static void take_done(struct rgate_spawnd *sd)
 	struct spawnd_client *c;
 
 	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++)
-		if (c->flights && c->peer)
-			spawnd_client_progress(c);
+		(void)xfer_reap(&c->xfers);
 }
 
 static void work(struct rgate_spawnd *sd, bool *blocked)
@@ -471,7 +464,8 @@ static void arm_clients(struct rgate_spawnd *sd, bool *blocked)
 		if (!c->peer)
 			continue;
 		spawnd_client_post(c);
-		if (c->own && spawnd_client_ready(c))
+		/* A hub, which looks for messages only, is to wake us when transfers end. */
+		if (c->own ? spawnd_client_ready(c) : sd->hub && !xfer_list_empty(&c->xfers))
 			(void)rgate_peer_arm(c->peer);
 		else
 			*blocked |= c->own;

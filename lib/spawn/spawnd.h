@@ -19,7 +19,9 @@
 
 #include <pthread.h>
 
+#include "session.h"
 #include "spawner.h"
+#include "xfer.h"
 
 #define RGATE_SPAWND_BUCKETS	1024
 #define RGATE_SPAWND_CHUNK	(256U << 10)	/* of a stream, staged at once */
@@ -46,24 +48,10 @@ struct rgate_spawnd_tag {	/* first in what is watched */
 struct spawnd_job;
 struct spawnd_client;
 
-enum spawnd_flight_kind {
-	RGATE_FLIGHT_BATCH,	/* output, status, and word of it */
-	RGATE_FLIGHT_RECORD,	/* read of the record */
-	RGATE_FLIGHT_STDIN,	/* read of stdin */
-	RGATE_FLIGHT_ANSWER,
-};
-
-struct spawnd_flight {		/* operations that were posted, in their order */
-	struct spawnd_flight *next;
-	enum spawnd_flight_kind kind;
-	uint64_t ticket;
-	bool up;
-	void *of;		/* job or answer */
-};
-
 struct spawnd_answer {
 	struct spawnd_answer *next;
-	struct spawnd_flight flight;
+	struct spawnd_client *client;
+	struct xfer xfer;
 	struct rgate_spawn_answer msg;
 	const struct rgate_buf *buf;	/* as soon as it is posted: msg, then entries */
 	uint32_t max;			/* RGATE_SPAWN_LISTED: entries that there is room for, */
@@ -151,7 +139,8 @@ struct spawnd_job {
 	bool tell;			/* there is news for the client */
 	bool told_end;
 	bool log_end;			/* that is to be logged yet */
-	struct spawnd_flight batch, read;
+	struct xfer batch;		/* output, status, and word of it */
+	struct xfer read;		/* of the record, or of stdin */
 	enum spawnd_overtime overtime;
 	uint64_t deadline_ns;		/* CLOCK_MONOTONIC */
 	bool left;			/* something lives that it left behind */
@@ -166,17 +155,14 @@ struct spawnd_client {
 	uint32_t id;			/* of the node */
 	struct rgate_peer *peer;	/* NULL: none */
 	bool own;
-	bool up;
-	uint32_t epoch;			/* of the connection that all is posted to */
-	uint64_t incarnation;
-	uint64_t down_ns;		/* when it was lost; 0: dealt with */
+	struct session session;
+	struct xfer_list xfers;
 	struct spawnd_job *jobs;
 	uint32_t njobs;
 	struct spawnd_job *queue, **queue_last;
 	uint32_t queued;		/* and being read */
 	uint64_t queued_bytes;
 	uint32_t running;
-	struct spawnd_flight *flights, **flights_last;
 	struct spawnd_answer *answers, **answers_last; /* that wait */
 	uint32_t nanswers;		/* these, and */
 	uint32_t nposted;		/* those that are under way */
@@ -191,7 +177,7 @@ struct rgate_spawnd {
 	const struct rgate_cluster *cluster;
 	struct rgate_spawn_policy *policy;
 	struct rgate_node *node;
-	struct rgate_pool *pool;
+	struct rgate_pool *stage;	/* no peer reaches it */
 	struct rgate_spawner spawner;
 	struct rgate_spawnd_tag spawner_tag, timer_tag;
 	int epoll_fd;
@@ -223,9 +209,6 @@ void spawnd_client_remove(struct spawnd_client *c);
 /* spawnd_client.c */
 void spawnd_client_check(struct spawnd_client *c);
 void spawnd_client_receive(struct spawnd_client *c);
-void spawnd_client_progress(struct spawnd_client *c);
-/* What was posted with it goes to the end of the list */
-void spawnd_client_posted(struct spawnd_client *c, struct spawnd_flight *f, uint64_t ticket);
 /* Is there a place for the answer to one more message? Else that is not taken. */
 bool spawnd_client_ready(struct spawnd_client *c);
 void spawnd_client_post(struct spawnd_client *c);	/* answers that wait */
@@ -236,9 +219,8 @@ struct spawnd_answer *spawnd_client_answer(struct spawnd_client *c, uint32_t typ
 /* Not to a message: its memory is the client's own again. False: later */
 bool spawnd_client_let_go(struct spawnd_client *c, uint64_t cookie, uint64_t id);
 void spawnd_client_drop(struct spawnd_client *c);
-/* Its peer is taken away: no more is posted; then, what was posted is over */
+/* The connection is: no more is posted to it */
 void spawnd_client_gone(struct spawnd_client *c);
-void spawnd_client_ground(struct spawnd_client *c);
 
 /* spawnd_msg.c; 1: it was for this service */
 int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, const void *data);
@@ -301,11 +283,9 @@ void spawnd_tail_close(struct spawnd_stream *s);	/* what comes now is not read *
 /* spawnd_batch.c; false: later */
 bool spawnd_batch_has(const struct spawnd_job *job, const struct spawnd_stream *s);
 bool spawnd_batch_post(struct spawnd_job *job);
-void spawnd_batch_done(struct spawnd_job *job, int err);
-/* @len bytes at @from of the client's memory, to @at in the chunk of stdin, which is given
- * back if that is not possible just now */
-bool spawnd_batch_read(struct spawnd_job *job, enum spawnd_flight_kind kind, uint64_t from,
-		       uint32_t at, uint32_t len);
+/* From the client's memory to the chunk of stdin, which is given back if that is not possible
+ * just now: @len bytes at @from; the next piece of the record */
+bool spawnd_batch_read_stdin(struct spawnd_job *job, uint64_t from, uint32_t len);
 bool spawnd_batch_read_record(struct spawnd_job *job);
 
 #endif

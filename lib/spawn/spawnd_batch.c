@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "container.h"
 #include "spawnd.h"
 
 #define MSG_AT		512	/* in the buffer of the status: the message */
@@ -22,7 +23,7 @@ static void add_write(struct batch *b, const struct spawnd_job *job, void *from,
 	b->op[b->n] = (struct rgate_op){
 		.kind = RGATE_OP_WRITE, .nsge = 1, .sge = &b->sge[b->n],
 		.remote = job->mem.addr + offset, .rkey = job->mem.rkey,
-		.epoch = job->client->epoch,
+		.epoch = job->client->session.epoch,
 	};
 	b->n++;
 }
@@ -104,45 +105,14 @@ static void add_status(struct batch *b, struct spawnd_job *job)
 	add_write(b, job, st, 8, lkey, 0);
 	b->sge[b->n] = (struct rgate_sge){ msg, sizeof(*msg), lkey };
 	b->op[b->n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1,
-					 .sge = &b->sge[b->n], .epoch = job->client->epoch };
+					 .sge = &b->sge[b->n],
+					 .epoch = job->client->session.epoch };
 	b->n++;
 }
 
-/* Output that is staged, and the status. False: later */
-bool spawnd_batch_post(struct spawnd_job *job)
+static void batch_over(struct xfer *x, int err)
 {
-	struct batch b = { .n = 0 };
-	uint64_t ticket;
-	int i;
-
-	if (!job->st_buf) {
-		job->st_buf = spawnd_stage(job->sd, ST_BYTES);
-		if (!job->st_buf)
-			return false;
-	}
-	for (i = 1; i < 3; i++)
-		if (spawnd_batch_has(job, &job->s[i]))
-			add_chunk(&b, job, &job->s[i]);
-	add_status(&b, job);
-	if (rgate_peer_post(job->client->peer, b.op, b.n, &ticket))
-		return false;
-	for (i = 1; i < 3; i++) {
-		struct spawnd_stream *s = &job->s[i];
-
-		s->posted = spawnd_batch_has(job, s);
-		if (s->posted)
-			s->produced += s->chunk_len;
-	}
-	job->tell = false;
-	job->s[0].taken_told = job->s[0].taken;
-	job->told_end = job->step == RGATE_JOB_OVER;
-	job->batch.kind = RGATE_FLIGHT_BATCH;
-	spawnd_client_posted(job->client, &job->batch, ticket);
-	return true;
-}
-
-void spawnd_batch_done(struct spawnd_job *job, int err)
-{
+	struct spawnd_job *job = container_of(x, struct spawnd_job, batch);
 	int i;
 
 	for (i = 1; i < 3; i++) {
@@ -163,32 +133,81 @@ void spawnd_batch_done(struct spawnd_job *job, int err)
 		job->tell = true;
 		job->told_end = false;
 	}
+	spawnd_job_mark(job);
 }
 
-bool spawnd_batch_read(struct spawnd_job *job, enum spawnd_flight_kind kind, uint64_t from,
-		       uint32_t at, uint32_t len)
+/* Output that is staged, and the status. False: later */
+bool spawnd_batch_post(struct spawnd_job *job)
+{
+	struct batch b = { .n = 0 };
+	int i;
+
+	if (!job->st_buf) {
+		job->st_buf = spawnd_stage(job->sd, ST_BYTES);
+		if (!job->st_buf)
+			return false;
+	}
+	for (i = 1; i < 3; i++)
+		if (spawnd_batch_has(job, &job->s[i]))
+			add_chunk(&b, job, &job->s[i]);
+	add_status(&b, job);
+	if (xfer_post(&job->client->xfers, &job->batch, b.op, b.n, batch_over))
+		return false;
+	for (i = 1; i < 3; i++) {
+		struct spawnd_stream *s = &job->s[i];
+
+		s->posted = spawnd_batch_has(job, s);
+		if (s->posted)
+			s->produced += s->chunk_len;
+	}
+	job->tell = false;
+	job->s[0].taken_told = job->s[0].taken;
+	job->told_end = job->step == RGATE_JOB_OVER;
+	return true;
+}
+
+static void record_over(struct xfer *x, int err)
+{
+	struct spawnd_job *job = container_of(x, struct spawnd_job, read);
+
+	spawnd_job_record(job, err);
+	spawnd_job_mark(job);
+}
+
+static void stdin_over(struct xfer *x, int err)
+{
+	struct spawnd_job *job = container_of(x, struct spawnd_job, read);
+
+	spawnd_io_stdin_done(job, err);
+	spawnd_job_mark(job);
+}
+
+/* @len bytes at @from of the client's memory, to @at in the chunk */
+static bool read_chunk(struct spawnd_job *job, uint64_t from, uint32_t at, uint32_t len,
+		       xfer_over_fn over)
 {
 	struct spawnd_stream *s = &job->s[0];
 	struct rgate_sge sge = { (uint8_t *)s->chunk->addr + at, len, s->chunk->lkey };
 	const struct rgate_op op = { .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
 				     .remote = job->mem.addr + from, .rkey = job->mem.rkey,
-				     .epoch = job->client->epoch };
-	uint64_t ticket;
+				     .epoch = job->client->session.epoch };
 
-	if (rgate_peer_post(job->client->peer, &op, 1, &ticket)) {
-		spawnd_unstage(job->sd, &s->chunk);
-		return false;
-	}
-	job->read.kind = kind;
-	spawnd_client_posted(job->client, &job->read, ticket);
-	return true;
+	if (!xfer_post(&job->client->xfers, &job->read, &op, 1, over))
+		return true;
+	spawnd_unstage(job->sd, &s->chunk);
+	return false;
+}
+
+bool spawnd_batch_read_stdin(struct spawnd_job *job, uint64_t from, uint32_t len)
+{
+	return read_chunk(job, from, 0, len, stdin_over);
 }
 
 bool spawnd_batch_read_record(struct spawnd_job *job)
 {
 	struct spawnd_stream *s = &job->s[0];
 
-	if (job->read.up)
+	if (job->read.under_way)
 		return true;
 	if (!s->chunk) {
 		s->chunk = spawnd_stage(job->sd, job->record_len);
@@ -199,6 +218,6 @@ bool spawnd_batch_read_record(struct spawnd_job *job)
 	s->chunk_len = job->record_len - s->chunk_at;
 	if (s->chunk_len > RGATE_SPAWND_READ)
 		s->chunk_len = RGATE_SPAWND_READ;
-	return spawnd_batch_read(job, RGATE_FLIGHT_RECORD, job->record_off + s->chunk_at,
-				 s->chunk_at, s->chunk_len);
+	return read_chunk(job, job->record_off + s->chunk_at, s->chunk_at, s->chunk_len,
+			  record_over);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "container.h"
 #include "log.h"
 #include "spawnd.h"
 
@@ -18,15 +19,6 @@
 #define AGAIN_NS	1000000
 #define MSG_MAX		256
 
-void spawnd_client_posted(struct spawnd_client *c, struct spawnd_flight *f, uint64_t ticket)
-{
-	f->ticket = ticket;
-	f->up = true;
-	f->next = NULL;
-	*c->flights_last = f;
-	c->flights_last = &f->next;
-}
-
 static void free_answer(struct spawnd_client *c, struct spawnd_answer *a)
 {
 	c->nposted -= !!a->buf;
@@ -35,42 +27,12 @@ static void free_answer(struct spawnd_client *c, struct spawnd_answer *a)
 	free(a);
 }
 
-static void landed(struct spawnd_client *c, struct spawnd_flight *f, int err)
+static void answer_over(struct xfer *x, int err)
 {
-	struct spawnd_job *job = f->of;
+	struct spawnd_answer *a = container_of(x, struct spawnd_answer, xfer);
 
-	f->up = false;
-	switch (f->kind) {
-	case RGATE_FLIGHT_BATCH:
-		spawnd_batch_done(job, err);
-		break;
-	case RGATE_FLIGHT_RECORD:
-		spawnd_job_record(job, err);
-		break;
-	case RGATE_FLIGHT_STDIN:
-		spawnd_io_stdin_done(job, err);
-		break;
-	case RGATE_FLIGHT_ANSWER:
-		free_answer(c, f->of);
-		return;
-	}
-	spawnd_job_mark(job);
-}
-
-void spawnd_client_progress(struct spawnd_client *c)
-{
-	struct spawnd_flight *f;
-	int ret;
-
-	while ((f = c->flights)) {
-		ret = rgate_peer_done(c->peer, f->ticket);
-		if (!ret)
-			return;
-		c->flights = f->next;
-		if (!c->flights)
-			c->flights_last = &c->flights;
-		landed(c, f, ret < 0 ? ret : 0);
-	}
+	(void)err;
+	free_answer(a->client, a);
 }
 
 /* Into memory that operations use, with the list as it is now. False: later */
@@ -103,7 +65,6 @@ static bool post_answer(struct spawnd_client *c, struct spawnd_answer *a)
 	struct rgate_op op[2];
 	uint32_t entries = 0;
 	unsigned int n = 0;
-	uint64_t ticket;
 
 	if (!stage_answer(c, a, &entries))
 		return false;
@@ -114,27 +75,25 @@ static bool post_answer(struct spawnd_client *c, struct spawnd_answer *a)
 		};
 		op[n] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &sge[n],
 					   .remote = a->to.addr, .rkey = a->to.rkey,
-					   .epoch = c->epoch };
+					   .epoch = c->session.epoch };
 		n++;
 	}
 	sge[n] = (struct rgate_sge){ a->buf->addr, sizeof(struct rgate_spawn_answer),
 				     a->buf->lkey };
 	op[n] = (struct rgate_op){ .kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge[n],
-				   .epoch = c->epoch };
-	if (rgate_peer_post(c->peer, op, n + 1, &ticket)) {
-		c->nposted--;
-		spawnd_unstage(c->sd, &a->buf);
-		return false;
-	}
-	spawnd_client_posted(c, &a->flight, ticket);
-	return true;
+				   .epoch = c->session.epoch };
+	if (!xfer_post(&c->xfers, &a->xfer, op, n + 1, answer_over))
+		return true;
+	c->nposted--;
+	spawnd_unstage(c->sd, &a->buf);
+	return false;
 }
 
 void spawnd_client_post(struct spawnd_client *c)
 {
 	struct spawnd_answer *a;
 
-	while (c->peer && c->up && (a = c->answers) && c->nposted < POSTED_MAX) {
+	while (c->peer && c->session.up && (a = c->answers) && c->nposted < POSTED_MAX) {
 		if (!post_answer(c, a)) {
 			spawnd_wake_at(c->sd, rgate_clock_now(CLOCK_MONOTONIC) + AGAIN_NS);
 			return;
@@ -161,8 +120,7 @@ static void queue_answer(struct spawnd_client *c, struct spawnd_answer *a, uint3
 		.service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
 		.type = (uint8_t)type, .cookie = htole64(cookie), .id = htole64(id),
 	};
-	a->flight.kind = RGATE_FLIGHT_ANSWER;
-	a->flight.of = a;
+	a->client = c;
 	*c->answers_last = a;
 	c->answers_last = &a->next;
 	c->nanswers++;
@@ -186,7 +144,7 @@ bool spawnd_client_let_go(struct spawnd_client *c, uint64_t cookie, uint64_t id)
 	struct spawnd_answer *a;
 
 	/* Without a connection nobody waits for it. */
-	if (!c->up)
+	if (!c->session.up)
 		return true;
 	a = calloc(1, sizeof(*a));
 	if (a)
@@ -199,7 +157,6 @@ void spawnd_client_drop(struct spawnd_client *c)
 {
 	struct spawnd_job *job, *next;
 
-	c->down_ns = 0;
 	for (job = c->jobs; job; job = next) {
 		next = job->next;
 		job->attached = false;
@@ -215,23 +172,11 @@ void spawnd_client_drop(struct spawnd_client *c)
 	}
 }
 
-void spawnd_client_ground(struct spawnd_client *c)
-{
-	struct spawnd_flight *f;
-
-	while ((f = c->flights)) {
-		c->flights = f->next;
-		landed(c, f, -ENOTCONN);
-	}
-	c->flights_last = &c->flights;
-}
-
 void spawnd_client_gone(struct spawnd_client *c)
 {
 	struct spawnd_job *job, *next;
 	struct spawnd_answer *a;
 
-	c->up = false;
 	while ((a = c->answers)) {
 		c->answers = a->next;
 		free_answer(c, a);
@@ -244,33 +189,27 @@ void spawnd_client_gone(struct spawnd_client *c)
 	}
 }
 
-static void went_down(struct spawnd_client *c)
-{
-	c->down_ns = rgate_clock_now(CLOCK_MONOTONIC);
-	spawnd_wake_at(c->sd, c->down_ns + c->sd->o.reconnect_ms * 1000000ULL);
-	/* All of what was under way has ended with the connection. */
-	spawnd_client_progress(c);
-	spawnd_client_gone(c);
-}
-
 void spawnd_client_check(struct spawnd_client *c)
 {
-	struct rgate_peer_info info = { .sz = sizeof(info) };
-	bool up;
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	enum session_news news;
 
-	if (!c->peer || rgate_peer_info(c->peer, &info))
-		return;
-	up = info.state == RGATE_PEER_UP;
-	if (c->up && (!up || info.epoch != c->epoch))
-		went_down(c);
-	if (c->up || !up)
-		return;
-	if (c->incarnation && c->incarnation != info.incarnation)
-		spawnd_client_drop(c);
-	c->up = true;
-	c->down_ns = 0;
-	c->epoch = info.epoch;
-	c->incarnation = info.incarnation;
+	while (c->peer && (news = session_look(&c->session, now)) != SESSION_SAME) {
+		switch (news) {
+		case SESSION_DOWN:
+			spawnd_wake_at(c->sd, session_due(&c->session));
+			/* All of what was under way has ended with the connection. */
+			(void)xfer_reap(&c->xfers);
+			spawnd_client_gone(c);
+			break;
+		case SESSION_LOST:
+		case SESSION_OTHER:
+			spawnd_client_drop(c);
+			break;
+		default:
+			break;
+		}
+	}
 }
 
 void spawnd_client_receive(struct spawnd_client *c)

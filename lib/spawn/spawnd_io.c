@@ -257,7 +257,7 @@ static ssize_t write_pipe(int fd, const void *buf, size_t len)
 static void end_stdin(struct spawnd_stream *s, bool closed)
 {
 	spawnd_io_close(s);
-	if (!s->job->read.up)
+	if (!s->job->read.under_way)
 		spawnd_unstage(s->job->sd, &s->chunk);
 	s->closed |= closed;
 	s->job->tell |= closed;
@@ -310,7 +310,7 @@ static bool fetch_stdin(struct spawnd_job *job, struct spawnd_stream *s)
 		return false;
 	s->chunk_len = 0;
 	s->chunk_at = (uint32_t)len;	/* until it is there */
-	return spawnd_batch_read(job, RGATE_FLIGHT_STDIN, s->ring + at, 0, (uint32_t)len);
+	return spawnd_batch_read_stdin(job, s->ring + at, (uint32_t)len);
 }
 
 void spawnd_io_stdin_done(struct spawnd_job *job, int err)
@@ -338,7 +338,7 @@ static bool advance_stdin(struct spawnd_job *job)
 		return true;
 	if (s->chunk && s->chunk_len && !(s->armed & EPOLLOUT))
 		write_stdin(s);
-	if (s->fd < 0 || s->chunk || job->read.up)
+	if (s->fd < 0 || s->chunk || job->read.under_way)
 		return true;
 	if (s->given != s->taken)
 		return job->attached && !job->detaching ? fetch_stdin(job, s) : true;
@@ -355,12 +355,12 @@ bool spawnd_io_advance(struct spawnd_job *job)
 	int i;
 
 	/* It is told that it runs before what it says. */
-	if (job->step >= RGATE_JOB_RUNNING && !job->batch.up)
+	if (job->step >= RGATE_JOB_RUNNING && !job->batch.under_way)
 		for (i = 1; i < 3; i++)
 			fine &= read_output(&job->s[i]);
 	if (job->step == RGATE_JOB_RUNNING)
 		fine &= advance_stdin(job);
-	if (!job->attached || job->detaching || job->batch.up || !job->client->up)
+	if (!job->attached || job->detaching || job->batch.under_way || !job->client->session.up)
 		return fine;
 	news = job->tell;
 	for (i = 1; i < 3; i++)

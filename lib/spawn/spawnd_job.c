@@ -40,7 +40,6 @@ struct spawnd_job *spawnd_job_create(struct spawnd_client *c, uint64_t cookie)
 	for (i = 0; i < 3; i++)
 		job->s[i] = (struct spawnd_stream){ .tag = { RGATE_EV_STREAM }, .job = job,
 						    .fd = -1, .mode = RGATE_SPAWN_OUT_NONE };
-	job->batch.of = job->read.of = job;
 	at = &c->sd->by_id[job->id % RGATE_SPAWND_BUCKETS];
 	job->next_id = *at;
 	*at = job;
@@ -132,7 +131,7 @@ void spawnd_job_bury(struct rgate_spawnd *sd)
 	struct spawnd_job **at = &sd->graves, *job;
 
 	while ((job = *at)) {
-		if (job->batch.up || job->read.up || job->in_work) {
+		if (job->batch.under_way || job->read.under_way || job->in_work) {
 			at = &job->next;
 			continue;
 		}
@@ -242,7 +241,7 @@ void spawnd_job_exited(struct spawnd_job *job, const struct rgate_spawner_packet
 		job->st.exit_code = (uint32_t)WEXITSTATUS(p->a);
 	fill_usage(&job->st, &p->usage);
 	spawnd_io_close(&job->s[0]);
-	if (!job->read.up)
+	if (!job->read.under_way)
 		spawnd_unstage(job->sd, &job->s[0].chunk);
 	/* Nobody is there to read the rest: not for ever */
 	if (!job->attached && job->overtime == RGATE_TIME_NONE)
@@ -357,7 +356,7 @@ void spawnd_job_abandon(struct spawnd_job *job)
 	switch (job->step) {
 	case RGATE_JOB_READING:
 		/* Its read ends first. */
-		if (!job->read.up)
+		if (!job->read.under_way)
 			spawnd_job_forget(job);
 		break;
 	case RGATE_JOB_QUEUED:
@@ -388,7 +387,7 @@ void spawnd_job_unattach(struct spawnd_job *job)
 /* The client's memory is its own again. */
 static void let_go(struct spawnd_job *job)
 {
-	if (job->batch.up || job->read.up)
+	if (job->batch.under_way || job->read.under_way)
 		return;
 	if (!spawnd_client_let_go(job->client, job->cookie, job->id)) {
 		job->blocked = true;

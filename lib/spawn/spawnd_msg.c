@@ -110,10 +110,10 @@ static int attach(struct spawnd_job *job, const struct rgate_spawn_start *m)
 	const uint64_t cookie = le64toh(m->h.cookie);
 	int i, err;
 
-	if (job->attached && (job->cookie != cookie || job->incarnation != c->incarnation))
+	if (job->attached && (job->cookie != cookie || job->incarnation != c->session.incarnation))
 		return -EBUSY;
 	/* Said twice, over an old connection and this one */
-	if (job->attached && (job->batch.up || job->read.up || job->detaching))
+	if (job->attached && (job->batch.under_way || job->read.under_way || job->detaching))
 		return 0;
 	err = goes_on(job, m) ? read_memory(job, m, false) : -EPROTO;
 	if (err)
@@ -121,7 +121,7 @@ static int attach(struct spawnd_job *job, const struct rgate_spawn_start *m)
 	for (i = 1; i < 3; i++)
 		resume(&job->s[i], le64toh(m->consumed[i - 1]));
 	job->cookie = cookie;
-	job->incarnation = c->incarnation;
+	job->incarnation = c->session.incarnation;
 	job->attached = job->tell = true;
 	job->greet = le64toh(m->consumed[0]) == UINT64_MAX;
 	/* What it was given and not read yet is in the client's ring still; in another
@@ -152,8 +152,8 @@ static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
 	int err;
 
 	/* It is asked again only after a connection was lost. */
-	if (c->epoch > 1)
-		job = find_cookie(c, cookie, c->incarnation);
+	if (c->session.epoch > 1)
+		job = find_cookie(c, cookie, c->session.incarnation);
 	if (job) {
 		err = job->abandoned ? -ECONNRESET : attach(job, m);
 		if (err)
@@ -183,7 +183,7 @@ static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
 		return;
 	}
 	c->queued_bytes += job->record_len;
-	job->incarnation = c->incarnation;
+	job->incarnation = c->session.incarnation;
 	job->attached = true;
 	spawnd_job_mark(job);
 }
@@ -209,7 +209,7 @@ static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m
 static struct spawnd_job *named(struct spawnd_client *c, const struct rgate_spawn_msg *m)
 {
 	struct spawnd_job *job = m->id ? spawnd_job_find(c->sd, le64toh(m->id)) :
-				 find_cookie(c, le64toh(m->cookie), c->incarnation);
+				 find_cookie(c, le64toh(m->cookie), c->session.incarnation);
 
 	return job && job->client == c && job->cookie == le64toh(m->cookie) ? job : NULL;
 }
@@ -353,7 +353,7 @@ static struct spawnd_job *of_the_past(struct spawnd_client *c, const struct rgat
 {
 	struct spawnd_job *job = named(c, m);
 
-	return job && !job->attached && job->incarnation == c->incarnation ? job : NULL;
+	return job && !job->attached && job->incarnation == c->session.incarnation ? job : NULL;
 }
 
 static void on_release(struct spawnd_client *c, const struct rgate_spawn_msg *m)
@@ -441,12 +441,12 @@ int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, 
 	memcpy(&m, data, len);
 	/* It may be the first of a connection that we do not know yet; what an earlier one
 	 * brought may tell of memory that is something else by now. */
-	if (msg->epoch != c->epoch || !c->up)
+	if (msg->epoch != c->session.epoch || !c->session.up)
 		spawnd_client_check(c);
-	if (msg->epoch != c->epoch || !c->up)
+	if (msg->epoch != c->session.epoch || !c->session.up)
 		return 1;
 	if ((m.h.type == RGATE_SPAWN_START || m.h.type == RGATE_SPAWN_ATTACH) &&
-	    le64toh(m.start.incarnation) != c->incarnation)
+	    le64toh(m.start.incarnation) != c->session.incarnation)
 		return 1;
 	if (spawnd_client_ready(c))
 		dispatch(c, &m);

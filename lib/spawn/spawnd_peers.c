@@ -6,6 +6,8 @@
 #include "opts.h"
 #include "spawnd.h"
 
+#define SETTLE_MS	1000	/* for what is under way to a peer that stays */
+
 static int add_peer(struct rgate_spawnd *sd, struct rgate_peer *peer, bool own)
 {
 	struct rgate_peer_info info = { .sz = sizeof(info) };
@@ -24,6 +26,8 @@ static int add_peer(struct rgate_spawnd *sd, struct rgate_peer *peer, bool own)
 		return err;
 	c->peer = peer;
 	c->own = own;
+	session_init(&c->session, peer, sd->o.reconnect_ms * 1000000ULL, 0);
+	xfer_list_init(&c->xfers, peer);
 	return 0;
 }
 
@@ -56,21 +60,22 @@ static int open_peer(struct rgate_spawnd *sd, uint32_t id)
 void spawnd_client_remove(struct spawnd_client *c)
 {
 	struct rgate_peer *peer = c->peer;
-	struct spawnd_flight *f;
 
 	if (!peer)
 		return;
 	if (c->own)
 		(void)epoll_ctl(c->sd->epoll_fd, EPOLL_CTL_DEL, rgate_peer_fd(peer), NULL);
+	c->session.up = false;
 	spawnd_client_drop(c);
 	spawnd_client_gone(c);
 	/* What is under way ends with the connection; of one that stays it is awaited. */
-	if (c->own)
+	if (c->own) {
 		rgate_peer_close(peer);
-	for (f = c->flights; f && !c->own; f = f->next)
-		(void)rgate_peer_settle(peer, f->ticket, 1000);
+		xfer_ground(&c->xfers, -ENOTCONN);
+	} else {
+		xfer_settle(&c->xfers, SETTLE_MS);
+	}
 	c->peer = NULL;
-	spawnd_client_ground(c);
 }
 
 void rgate_spawnd_remove_peer(struct rgate_spawnd *sd, struct rgate_peer *peer)
@@ -92,7 +97,7 @@ int rgate_spawnd_attach(struct rgate_spawnd *sd, struct rgate_node *node)
 	if (sd->node)
 		return -EBUSY;
 	sd->node = node;
-	sd->pool = rgate_node_pool(node);
+	sd->stage = rgate_node_stage(node);
 	for (id = 0; id < RGATE_NODES_MAX && !(sd->o.flags & RGATE_SPAWND_SHARED) && !err; id++)
 		if (id != rgate_node_id(node) && rgate_policy_node(sd->policy, id))
 			err = open_peer(sd, id);
@@ -131,7 +136,7 @@ static bool is_idle(const struct rgate_spawnd *sd)
 	if (sd->stats.jobs || sd->graves || sd->work)
 		return false;
 	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++)
-		if (c->flights || c->answers)
+		if (!xfer_list_empty(&c->xfers) || c->answers)
 			return false;
 	return true;
 }

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@ static struct serve s;
 /* Shared with the server, whose calls come here */
 static struct {
 	bool hold;		/* no operation of the server's is over */
+	unsigned int posted;	/* by it, */
+	unsigned int exposed;	/* of these with memory that peers may write */
 } *shared;
 
 int __real_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket);
@@ -23,6 +26,46 @@ int __wrap_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
 	if (__atomic_load_n(&shared->hold, __ATOMIC_ACQUIRE) && !s.sock)
 		return 0;
 	return __real_rgate_peer_done(peer, ticket);
+}
+
+static const struct rgate_pool *lent;	/* the server's */
+
+struct rgate_pool *__real_rgate_node_stage(const struct rgate_node *node);
+struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node);
+
+struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node)
+{
+	lent = rgate_node_pool(node);
+	return __real_rgate_node_stage(node);
+}
+
+static bool is_lent(const void *addr)
+{
+	struct rgate_pool_region r = { .sz = sizeof(r) };
+	unsigned int i;
+
+	for (i = 0; !rgate_pool_region(lent, i, &r); i++)
+		if ((const char *)addr >= (const char *)r.addr &&
+		    (const char *)addr < (const char *)r.addr + r.length)
+			return true;
+	return false;
+}
+
+int __real_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket);
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket);
+
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket)
+{
+	unsigned int i;
+
+	for (i = 0; i < n && !s.sock; i++) {
+		shared->posted++;
+		shared->exposed += ops[i].nsge && is_lent(ops[i].sge->addr);
+	}
+	return __real_rgate_peer_post(peer, ops, n, ticket);
 }
 
 int __real_chdir(const char *path);
@@ -197,6 +240,35 @@ static void many_answers(void **state)
 		awaits_answer(i);
 }
 
+/*
+ * Requests, answers and streams pass through memory of the server that no peer can write: a
+ * third node changes nothing of what another one asked for.
+ */
+static void staged_apart(void **state)
+{
+	struct done d;
+
+	(void)state;
+	d = run(&s, "/bin/echo", "x");
+	assert_ran(&d, 0, "x\n");
+	assert_int_equal(rgate_spawn_kill(s.spawn, 1, SIGTERM, RGATE_SPAWN_TO_TREE, MS), -ENOENT);
+	assert_true(shared->posted > 3);
+	assert_int_equal(shared->exposed, 0);
+}
+
+/* Nothing else comes that would make the server look at what it has posted. */
+static void completions_alone(void **state)
+{
+	struct done d;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		d = run(&s, "/bin/echo", "x");
+		assert_ran(&d, 0, "x\n");
+	}
+}
+
 static struct rgate_spawn_result end_of(struct rgate_spawn_job *job)
 {
 	struct rgate_spawn_result r = { .sz = sizeof(r) };
@@ -290,6 +362,12 @@ static int up_hub(void **state)
 	return up(state);
 }
 
+static int up_hub_late(void **state)
+{
+	setenv("RGATE_LOCAL_LATE", "5000", 1);
+	return up_hub(state);
+}
+
 static int down(void **state)
 {
 	(void)state;
@@ -297,6 +375,7 @@ static int down(void **state)
 	munmap(shared, sizeof(*shared));
 	s.sock = 0;
 	s.hub = false;
+	unsetenv("RGATE_LOCAL_LATE");
 	s.start_ms = 0;
 	s.cgroup = NULL;
 	return 0;
@@ -305,6 +384,9 @@ static int down(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(killed_in_read, up, down),
 	cmocka_unit_test_setup_teardown(closed_while_paused, up, down),
+	cmocka_unit_test_setup_teardown(staged_apart, up, down),
+	{ "staged_apart (hub)", staged_apart, up_hub, down, NULL },
+	cmocka_unit_test_setup_teardown(completions_alone, up_hub_late, down),
 	cmocka_unit_test_setup_teardown(close_unanswered, up, down),
 	cmocka_unit_test_setup_teardown(many_answers, up, down),
 	cmocka_unit_test_setup_teardown(start_that_hangs, up_short, down),

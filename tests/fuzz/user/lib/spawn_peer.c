@@ -10,7 +10,7 @@
 
 static const char cluster_text[] = "provider local\nnode 0 gateway /a\nnode 1 compute /b\n"
 				   FUZZ_KEY_LINE(0) FUZZ_KEY_LINE(1);
-static struct rgate_pool *pool;
+static struct rgate_pool *pool, *stage;
 struct spawn_peer peer;
 struct rgate_cluster *peer_cluster;
 int peer_ready_fd;
@@ -20,10 +20,13 @@ void spawn_peer_init(void)
 	const struct rgate_pool_opts po = RGATE_OPTS(rgate_pool_opts, .region_size = 4 << 20,
 						     .access = RGATE_ACCESS_REMOTE,
 						     .flags = RGATE_POOL_NO_HUGE);
+	const struct rgate_pool_opts so = RGATE_OPTS(rgate_pool_opts, .region_size = 4 << 20,
+						     .flags = RGATE_POOL_NO_HUGE);
 
 	FUZZ_CHECK(!rgate_cluster_parse(&peer_cluster, "fuzz", cluster_text,
 					sizeof(cluster_text) - 1));
 	FUZZ_CHECK(!rgate_pool_create(&pool, NULL, &po));
+	FUZZ_CHECK(!rgate_pool_create(&stage, NULL, &so));
 	peer_ready_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	FUZZ_CHECK(peer_ready_fd >= 0);
 }
@@ -34,6 +37,12 @@ struct rgate_pool *__wrap_rgate_node_pool(const struct rgate_node *node)
 {
 	(void)node;
 	return pool;
+}
+
+struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node)
+{
+	(void)node;
+	return stage;
 }
 
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node)
@@ -233,4 +242,5 @@ void spawn_peer_check_pool(void)
 	struct rgate_pool_stats stats = { .sz = sizeof(stats) };
 
 	FUZZ_CHECK(!rgate_pool_stats(pool, &stats) && !stats.used_buffers);
+	FUZZ_CHECK(!rgate_pool_stats(stage, &stats) && !stats.used_buffers);
 }
