@@ -16,6 +16,7 @@ build=${RGATE_BUILD:-$top/build}
 . "$here/lib/tap.sh"
 . "$here/lib/blocks.sh"
 . "$top/tests/cli/lib/keys.sh"
+. "$top/tests/cli/lib/wait.sh"
 export PATH=$build/tools:$PATH
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; wait; cd /; umount -l /etc /run /var/lib; umount -l "$tmp"; rm -rf "$tmp"' EXIT
@@ -30,25 +31,6 @@ rm -rf /etc/ringgate
 mkdir -p /etc/ringgate /run/ringgate
 chmod 755 "$tmp"
 cd "$tmp" || exit 1
-
-# within SECONDS COMMAND...: until it succeeds
-within()
-{
-	local end=$((SECONDS + $1 * ${RGATE_SLOW:-1}))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.1
-	done
-}
-
-free_port()
-{
-	python3 -c 'import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
 
 # same FILE: what was printed is what is wanted (standard input)
 same() { diff - "$1" >>"$tmp/log"; }
@@ -118,7 +100,7 @@ for node in gw one; do
 	ringgated --node "$node" --socket "/run/ringgate/$node.sock" --pool 32M >>"$tmp/log.$node" 2>&1 &
 	pids+=($!)
 done
-within 20 grep -q "is ready" "$tmp/log.gw" && within 20 grep -q "is ready" "$tmp/log.one"
+wait_for 20 grep -q "is ready" "$tmp/log.gw" && wait_for 20 grep -q "is ready" "$tmp/log.one"
 rc=$?
 cat "$tmp"/log.* >"$tmp/log"
 ok $rc "spawn.rst: the daemons start with what the quick start writes"
@@ -142,7 +124,7 @@ ok $? "... both nodes"
 grep -q 'sleep 1000' said.5
 ok $? "... what runs"
 ended() { ! ringgate ps | grep 'sleep 1000' | grep -q running; }
-within 10 ended
+wait_for 10 ended
 ok $? "... and was ended"
 
 build_blocks spawn Documentation/spawn.rst "Quick start:c:1" >"$tmp/log" 2>&1
@@ -169,7 +151,7 @@ port=$(free_port)
 "$build/examples/udp_source" "$port" >said 2>"$tmp/log" &
 pids+=($!)
 answered() { printf hello >"/dev/udp/127.0.0.1/$port"; sleep 0.1; grep -q hello said; }
-within 20 answered
+wait_for 20 answered
 ok $? "examples/udp_source prints datagrams"
 kill "${pids[@]}"
 pids=()
@@ -192,14 +174,14 @@ ringgated --node one --pool 64M >log.one 2>&1 &
 one=$!
 pids+=("$one")
 up() { ringgate cluster status --socket /run/ringgate/gw.sock --json | grep -q '"state": "up"'; }
-within 20 up
+wait_for 20 up
 build_blocks net Documentation/net.rst "A program:c:1" >"$tmp/log" 2>&1
 ok $? "net.rst: the program compiles"
 send() { printf '%s' "$1" >"/dev/udp/127.0.0.1/$port"; }
 offered() { ringgate cluster status --socket /run/ringgate/gw.sock --json | grep -q '"slot_size"'; }
 timeout 60 ./net 2 >said 2>"$tmp/log" &
 program=$!
-within 20 offered
+wait_for 20 offered
 send one
 sleep 1.5	# it sleeps, and wakes by itself in between
 send two
@@ -211,9 +193,9 @@ ok $? "... and prints what arrived"
 timeout 60 stdbuf -oL "$build/examples/remote" 2048 >said 2>"$tmp/log" &
 program=$!
 pids+=("$program")
-within 20 offered
+wait_for 20 offered
 seen() { send x; sleep 0.2; grep -q . said; }
-within 20 seen
+wait_for 20 seen
 ok $? "examples/remote prints what arrived, too"
 kill $program
 timeout 60 ./net 9 >said 2>"$tmp/log" &

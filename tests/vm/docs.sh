@@ -10,21 +10,12 @@ build=${RGATE_BUILD:-$top/build}
 slow=${RGATE_SLOW:-1}
 . "$top/tests/docs/lib/tap.sh"
 . "$top/tests/docs/lib/blocks.sh"
+. "$top/tests/cli/lib/wait.sh"
 export PATH=$build/tools:$PATH
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; wait; rdma link del rxe0 2>/dev/null; ip link del eth0 2>/dev/null
 	ip netns del docs 2>/dev/null; rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-
-within()
-{
-	local end=$((SECONDS + $1 * slow))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.2
-	done
-}
 
 ip netns add docs
 ip link add eth0 mtu 4200 type veth peer name peer0 mtu 4200 netns docs
@@ -124,8 +115,8 @@ minimal=$!
 sleep 60 | "$build/examples/epoll" eth0 >epoll.said 2>&1 &
 pids+=($!)
 two() { [ "$(ids rings | wc -w)" = 2 ]; }
-within 10 two
-within 10 grep -qE '^[0-9]+ bytes, ethertype 0800$' minimal.said
+wait_for 10 two
+wait_for 10 grep -qE '^[0-9]+ bytes, ethertype 0800$' minimal.said
 rc=$?
 cp minimal.said "$tmp/log"
 ok $rc "examples/minimal prints what arrives"
@@ -141,14 +132,14 @@ ok $? "examples/epoll counts while it waits for its input, too"
 workers=$!
 pids+=("$workers")
 says() { grep -qE "^worker $1: [0-9]+ bytes\$" "$tmp/log"; }
-within 20 says "[01]"
+wait_for 20 says "[01]"
 ok $? "examples/workers: a worker says what it takes"
 # each that there is now, one after the other
 for pid in $(pgrep -P "$workers"); do
 	kill -9 "$pid"
 done
 two_workers() { [ "$(pgrep -P "$workers" | wc -l)" = 2 ]; }
-within 10 two_workers && : >"$tmp/log" && within 20 says "[01]"
+wait_for 10 two_workers && : >"$tmp/log" && wait_for 20 says "[01]"
 ok $? "... and one that is killed gets a successor"
 kill "$workers"
 
@@ -160,7 +151,7 @@ ok $? "... and runs"
 
 modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0
 active() { grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; }
-within 10 active
+wait_for 10 active
 lines Documentation/guide.rst "RDMA and GPUs:shell:1"
 lines Documentation/guide.rst "Many buffers, one memory region:shell:1"
 build_blocks guide Documentation/guide.rst "RDMA and GPUs:c:1" >"$tmp/log" 2>&1

@@ -19,6 +19,8 @@ failures=0
 
 # shellcheck source=tests/cli/lib/keys.sh
 . "$cli_dir/lib/keys.sh"
+# shellcheck source=tests/cli/lib/wait.sh
+. "$cli_dir/lib/wait.sh"
 
 [ -x "$ringgate" ] || { echo "Bail out! $ringgate is not built"; exit 1; }
 
@@ -120,24 +122,4 @@ readable()
 		result $rc "$reader reads it: $1"
 		[ $rc -eq 0 ] || sed 's/^/# /' <<<"$out"
 	done
-}
-
-# wait_for SECONDS COMMAND...: until it succeeds; on slow kernels longer
-wait_for()
-{
-	local end=$((SECONDS + $1 * slow))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.1
-	done
-}
-
-# A UDP port of loopback that nobody has
-free_port()
-{
-	python3 -c 'import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
 }
