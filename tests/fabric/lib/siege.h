@@ -23,6 +23,7 @@ struct siege {			/* node 0, and an end that says it is node 1 */
 	const struct rgate_buf *buf;
 	struct rgate_remote at;
 	struct end e;
+	unsigned int said;		/* messages */
 	struct who me;			/* node 1, with its key */
 	struct rgate_hs hs;
 	struct rgate_hs_terms terms;	/* what this end says of itself */
