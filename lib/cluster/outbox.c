@@ -16,7 +16,7 @@ int outbox_init(struct outbox *box, struct rgate_node *node, struct rgate_peer *
 	if (!box->queue)
 		return -ENOMEM;
 	box->pool = rgate_node_stage(node);
-	err = rgate_pool_alloc(box->pool, OUTBOX_SLOTS * RGATE_HUB_MSG_MAX, &box->mem);
+	err = rgate_pool_alloc(box->pool, (size_t)OUTBOX_SLOTS * RGATE_HUB_MSG_MAX, &box->mem);
 	if (err) {
 		free(box->queue);
 		box->queue = NULL;

@@ -132,9 +132,8 @@ static int start_thread(struct rgate_source *src, int32_t cpu_plus1)
 		CPU_SET((unsigned int)cpu_plus1 - 1, &cpus);
 		err = -pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
 	}
-	if (!err) {
+	if (!err)
 		err = rgate_thread_start(&src->thread, &attr, thread_main, src);
-	}
 	pthread_attr_destroy(&attr);
 	if (!err)
 		pthread_setname_np(src->thread, "rgate-source");

@@ -248,13 +248,15 @@ static int execute(struct plan *plan, struct result *r)
 	}
 	if (!err)
 		err = set_last_limits(plan);
-	if (err)
-		return err;
-	if (fd >= 0)
-		(void)syscall(SYS_execveat, fd, "", argv, env, AT_EMPTY_PATH);
-	else
-		(void)execve(grant.path, argv, env);
-	return -errno;
+	if (!err) {
+		if (fd >= 0)
+			(void)syscall(SYS_execveat, fd, "", argv, env, AT_EMPTY_PATH);
+		else
+			(void)execve(grant.path, argv, env);
+		err = -errno;
+	}
+	free(env);
+	return err;
 }
 
 __attribute__((noreturn))

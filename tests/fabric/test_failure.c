@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 static struct rgate_failure failure_of(struct rgate_peer *peer)
 {
 	struct rgate_failure f = { .sz = sizeof(f) };

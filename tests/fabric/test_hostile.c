@@ -15,7 +15,6 @@
 
 #include "link.h"
 
-
 static int error_of(struct rgate_peer *peer)
 {
 	struct rgate_peer_info info = { .sz = sizeof(info) };

@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 static struct rgate_failure failure_of(struct rgate_peer *peer)
 {
 	struct rgate_failure f = { .sz = sizeof(f) };
@@ -139,7 +138,8 @@ static void check_ends(const struct stream *s, struct rgate_peer *peer)
 	int ret;
 
 	for (i = 0; i < kept; i++) {
-		ret = rgate_peer_finish(peer, s->ticket[(s->n - kept + i) % TICKETS], 5 * SILENT_MS);
+		ret = rgate_peer_finish(peer, s->ticket[(s->n - kept + i) % TICKETS],
+					5 * SILENT_MS);
 		assert_true(ret != -ETIMEDOUT || failure_of(peer).error == -ETIMEDOUT);
 		assert_false(lost && !ret);
 		lost = ret < 0;

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 static struct serve s;
 
 static struct rgate_spawn_result result_of(struct rgate_spawn_job *job)

@@ -11,8 +11,8 @@
 #define MOST	16
 
 static int refuse;			/* what the next posts say; 0: they are taken */
-static unsigned int posted;		/* tickets 1 to this one were given, */
-static unsigned int done, lost;		/* done are those up to this one, lost the rest up to that */
+static unsigned int posted;		/* tickets 1 to this one were given; */
+static unsigned int done, lost;		/* up to the one done, and from there to the other lost */
 static int lost_err;
 static unsigned int settled;		/* calls */
 static int settle_ms[MOST];

@@ -47,8 +47,8 @@ enum rgate_node_flags {
  * RGATE_PROVIDER_LOCAL one that answers where memory is). The key is copied.
  * -ENOENT: the cluster has no such node, or there is no key; -EADDRINUSE: somebody is that
  * node already; -EACCES: the key is not that of this node, or its file readable by others;
- * -EINVAL: an option is out of its range, the stage is to have access, or the file has no key; and as rgate_device_open(),
- * rgate_pool_create().
+ * -EINVAL: an option is out of its range, the stage is to have access, or the file has no
+ * key; and as rgate_device_open(), rgate_pool_create().
  */
 RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
 				uint32_t id, const struct rgate_node_opts *opts);

@@ -88,8 +88,7 @@ int __wrap_open(const char *path, int flags, ...)
 	return __real_open(real(path), flags, mode);
 }
 
-extern DIR *__real_opendir(const char *path);
-extern DIR *__wrap_opendir(const char *path);
+extern __typeof__(opendir) __real_opendir, __wrap_opendir;
 DIR *__wrap_opendir(const char *path)
 {
 	return __real_opendir(real(path));
