@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <stddef.h>
 
-#include "clock.h"
 #include "xfer.h"
-
-#define MS	1000000ULL
 
 void xfer_list_init(struct xfer_list *list, struct rgate_peer *peer)
 {
@@ -57,13 +54,9 @@ unsigned int xfer_reap(struct xfer_list *list)
 
 void xfer_settle(struct xfer_list *list, int timeout_ms)
 {
-	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * MS;
-	uint64_t now;
-
+	/* Once one was too late, its connection is gone, and with it all the others are over. */
 	while (list->first) {
-		now = rgate_clock_now(CLOCK_MONOTONIC);
-		(void)rgate_peer_settle(list->peer, list->first->ticket,
-					now < end ? (int)((end - now) / MS) : 0);
+		(void)rgate_peer_settle(list->peer, list->first->ticket, timeout_ms);
 		(void)xfer_reap(list);
 	}
 }

@@ -51,8 +51,8 @@ int xfer_post(struct xfer_list *list, struct xfer *x, const struct rgate_op *ops
 unsigned int xfer_reap(struct xfer_list *list);
 
 /*
- * None is under way when it returns: what is not over in @timeout_ms (0 or more) ends the
- * connection. No over() may post to this list any more.
+ * None is under way when it returns: one that takes more than @timeout_ms (0 or more) after the
+ * one before it ends the connection. No over() may post to this list any more.
  */
 void xfer_settle(struct xfer_list *list, int timeout_ms);
 
