@@ -11,6 +11,7 @@
 #include "util.h"
 
 #define POOL_BYTES	(32U << 20)
+#define STAGE_BYTES	(2U << 20)
 
 error_t spawn_parse_opt(struct spawn_opts *o, int key, char *arg)
 {
@@ -120,7 +121,11 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "spawn",
 		.region_size = POOL_BYTES, .max_size = 8ULL * POOL_BYTES,
 		.access = RGATE_ACCESS_REMOTE, .flags = RGATE_POOL_NO_HUGE);
-	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool);
+	/* It asks, and stages nothing: no huge pages for that */
+	const struct rgate_pool_opts stage = RGATE_OPTS(rgate_pool_opts, .name = "stage",
+		.region_size = STAGE_BYTES, .flags = RGATE_POOL_NO_HUGE);
+	const struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool,
+						       .stage = &stage);
 	struct rgate_cluster_node self;
 	int err, ret;
 
