@@ -30,6 +30,7 @@ struct hub_service {
 struct hub_peer {
 	struct rgate_peer *peer;	/* NULL: none for that node */
 	struct session session;		/* as services were told */
+	bool awaited;			/* atomic: the end of operations is */
 	struct outbox out;
 };
 
@@ -151,6 +152,23 @@ static int64_t tick(struct rgate_hub *hub)
 	return least;
 }
 
+/* The peers of which the sign that something has happened was taken */
+static uint32_t arm_awaited(struct rgate_hub *hub)
+{
+	uint32_t more = 0, id;
+
+	for (id = 0; id < RGATE_NODES_MAX; id++) {
+		struct hub_peer *p = &hub->peers[id];
+
+		if (!__atomic_exchange_n(&p->awaited, false, __ATOMIC_ACQUIRE))
+			continue;
+		(void)rgate_peer_arm(p->peer);
+		if (session_changed(&p->session))
+			more |= 1U << id;
+	}
+	return more;
+}
+
 /* Sleeps for @ns at most, or for ever. Returns the peers that have something */
 static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
 {
@@ -183,6 +201,7 @@ static void *hub_main(void *arg)
 			if (ready & 1U << id && serve(hub, id))
 				more |= 1U << id;
 		ns = tick(hub);
+		more |= arm_awaited(hub);
 		pthread_mutex_unlock(&hub->lock);
 		ready = more | sleep_some(hub, more ? 0 : ns);
 	}
@@ -373,6 +392,16 @@ int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t
 	if (!err && outbox_pump(box))
 		rgate_hub_wake(hub);
 	return err;
+}
+
+void rgate_hub_await(struct rgate_hub *hub, uint32_t node)
+{
+	if (!rgate_hub_peer(hub, node))
+		return;
+	/* Pairs with arm_awaited(): what was posted before is seen when it is armed. */
+	__atomic_store_n(&hub->peers[node].awaited, true, __ATOMIC_RELEASE);
+	if (!pthread_equal(pthread_self(), hub->thread))
+		rgate_hub_wake(hub);
 }
 
 void rgate_hub_wake(struct rgate_hub *hub)

@@ -292,8 +292,12 @@ static void give(struct rgate_spawn *sp)
 {
 	if (client_send(sp))
 		client_wake_at(sp, rgate_clock_now(CLOCK_MONOTONIC) + MS);
-	if (!(sp->o.flags & RGATE_SPAWN_SHARED))
-		(void)rgate_peer_arm(sp->peer);
+	if (sp->o.flags & RGATE_SPAWN_SHARED)
+		return;
+	(void)rgate_peer_arm(sp->peer);
+	/* That takes the sign of what happened since we looked. */
+	if (session_changed(&sp->session) || xfer_reap(&sp->xfers))
+		client_wake_at(sp, 1);
 }
 
 void client_process(struct rgate_spawn *sp)

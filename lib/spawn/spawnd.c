@@ -455,6 +455,14 @@ static void work(struct rgate_spawnd *sd, bool *blocked)
 	}
 }
 
+static void arm_own(struct rgate_spawnd *sd, struct spawnd_client *c)
+{
+	(void)rgate_peer_arm(c->peer);
+	/* That takes the sign of what happened since we looked. */
+	if (session_changed(&c->session) || xfer_reap(&c->xfers))
+		spawnd_wake_at(sd, 1);
+}
+
 /* Those whose messages are left lying for now would be told of at once, and again. */
 static void arm_clients(struct rgate_spawnd *sd, bool *blocked)
 {
@@ -464,11 +472,12 @@ static void arm_clients(struct rgate_spawnd *sd, bool *blocked)
 		if (!c->peer)
 			continue;
 		spawnd_client_post(c);
-		/* A hub, which looks for messages only, is to wake us when transfers end. */
-		if (c->own ? spawnd_client_ready(c) : sd->hub && !xfer_list_empty(&c->xfers))
-			(void)rgate_peer_arm(c->peer);
+		if (c->own && spawnd_client_ready(c))
+			arm_own(sd, c);
 		else
 			*blocked |= c->own;
+		if (sd->hub && !xfer_list_empty(&c->xfers))
+			rgate_hub_await(sd->hub, c->id);
 	}
 }
 

@@ -84,6 +84,13 @@ RGATE_API uint32_t rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
  */
 RGATE_API int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len);
 
+/*
+ * rgate_hub_await - the thread calls the tick functions when an operation to @node has ended
+ * For services that post operations: by itself it is woken by messages. Holds until it has been
+ * woken once; without a peer for @node nothing happens. Any thread, no lock.
+ */
+RGATE_API void rgate_hub_await(struct rgate_hub *hub, uint32_t node);
+
 /* rgate_hub_wake - makes the thread call the tick functions; any thread, no lock */
 RGATE_API void rgate_hub_wake(struct rgate_hub *hub);
 
