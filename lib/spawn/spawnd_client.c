@@ -191,10 +191,13 @@ void spawnd_client_gone(struct spawnd_client *c)
 
 void spawnd_client_check(struct spawnd_client *c)
 {
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	enum session_news news;
+	uint64_t now;
 
-	while (c->peer && (news = session_look(&c->session, now)) != SESSION_SAME) {
+	if (!c->peer)
+		return;
+	now = rgate_clock_now(CLOCK_MONOTONIC);
+	while ((news = session_look(&c->session, now)) != SESSION_SAME) {
 		switch (news) {
 		case SESSION_DOWN:
 			spawnd_wake_at(c->sd, session_due(&c->session));

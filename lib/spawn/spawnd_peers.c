@@ -75,6 +75,9 @@ void spawnd_client_remove(struct spawnd_client *c)
 	} else {
 		xfer_settle(&c->xfers, SETTLE_MS);
 	}
+	/* Nor is anything due for who is not served any more. */
+	session_init(&c->session, NULL, 0, 0);
+	xfer_list_init(&c->xfers, NULL);
 	c->peer = NULL;
 }
 

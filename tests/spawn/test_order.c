@@ -4,6 +4,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,58 @@ static void completions_alone(void **state)
 	}
 }
 
+/* How often the server wants to be called within @ms */
+static unsigned int calls(struct rgate_spawnd *sd, unsigned int ms)
+{
+	const uint64_t until = unit_now_ns() + ms * 1000000ULL;
+	struct pollfd p = { .fd = rgate_spawnd_fd(sd), .events = POLLIN };
+	unsigned int n = 0;
+
+	while (unit_now_ns() < until) {
+		if (poll(&p, 1, 10) < 1)
+			continue;
+		assert_int_equal(rgate_spawnd_process(sd), 0);
+		n++;
+	}
+	return n;
+}
+
+#define GRACE_MS	300
+
+/* A client that goes, and is given up before its time to come back is over: nothing is due. */
+static void removed_while_gone(void **state)
+{
+	const struct rgate_spawnd_opts o = RGATE_OPTS(rgate_spawnd_opts, .policy = s.policy,
+						      .cgroup = "", .reconnect_ms = GRACE_MS,
+						      .flags = RGATE_SPAWND_SHARED);
+	struct rgate_spawnd *sd;
+	struct rgate_node *node;
+	struct rgate_peer *peer;
+
+	(void)state;
+	/* In the place of the other server, in this process */
+	serve_client_down(&s);
+	serve_stop(&s, 0);
+	assert_int_equal(rgate_spawnd_create(&sd, s.c.conf, &o), 0);
+	node = cluster_node(&s.c, 0);
+	assert_int_equal(rgate_spawnd_attach(sd, node), 0);
+	assert_int_equal(rgate_peer_open(&peer, node, 1), 0);
+	assert_int_equal(rgate_spawnd_add_peer(sd, peer), 0);
+	assert_int_equal(rgate_spawnd_add_peer(sd, peer), -EBUSY);
+	serve_client_up(&s);
+	assert_int_equal(rgate_peer_wait_up(peer, MS), 0);
+	assert_int_equal(rgate_spawnd_process(sd), 0);
+	serve_client_down(&s);
+	wait_for(peer_state(peer) != RGATE_PEER_UP);
+	assert_int_equal(rgate_spawnd_process(sd), 0);
+	rgate_spawnd_remove_peer(sd, peer);
+	assert_in_range(calls(sd, 3 * GRACE_MS), 0, 10);
+	rgate_spawnd_destroy(sd);
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	serve_start(&s);
+}
+
 static struct rgate_spawn_result end_of(struct rgate_spawn_job *job)
 {
 	struct rgate_spawn_result r = { .sz = sizeof(r) };
@@ -385,6 +438,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(killed_in_read, up, down),
 	cmocka_unit_test_setup_teardown(closed_while_paused, up, down),
 	cmocka_unit_test_setup_teardown(staged_apart, up, down),
+	cmocka_unit_test_setup_teardown(removed_while_gone, up, down),
 	{ "staged_apart (hub)", staged_apart, up_hub, down, NULL },
 	cmocka_unit_test_setup_teardown(completions_alone, up_hub_late, down),
 	cmocka_unit_test_setup_teardown(close_unanswered, up, down),
