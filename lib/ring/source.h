@@ -31,6 +31,8 @@ struct rgate_source_ops {
 			 struct rgate_slot *hdr);
 	/* After a failed receive: 0 to go on, or what ends the source */
 	int (*survive)(struct rgate_source *src, int err);
+	/* Now and then while src->away, which it may clear: 0, or what ends the source */
+	int (*look)(struct rgate_source *src);
 };
 
 /* All that one recvmmsg needs for message i */
@@ -66,8 +68,8 @@ struct rgate_source {
 	struct sockaddr_storage bound; /* UDP */
 	socklen_t bound_len;
 	bool any;		/* UDP: bound to no one address */
-	char ifname[16];	/* packet: "" all */
-	int ifindex;
+	int ifindex;		/* packet: 0 all */
+	bool away;		/* packet: the device is down */
 };
 
 /*

@@ -14,6 +14,7 @@
 #include "source.h"
 
 #define BACKOFF_MS 1	/* after errors that may last, as ENOMEM */
+#define LOOK_MS 200	/* while the device is away */
 
 static void add(uint64_t *counter, uint64_t n)
 {
@@ -265,7 +266,7 @@ static int idle(struct rgate_source *src, int timeout_ms)
 	uint64_t told;
 
 	/* backing off: the socket is readable all the time */
-	if (poll(pfd, timeout_ms < 0 ? 2 : 1, timeout_ms) < 0 && errno != EINTR)
+	if (poll(pfd, timeout_ms == BACKOFF_MS ? 1 : 2, timeout_ms) < 0 && errno != EINTR)
 		return -errno;
 	/* stop is looked at by the loop, a resize by the next flush */
 	if (pfd[0].revents && read(src->event, &told, sizeof(told)) > 0)
@@ -285,7 +286,7 @@ static int receive_some(struct rgate_source *src)
 		return r;
 	flush_all(src);
 	if (!r || r == -EAGAIN)
-		return 0;
+		return src->away ? src->ops->look(src) : 0;
 	if (r == -EINTR)
 		return 1;
 	add(&src->stats.errors, 1);
@@ -302,7 +303,7 @@ int rgate_source_loop(struct rgate_source *src)
 			continue;
 		if (r < 0 && r != -EAGAIN)
 			return r;
-		err = idle(src, r < 0 ? BACKOFF_MS : -1);
+		err = idle(src, r < 0 ? BACKOFF_MS : src->away ? LOOK_MS : -1);
 		if (err)
 			return err;
 	}

@@ -7,6 +7,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_ctl.h>
@@ -70,20 +71,53 @@ static bool describe(struct rgate_source *src, const struct msghdr *m,
 	return true;
 }
 
-/* A device that goes down may come up again; one that is gone does not. */
+/* The kernel binds the socket of a device that it removes, or moves to another namespace, to
+ * the number -1. */
+static bool is_gone(const struct rgate_source *src)
+{
+	struct sockaddr_ll ll;
+	socklen_t len = sizeof(ll);
+
+	return src->ifindex && !getsockname(src->sock, (struct sockaddr *)&ll, &len) &&
+	       ll.sll_ifindex != src->ifindex;
+}
+
+/* In the socket's namespace, by the number: a device that is down may get another name. */
+static bool is_up(const struct rgate_source *src)
+{
+	struct ifreq ifr = { .ifr_ifindex = src->ifindex };
+
+	return !ioctl(src->sock, SIOCGIFNAME, &ifr) && !ioctl(src->sock, SIOCGIFFLAGS, &ifr) &&
+	       ifr.ifr_flags & IFF_UP;
+}
+
+static int look(struct rgate_source *src)
+{
+	if (is_gone(src))
+		return -ENODEV;
+	src->away = !is_up(src);
+	return 0;
+}
+
+/*
+ * A device that goes down may come up again; one that is gone does not. One that is removed
+ * goes down first, and of what comes then its socket is told nothing: it has to look.
+ */
 static int survive(struct rgate_source *src, int err)
 {
 	if (err == -ENODEV || err == -ENXIO)
 		return -ENODEV;
-	if (err == -ENETDOWN)
-		return src->ifname[0] &&
-		       (int)if_nametoindex(src->ifname) != src->ifindex ? -ENODEV : 0;
+	if (err == -ENETDOWN) {
+		src->away = true;
+		return look(src);
+	}
 	return err == -ENOBUFS || err == -ENOMEM ? 0 : err;
 }
 
 static const struct rgate_source_ops packet_ops = {
 	.describe = describe,
 	.survive = survive,
+	.look = look,
 };
 
 static int set_filter(int sock, const char *ifname, const char *text)
@@ -112,7 +146,7 @@ static int set_promisc(int sock, int ifindex)
 }
 
 /* Bound last, so that nothing comes that the filter would have kept out */
-static int set_up(struct rgate_source *src, int sock,
+static int set_up(const struct rgate_source *src, int sock, const char *ifname,
 		  const struct rgate_source_opts *o)
 {
 	struct sockaddr_ll ll = {
@@ -128,7 +162,7 @@ static int set_up(struct rgate_source *src, int sock,
 	setsockopt(sock, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one));
 	err = rgate_source_set_sock(sock, o);
 	if (!err && o->filter)
-		err = set_filter(sock, src->ifindex ? src->ifname : NULL, o->filter);
+		err = set_filter(sock, ifname, o->filter);
 	if (!err && o->promisc)
 		err = set_promisc(sock, src->ifindex);
 	if (!err && bind(sock, (struct sockaddr *)&ll, sizeof(ll)) < 0)
@@ -140,9 +174,6 @@ static int find_device(struct rgate_source *src, const char *ifname)
 {
 	if (!ifname)
 		return 0;
-	if (!ifname[0] || strlen(ifname) >= sizeof(src->ifname))
-		return -ENODEV;
-	memcpy(src->ifname, ifname, strlen(ifname));
 	src->ifindex = (int)if_nametoindex(ifname);
 	return src->ifindex ? 0 : -ENODEV;
 }
@@ -178,7 +209,7 @@ int rgate_source_packet(struct rgate_source **out, struct rgate_ring *const *rin
 		rgate_source_free(src);
 		return err;
 	}
-	err = set_up(src, sock, &o);
+	err = set_up(src, sock, ifname, &o);
 	if (err) {
 		close(sock);
 		rgate_source_free(src);

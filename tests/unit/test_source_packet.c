@@ -323,8 +323,56 @@ static void device_gone(void)
 	close(tx);
 }
 
+static void wait_errors(const struct rgate_source *src)
+{
+	struct rgate_source_stats ss = { 0 };
+	struct timespec ts = { 0, 1000000 };
+	int i;
+
+	for (i = 0; i < 10000 && !ss.errors; i++) {
+		nanosleep(&ts, NULL);
+		unit_require(!rgate_source_stats(src, &ss));
+	}
+	unit_require(ss.errors == 1);
+}
+
+/* Of one that is down already the socket is told nothing more; nor of one that moves away. */
+static void gone_while_down(void)
+{
+	struct rx r;
+
+	rx_open(&r, 2048, 0, RGATE_POLICY_DROP, "va", NULL);
+	unit_require(!system("ip link set va down && ip link set va name vc"));
+	wait_errors(r.src);
+	unit_require(rgate_consumer_wait(&r.c, 300) == 0);
+	unit_require(!system("ip link del vc"));
+	unit_require(rgate_consumer_wait(&r.c, 10000) == -EPIPE);
+	unit_require(rgate_source_stop(r.src) == -ENODEV);
+	rgate_ring_close(r.ring);
+}
+
+/* The same of one without a thread, whose owner asks now and then */
+static void driven_gone(void)
+{
+	struct rgate_source_opts so = RGATE_OPTS(rgate_source_opts, .driven = 1);
+	struct rx r;
+	int i, ret;
+
+	rx_open(&r, 2048, 0, RGATE_POLICY_DROP, "va", &so);
+	unit_require(!rgate_source_turn(r.src));
+	unit_require(!system("ip link set va down"));
+	unit_require(!rgate_source_turn(r.src));
+	unit_require(!rgate_source_turn(r.src));
+	unit_require(!system("ip link del va"));
+	for (i = 0; (ret = rgate_source_turn(r.src)) >= 0; i++)
+		unit_require(i < 3);
+	unit_require(ret == -ENODEV);
+	unit_require(rgate_source_stop(r.src) == -ENODEV);
+	rgate_ring_close(r.ring);
+}
+
 static void (*const parts[])(void) = {
-	frames, chains, incoming_only, filtered, pass, device_gone,
+	frames, chains, incoming_only, filtered, pass, device_gone, gone_while_down, driven_gone,
 };
 
 static int child_part(int sock, void *arg)
@@ -355,6 +403,8 @@ static const struct CMUnitTest tests[] = {
 	{ "filtered", part, NULL, NULL, (void *)3 },
 	{ "pass", part, NULL, NULL, (void *)4 },
 	{ "device_gone", part, NULL, NULL, (void *)5 },
+	{ "gone_while_down", part, NULL, NULL, (void *)6 },
+	{ "driven_gone", part, NULL, NULL, (void *)7 },
 };
 
 UNIT_MAIN(tests)
