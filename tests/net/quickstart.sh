@@ -112,8 +112,10 @@ all() { [ $(($(got one "$sent") + $(got two "$sent"))) -ge 86 ]; }
 ok "all frames arrive" wait_for 20 all
 is "dns: to node 1 alone" "$(got one ':53( |$)') $(got two ':53( |$)')" "40 0"
 is "ctl: to both" "$(got one ICMP) $(got two ICMP)" "3 3"
-is "flows: each at one of them" $(($(got one :5300) + $(got two :5300))) 40
-[ "$(got one :5300)" -gt 0 ] && [ "$(got two :5300)" -gt 0 ]
+# whole numbers: a sender's port may begin like that, too
+flows=("$(got one ':5300( |$)')" "$(got two ':5300( |$)')")
+is "flows: each at one of them" $((flows[0] + flows[1])) 40
+[ "${flows[0]}" -gt 0 ] && [ "${flows[1]}" -gt 0 ]
 result $? "... and some at each"
 is "rules count what they matched" "$("$ringgate" steer list --json |
 	json '[r["frames"] for r in j][:3]')" "[40, 3, 40]"
