@@ -109,6 +109,7 @@ int main(int argc, char **argv)
 	load(&r, argv[optind + 1]);
 	sock = open_socket(argv[optind]);
 	demo_sum_init(&sum, sha);
+	demo_stay();
 	cpu = demo_cpu_us();
 	start = demo_now_ns();
 	for (i = 0; i < times; i++)

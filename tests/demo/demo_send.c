@@ -140,6 +140,7 @@ int main(int argc, char **argv)
 	if (sock < 0 || connect(sock, (struct sockaddr *)&o.to, sizeof(o.to)))
 		demo_die(errno, "UDP socket");
 	demo_sum_init(&sum, o.sha);
+	demo_stay();
 	cpu = demo_cpu_us();
 	start = demo_now_ns();
 	if (o.rate)

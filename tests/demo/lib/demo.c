@@ -2,6 +2,7 @@
 #include "demo.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -137,6 +138,18 @@ uint64_t demo_clock_ns(const struct demo_clock *c, uint64_t ticks)
 			  (double)(c->ticks[1] - c->ticks[0]);
 
 	return c->ns[0] + (uint64_t)((double)(int64_t)(ticks - c->ticks[0]) * per_tick);
+}
+
+void demo_stay(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	if (cpu >= 0)
+		CPU_SET((unsigned int)cpu, &cpus);
+	if (cpu < 0 || sched_setaffinity(0, sizeof(cpus), &cpus))
+		demo_die(errno, "staying on a CPU");
 }
 
 pid_t demo_spawn(char **argv)

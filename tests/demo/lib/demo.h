@@ -71,6 +71,12 @@ uint64_t demo_cpu_us(void);
 uint64_t demo_cpu_of(pid_t pid);
 uint64_t demo_cpu_all(void);
 
+/*
+ * This thread stays on the CPU where it is. The kernel keeps the order of what one CPU sends;
+ * a sender that moves can be ahead of what its last CPU has still to do.
+ */
+void demo_stay(void);
+
 /* Starts argv[0] by PATH; returns its pid */
 pid_t demo_spawn(char **argv);
 /* Has the child ended? It can still be reaped then. */

@@ -87,7 +87,7 @@ static void take_stream(struct frames *f, const unsigned char *frame, size_t len
 	if (p.magic != DEMO_MAGIC)
 		return malformed(f);
 	if (p.seq != f->next)
-		r->holes += p.seq - f->next;
+		r->holes += p.seq > f->next ? p.seq - f->next : 1;
 	f->next = p.seq + 1;
 	r->bytes += n;
 	demo_sum_add(&f->sum, frame + s->payload_off, n);

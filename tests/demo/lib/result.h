@@ -56,7 +56,7 @@ struct result {
 	uint64_t frames;
 	uint64_t slots;		/* more than frames where they are chained */
 	uint64_t bytes;		/* of payload, or of frames */
-	uint64_t holes;		/* datagrams or stream bytes that are missing */
+	uint64_t holes;		/* datagrams or stream bytes that are missing, or late */
 	uint64_t first, last;	/* ticks */
 	uint64_t classes[CLASSES];
 	struct demo_clock clock; /* first reading by the consumer */
