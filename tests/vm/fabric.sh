@@ -52,7 +52,7 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 	[ "${program%.sh}" = "$program" ] || program=$top/tests/$dir/$program
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")
-	rc=0
+	rc=0 began=$SECONDS
 	timeout $((300 * slow)) "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
 	why=''
 	while read -r line; do
@@ -72,6 +72,7 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 		*) echo "# $line" ;;
 		esac
 	done <"$tmp/out"
+	echo "# $name took $((SECONDS - began)) s"
 	is "$name ended well" "$rc" 0
 	if [ "$rc" != 0 ]; then
 		sed 's/^/# /' "$tmp/err"
