@@ -259,6 +259,8 @@ $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_laten
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
 $(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
+$(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle \
+	rgate_pool_alloc rgate_pool_free)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)

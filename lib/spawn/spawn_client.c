@@ -195,6 +195,7 @@ static void went_down(struct rgate_spawn *sp)
 
 	client_wake_at(sp, session_due(&sp->session));
 	(void)xfer_reap(&sp->xfers);
+	call_down(&sp->calls);
 	for (job = sp->jobs; job; job = next) {
 		next = job->next;
 		job->asked_ns = 0;
@@ -245,6 +246,7 @@ void client_check_peer(struct rgate_spawn *sp, uint64_t now)
 			break;
 		case SESSION_OTHER:
 			lose_all(sp, false, -ECONNRESET, "the node that ran it was started anew");
+			call_other(&sp->calls);
 			break;
 		default:
 			came_up(sp);
@@ -290,7 +292,7 @@ static void take(struct rgate_spawn *sp)
 /* What is to be sent; then the descriptor tells of what comes */
 static void give(struct rgate_spawn *sp)
 {
-	if (client_send(sp))
+	if (client_send(sp) | call_send(&sp->calls))
 		client_wake_at(sp, rgate_clock_now(CLOCK_MONOTONIC) + MS);
 	if (sp->o.flags & RGATE_SPAWN_SHARED)
 		return;
@@ -407,21 +409,26 @@ int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct r
 		err = -errno;
 		goto free_sp;
 	}
-	err = open_fds(sp);
-	if (err)
-		goto free_sp;
-	pthread_mutex_init(&sp->lock, NULL);
-	pthread_mutex_lock(&sp->lock);
 	/* A peer that never comes up is as lost as one that went away. */
 	session_init(&sp->session, peer, sp->o.reconnect_ms * MS,
 		     rgate_clock_now(CLOCK_MONOTONIC));
 	xfer_list_init(&sp->xfers, peer);
+	err = call_client_init(&sp->calls, &sp->session, &sp->xfers, rgate_node_stage(node));
+	if (err)
+		goto free_sp;
+	err = open_fds(sp);
+	if (err)
+		goto fini_calls;
+	pthread_mutex_init(&sp->lock, NULL);
+	pthread_mutex_lock(&sp->lock);
 	client_wake_at(sp, session_due(&sp->session));
 	client_process(sp);
 	pthread_mutex_unlock(&sp->lock);
 	*out = sp;
 	return 0;
 
+fini_calls:
+	call_client_fini(&sp->calls);
 free_sp:
 	free(sp);
 	return err;
@@ -435,8 +442,7 @@ static bool none_left(void *arg)
 	/* All are closed, and there is nobody who could be told so. */
 	if (!sp->session.up)
 		lose_all(sp, true, -ENOTCONN, "closed without a connection");
-	return !sp->jobs &&
-	       (!sp->late || !sp->session.up || sp->session.epoch != sp->late_epoch);
+	return !sp->jobs && call_idle(&sp->calls);
 }
 
 /* A node that does not let go of memory in time: without the connection it cannot reach it */
@@ -458,7 +464,7 @@ int rgate_spawn_close(struct rgate_spawn *sp)
 		return -EBUSY;
 	if (client_wait(sp, none_left, sp, CLOSE_MS))
 		take_back(sp);
-	rgate_pool_free(sp->pool, sp->ask_buf);
+	call_client_fini(&sp->calls);
 	close(sp->timer_fd);
 	close(sp->epoll_fd);
 	pthread_mutex_destroy(&sp->lock);

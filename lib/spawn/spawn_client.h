@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "call.h"
 #include "record.h"
 #include "session.h"
 #include "xfer.h"
@@ -75,22 +76,14 @@ struct rgate_spawn {
 	int epoll_fd, timer_fd;
 	uint64_t wake_ns;
 	struct session session;
-	struct xfer_list xfers;		/* jobs' messages */
+	struct xfer_list xfers;		/* messages */
 	uint64_t next_cookie;
 	struct rgate_spawn_job *by_cookie[RGATE_CLIENT_BUCKETS];
 	struct rgate_spawn_job *jobs;
 	uint32_t handles;		/* that the caller has */
 	struct rgate_spawn_job *news, **news_last;
 	struct rgate_spawn_job *work, **work_last;
-	/* one question at a time */
-	bool asking;
-	uint64_t ask_cookie;
-	bool answered;
-	struct rgate_spawn_answer answer;
-	const struct rgate_buf *ask_buf;
-	bool late;			/* an answer may still come, to this: */
-	uint64_t late_cookie;
-	uint32_t late_epoch;
+	struct call_client calls;	/* questions */
 };
 
 /* All with the lock */

@@ -3,9 +3,10 @@
 #include <endian.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "opts.h"
+#include "container.h"
 #include "spawn_client.h"
 
 #define ENTRIES	64	/* listed at once */
@@ -40,121 +41,143 @@ int rgate_spawn_next(struct rgate_spawn *sp, struct rgate_spawn_job **job, int t
 	return err;
 }
 
-/* Its message lies at the beginning of memory that the entries of the answer go to. */
 struct question {
 	struct rgate_spawn *spawn;
+	struct call call;
 	uint8_t type;
 	uint64_t id;
 	int signal;
 	uint32_t scope;
-	uint64_t ticket;
-	bool asks;			/* it is this one's turn */
-	bool posted;
-	uint32_t epoch;
+	const struct rgate_buf *entries; /* RGATE_SPAWN_LIST: where they are written to */
+	bool over;
 	int err;
+	struct rgate_spawn_answer answer;
 };
 
 #define ENTRY_BYTES	(ENTRIES * sizeof(struct rgate_spawn_entry))
 
-static int fill(struct question *q)
+static void free_question(struct question *q)
 {
-	struct rgate_spawn *sp = q->spawn;
-	struct rgate_spawn_ask *m;
-	int err;
-
-	if (!sp->ask_buf) {
-		err = rgate_pool_alloc(sp->pool, sizeof(*m) + ENTRY_BYTES, &sp->ask_buf);
-		if (err)
-			return err;
-	}
-	m = sp->ask_buf->addr;
-	*m = (struct rgate_spawn_ask){
-		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
-		       .type = q->type, .cookie = htole64(sp->ask_cookie), .id = htole64(q->id) },
-		.signal = htole32((uint32_t)q->signal), .scope = htole32(q->scope),
-	};
-	return rgate_buf_desc(sp->pool, sp->ask_buf, sizeof(*m), ENTRY_BYTES, &m->memory);
+	rgate_pool_free(q->spawn->pool, q->entries);
+	free(q);
 }
 
-static bool may_ask(void *arg)
+/* Memory of its own, as it may be written for longer than the caller waits */
+static struct question *make(struct rgate_spawn *sp, uint8_t type, uint64_t id)
+{
+	struct question *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->spawn = sp;
+	q->type = type;
+	q->id = id;
+	if (type == RGATE_SPAWN_LIST && rgate_pool_alloc(sp->pool, ENTRY_BYTES, &q->entries)) {
+		free(q);
+		return NULL;
+	}
+	return q;
+}
+
+static void answered(struct call *c, int err, const void *answer, size_t len)
+{
+	struct question *q = container_of(c, struct question, call);
+
+	if (!err) {
+		memcpy(&q->answer, answer, len);
+		err = -(int)le32toh(q->answer.error);
+	}
+	q->err = err;
+	q->over = true;
+}
+
+static void unwanted(struct call *c, int err, const void *answer, size_t len)
+{
+	(void)err;
+	(void)answer;
+	(void)len;
+	free_question(container_of(c, struct question, call));
+}
+
+static int fill(const struct question *q)
+{
+	struct rgate_spawn_ask *m = q->call.msg;
+
+	*m = (struct rgate_spawn_ask){
+		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		       .type = q->type, .cookie = htole64(q->call.number), .id = htole64(q->id) },
+		.signal = htole32((uint32_t)q->signal), .scope = htole32(q->scope),
+	};
+	if (!q->entries)
+		return 0;
+	return rgate_buf_desc(q->spawn->pool, q->entries, 0, ENTRY_BYTES, &m->memory);
+}
+
+static bool asked(void *arg)
 {
 	struct question *q = arg;
-	struct rgate_spawn *sp = q->spawn;
+	int err;
 
-	if (sp->asking)
+	if (call_open(&q->spawn->calls, &q->call))
 		return false;
-	sp->asking = q->asks = true;
-	sp->answered = false;
-	sp->ask_cookie = sp->next_cookie++;
-	q->err = fill(q);
+	err = fill(q);
+	/* What is listed may be listed twice. */
+	call_ask(&q->call, sizeof(struct rgate_spawn_ask), q->entries, answered);
+	if (err) {
+		call_leave(&q->call, answered);
+		q->err = err;
+	}
 	return true;
 }
 
-static bool is_answered(void *arg)
+static bool is_over(void *arg)
 {
-	struct question *q = arg;
-	struct rgate_spawn *sp = q->spawn;
-	struct rgate_sge sge = { sp->ask_buf->addr, sizeof(struct rgate_spawn_ask),
-				 sp->ask_buf->lkey };
-	const struct rgate_op op = {
-		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = sp->session.epoch,
-	};
+	const struct question *q = arg;
 
-	/* The connection it was asked over is gone, and an answer with it. */
-	if (q->posted && (!sp->session.up || sp->session.epoch != q->epoch))
-		q->posted = false;
-	if (!q->posted && sp->session.up && !rgate_peer_post(sp->peer, &op, 1, &q->ticket)) {
-		q->posted = true;
-		q->epoch = sp->session.epoch;
-	}
-	return sp->answered;
+	return q->over;
 }
 
-/* With an answer, entries are in place, and nobody else asks until finish_asking() */
-static int ask(struct question *q, int timeout_ms)
+/* 0, with an answer, or an error; the question is the caller's to free, or NULL */
+static int ask(struct question **at, int timeout_ms)
 {
+	struct question *q = *at;
 	struct rgate_spawn *sp = q->spawn;
 	int err;
 
-	q->asks = q->posted = false;
-	err = client_wait(sp, may_ask, q, timeout_ms);
+	q->over = false;
+	err = client_wait(sp, asked, q, timeout_ms);
 	if (err)
 		return err;
-	return q->err ? q->err : client_wait(sp, is_answered, q, timeout_ms);
-}
-
-static void finish_asking(struct question *q)
-{
-	struct rgate_spawn *sp = q->spawn;
-
-	if (!q->asks)
-		return;
-	/* The message has long left if there is an answer. */
-	if (q->posted)
-		(void)rgate_peer_settle(sp->peer, q->ticket, 1000);
+	err = client_wait(sp, is_over, q, timeout_ms);
+	if (!err)
+		return q->err;
 	pthread_mutex_lock(&sp->lock);
-	if (q->posted && !sp->answered) {
-		sp->late = true;
-		sp->late_cookie = sp->ask_cookie;
-		sp->late_epoch = q->epoch;
+	if (q->over) {
+		err = q->err;
+	} else {
+		call_leave(&q->call, unwanted);
+		*at = NULL;
 	}
-	sp->asking = false;
 	pthread_mutex_unlock(&sp->lock);
+	return err;
 }
 
 int rgate_spawn_kill(struct rgate_spawn *sp, uint64_t id, int signal,
 		     enum rgate_spawn_scope scope, int timeout_ms)
 {
-	struct question q = { .spawn = sp, .type = RGATE_SPAWN_KILL, .id = id, .signal = signal,
-			      .scope = (uint32_t)scope };
+	struct question *q;
 	int err;
 
 	if (signal < 1 || signal > SIGRTMAX)
 		return -EINVAL;
+	q = make(sp, RGATE_SPAWN_KILL, id);
+	if (!q)
+		return -ENOMEM;
+	q->signal = signal;
+	q->scope = (uint32_t)scope;
 	err = ask(&q, timeout_ms);
-	if (!err)
-		err = -(int)le32toh(sp->answer.error);
-	finish_asking(&q);
+	if (q)
+		free_question(q);
 	return err;
 }
 
@@ -190,26 +213,23 @@ int rgate_spawn_list(struct rgate_spawn *sp,
 		     int (*fn)(void *ctx, const struct rgate_spawn_info *info), void *ctx,
 		     int timeout_ms)
 {
-	struct question q = { .spawn = sp, .type = RGATE_SPAWN_LIST };
-	struct rgate_spawn_entry entries[ENTRIES];
+	struct question *q = make(sp, RGATE_SPAWN_LIST, 0);
 	uint32_t n, total;
 	int err;
 
+	if (!q)
+		return -ENOMEM;
 	do {
 		n = total = 0;
 		err = ask(&q, timeout_ms);
-		if (!err)
-			err = -(int)le32toh(sp->answer.error);
 		if (!err) {
-			n = le32toh(sp->answer.count);
-			total = le32toh(sp->answer.total);
+			n = le32toh(q->answer.count);
 			n = n < ENTRIES ? n : ENTRIES;
-			memcpy(entries, (struct rgate_spawn_ask *)sp->ask_buf->addr + 1,
-			       n * sizeof(entries[0]));
+			total = le32toh(q->answer.total);
+			err = tell(q->entries->addr, n, fn, ctx, &q->id);
 		}
-		finish_asking(&q);
-		if (!err)
-			err = tell(entries, n, fn, ctx, &q.id);
 	} while (!err && n && total > n);
+	if (q)
+		free_question(q);
 	return err;
 }

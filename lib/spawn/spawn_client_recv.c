@@ -126,18 +126,6 @@ static void on_gone(struct rgate_spawn_job *job, const struct rgate_spawn_answer
 	client_job_lose(job, err, RGATE_SPAWN_AT_REQUEST, reason);
 }
 
-static void on_answer(struct rgate_spawn *sp, const struct rgate_spawn_answer *answer,
-		      uint64_t cookie)
-{
-	/* They come in the order of the questions. */
-	if (sp->late && (int64_t)(cookie - sp->late_cookie) >= 0)
-		sp->late = false;
-	if (!sp->asking || cookie != sp->ask_cookie)
-		return;
-	sp->answer = *answer;
-	sp->answered = true;
-}
-
 static void on_message(struct rgate_spawn *sp, const struct rgate_spawn_msg *h, size_t len)
 {
 	const struct rgate_spawn_answer *answer = (const void *)h;
@@ -153,7 +141,7 @@ static void on_message(struct rgate_spawn *sp, const struct rgate_spawn_msg *h, 
 		if (job)
 			on_gone(job, answer);
 	} else if (len == sizeof(*answer)) {
-		on_answer(sp, answer, cookie);
+		(void)call_answer(&sp->calls, cookie, answer, len);
 		return;
 	} else {
 		return;

@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "call.h"
 #include "session.h"
 #include "spawner.h"
 #include "xfer.h"
@@ -157,6 +158,7 @@ struct spawnd_client {
 	bool own;
 	struct session session;
 	struct xfer_list xfers;
+	struct call_server calls;	/* what its process has asked */
 	struct spawnd_job *jobs;
 	uint32_t njobs;
 	struct spawnd_job *queue, **queue_last;

@@ -206,8 +206,11 @@ void spawnd_client_check(struct spawnd_client *c)
 			spawnd_client_gone(c);
 			break;
 		case SESSION_LOST:
+			spawnd_client_drop(c);
+			break;
 		case SESSION_OTHER:
 			spawnd_client_drop(c);
+			memset(&c->calls, 0, sizeof(c->calls));
 			break;
 		default:
 			break;

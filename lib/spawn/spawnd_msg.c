@@ -259,22 +259,45 @@ static void on_control(struct spawnd_client *c, const struct rgate_spawn_control
 	spawnd_job_mark(job);
 }
 
-static void on_kill(struct spawnd_client *c, const struct rgate_spawn_ask *m)
+static int kill_one(struct spawnd_client *c, const struct rgate_spawn_ask *m)
 {
 	const struct rgate_policy_node *n = rgate_policy_node(c->sd->policy, c->id);
 	struct spawnd_job *job = spawnd_job_find(c->sd, le64toh(m->h.id));
-	int err = 0;
 
 	if (!job || (job->client != c && !(n && n->admin)))
-		err = -ENOENT;
-	else if (job->step == RGATE_JOB_OVER)
-		err = -ESRCH;
-	else if (job->step <= RGATE_JOB_QUEUED)
+		return -ENOENT;
+	if (job->step == RGATE_JOB_OVER)
+		return -ESRCH;
+	if (job->step <= RGATE_JOB_QUEUED)
 		spawnd_job_fail(job, -ECANCELED, RGATE_SPAWN_AT_REQUEST,
 				"killed before its turn came");
 	else
 		spawnd_job_signal(job, (int)le32toh(m->signal), (int)le32toh(m->scope));
-	spawnd_client_answer(c, RGATE_SPAWN_DONE, le64toh(m->h.cookie), le64toh(m->h.id), err, "");
+	return 0;
+}
+
+/* A signal that was sent and not answered in time is not sent again. */
+static void on_kill(struct spawnd_client *c, const struct rgate_spawn_ask *m)
+{
+	const uint64_t number = le64toh(m->h.cookie);
+	const void *kept = NULL;
+	size_t len = 0;
+	int err = 0;
+
+	switch (call_take(&c->calls, number, &kept, &len)) {
+	case CALL_FIRST:
+		err = kill_one(c, m);
+		call_keep(&c->calls, number, &err, sizeof(err));
+		break;
+	case CALL_AGAIN:
+		if (len != sizeof(err))
+			return;
+		memcpy(&err, kept, sizeof(err));
+		break;
+	case CALL_OLD:
+		return;
+	}
+	spawnd_client_answer(c, RGATE_SPAWN_DONE, number, le64toh(m->h.id), err, "");
 }
 
 static void fill_entry(const struct spawnd_job *job, struct rgate_spawn_entry *e)
@@ -319,18 +342,23 @@ int spawnd_list(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entr
 
 static void on_list(struct spawnd_client *c, const struct rgate_spawn_ask *m)
 {
+	const uint64_t number = le64toh(m->h.cookie);
 	struct rgate_remote mem;
 	struct spawnd_answer *a;
+	const void *kept;
 	uint64_t max;
+	size_t len;
 
 	if (rgate_desc_parse(&mem, &m->memory, sizeof(m->memory)) ||
 	    !(mem.access & RGATE_ACCESS_REMOTE_WRITE)) {
 		c->sd->stats.garbage++;
 		return;
 	}
+	/* Asked again it is listed again, to where that memory is now. */
+	if (call_take(&c->calls, number, &kept, &len) == CALL_OLD)
+		return;
 	max = mem.length / sizeof(struct rgate_spawn_entry);
-	a = spawnd_client_answer(c, RGATE_SPAWN_LISTED, le64toh(m->h.cookie), le64toh(m->h.id), 0,
-				 "");
+	a = spawnd_client_answer(c, RGATE_SPAWN_LISTED, number, le64toh(m->h.id), 0, "");
 	a->max = max < LIST_MAX ? (uint32_t)max : LIST_MAX;
 	a->to = mem;
 }

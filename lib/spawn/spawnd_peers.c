@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Which peers are served: own ones, the caller's, those of a hub. */
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "opts.h"
@@ -78,6 +79,7 @@ void spawnd_client_remove(struct spawnd_client *c)
 	/* Nor is anything due for who is not served any more. */
 	session_init(&c->session, NULL, 0, 0);
 	xfer_list_init(&c->xfers, NULL);
+	memset(&c->calls, 0, sizeof(c->calls));
 	c->peer = NULL;
 }
 

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct serve s;
@@ -270,6 +272,96 @@ static void completions_alone(void **state)
 	}
 }
 
+/* Of a raw KILL: the error it is answered with */
+static int killed(uint64_t number, uint64_t id, int signal)
+{
+	const struct rgate_spawn_ask m = {
+		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		       .type = RGATE_SPAWN_KILL, .cookie = htole64(number), .id = htole64(id) },
+		.signal = htole32((uint32_t)signal), .scope = htole32(RGATE_SPAWN_TO_LEADER),
+	};
+	struct rgate_spawn_answer a;
+	struct rgate_msg msg;
+
+	raw_send(&s, &m, sizeof(m));
+	do {
+		assert_int_equal(rgate_peer_recv(s.peer, &msg, &a, sizeof(a), MS), 0);
+	} while (a.h.type != RGATE_SPAWN_DONE);
+	assert_int_equal(le64toh(a.h.cookie), number);
+	return -(int)le32toh(a.error);
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_size;
+}
+
+/*
+ * Who did not hear the answer before the connection was lost asks again: what was done is not
+ * done a second time. The other signal would show.
+ */
+static void kill_asked_again(void **state)
+{
+	char path[] = "/tmp/ringgate-order.XXXXXX", script[200];
+	struct rgate_spawn_job *job;
+	uint64_t id;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_return_code(fd, errno);
+	snprintf(script, sizeof(script),
+		 "trap 'echo one >>%s' USR1; trap 'echo another >>%s' USR2; echo begun >>%s; "
+		 "while :; do sleep 0.02; done", path, path, path);
+	job = start(&s, 0, "/bin/sh", "-c", script);
+	wait_for((rgate_spawn_process(s.spawn), size_of(path) == 6));
+	wait_for((rgate_spawn_process(s.spawn), rgate_spawn_job_id(job)));
+	id = rgate_spawn_job_id(job);
+	assert_int_equal(killed(1000, id, SIGUSR1), 0);
+	wait_for(size_of(path) == 10);
+	assert_int_equal(killed(1016, id + 1, SIGUSR1), -ENOENT);
+	rgate_peer_cut(s.peer);
+	assert_int_equal(killed(1016, id, SIGUSR2), -ENOENT);
+	assert_int_equal(killed(1032, id, SIGUSR1), 0);
+	wait_for(size_of(path) == 14);
+	/* Another process of that node has numbers of its own. */
+	rgate_spawn_job_close(job);
+	wait_for((rgate_spawn_process(s.spawn), !serve_stats(&s).running));
+	assert_int_equal(size_of(path), 14);
+	serve_client_down(&s);
+	serve_client_up(&s);
+	assert_int_equal(killed(1016, id + 1, SIGUSR1), -ENOENT);
+	close(fd);
+	unlink(path);
+}
+
+static int nothing(void *ctx, const struct rgate_spawn_info *info)
+{
+	(void)ctx;
+	(void)info;
+	return 0;
+}
+
+/* More than wait for an answer at once, each of which gives up: none of their memory is lost,
+ * nor given back while the server may write it. */
+static void questions_left(void **state)
+{
+	const uint64_t before = used_buffers();
+	int i;
+
+	(void)state;
+	assert_int_equal(rgate_spawn_list(s.spawn, nothing, NULL, MS), 0);
+	assert_true(used_buffers() == before);
+	kill(s.server, SIGSTOP);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(rgate_spawn_list(s.spawn, nothing, NULL, 1), -ETIMEDOUT);
+	assert_true(used_buffers() == before + 16);
+	kill(s.server, SIGCONT);
+	wait_for((rgate_spawn_process(s.spawn), used_buffers() == before));
+	assert_int_equal(rgate_spawn_kill(s.spawn, 1, SIGTERM, RGATE_SPAWN_TO_TREE, MS), -ENOENT);
+}
+
 /* How often the server wants to be called within @ms */
 static unsigned int calls(struct rgate_spawnd *sd, unsigned int ms)
 {
@@ -443,6 +535,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(completions_alone, up_hub_late, down),
 	cmocka_unit_test_setup_teardown(close_unanswered, up, down),
 	cmocka_unit_test_setup_teardown(many_answers, up, down),
+	cmocka_unit_test_setup_teardown(kill_asked_again, up, down),
+	cmocka_unit_test_setup_teardown(questions_left, up, down),
 	cmocka_unit_test_setup_teardown(start_that_hangs, up_short, down),
 	{ "start_that_hangs (no control groups)", start_that_hangs, up_short_without, down, NULL },
 	cmocka_unit_test_setup_teardown(forbidden_in_queue, up, down),

@@ -149,7 +149,13 @@ RGATE_API int rgate_spawn_start(struct rgate_spawn *spawn,
 RGATE_API int rgate_spawn_attach(struct rgate_spawn *spawn, uint64_t id, uint32_t ring_bytes,
 				 struct rgate_spawn_job **job);
 
-/* rgate_spawn_kill - a signal for a process by its id. -ENOENT, -EPERM: not this node's */
+/*
+ * rgate_spawn_kill - a signal for a process by its id
+ * Sent once, however often the connection is lost before the answer is here.
+ * -ENOENT: there is none, or it is not this node's; -ESRCH: it is over; -ETIMEDOUT: no answer so
+ * far; -ECONNRESET: the serving process ended while it was asked. After the last two nobody
+ * knows whether the signal was sent. -ENOMEM; -EINVAL: no such signal.
+ */
 RGATE_API int rgate_spawn_kill(struct rgate_spawn *spawn, uint64_t id, int signal,
 			       enum rgate_spawn_scope scope, int timeout_ms);
 
@@ -165,8 +171,11 @@ struct rgate_spawn_info {
 	char command[RGATE_SPAWN_ENTRY_COMMAND + 1]; /* may be cut */
 };
 
-/* rgate_spawn_list - processes that the peer runs for this node (all: an admin); calls
- * @fn for each; what it returns other than 0 ends it and is returned */
+/*
+ * rgate_spawn_list - processes that the peer runs for this node (all: an admin); calls
+ * @fn for each; what it returns other than 0 ends it and is returned
+ * -ETIMEDOUT: no answer so far; -ENOMEM.
+ */
 RGATE_API int rgate_spawn_list(struct rgate_spawn *spawn,
 			       int (*fn)(void *ctx, const struct rgate_spawn_info *info),
 			       void *ctx, int timeout_ms);
