@@ -75,7 +75,7 @@ static bool describe(struct rgate_source *src, const struct msghdr *m,
  * the number -1. */
 static bool is_gone(const struct rgate_source *src)
 {
-	struct sockaddr_ll ll;
+	struct sockaddr_ll ll = { .sll_ifindex = src->ifindex };
 	socklen_t len = sizeof(ll);
 
 	return src->ifindex && !getsockname(src->sock, (struct sockaddr *)&ll, &len) &&

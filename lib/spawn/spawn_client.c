@@ -292,7 +292,9 @@ static void take(struct rgate_spawn *sp)
 /* What is to be sent; then the descriptor tells of what comes */
 static void give(struct rgate_spawn *sp)
 {
-	if (client_send(sp) | call_send(&sp->calls))
+	const bool jobs = client_send(sp), calls = call_send(&sp->calls);
+
+	if (jobs || calls)
 		client_wake_at(sp, rgate_clock_now(CLOCK_MONOTONIC) + MS);
 	if (sp->o.flags & RGATE_SPAWN_SHARED)
 		return;
