@@ -107,7 +107,10 @@ class Tree:
 
     def make(self, flavour, targets, *more):
         """(exit status, output) of make."""
-        environment = dict(os.environ, CCACHE_NOHASHDIR="1", CCACHE_BASEDIR=self.directory)
+        # Not with CCACHE_BASEDIR: it names objects in the .d files as make does not, so that what
+        # includes a header that changed stays as it is.
+        environment = dict(os.environ, CCACHE_NOHASHDIR="1")
+        environment.pop("CCACHE_BASEDIR", None)
         done = subprocess.run(["make", "-s", "-j2", f"O={self.build_dir(flavour)}", f"CC={compiler()}", "WERROR=0",
                                *(flag.format(directory=self.directory) for flag in FLAVOURS[flavour]), *more, *targets], cwd=self.path, env=environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
