@@ -148,7 +148,7 @@ int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->max_cq = 64;
 	a->max_cqe = QUEUE;
 	a->max_pd = 8;
-	a->max_qp_rd_atom = 16;
+	a->max_qp_rd_atom = d->max_rd_atomic ? d->max_rd_atomic : 16;
 	a->atomic_cap = d->no_atomics ? IBV_ATOMIC_NONE : IBV_ATOMIC_HCA;
 	a->phys_port_cnt = 1;
 	return 0;
@@ -418,6 +418,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		qp->access = attr->qp_access_flags;
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dest = attr->dest_qp_num;
+	if (attr->qp_state < IBV_QPS_ERR)
+		mock.modified[attr->qp_state] = *attr;
 	ibqp->state = attr->qp_state;
 	return 0;
 }
@@ -600,6 +602,7 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
 	(void)bad;
 	pthread_mutex_lock(&lock);
 	for (; wr; wr = wr->next) {
+		mock.send_flags = wr->send_flags;
 		if (mock.silent)
 			continue;
 		st = qp->failed ? IBV_WC_WR_FLUSH_ERR : execute(qp, wr);

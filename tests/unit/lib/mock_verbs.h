@@ -27,6 +27,7 @@ struct mock_device {
 	uint8_t width, speed;	/* codes of the port; 0: 4x 25G */
 	int max_mr;		/* 0: 1000 */
 	int max_inline;		/* 0: none */
+	int max_rd_atomic;	/* 0: 16 */
 	uint64_t max_mr_size;	/* 0: no limit */
 	struct mock_gid gid[MOCK_GIDS];
 };
@@ -42,6 +43,8 @@ extern struct mock {
 	bool silent;		/* sends are never completed */
 	unsigned int spoils;	/* each n-th write arrives with a wrong last byte; 0: none */
 	unsigned int lets;	/* each n-th access that is to be refused is done; 0: none */
+	struct ibv_qp_attr modified[IBV_QPS_ERR];	/* the last one to each state */
+	unsigned int send_flags;	/* of the last operation posted */
 	unsigned int contexts, pds, mrs, cqs, qps;	/* there now */
 } mock;
 
