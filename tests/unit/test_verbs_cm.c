@@ -56,8 +56,13 @@ static struct rgate_prov_event next_of(struct rgate_ep *ep, enum rgate_prov_even
 {
 	struct rgate_prov_event ev;
 
+	memset(&ev, 0xff, sizeof(ev));
 	assert_int_equal(v->event(ep, &ev), 1);
 	assert_int_equal(ev.kind, kind);
+	if (kind != RGATE_PROV_DOWN)
+		assert_int_equal(ev.err, 0);
+	if (kind == RGATE_PROV_DOWN || kind == RGATE_PROV_UP)
+		assert_int_equal(ev.len, 0);
 	return ev;
 }
 
