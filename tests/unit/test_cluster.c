@@ -202,6 +202,36 @@ static void mistakes(void **state)
 	assert_non_null(strstr(said, "cluster:1: the line has a NUL"));
 }
 
+/* The first and the last of each number, and the longest name, are well. */
+static void limits(void **state)
+{
+	static const char *const good[] = {
+		P G "node 7 compute 192.0.2.2\n" KEY(0) KEY(7) "timeout 100\n",
+		P G "node 7 compute 192.0.2.2\n" KEY(0) KEY(7) "timeout 60000\n",
+		P G "node 7 compute 192.0.2.2:1 a12345678901234567890123456789b\n" KEY(0) KEY(7),
+		P G "node 7 compute 192.0.2.2:65535\n" KEY(0) KEY(7),
+	};
+	static const uint32_t timeouts[] = { 100, 60000, 3000, 3000 };
+	static const uint16_t ports[] = { RGATE_CLUSTER_PORT, RGATE_CLUSTER_PORT, 1, 65535 };
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct rgate_cluster *c;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(parse(&c, good[i]), 0);
+		assert_int_equal(rgate_cluster_timeout_ms(c), timeouts[i]);
+		assert_int_equal(rgate_cluster_find(c, "7", &n), 0);
+		assert_int_equal(n.port, ports[i]);
+		rgate_cluster_free(c);
+	}
+	/* Ten digits are a number; nodes may share an address, not a port of it, too. */
+	assert_int_equal(parse(&c, P G "node 1 compute 192.0.2.2 1234567890"), -EINVAL);
+	assert_non_null(strstr(said, "'1234567890' is no name: up to 31 characters"));
+	assert_int_equal(parse(&c, P G "node 1 compute 192.0.2.1:9\n" KEY(0) KEY(1)), 0);
+	rgate_cluster_free(c);
+}
+
 static void long_lines(void **state)
 {
 	char text[2000], path[200];
@@ -328,6 +358,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(whole),
 	cmocka_unit_test(ipv6),
 	cmocka_unit_test(mistakes),
+	cmocka_unit_test(limits),
 	cmocka_unit_test(long_lines),
 	cmocka_unit_test(files),
 	cmocka_unit_test(private_keys),

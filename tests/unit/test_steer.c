@@ -11,6 +11,7 @@
 #include "steer.h"
 
 #define ROOM	1984U
+#define LINE_BYTES	2048	/* a rule has fewer */
 
 static struct rgate_cluster *cluster;
 
@@ -180,6 +181,80 @@ static void wrong_texts(void **state)
 	assert_int_equal(rgate_steer_remove(s, "there"), 0);
 	rgate_steer_destroy(s);
 	rgate_steer_destroy(NULL);
+}
+
+static char said[512];
+
+static void on_error(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)ctx;
+	if (level == RGATE_LOG_ERROR)
+		snprintf(said, sizeof(said), "%s", msg);
+}
+
+/* As long as they may be, and a byte more; messages say how long that is. */
+static void lengths(void **state)
+{
+	static const char longest[] = "a-name-of-exactly-thirty-one-bs";
+	struct rgate_steer *s = table("");
+	char line[LINE_BYTES + 64], why[256];
+
+	(void)state;
+	assert_int_equal(strlen(longest), 31);
+	snprintf(line, sizeof(line), "%s node:1/%s", longest, longest);
+	assert_int_equal(rgate_steer_add(s, line, NULL, why, sizeof(why)), 0);
+	assert_string_equal(s->rules[0].name, longest);
+	assert_string_equal(s->rules[0].ring, longest);
+	snprintf(line, sizeof(line), "%sx node:1", longest);
+	assert_int_equal(rgate_steer_add(s, line, NULL, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "1 to 31 bytes"));
+	snprintf(line, sizeof(line), "x node:1/%sx", longest);
+	assert_int_equal(rgate_steer_add(s, line, NULL, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, " 31 "));
+	memset(line, ' ', sizeof(line));
+	memcpy(line, "x drop", 6);
+	memcpy(line + LINE_BYTES - 4, "udp", 4);
+	assert_int_equal(strlen(line), LINE_BYTES - 1);
+	assert_int_equal(rgate_steer_add(s, line, NULL, why, sizeof(why)), 0);
+	memcpy(line, "y drop", 6);
+	memcpy(line + LINE_BYTES - 3, "udp", 4);
+	assert_int_equal(strlen(line), LINE_BYTES);
+	assert_int_equal(rgate_steer_add(s, line, NULL, why, sizeof(why)), -EINVAL);
+	snprintf(line, sizeof(line), "1 to %d bytes", LINE_BYTES - 1);
+	assert_non_null(strstr(why, line));
+	/* who does not want to know why */
+	assert_int_equal(rgate_steer_add(s, "z fly", NULL, NULL, 0), -EINVAL);
+	assert_int_equal(rgate_steer_add(s, "z fly", NULL, why, 0), -EINVAL);
+	rgate_steer_destroy(s);
+}
+
+/* What is wrong in a file is said, with its line. */
+static void error_lines(void **state)
+{
+	struct rgate_steer *s = table("");
+
+	(void)state;
+	rgate_log_set(on_error, NULL);
+	said[0] = '\0';
+	assert_int_equal(rgate_steer_parse(s, "rules", "# 1\na drop\n\nb fly:1\n", 20), -EINVAL);
+	rgate_log_set(NULL, NULL);
+	assert_int_equal(strncmp(said, "rules:4: ", 9), 0);
+	assert_non_null(strstr(said, "no target"));
+	rgate_steer_destroy(s);
+}
+
+/* Who got it, too, lets go of it: then it goes. */
+static void held(void **state)
+{
+	struct rgate_steer *s = table("a drop\nb node:1 udp\n");
+
+	(void)state;
+	assert_ptr_equal(rgate_steer_get(s), s);
+	assert_int_equal(s->refs, 2);
+	rgate_steer_destroy(s);
+	assert_int_equal(s->refs, 1);
+	assert_string_equal(rgate_steer_line(s, 0), "a drop");
+	rgate_steer_destroy(s);
 }
 
 /* The rules' names, in their order */
@@ -361,6 +436,9 @@ static void weights(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(texts, setup, teardown),
 	cmocka_unit_test_setup_teardown(wrong_texts, setup, teardown),
+	cmocka_unit_test_setup_teardown(lengths, setup, teardown),
+	cmocka_unit_test_setup_teardown(error_lines, setup, teardown),
+	cmocka_unit_test_setup_teardown(held, setup, teardown),
 	cmocka_unit_test_setup_teardown(default_last, setup, teardown),
 	cmocka_unit_test_setup_teardown(matching, setup, teardown),
 	cmocka_unit_test(flows),
