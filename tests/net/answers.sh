@@ -92,6 +92,9 @@ like "a ring that is smaller than the gateway's" "$(talk 1 "ring-open 64 256 0 0
 	"err 90 the gateway refuses the ring, as its own has slots of ([0-9]+) bytes, and this one of 256: --slot-size ([0-9]+)$"
 is "... which says what would do" "${BASH_REMATCH[1]:-}" "${BASH_REMATCH[2]:-x}"
 
+is "a name that is too long" "$(talk 1 "ring-open 64 256 0 0 $(printf 'x%.0s' {1..32})")" \
+	"err 22 a ring's name has up to 31 bytes, and no blanks"
+
 # names of the gateway's devices
 who="err 22 ring-device NUMBER, of who has a ring"
 is "a device's number, from who has a ring" "$(talk 1 "ring-device 1" "ring-open 64 2048 0 0" \
@@ -153,8 +156,8 @@ python3 -c 'import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for i in range(7):
     s.sendto(b"x" * 100, ("127.0.0.1", int(sys.argv[1])))' "$port"
-arrived() { [ "$(field 1 'j["rings"][0]["frames"]')" = 7 ]; }
-ok "7 datagrams arrive" wait_for 20 arrived
+arrived() { [ "$(field 1 '[j["rings"][0]["frames"], "clock_offset_ns" in j["rings"][0]]')" = "[7, True]" ]; }
+ok "7 datagrams arrive, and the clock's offset is known" wait_for 20 arrived
 bytes=$(field 1 'j["rings"][0]["bytes"]')
 name=$(field 1 'j["rings"][0]["name"]')
 gw=$("$ringgate" cluster status -s "$tmp/s0")
@@ -169,7 +172,7 @@ frames 7, without a rule 0, dropped by rule 0, for want of a node 0"
 one=$("$ringgate" cluster status -s "$tmp/s1")
 like "a compute node, in words" "$one" "^node 1 \\(one\\), compute, provider local, up [0-9]+ s"
 like "... its rings" "$one" "RING +SLOTS +SIZE +STATE +FRAMES +BYTES +SESSIONS +OFFSET_US
-$name +[0-9]+ +2048 +filled +7 +[0-9.]+ ?[KMi]*B? +1 +(-|-?[0-9.]+)"
+$name +[0-9]+ +2048 +filled +7 +[0-9.]+ ?[KMi]*B? +1 +-?[0-9]+\\.[0-9]"
 is "counters of the gateway's nodes" "$(talk 0 counters | grep -a one)" "ok one up 7 $bytes 0 0"
 is "... and of a node's rings" "$(talk 1 counters)" "ok $name filled 7 $bytes 0 0"
 kill -INT "${pid[take]}"
