@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What ends a connection, and what becomes of what was under way, by a provider that
- * answers as it is told. */
+/*
+ * What ends a connection, what becomes of what was under way, and heartbeats, by a provider
+ * that answers as it is told and a clock of numbers.
+ */
 #include "unit.h"
 
 #include <errno.h>
@@ -12,6 +14,8 @@
 
 static struct rgate_prov_done answer[DEPTH];
 static unsigned int answers, posted;
+static struct rgate_prov_work last;	/* that was posted; its op is a copy */
+static struct rgate_op last_op;
 
 static int fake_prepare(struct rgate_conn *conn)
 {
@@ -34,8 +38,9 @@ static int fake_post(struct rgate_conn *conn, const struct rgate_prov_work *work
 		     unsigned int n)
 {
 	(void)conn;
-	(void)work;
 	posted += n;
+	last = work[n - 1];
+	last_op = *last.op;
 	return 0;
 }
 
@@ -176,10 +181,203 @@ static void refused(void **state)
 	down(&f);
 }
 
+#define EACH	100ULL		/* between heartbeats */
+#define LIMIT	1000ULL		/* of silence */
+
+static int beat(struct fixture *f, uint64_t now)
+{
+	return rgate_link_beat(f->link, now, EACH, LIMIT);
+}
+
+/* What was posted last, and was it to there in the peer's line? */
+static bool was(uint8_t kind, size_t offset)
+{
+	return last_op.kind == kind && last_op.remote == offset;
+}
+
+/* The device has done all that was posted */
+static void answered(struct fixture *f)
+{
+	tell(last.id, 0);
+	assert_int_equal(rgate_link_progress(f->link), 1);
+	assert_int_equal(f->link->done, f->link->posted);
+}
+
+/* One each so often, and none behind one that waits */
+static void beats(void **state)
+{
+	const size_t to = offsetof(struct rgate_line, beat);
+	struct fixture f;
+	uint64_t t;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	assert_int_equal(beat(&f, t), 0);
+	assert_int_equal(posted, 1);
+	assert_true(was(RGATE_OP_WRITE, to));
+	assert_int_equal(f.link->line->my_beat, 1);
+	answered(&f);
+	assert_int_equal(beat(&f, t + EACH - 1), 0);
+	assert_int_equal(posted, 1);
+	assert_int_equal(beat(&f, t + EACH), 0);
+	assert_int_equal(posted, 2);
+	assert_int_equal(beat(&f, t + 2 * EACH), 0);
+	assert_int_equal(posted, 2);
+	assert_int_equal(f.link->line->my_beat, 3);
+	assert_int_equal(f.link->line->pulse, 3);
+	answered(&f);
+	assert_int_equal(beat(&f, t + 3 * EACH), 0);
+	assert_int_equal(posted, 3);
+	down(&f);
+}
+
+/* A peer that is silent is asked, once, and then is lost. */
+static void silent(void **state)
+{
+	const size_t at = offsetof(struct rgate_line, pulse);
+	struct fixture f;
+	uint64_t t;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	assert_int_equal(beat(&f, t), 0);
+	answered(&f);
+	f.link->beat_ns = t + LIMIT / 2;	/* none of its own now */
+	assert_int_equal(beat(&f, t + LIMIT / 2), 0);
+	assert_int_equal(posted, 1);
+	assert_int_equal(beat(&f, t + LIMIT / 2 + 1), 0);
+	assert_int_equal(posted, 2);
+	assert_true(was(RGATE_OP_READ, at));
+	assert_true(f.link->late);
+	f.link->beat_ns = t + LIMIT;
+	assert_int_equal(beat(&f, t + LIMIT), 0);
+	assert_int_equal(posted, 2);
+	assert_int_equal(beat(&f, t + LIMIT + 1), -ETIMEDOUT);
+	down(&f);
+}
+
+/* Its beat, a message, or an answer that differs from the one before: it is there. */
+static void heard(void **state)
+{
+	struct fixture f;
+	uint64_t t;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	f.link->line->beat = 1;
+	assert_int_equal(beat(&f, t + 10), 0);
+	assert_int_equal(f.link->heard_ns, t + 10);
+	assert_int_equal(beat(&f, t + 20), 0);
+	assert_int_equal(f.link->heard_ns, t + 10);
+	f.link->arrived++;
+	assert_int_equal(beat(&f, t + 30), 0);
+	assert_int_equal(f.link->heard_ns, t + 30);
+	f.link->line->beat = 2;
+	f.link->arrived = 0;
+	assert_int_equal(beat(&f, t + 40), 0);
+	answered(&f);
+	/* asked: what it answers is its beat, which is known */
+	f.link->beat_ns = t + 600;
+	assert_int_equal(beat(&f, t + 600), 0);
+	f.link->line->peer_pulse = 2;
+	answered(&f);
+	assert_int_equal(beat(&f, t + 601), 0);
+	assert_int_equal(f.link->heard_ns, t + 40);
+	/* ... and then another one, once */
+	f.link->line->peer_pulse = 3;
+	answered(&f);
+	assert_int_equal(beat(&f, t + 602), 0);
+	assert_int_equal(f.link->heard_ns, t + 602);
+	assert_false(f.link->late);
+	down(&f);
+}
+
+/* The question waits behind own operations, which are being answered. */
+static void waits_in_line(void **state)
+{
+	struct fixture f;
+	uint64_t t, first, second;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	f.link->beat_ns = t + LIMIT / 2 + 1;
+	first = post(&f, false);
+	second = post(&f, false);
+	assert_int_equal(beat(&f, t + LIMIT / 2 + 1), 0);
+	assert_true(f.link->late);
+	tell(first, 0);
+	assert_int_equal(rgate_link_progress(f.link), 1);
+	f.link->beat_ns = t + LIMIT + 1;
+	assert_int_equal(beat(&f, t + LIMIT + 1), 0);
+	f.link->beat_ns = t + 2 * LIMIT + 1;
+	assert_int_equal(beat(&f, t + 2 * LIMIT + 1), 0);
+	f.link->beat_ns++;
+	assert_int_equal(beat(&f, t + 2 * LIMIT + 2), -ETIMEDOUT);
+	assert_true(second > f.link->done);
+	down(&f);
+}
+
+/* A wire that answers nothing gets nothing more, until it does. */
+static void holds(void **state)
+{
+	struct fixture f;
+	uint64_t t;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	assert_int_equal(beat(&f, t), 0);
+	answered(&f);
+	assert_int_equal(beat(&f, t + EACH), 0);
+	assert_false(f.link->held);
+	assert_int_equal(beat(&f, t + 3 * EACH), 0);
+	assert_false(f.link->held);
+	assert_int_equal(beat(&f, t + 3 * EACH + 1), 0);
+	assert_true(f.link->held);
+	answered(&f);
+	assert_int_equal(beat(&f, t + 3 * EACH + 2), 0);
+	assert_false(f.link->held);
+	down(&f);
+}
+
+/* What room there is for messages is told when it has changed, and once. */
+static void credit_told(void **state)
+{
+	const size_t to = offsetof(struct rgate_line, credit);
+	struct fixture f;
+	uint64_t t;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	f.link->told = f.link->reposted;
+	assert_int_equal(beat(&f, t), 0);
+	assert_int_equal(posted, 1);
+	f.link->reposted++;
+	assert_int_equal(beat(&f, t + 1), 0);
+	assert_int_equal(posted, 2);
+	assert_true(was(RGATE_OP_WRITE, to));
+	assert_int_equal(f.link->line->my_credit, f.link->reposted);
+	assert_int_equal(f.link->told, f.link->reposted);
+	assert_int_equal(beat(&f, t + 2), 0);
+	assert_int_equal(posted, 2);
+	down(&f);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(flushed),
 	cmocka_unit_test(first_error),
 	cmocka_unit_test(refused),
+	cmocka_unit_test(beats),
+	cmocka_unit_test(silent),
+	cmocka_unit_test(heard),
+	cmocka_unit_test(waits_in_line),
+	cmocka_unit_test(holds),
+	cmocka_unit_test(credit_told),
 };
 
 UNIT_MAIN(tests)
