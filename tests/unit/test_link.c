@@ -16,6 +16,8 @@ static struct rgate_prov_done answer[DEPTH];
 static unsigned int answers, posted;
 static struct rgate_prov_work last;	/* that was posted; its op is a copy */
 static struct rgate_op last_op;
+static uint64_t last_bytes;
+static int post_err;
 
 static int fake_prepare(struct rgate_conn *conn)
 {
@@ -38,9 +40,12 @@ static int fake_post(struct rgate_conn *conn, const struct rgate_prov_work *work
 		     unsigned int n)
 {
 	(void)conn;
+	if (post_err)
+		return post_err;
 	posted += n;
 	last = work[n - 1];
 	last_op = *last.op;
+	last_bytes = rgate_op_bytes(last.op);
 	return 0;
 }
 
@@ -86,6 +91,7 @@ static void up(struct fixture *f)
 
 	memset(f, 0, sizeof(*f));
 	answers = posted = 0;
+	post_err = 0;
 	assert_int_equal(rgate_pool_create(&f->pool, NULL, &po), 0);
 	lo.pool = f->pool;
 	assert_int_equal(rgate_link_create(&f->link, &lo), 0);
@@ -192,7 +198,7 @@ static int beat(struct fixture *f, uint64_t now)
 /* What was posted last, and was it to there in the peer's line? */
 static bool was(uint8_t kind, size_t offset)
 {
-	return last_op.kind == kind && last_op.remote == offset;
+	return last_op.kind == kind && last_op.remote == offset && last_bytes == 8;
 }
 
 /* The device has done all that was posted */
@@ -344,6 +350,41 @@ static void holds(void **state)
 	down(&f);
 }
 
+/* Where there is no place just now, the next time will do; what fails is told. */
+static void no_place(void **state)
+{
+	struct fixture f;
+	unsigned int i;
+	uint64_t t;
+
+	(void)state;
+	up(&f);
+	t = f.link->heard_ns;
+	for (i = 0; i < DEPTH; i++)
+		post(&f, true);
+	f.link->reposted++;
+	assert_int_equal(beat(&f, t), 0);
+	f.link->beat_ns = t + LIMIT / 2 + 1;
+	assert_int_equal(beat(&f, t + LIMIT / 2 + 1), 0);
+	assert_int_equal(posted, DEPTH);
+	assert_int_not_equal(f.link->told, f.link->reposted);
+	down(&f);
+	up(&f);
+	post_err = -ENOTCONN;
+	assert_int_equal(beat(&f, f.link->heard_ns), -ENOTCONN);
+	assert_int_equal(f.link->state, RGATE_LINK_DEAD);
+	assert_int_equal(f.link->posted, 0);
+	down(&f);
+	/* Some may have been begun: they end with the connection. */
+	up(&f);
+	post_err = -EIO;
+	assert_int_equal(beat(&f, f.link->heard_ns), 0);
+	assert_int_equal(f.link->state, RGATE_LINK_DEAD);
+	assert_int_equal(f.link->err, -EIO);
+	assert_int_equal(f.link->posted, 1);
+	down(&f);
+}
+
 /* What room there is for messages is told when it has changed, and once. */
 static void credit_told(void **state)
 {
@@ -377,6 +418,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(heard),
 	cmocka_unit_test(waits_in_line),
 	cmocka_unit_test(holds),
+	cmocka_unit_test(no_place),
 	cmocka_unit_test(credit_told),
 };
 
