@@ -2,11 +2,13 @@
 /* Who is signalled in a control group: whoever is in it, and not who has the number by now. */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -19,21 +21,28 @@
 /* A directory that says what a group with number 1 would */
 static char dir[32];
 
-static struct rgate_cgroups pretend(const char *file, const char *text)
+static void add(const char *file, const char *text)
 {
-	struct rgate_cgroups cg = { .parent_fd = -1, .name = "ringgate-spawn.1" };
 	char path[80];
 	FILE *f;
 
-	strcpy(dir, "/tmp/ringgate-test-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/1", dir);
-	assert_int_equal(mkdir(path, 0700), 0);
 	snprintf(path, sizeof(path), "%s/1/%s", dir, file);
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fputs(text, f);
 	assert_int_equal(fclose(f), 0);
+}
+
+static struct rgate_cgroups pretend(const char *file, const char *text)
+{
+	struct rgate_cgroups cg = { .parent_fd = -1, .name = "ringgate-spawn.1" };
+	char path[80];
+
+	strcpy(dir, "/tmp/ringgate-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/1", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	add(file, text);
 	cg.fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_true(cg.fd >= 0);
 	return cg;
@@ -99,6 +108,172 @@ static void whole_lines(void **state)
 	assert_int_equal(rgate_cgroup_signal(&cg, 1, SIGTERM), 1);
 	end(&cg);
 	free(text);
+}
+
+/* What a file of the pretended group says now */
+static void says(const char *file, const char *text)
+{
+	char path[80], is[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/1/%s", dir, file);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	(void)!fread(is, 1, sizeof(is) - 1, f);
+	fclose(f);
+	assert_string_equal(is, text);
+}
+
+static void take_away(const char *file)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s/1/%s", dir, file);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* The group that is ready; limits are written where there is a controller for them */
+static int created(struct rgate_cgroups *cg, bool memory, bool pids, uint64_t bytes,
+		   uint32_t processes)
+{
+	uint64_t n = 0;
+	int fd;
+
+	cg->memory = memory;
+	cg->pids = pids;
+	cg->spare = 1;
+	cg->spare_fd = openat(cg->fd, "1", O_RDONLY | O_DIRECTORY);
+	assert_true(cg->spare_fd >= 0);
+	fd = rgate_cgroup_create(cg, bytes, processes, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(cg->spare, 0);
+	if (fd >= 0)
+		close(fd);
+	return fd;
+}
+
+static void limits(void **state)
+{
+	struct rgate_cgroups cg = pretend("memory.max", "");
+	const unsigned int before = unit_entries("/proc/self/fd");
+
+	(void)state;
+	add("memory.swap.max", "");
+	add("pids.max", "");
+	assert_true(created(&cg, true, true, 0, 0) >= 0);
+	assert_true(created(&cg, false, false, 1 << 20, 7) >= 0);
+	says("memory.max", "");
+	says("memory.swap.max", "");
+	says("pids.max", "");
+	assert_true(created(&cg, true, true, 5000000000, 4294967295) >= 0);
+	says("memory.max", "5000000000");
+	says("memory.swap.max", "0");
+	says("pids.max", "4294967295");
+	add("memory.max", "");
+	add("pids.max", "");
+	assert_true(created(&cg, false, true, 1 << 20, 7) >= 0);
+	says("memory.max", "");
+	says("pids.max", "7");
+	/* A limit that cannot be set is an error, and nothing is left open. */
+	take_away("pids.max");
+	assert_int_equal(created(&cg, true, true, 1 << 20, 7), -ENOENT);
+	assert_true(created(&cg, true, true, 1 << 20, 0) >= 0);
+	add("pids.max", "");
+	take_away("memory.max");
+	assert_int_equal(created(&cg, true, true, 1 << 20, 7), -ENOENT);
+	says("pids.max", "");
+	assert_int_equal(unit_entries("/proc/self/fd"), before);
+	end(&cg);
+}
+
+/* Was a process of it killed for want of memory? */
+static void out_of_memory(void **state)
+{
+	static const char before[] = "low 0\nhigh 0\nmax 7\noom 1\n";
+	struct rgate_cgroups cg = pretend("memory.events", before);
+	const unsigned int fds = unit_entries("/proc/self/fd");
+	char text[80];
+
+	(void)state;
+	cg.memory = true;
+	assert_false(rgate_cgroup_oom(&cg, 1));
+	snprintf(text, sizeof(text), "%soom_kill 0\n", before);
+	add("memory.events", text);
+	assert_false(rgate_cgroup_oom(&cg, 1));
+	snprintf(text, sizeof(text), "%soom_kill 20\noom_group_kill 0\n", before);
+	add("memory.events", text);
+	assert_true(rgate_cgroup_oom(&cg, 1));
+	assert_false(rgate_cgroup_oom(&cg, 2));
+	cg.memory = false;
+	assert_false(rgate_cgroup_oom(&cg, 1));
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
+	end(&cg);
+}
+
+/* Groups that are empty are kept to be removed later, as many as there is room for. */
+static void ended(void **state)
+{
+	struct rgate_cgroups cg = pretend("cgroup.events", "populated 1\nfrozen 0\n");
+
+	(void)state;
+	cg.failed = true;
+	assert_true(rgate_cgroups_idle(&cg));
+	assert_int_equal(rgate_cgroup_end(&cg, 1), -ENOTEMPTY);
+	assert_int_equal(cg.nempty, 0);
+	assert_int_equal(rgate_cgroup_end(&cg, 2), -ENOENT);
+	add("cgroup.events", "populated 0\nfrozen 0\n");
+	assert_int_equal(rgate_cgroup_end(&cg, 1), 0);
+	assert_int_equal(cg.nempty, 1);
+	assert_int_equal(cg.empty[0], 1);
+	assert_false(rgate_cgroups_idle(&cg));
+	rgate_cgroups_chore(&cg);
+	assert_true(rgate_cgroups_idle(&cg));
+	cg.nempty = RGATE_CGROUPS_EMPTY - 1;
+	assert_int_equal(rgate_cgroup_end(&cg, 1), 0);
+	assert_int_equal(cg.nempty, RGATE_CGROUPS_EMPTY);
+	assert_int_equal(rgate_cgroup_end(&cg, 1), -ENOTEMPTY);
+	assert_int_equal(cg.nempty, RGATE_CGROUPS_EMPTY);
+	end(&cg);
+}
+
+/* All at once, by one word to the kernel */
+static void killed(void **state)
+{
+	struct rgate_cgroups cg = pretend("cgroup.kill", "");
+
+	(void)state;
+	assert_int_equal(rgate_cgroup_signal(&cg, 1, SIGKILL), 1);
+	says("cgroup.kill", "1");
+	assert_int_equal(rgate_cgroup_signal(&cg, 2, SIGKILL), 0);
+	assert_int_equal(rgate_cgroup_signal(&cg, 2, SIGTERM), 0);
+	end(&cg);
+}
+
+/* There are none: nothing to be done, nothing to be had. */
+static void none(void **state)
+{
+	const unsigned int fds = unit_entries("/proc/self/fd");
+	struct rgate_cgroups cg;
+	uint64_t n;
+
+	(void)state;
+	rgate_cgroups_open(&cg, "");
+	assert_int_equal(cg.fd, -1);
+	assert_int_equal(cg.parent_fd, -1);
+	assert_true(rgate_cgroups_idle(&cg));
+	rgate_cgroups_chore(&cg);
+	assert_int_equal(rgate_cgroup_create(&cg, 0, 0, &n), -EOPNOTSUPP);
+	rgate_cgroups_close(&cg);
+	rgate_cgroups_open(&cg, "/nonexistent");
+	assert_int_equal(cg.fd, -1);
+	/* a directory that is none of groups is left as it was */
+	strcpy(dir, "/tmp/ringgate-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	rgate_cgroups_open(&cg, dir);
+	assert_int_equal(cg.fd, -1);
+	assert_int_equal(cg.parent_fd, -1);
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
 }
 
 static void own(char *path, size_t cap)
@@ -193,10 +368,243 @@ static void delegated(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+/* A group of the test's own, for groups to be made in */
+static char top[400];
+
+static bool exists(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	return !access(path, F_OK);
+}
+
+static int real_up(void **state)
+{
+	(void)state;
+	*top = '\0';
+	if (!geteuid() && !make_group(top, sizeof(top)))
+		*top = '\0';
+	return 0;
+}
+
+static int real_down(void **state)
+{
+	(void)state;
+	return *top ? rmdir(top) : 0;
+}
+
+static void open_real(struct rgate_cgroups *cg)
+{
+	if (!*top)
+		unit_skip("needs root, and control groups");
+	rgate_cgroups_open(cg, top);
+	if (cg->fd < 0)
+		unit_skip("the kernel cannot kill a control group");
+}
+
+/* A child in the group whose directory is @fd */
+static pid_t child_in(int fd)
+{
+	const int procs = rgate_cgroup_procs(fd);
+	pid_t pid;
+
+	assert_true(procs >= 0);
+	assert_int_equal(fcntl(procs, F_GETFD), FD_CLOEXEC);
+	pid = fork();
+	if (!pid) {
+		unit_require(write(procs, "0", 1) == 1);
+		close(procs);
+		raise(SIGSTOP);
+		_exit(1);
+	}
+	close(procs);
+	/* stopped: it is in there */
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
+}
+
+static int how_it_died(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	return WTERMSIG(status);
+}
+
+/* One is made ahead, by a chore; a group with a process in it stays. */
+static void lives(void **state)
+{
+	const unsigned int fds = unit_entries("/proc/self/fd");
+	struct rgate_cgroups cg;
+	char name[64];
+	uint64_t n = 0;
+	pid_t pid;
+	int fd;
+
+	(void)state;
+	open_real(&cg);
+	assert_true(exists(cg.name));
+	assert_false(rgate_cgroups_idle(&cg));
+	rgate_cgroups_chore(&cg);
+	assert_true(rgate_cgroups_idle(&cg));
+	snprintf(name, sizeof(name), "%s/1", cg.name);
+	assert_true(exists(name));
+	fd = rgate_cgroup_create(&cg, 0, 0, &n);
+	assert_true(fd >= 0);
+	assert_int_equal(n, 1);
+	assert_false(rgate_cgroups_idle(&cg));
+	pid = child_in(fd);
+	close(fd);
+	assert_int_equal(rgate_cgroup_end(&cg, 1), -EBUSY);
+	assert_int_equal(rgate_cgroup_signal(&cg, 1, SIGTERM), 1);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(how_it_died(pid), SIGTERM);
+	assert_int_equal(rgate_cgroup_end(&cg, 1), 0);
+	/* without one that is ready it is made at once */
+	fd = rgate_cgroup_create(&cg, 0, 0, &n);
+	assert_true(fd >= 0);
+	assert_int_equal(n, 2);
+	pid = child_in(fd);
+	assert_int_equal(rgate_cgroup_signal(&cg, 2, SIGKILL), 1);
+	assert_int_equal(how_it_died(pid), SIGKILL);
+	close(fd);
+	assert_int_equal(rgate_cgroup_end(&cg, 2), 0);
+	/* First one that is ready, then what is to be removed */
+	rgate_cgroups_chore(&cg);
+	assert_int_equal(cg.spare, 3);
+	while (!rgate_cgroups_idle(&cg))
+		rgate_cgroups_chore(&cg);
+	assert_false(exists(name));
+	assert_int_equal(cg.nempty, 0);
+	snprintf(name, sizeof(name), "%s", cg.name);
+	rgate_cgroups_close(&cg);
+	assert_int_equal(cg.fd, -1);
+	assert_false(exists(name));
+	rgate_cgroups_close(&cg);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
+}
+
+/* What is left when it closes goes with it. */
+static void closed(void **state)
+{
+	struct rgate_cgroups cg;
+	uint64_t n = 0;
+	int fd, i;
+
+	(void)state;
+	open_real(&cg);
+	for (i = 0; i < 3; i++) {
+		fd = rgate_cgroup_create(&cg, 0, 0, &n);
+		assert_true(fd >= 0);
+		close(fd);
+		assert_int_equal(rgate_cgroup_end(&cg, n), 0);
+	}
+	rgate_cgroups_chore(&cg);
+	assert_int_equal(cg.nempty, 3);
+	rgate_cgroups_close(&cg);
+	assert_false(exists(cg.name));
+}
+
+/* Who was let go lives on, above. */
+static void let_go(void **state)
+{
+	char path[512], text[64] = "", want[16], name[64];
+	struct rgate_cgroups cg;
+	uint64_t n = 0;
+	pid_t pid;
+	FILE *f;
+	int fd;
+
+	(void)state;
+	open_real(&cg);
+	fd = rgate_cgroup_create(&cg, 0, 0, &n);
+	assert_true(fd >= 0);
+	pid = child_in(fd);
+	close(fd);
+	/* Below a group that has controllers no process can be let go to it. */
+	if (!cg.memory && !cg.pids) {
+		rgate_cgroup_let_go(&cg, n);
+		snprintf(name, sizeof(name), "%s/%d", cg.name, (int)n);
+		assert_false(exists(name));
+		snprintf(path, sizeof(path), "%s/cgroup.procs", top);
+		f = fopen(path, "r");
+		assert_non_null(f);
+		(void)!fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+		snprintf(want, sizeof(want), "%d\n", (int)pid);
+		assert_string_equal(text, want);
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(how_it_died(pid), SIGKILL);
+	(void)rgate_cgroup_end(&cg, n);
+	rgate_cgroups_close(&cg);
+}
+
+/* What spawners left that are gone is killed and removed; not what one has that lives. */
+static void swept(void **state)
+{
+	static const char dead[] = "ringgate-spawn.4000000", living[] = "ringgate-spawn.4000001";
+	static const char other[] = "ringgate-other";
+	const char *const names[] = { dead, living, other };
+	struct rgate_cgroups cg;
+	char path[512];
+	int fd[3], lock, i;
+	pid_t pid[3];
+
+	(void)state;
+	open_real(&cg);
+	rgate_cgroups_close(&cg);
+	for (i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", top, names[i]);
+		assert_int_equal(mkdir(path, 0755), 0);
+		lock = open(path, O_RDONLY | O_DIRECTORY);
+		snprintf(path, sizeof(path), "%s/%s/7", top, names[i]);
+		assert_int_equal(mkdir(path, 0755), 0);
+		fd[i] = open(path, O_RDONLY | O_DIRECTORY);
+		assert_true(fd[i] >= 0);
+		pid[i] = child_in(fd[i]);
+		close(fd[i]);
+		fd[i] = lock;
+	}
+	close(fd[0]);
+	assert_int_equal(flock(fd[1], LOCK_EX | LOCK_NB), 0);
+	rgate_cgroups_open(&cg, top);
+	assert_true(cg.fd >= 0);
+	assert_int_equal(how_it_died(pid[0]), SIGKILL);
+	assert_false(exists(dead));
+	/* It holds such a lock itself. */
+	snprintf(path, sizeof(path), "%s/%s", top, cg.name);
+	fd[0] = open(path, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(flock(fd[0], LOCK_EX | LOCK_NB), -1);
+	close(fd[0]);
+	rgate_cgroups_close(&cg);
+	for (i = 1; i < 3; i++) {
+		close(fd[i]);
+		assert_int_equal(waitpid(pid[i], NULL, WNOHANG), 0);
+		kill(pid[i], SIGKILL);
+		assert_int_equal(how_it_died(pid[i]), SIGKILL);
+		snprintf(path, sizeof(path), "%s/%s/7", top, names[i]);
+		assert_int_equal(rmdir(path), 0);
+		snprintf(path, sizeof(path), "%s/%s", top, names[i]);
+		assert_int_equal(rmdir(path), 0);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(stranger),
 	cmocka_unit_test(whole_lines),
 	cmocka_unit_test(delegated),
+	cmocka_unit_test(limits),
+	cmocka_unit_test(out_of_memory),
+	cmocka_unit_test(ended),
+	cmocka_unit_test(killed),
+	cmocka_unit_test(none),
+	cmocka_unit_test_setup_teardown(lives, real_up, real_down),
+	cmocka_unit_test_setup_teardown(closed, real_up, real_down),
+	cmocka_unit_test_setup_teardown(let_go, real_up, real_down),
+	cmocka_unit_test_setup_teardown(swept, real_up, real_down),
 };
 
 UNIT_MAIN(tests)
