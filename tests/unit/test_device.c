@@ -249,6 +249,155 @@ static void described(void **state)
 	assert_int_equal(rgate_device_close(dev), 0);
 }
 
+/* All of it, each of another value */
+static void in_json(void **state)
+{
+	static const char want[] = "{\"name\": \"dev\", \"port\": 2, \"active\": true, "
+		"\"link\": \"infiniband\", \"driver\": \"drv\", \"netdev\": \"eth7\", "
+		"\"address\": \"192.0.2.9\", \"firmware\": \"9.8\", \"gid_type\": \"roce-v1\", "
+		"\"gid_index\": 3, \"gid\": \"0001:0203:0405:0607:0809:0a0b:0c0d:0e0f\", "
+		"\"lid\": 4, \"numa_node\": -1, \"vendor\": \"0x02c9\", \"part\": 5, "
+		"\"mtu\": 6, \"max_mtu\": 7, \"speed\": 8, \"atomic\": \"global\", "
+		"\"on_demand\": true, \"max_mr\": 9, \"max_mr_size\": 10, \"max_qp\": 11, "
+		"\"max_qp_wr\": 12, \"max_sge\": 13, \"max_cq\": 14, \"max_cqe\": 15, "
+		"\"max_pd\": 16, \"max_rd_atomic\": 17, \"max_inline\": 18}";
+	struct rgate_device_info info = {
+		.sz = sizeof(info), .name = "dev", .port = 2, .active = true, .driver = "drv",
+		.netdev = "eth7", .addr = "192.0.2.9", .firmware = "9.8",
+		.gid_type = RGATE_GID_ROCE_V1, .gid_index = 3, .lid = 4, .numa_node = -1,
+		.vendor = 0x2c9, .part = 5, .mtu = 6, .max_mtu = 7, .speed = 8,
+		.atomic = RGATE_ATOMIC_GLOBAL, .odp = true, .max_mr = 9, .max_mr_size = 10,
+		.max_qp = 11, .max_qp_wr = 12, .max_sge = 13, .max_cq = 14, .max_cqe = 15,
+		.max_pd = 16, .max_rd_atomic = 17, .max_inline = 18,
+	};
+	char text[1024];
+	uint8_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(info.gid); i++)
+		info.gid[i] = i;
+	assert_int_equal(rgate_device_json(&info, text, sizeof(text)), sizeof(want) - 1);
+	assert_string_equal(text, want);
+	strcpy(info.name, "\x7f ~\x1f");
+	info.active = info.odp = false;
+	rgate_device_json(&info, text, sizeof(text));
+	assert_non_null(strstr(text, "\"name\": \"\\u007f ~\\u001f\","));
+	assert_non_null(strstr(text, "\"active\": false"));
+	assert_non_null(strstr(text, "\"on_demand\": false"));
+	assert_int_equal(rgate_device_json(&info, NULL, 0), strlen(text));
+	assert_int_equal(rgate_device_json(&info, NULL, 1), -EINVAL);
+}
+
+/* What the device says, as it is told */
+static void attributes(void **state)
+{
+	const struct rgate_device_info *info;
+	struct rgate_device *dev;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	info = rgate_device_info(dev);
+	assert_string_equal(info->firmware, "1.2.3");
+	assert_int_equal(info->port, 1);
+	assert_int_equal(info->max_mr_size, UINT64_MAX);
+	assert_int_equal(info->max_mr, 1000);
+	assert_int_equal(info->max_qp, 64);
+	assert_int_equal(info->max_sge, 4);
+	assert_int_equal(info->max_cq, 64);
+	assert_int_equal(info->max_cqe, 2 * info->max_qp_wr);
+	assert_int_equal(info->max_pd, 8);
+	assert_int_equal(info->max_rd_atomic, 16);
+	assert_int_equal(info->numa_node, -1);
+	assert_string_equal(info->driver, "");
+	assert_false(info->odp);
+	assert_int_equal(info->lid, 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+/* By the codes of the port, lanes and of each of them */
+static void speeds(void **state)
+{
+	static const struct {
+		uint8_t width, speed;
+		uint64_t mbit;
+	} of[] = {
+		{ 1, 1, 2500 }, { 1, 2, 5000 }, { 1, 4, 10000 }, { 1, 8, 10000 },
+		{ 1, 16, 14000 }, { 1, 32, 25000 }, { 1, 64, 50000 }, { 1, 128, 100000 },
+		{ 2, 1, 10000 }, { 4, 1, 20000 }, { 8, 1, 30000 }, { 16, 1, 5000 },
+		{ 3, 1, 0 }, { 1, 3, 0 },
+	};
+	struct rgate_device *dev;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(of); i++) {
+		mock.dev[0].width = of[i].width;
+		mock.dev[0].speed = of[i].speed;
+		assert_int_equal(rgate_device_open(&dev, NULL), 0);
+		assert_int_equal(rgate_device_info(dev)->speed, of[i].mbit * 1000000);
+		assert_int_equal(rgate_device_close(dev), 0);
+	}
+}
+
+/* The address of InfiniBand is none of IP. */
+static void infiniband(void **state)
+{
+	const struct rgate_device_info *info;
+	struct rgate_device *dev;
+
+	(void)state;
+	memset(mock.dev[0].gid, 0, sizeof(mock.dev[0].gid));
+	mock.dev[0].infiniband = true;
+	mock.dev[0].gid[0] = (struct mock_gid){ "fe80::1", IBV_GID_TYPE_IB };
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	info = rgate_device_info(dev);
+	assert_false(info->ethernet);
+	assert_int_equal(info->lid, 7);
+	assert_int_equal(info->gid_type, RGATE_GID_IB);
+	assert_int_equal(info->gid[0], 0xfe);
+	assert_string_equal(info->addr, "");
+	assert_string_equal(info->netdev, "");
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
+/* The best of the entries, and of devices that are alike the first by name */
+static void the_best_address(void **state)
+{
+	static const struct mock_gid gids[] = {
+		{ "fe80::1", IBV_GID_TYPE_ROCE_V1 }, { "fe80::1", IBV_GID_TYPE_ROCE_V2 },
+		{ "2001:db8::1", IBV_GID_TYPE_ROCE_V2 }, { "192.0.2.1", IBV_GID_TYPE_ROCE_V2 },
+		{ "192.0.2.2", IBV_GID_TYPE_ROCE_V2 },
+	};
+	struct rgate_device *dev;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		memset(mock.dev[0].gid, 0, sizeof(mock.dev[0].gid));
+		memcpy(mock.dev[0].gid, gids, (size_t)(i + 1) * sizeof(gids[0]));
+		assert_int_equal(rgate_device_open(&dev, NULL), 0);
+		assert_int_equal(rgate_device_info(dev)->gid_index, i);
+		assert_string_equal(rgate_device_info(dev)->addr, gids[i].addr);
+		assert_int_equal(rgate_device_close(dev), 0);
+	}
+	/* of equals the first */
+	mock.dev[0].gid[4] = gids[4];
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_info(dev)->gid_index, 3);
+	assert_int_equal(rgate_device_close(dev), 0);
+	mock.dev[1] = mock.dev[0];
+	mock.dev[1].name = "mock00";
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock0");
+	assert_int_equal(rgate_device_close(dev), 0);
+	/* One that has an address comes before a faster one that has none. */
+	memset(mock.dev[0].gid, 0, sizeof(mock.dev[0].gid));
+	mock.dev[0].speed = 128;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_string_equal(rgate_device_info(dev)->name, "mock00");
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
 static void limit(void **state)
 {
 	struct rgate_device *dev;
@@ -352,6 +501,11 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(failing_calls, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(walk, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(described, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(in_json, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(attributes, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(speeds, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(infiniband, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(the_best_address, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(limit, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(removed, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(after_fork, setup, mock_teardown),

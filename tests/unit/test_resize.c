@@ -220,8 +220,43 @@ static void not_told(void **state)
 	close(sv[1]);
 }
 
+/* Memories that were sent and never mapped: none of their descriptors stays open. */
+static void overtaken(void **state)
+{
+	const unsigned int fds = unit_entries("/proc/self/fd"), maps = unit_mappings("ringgate");
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP), *far;
+	unsigned int open, i;
+	struct rgate_view v;
+	int sv[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
+	assert_int_equal(rgate_ring_send(ring, sv[0]), 0);
+	assert_int_equal(rgate_ring_recv(&far, sv[1]), 0);
+	open = unit_entries("/proc/self/fd");
+	for (i = 0; i < 4; i++)
+		assert_int_equal(rgate_ring_resize(ring, 64U << (i & 1), 256), 0);
+	/* The last one counts, and it is all that is open, until it is mapped. */
+	assert_int_equal(rgate_ring_remap(far), 1);
+	rgate_ring_view(far, &v);
+	assert_int_equal(v.nslots, 128);
+	assert_int_equal(v.generation, 5);
+	assert_int_equal(rgate_ring_remap(ring), 1);
+	assert_int_equal(unit_entries("/proc/self/fd"), open);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(rgate_ring_resize(ring, 64U << (i & 1), 256), 0);
+	assert_true(rgate_ring_retired(far));
+	rgate_ring_close(far);
+	rgate_ring_close(ring);
+	close(sv[0]);
+	close(sv[1]);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
+	assert_int_equal(unit_mappings("ringgate"), maps);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(simple),
+	cmocka_unit_test(overtaken),
 	cmocka_unit_test(not_told),
 	cmocka_unit_test(by_thread),
 	cmocka_unit_test(by_process),
