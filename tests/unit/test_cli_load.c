@@ -326,6 +326,7 @@ static void doctor_rights(void **state)
 	      "run as root, or: setcap cap_net_admin+ep PROGRAM");
 	finds("warn     CAP_IPC_LOCK       not there: RLIMIT_MEMLOCK binds\n",
 	      "run as root, or: setcap cap_ipc_lock+ep PROGRAM");
+	finds("ok       memfd              the userspace source (UDP) can be used\n", NULL);
 	finds("ok       RLIMIT_MEMLOCK     unlimited\n", NULL);
 	finds("ok       RDMA memory        as much as there is may be registered\n", NULL);
 	cli.memlock = (struct rlimit){ 1 << 28, 1 << 28 };
