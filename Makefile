@@ -255,6 +255,8 @@ $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wra
 	event) rgate_ring_open peer_start)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
+$(O)/tests/unit/test_backing: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fcntl mmap madvise \
+	open fopen syscall)
 $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)

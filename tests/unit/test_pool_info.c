@@ -224,6 +224,31 @@ static void full(void **state)
 	assert_int_equal(stats().overruns, 0);
 }
 
+/* Larger than any class: a run of its own, which is no class that is told */
+static void larger(void **state)
+{
+	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 8 * MIB,
+						    .flags = RGATE_POOL_NO_PREFAULT);
+	struct rgate_pool *small = pool;
+	const struct rgate_buf *b;
+
+	(void)state;
+	assert_int_equal(rgate_pool_create(&pool, NULL, &o), 0);
+	assert_int_equal(rgate_pool_alloc(pool, 5 * MIB - 1, &b), 0);
+	assert_int_equal(stats().used_buffers, 1);
+	assert_int_equal(stats().used_bytes, 5 * MIB);
+	assert_int_equal(stats().high_bytes, 5 * MIB);
+	assert_int_equal(stats().free_bytes, 3 * MIB);
+	assert_int_equal(rgate_pool_alloc(pool, 5 * MIB, &b), -ENOBUFS);
+	assert_int_equal(stats().high_bytes, 5 * MIB);
+	classes();
+	assert_int_equal(ncls, 0);
+	assert_int_equal(rgate_pool_free(pool, b), 0);
+	assert_int_equal(stats().free_bytes, 8 * MIB);
+	assert_int_equal(rgate_pool_destroy(pool), 0);
+	pool = small;
+}
+
 static int count(void *ctx, const struct rgate_pool_holder *h)
 {
 	assert_non_null(h->buf);
@@ -335,8 +360,8 @@ static void after_fork(void **state)
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(empty), TEST(of_a_class), TEST(several), TEST(of_runs), TEST(full), TEST(held),
-	TEST(described), TEST(regions), TEST(after_fork),
+	TEST(empty), TEST(of_a_class), TEST(several), TEST(of_runs), TEST(full), TEST(larger),
+	TEST(held), TEST(described), TEST(regions), TEST(after_fork),
 };
 
 UNIT_MAIN(tests)

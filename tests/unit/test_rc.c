@@ -249,8 +249,18 @@ static void creation_fails(void **state)
 	assert_int_equal(rgate_rc_create(&rc, dev, &o), -ENOMEM);
 	o.send_wr = 100000;
 	assert_int_equal(rgate_rc_create(&rc, dev, &o), -EINVAL);
-	assert_int_equal(mock.qps + mock.cqs, 0);
 	o.send_wr = 0;
+	o.sge = RGATE_RC_SGE + 1;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -EINVAL);
+	o.sge = 0;
+	o.recv_wr = rgate_device_info(dev)->max_qp_wr + 1;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), -EINVAL);
+	assert_int_equal(mock.qps + mock.cqs, 0);
+	/* as many as there can be of both */
+	o.recv_wr = o.send_wr = rgate_device_info(dev)->max_qp_wr;
+	assert_int_equal(rgate_rc_create(&rc, dev, &o), 0);
+	rgate_rc_destroy(rc);
+	o.send_wr = o.recv_wr = 0;
 	assert_int_equal(rgate_rc_create(&rc, dev, &o), 0);
 	rgate_rc_addr(rc, &addr);
 	bad = addr;
@@ -261,6 +271,16 @@ static void creation_fails(void **state)
 	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
 	bad = addr;
 	bad.qpn = 0xffffffff;
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	bad.qpn = htole32(0x1000000);
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	bad = addr;
+	bad.psn = htole32(0x1000000);
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	bad = addr;
+	bad.mtu = 0;
+	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
+	bad.mtu = IBV_MTU_4096 + 1;
 	assert_int_equal(rgate_rc_connect(rc, &bad), -EPROTO);
 	mock.fail_modify = 1;
 	mock.fail_errno = EINVAL;
