@@ -25,6 +25,7 @@ static struct {
 	bool no_family, no_group;
 	void (*answer)(const struct nlmsghdr *req);
 	unsigned int requests, sockets;
+	unsigned int sockopts;		/* those that were turned on, a bit each */
 	int waited;			/* ms, of the last poll that ended empty */
 	int group;
 	char req[70000];		/* the last request */
@@ -94,8 +95,11 @@ int mnl_socket_setsockopt(const struct mnl_socket *nl, int type, void *buf, sock
 {
 	(void)nl;
 	assert_int_equal(len, sizeof(int));
-	if (type != NETLINK_ADD_MEMBERSHIP)
+	if (type != NETLINK_ADD_MEMBERSHIP) {
+		assert_int_equal(*(int *)buf, 1);
+		fake.sockopts |= 1U << type;
 		return 0;
+	}
 	memcpy(&fake.group, buf, sizeof(fake.group));
 	return fake.err_sockopt ? failed(&fake.err_sockopt) : 0;
 }
@@ -294,6 +298,7 @@ static void opening(void **state)
 	fake.no_family = false;
 	assert_int_equal(rgate_ctl_open(&ctl), 0);
 	assert_int_equal(rgate_ctl_fd(ctl), sock->fd);
+	assert_int_equal(fake.sockopts, 1U << NETLINK_EXT_ACK | 1U << NETLINK_CAP_ACK);
 	close_ctl(ctl);
 	rgate_ctl_close(NULL);
 }
@@ -380,6 +385,10 @@ static void arguments(void **state)
 	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, RGATE_ATT_RINGS_MAX + 1,
 					  NULL, NULL), -EINVAL);
+	assert_int_equal(fake.requests, 0);
+	assert_int_equal(rgate_ctl_attach(ctl, "a-name-too-long", rings, RGATE_ATT_RINGS_MAX,
+					  NULL, NULL), 0);
+	fake.requests = 0;
 	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &both, NULL), -EINVAL);
 	assert_int_equal(rgate_ctl_attach(ctl, "lo", rings, 1, &bad, NULL), -EINVAL);
 	prog.filter = NULL;
@@ -454,6 +463,8 @@ static void setting(void **state)
 	assert_int_equal(fake.requests, 1);
 	fake.answer = no_att;
 	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_FILTER, &o), -ENOENT);
+	/* What the kernel says of it is what comes back. */
+	assert_int_equal(rgate_ctl_set(ctl, &att, RGATE_SET_SAMPLE, &o), -ENOENT);
 	close_ctl(ctl);
 }
 

@@ -3,11 +3,18 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <net/if_arp.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <linux/capability.h>
 #include <unistd.h>
 
@@ -20,6 +27,7 @@ static void compiles(void **state)
 		"ip6 and icmp6", "ether host 02:00:00:00:00:01",
 		"(udp or tcp) and net 192.0.2.0/24", "greater 1000", "ip[8] = 64",
 	};
+	const unsigned int fds = unit_entries("/proc/self/fd");
 	struct sock_fprog prog;
 	char err[200];
 	size_t i;
@@ -36,6 +44,7 @@ static void compiles(void **state)
 		assert_null(prog.filter);
 		rgate_filter_free(&prog);
 	}
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
 }
 
 static void refused(void **state)
@@ -87,6 +96,89 @@ static void devices(void **state)
 	assert_non_null(strstr(err, "nosuchdev0"));
 	assert_int_equal(rgate_filter_compile("a-name-that-is-much-too-long", "udp",
 					      &prog, err, sizeof(err)), -ENODEV);
+}
+
+static char said[256];
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)ctx;
+	if (level == RGATE_LOG_ERROR)
+		snprintf(said, sizeof(said), "%s", msg);
+}
+
+/* What is wrong is told to who asked, and to the log. */
+static void told(void **state)
+{
+	struct sock_fprog prog;
+	char err[200], want[240];
+
+	(void)state;
+	rgate_log_set(on_log, NULL);
+	assert_int_equal(rgate_filter_compile("nosuchdev0", "udp", &prog, err, sizeof(err)),
+			 -ENODEV);
+	snprintf(want, sizeof(want), "nosuchdev0: %s", rgate_strerror(-ENODEV));
+	assert_string_equal(err, want);
+	snprintf(want, sizeof(want), "filter: %s", err);
+	assert_string_equal(said, want);
+	assert_int_equal(rgate_filter_compile(NULL, "foo bar", &prog, err, sizeof(err)), -EINVAL);
+	snprintf(want, sizeof(want), "filter: %s", err);
+	assert_string_equal(said, want);
+	rgate_log_set(NULL, NULL);
+}
+
+/* A device of each type, which a filter for it can be compiled for, or not */
+static int in_namespace(int sock, void *arg)
+{
+	static const struct {
+		int type;
+		uint32_t first;		/* the first load of the filter "ip" is of this byte */
+	} types[] = {
+		{ ARPHRD_ETHER, 12 }, { ARPHRD_LOOPBACK, 12 }, { ARPHRD_NONE, 0 },
+		{ 519 /* ARPHRD_RAWIP */, 0 }, { ARPHRD_PPP, 0 }, { ARPHRD_TUNNEL, 0 },
+		{ ARPHRD_TUNNEL6, 0 }, { ARPHRD_SIT, 0 }, { ARPHRD_IPGRE, 0 },
+	};
+	struct ifreq ifr = { .ifr_name = "rgt0", .ifr_flags = IFF_TUN | IFF_NO_PI };
+	struct sock_fprog prog;
+	char err[200];
+	size_t i;
+	int fd;
+
+	(void)sock;
+	(void)arg;
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return 1;
+	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr))
+		return 1;
+	for (i = 0; i < ARRAY_LEN(types); i++) {
+		if (ioctl(fd, TUNSETLINK, types[i].type))
+			return 1;
+		unit_require(!rgate_filter_compile("rgt0", "ip", &prog, err, sizeof(err)));
+		unit_require(BPF_CLASS(prog.filter[0].code) == BPF_LD);
+		unit_require(prog.filter[0].k == types[i].first);
+		rgate_filter_free(&prog);
+	}
+	unit_require(!ioctl(fd, TUNSETLINK, ARPHRD_IEEE80211_RADIOTAP));
+	unit_require(!rgate_filter_compile("rgt0", "wlan type data", &prog, err, sizeof(err)));
+	rgate_filter_free(&prog);
+	unit_require(!ioctl(fd, TUNSETLINK, ARPHRD_INFINIBAND));
+	unit_require(rgate_filter_compile("rgt0", "ip", &prog, err, sizeof(err)) == -EOPNOTSUPP);
+	unit_require(!strcmp(err, "rgt0: filters are not known for this type of device"));
+	close(fd);
+	return 0;
+}
+
+static void link_types(void **state)
+{
+	int sock, st, pid = unit_fork(in_namespace, NULL, &sock);
+
+	(void)state;
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	close(sock);
+	if (WIFEXITED(st) && WEXITSTATUS(st) == 1)
+		unit_skip("no network namespace with devices of its own");
+	assert_int_equal(st, 0);
 }
 
 static void vlan_word(void **state)
@@ -165,6 +257,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused),
 	cmocka_unit_test(not_for_the_kernel),
 	cmocka_unit_test(devices),
+	cmocka_unit_test(told),
+	cmocka_unit_test(link_types),
 	cmocka_unit_test(vlan_word),
 	cmocka_unit_test(vlan),
 	cmocka_unit_test(unprivileged),

@@ -371,8 +371,48 @@ static void driven_gone(void)
 	rgate_ring_close(r.ring);
 }
 
+/* What cannot be is said, and nothing stays open; and only who asks has it all. */
+static void refused(void)
+{
+	struct rgate_source_opts so = RGATE_OPTS(rgate_source_opts, .driven = 1);
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	const unsigned int fds = unit_entries("/proc/self/fd");
+	struct rgate_source *src, *second;
+	unsigned int one;
+
+	unit_require(rgate_source_packet(&src, &ring, 0, "va", &so) == -EINVAL);
+	unit_require(rgate_source_packet(&src, &ring, 1, "nosuch", &so) == -ENODEV);
+	so.filter = "udp and";
+	unit_require(rgate_source_packet(&src, &ring, 1, "va", &so) == -EINVAL);
+	so.filter = NULL;
+	so.promisc = 1;
+	unit_require(rgate_source_packet(&src, &ring, 1, NULL, &so) == -EINVAL);
+	so.promisc = 2;
+	unit_require(rgate_source_packet(&src, &ring, 1, "va", &so) == -EINVAL);
+	unit_require(unit_entries("/proc/self/fd") == fds);
+	so.promisc = 0;
+	unit_require(!rgate_source_packet(&src, &ring, 1, "va", &so));
+	unit_require(system("ip -d link show va | grep -q 'promiscuity 1'"));
+	unit_require(!rgate_source_stop(src));
+	so.promisc = 1;
+	unit_require(!rgate_source_packet(&src, &ring, 1, "va", &so));
+	unit_require(!system("ip -d link show va | grep -q 'promiscuity 1'"));
+	unit_require(!rgate_source_stop(src));
+	unit_require(system("ip -d link show va | grep -q 'promiscuity 1'"));
+	/* One ring is not two sources': the second leaves nothing. */
+	so.promisc = 0;
+	unit_require(!rgate_source_packet(&src, &ring, 1, "va", &so));
+	one = unit_entries("/proc/self/fd");
+	unit_require(rgate_source_packet(&second, &ring, 1, "va", &so) == -EBUSY);
+	unit_require(unit_entries("/proc/self/fd") == one);
+	unit_require(!rgate_source_stop(src));
+	unit_require(unit_entries("/proc/self/fd") == fds);
+	rgate_ring_close(ring);
+}
+
 static void (*const parts[])(void) = {
 	frames, chains, incoming_only, filtered, pass, device_gone, gone_while_down, driven_gone,
+	refused,
 };
 
 static int child_part(int sock, void *arg)
@@ -405,6 +445,7 @@ static const struct CMUnitTest tests[] = {
 	{ "device_gone", part, NULL, NULL, (void *)5 },
 	{ "gone_while_down", part, NULL, NULL, (void *)6 },
 	{ "driven_gone", part, NULL, NULL, (void *)7 },
+	{ "refused", part, NULL, NULL, (void *)8 },
 };
 
 UNIT_MAIN(tests)
