@@ -273,6 +273,12 @@ static void held(void **state)
 	n = 0;
 	assert_int_equal(rgate_pool_held(pool, count, &n), 0);
 	assert_int_equal(n, 2);
+	/* one that is all of its slab */
+	assert_int_equal(rgate_pool_alloc(pool, MIB, &b[0]), 0);
+	n = -10;
+	assert_int_equal(rgate_pool_held(pool, count, &n), 0);
+	assert_int_equal(n, -7);
+	assert_int_equal(rgate_pool_free(pool, b[0]), 0);
 	assert_int_equal(rgate_pool_free(pool, b[1]), 0);
 	assert_int_equal(rgate_pool_free(pool, b[2]), 0);
 	n = 0;
@@ -285,8 +291,10 @@ static void described(void **state)
 {
 	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB,
 						    .access = RGATE_ACCESS_REMOTE);
+	struct rgate_pool_region region = { .sz = sizeof(region) };
 	const struct rgate_buf *b;
 	struct rgate_pool *other;
+	struct rgate_remote r;
 	struct rgate_desc d;
 
 	(void)state;
@@ -298,6 +306,11 @@ static void described(void **state)
 	assert_int_equal(rgate_buf_desc(pool, b, 1, 1000, &d), -ERANGE);
 	assert_int_equal(rgate_buf_desc(pool, b, 0, 1000, &d), 0);
 	assert_int_equal(rgate_buf_desc(pool, b, 999, 1, &d), 0);
+	assert_int_equal(rgate_pool_region(pool, 0, &region), 0);
+	assert_int_equal(rgate_desc_parse(&r, &d, sizeof(d)), 0);
+	assert_int_equal(r.addr, (char *)b->addr - (char *)region.addr + 999);
+	assert_int_equal(r.length, 1);
+	assert_int_equal(rgate_pool_lookup(pool, &d, &b), -EFAULT);
 	assert_int_equal(rgate_pool_free(pool, b), 0);
 	assert_int_equal(rgate_pool_destroy(other), 0);
 }

@@ -341,8 +341,8 @@ static bool make_group(char *path, size_t cap)
 		snprintf(procs, sizeof(procs), "%s/cgroup.procs", mounts[i]);
 		if (access(procs, F_OK))
 			continue;
-		snprintf(path, cap, "%s%s/ringgate-test-%d", mounts[i], at, (int)getpid());
-		return !mkdir(path, 0755);
+		snprintf(path, cap, "%s%s/ringgate-test-XXXXXX", mounts[i], at);
+		return mkdtemp(path);
 	}
 	return false;
 }

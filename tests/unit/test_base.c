@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What all parts of the library stand on: sized structures, descriptors, clocks, threads. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "fds.h"
+#include "opts.h"
+#include "thread.h"
+
+struct sized {
+	size_t sz;
+	uint32_t a, b;
+};
+
+/* To the caller's structure, which is as long as it says */
+static void told(void **state)
+{
+	static const struct sized from = { .sz = 99, .a = 1, .b = 2 };
+	struct {
+		struct sized s;
+		uint32_t later[2];
+	} to;
+
+	(void)state;
+	memset(&to, 0xff, sizeof(to));
+	to.s.sz = sizeof(size_t) - 1;
+	assert_int_equal(rgate_info_copy(&to, &from, sizeof(from)), -EINVAL);
+	assert_int_equal(to.s.a, UINT32_MAX);
+	to.s.sz = sizeof(size_t);
+	assert_int_equal(rgate_info_copy(&to, &from, sizeof(from)), 0);
+	assert_int_equal(to.s.sz, sizeof(size_t));
+	assert_int_equal(to.s.a, UINT32_MAX);
+	to.s.sz = offsetof(struct sized, b);
+	assert_int_equal(rgate_info_copy(&to, &from, sizeof(from)), 0);
+	assert_int_equal(to.s.a, 1);
+	assert_int_equal(to.s.b, UINT32_MAX);
+	to.s.sz = sizeof(from);
+	assert_int_equal(rgate_info_copy(&to, &from, sizeof(from)), 0);
+	assert_int_equal(to.s.b, 2);
+	assert_int_equal(to.later[0], UINT32_MAX);
+	to.s.sz = sizeof(from) + sizeof(to.later[0]);
+	assert_int_equal(rgate_info_copy(&to, &from, sizeof(from)), 0);
+	assert_int_equal(to.s.sz, sizeof(from) + sizeof(to.later[0]));
+	assert_int_equal(to.later[0], 0);
+	assert_int_equal(to.later[1], UINT32_MAX);
+}
+
+/* From a caller's, which may be older or newer */
+static void asked(void **state)
+{
+	struct {
+		struct sized s;
+		uint8_t later[4];
+	} from = { .s = { sizeof(from), 1, 2 } };
+	struct sized to;
+
+	(void)state;
+	memset(&to, 0xff, sizeof(to));
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), NULL), 0);
+	assert_int_equal(to.sz + to.a + to.b, 0);
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), 0);
+	assert_int_equal(to.a, 1);
+	assert_int_equal(to.b, 2);
+	from.later[3] = 1;
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), -E2BIG);
+	from.later[3] = 0;
+	from.later[0] = 1;
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), -E2BIG);
+	from.s.sz = sizeof(from.s);
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), 0);
+	from.s.sz = offsetof(struct sized, b);
+	memset(&to, 0xff, sizeof(to));
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), 0);
+	assert_int_equal(to.a, 1);
+	assert_int_equal(to.b, 0);
+	from.s.sz = sizeof(size_t);
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), 0);
+	assert_int_equal(to.a, 0);
+	from.s.sz = sizeof(size_t) - 1;
+	assert_int_equal(rgate_opts_copy(&to, sizeof(to), &from), -EINVAL);
+}
+
+/* Of all that came as many as are wanted are kept; what is no descriptor is skipped. */
+static void descriptors(void **state)
+{
+	char buf[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(3 * sizeof(int))]
+		__attribute__((aligned(8))) = "";
+	struct msghdr msg = { .msg_control = buf, .msg_controllen = sizeof(buf) };
+	const unsigned int before = unit_entries("/proc/self/fd");
+	int sent[3], got[3];
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	unsigned int i, most;
+
+	(void)state;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS + 1;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	c = CMSG_NXTHDR(&msg, c);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(sent));
+	for (most = 0; most <= 3; most++) {
+		for (i = 0; i < 3; i++)
+			sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		memcpy(CMSG_DATA(c), sent, sizeof(sent));
+		assert_int_equal(rgate_take_fds(&msg, got, most), most);
+		assert_int_equal(unit_entries("/proc/self/fd"), before + most);
+		for (i = 0; i < most; i++) {
+			assert_int_equal(got[i], sent[i]);
+			close(got[i]);
+		}
+	}
+	c->cmsg_level = SOL_SOCKET + 1;
+	assert_int_equal(rgate_take_fds(&msg, got, 3), 0);
+	msg.msg_controllen = 0;
+	assert_int_equal(rgate_take_fds(&msg, got, 3), 0);
+}
+
+static void clocks(void **state)
+{
+	struct timespec ts;
+	uint64_t now;
+
+	(void)state;
+	assert_int_equal(rgate_clock_id(RGATE_CLOCK_TAI), CLOCK_TAI);
+	assert_int_equal(rgate_clock_id(RGATE_CLOCK_REALTIME), CLOCK_REALTIME);
+	assert_int_equal(rgate_clock_id(RGATE_CLOCK_MONOTONIC), CLOCK_MONOTONIC);
+	assert_int_equal(rgate_clock_id(99), CLOCK_MONOTONIC);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = rgate_clock_now(CLOCK_MONOTONIC);
+	assert_true(now >= (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec);
+	assert_true(rgate_clock_now(CLOCK_MONOTONIC) >= now);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	assert_true(now <= (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec);
+}
+
+static void *own_mask(void *arg)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, arg);
+	return arg;
+}
+
+/* It takes no signal; who starts it takes those that he took. */
+static void threads(void **state)
+{
+	static const int some[] = { SIGTERM, SIGINT, SIGCHLD, SIGUSR1, SIGALRM };
+	sigset_t set, was, now, of_thread;
+	pthread_t thread;
+	void *ret;
+	size_t i;
+
+	(void)state;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_SETMASK, &set, &was);
+	assert_int_equal(rgate_thread_start(&thread, NULL, own_mask, &of_thread), 0);
+	pthread_join(thread, &ret);
+	assert_ptr_equal(ret, &of_thread);
+	pthread_sigmask(SIG_SETMASK, &was, &now);
+	for (i = 0; i < ARRAY_LEN(some); i++) {
+		assert_true(sigismember(&of_thread, some[i]));
+		assert_int_equal(sigismember(&now, some[i]), some[i] == SIGUSR1);
+	}
+}
+
+static void words(void **state)
+{
+	(void)state;
+	assert_string_equal(rgate_strerror(0), "success");
+	assert_string_equal(rgate_strerror(-EBUSY), "in use");
+	assert_string_equal(rgate_strerror(EBUSY), "in use");
+	assert_string_equal(rgate_strerror(INT_MIN), "unknown error");
+	assert_non_null(strstr(rgate_strerror(-EAFNOSUPPORT), "neither IPv4 nor IPv6"));
+	assert_non_null(strstr(rgate_strerror(-EXDEV), "unexpected error"));
+	assert_non_null(strstr(rgate_strerror(1000000), "unexpected error"));
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(told), cmocka_unit_test(asked), cmocka_unit_test(descriptors),
+	cmocka_unit_test(clocks), cmocka_unit_test(threads), cmocka_unit_test(words),
+};
+
+UNIT_MAIN(tests)
