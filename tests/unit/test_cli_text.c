@@ -79,6 +79,7 @@ static int up(void **state)
 static const unsigned char v4[] = {
 	0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 0, 80,
 };
+
 static const unsigned char v6[44] = {
 	0x60, [6] = 17, 64, 0x20, 0x01, 0x0d, 0xb8, [23] = 1, 0x20, 0x01, 0x0d, 0xb8, [39] = 2,
 	0, 53, 0xff, 0xff,

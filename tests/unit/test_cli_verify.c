@@ -91,6 +91,8 @@ static void complete(void **state)
 
 	(void)state;
 	assert_int_equal(c.n, BUFFERS);
+	/* Room for one too many, which would be seen */
+	assert_int_equal(c.max, BUFFERS + 1);
 	assert_true(carve_complete(&c, text));
 	for (i = 0; i < c.n; i++)
 		assert_null(carve_misplaced(&c, i));

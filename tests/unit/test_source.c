@@ -121,7 +121,7 @@ static void sockets(void **state)
 	assert_int_equal(rgate_source_set_sock(-1, &o), 0);
 }
 
-/* The address is cut where there is no room, and how long it is is told. */
+/* The address is cut where there is no room, and its length is told. */
 static void addresses(void **state)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,

@@ -15,7 +15,6 @@
 
 #define MARK	RGATE_TREE_MARK "77"
 
-
 static int pipes[2];
 
 static void tell_pid(void)
@@ -261,7 +260,7 @@ CASE(number_of_another, recycled)
 CASE(orphans, marked)
 CASE(itself, not_itself)
 
-static void children(void **state)
+static void counted_children(void **state)
 {
 	(void)state;
 	if (rgate_tree_children() == -ENOENT)
@@ -272,7 +271,7 @@ static void children(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_session), cmocka_unit_test(until_none_is_left),
 	cmocka_unit_test(number_of_another), cmocka_unit_test(orphans),
-	cmocka_unit_test(itself), cmocka_unit_test(children),
+	cmocka_unit_test(itself), cmocka_unit_test(counted_children),
 };
 
 UNIT_MAIN(tests)
