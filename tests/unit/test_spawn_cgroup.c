@@ -501,6 +501,11 @@ static void closed(void **state)
 		close(fd);
 		assert_int_equal(rgate_cgroup_end(&cg, n), 0);
 	}
+	fd = rgate_cgroup_create(&cg, 0, 0, &n);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(rgate_cgroup_remove(&cg, n), 0);
+	assert_int_equal(rgate_cgroup_remove(&cg, n), -ENOENT);
 	rgate_cgroups_chore(&cg);
 	assert_int_equal(cg.nempty, 3);
 	rgate_cgroups_close(&cg);
