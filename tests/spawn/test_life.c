@@ -258,6 +258,9 @@ static void listed_and_killed(void **state)
 	for (i = 0; i < ARRAY_LEN(job); i++)
 		job[i] = start(&s, 0, "/bin/sleep", "1000");
 	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).running == ARRAY_LEN(job)));
+	/* It tells of each, by and by. */
+	for (i = 0; i < ARRAY_LEN(job); i++)
+		wait_for((rgate_spawn_process(s.spawn), rgate_spawn_job_id(job[i])));
 	assert_int_equal(rgate_spawn_list(s.spawn, count, &l, MS), 0);
 	assert_int_equal(l.n, ARRAY_LEN(job));
 	assert_string_equal(l.command, "/bin/sleep 1000");
