@@ -79,8 +79,12 @@ static void on_event(struct rgate_node *node, const struct rgate_prov_event *ev)
 	}
 }
 
-/* 0: the peer has it; -EAGAIN: somebody holds the peer's lock; else it failed */
-static int install(struct rgate_link *link)
+/*
+ * 0: the peer has it; -EAGAIN: somebody holds the peer's lock; else it failed
+ * @accepted: counts it, or NULL; with the lock held, so that who sees the peer up and asks then
+ * finds it counted
+ */
+static int install(struct rgate_link *link, uint64_t *accepted)
 {
 	struct rgate_peer *peer = link->peer;
 	int err;
@@ -88,6 +92,8 @@ static int install(struct rgate_link *link)
 	if (pthread_mutex_trylock(&peer->lock))
 		return -EAGAIN;
 	err = rgate_peer_install(peer, link);
+	if (!err && accepted)
+		__atomic_add_fetch(accepted, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&peer->lock);
 	return err;
 }
@@ -101,16 +107,14 @@ static void step_incoming(struct rgate_node *node)
 		next = link->next;
 		ret = rgate_meet_step(node, link);
 		if (ret > 0)
-			ret = install(link);
+			ret = install(link, &node->stats.accepted);
 		else if (!ret)
 			ret = -EAGAIN;
 		if (ret == -EAGAIN)
 			continue;
 		rgate_meet_forget(node, link);
-		if (!ret) {
-			__atomic_add_fetch(&node->stats.accepted, 1, __ATOMIC_RELAXED);
+		if (!ret)
 			continue;
-		}
 		rgate_meet_failed(node, link, ret);
 		rgate_link_destroy(link);
 	}
@@ -121,7 +125,7 @@ static void step_attempt(struct rgate_node *node, struct rgate_peer *peer)
 	int ret = rgate_meet_step(node, peer->attempt);
 
 	if (ret > 0)
-		ret = install(peer->attempt);
+		ret = install(peer->attempt, NULL);
 	else if (!ret)
 		ret = -EAGAIN;
 	if (ret == -EAGAIN)
