@@ -156,7 +156,7 @@ static void events(void **state)
 	fake->nevents = ARRAY_LEN(happened);
 	memcpy(fake->event, happened, sizeof(happened));
 	cli_is("events -n 5", 0, all, "");
-	cli_is("events -t 0.01", 0, all, "");
+	cli_is("events -t 1", 0, all, "");
 	assert_string_equal(fake->log, "");
 	cli_is("events -n 1", 0, "22:13:20.123456 ring-full   ring 1, 5 times full, 6 dropped\n", "");
 	cli_is("events -n 2 --json", 0,
