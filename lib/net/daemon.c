@@ -24,7 +24,7 @@ static int dial(const char *path)
 	int sock, err;
 
 	if (!path)
-		path = getenv("RINGGATED_SOCKET");
+		path = getenv("RGATE_SOCKET");
 	if (!path)
 		path = RGATE_DAEMON_SOCKET;
 	if (strlen(path) >= sizeof(sun.sun_path))

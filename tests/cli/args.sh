@@ -17,7 +17,7 @@ bad()
 	like "'$*': says why" "$err" "$want"
 }
 
-unset RINGGATE_NODE
+unset RGATE_NODE
 bad "Usage" # no command
 bad "no command 'fly'" fly
 bad "unrecognized option" --fly

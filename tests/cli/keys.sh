@@ -6,7 +6,7 @@
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
 
-unset RGATE_CLUSTER RINGGATE_NODE
+unset RGATE_CLUSTER RGATE_NODE
 cd "$tmp" || exit 1
 keygen() { run "$ringgate" cluster keygen "$@"; }
 show() { run "$ringgate" cluster show "$@"; }
@@ -87,7 +87,7 @@ show -C conf/cluster.conf
 is "show: nothing is wrong: status 0" "$rc/$err" "0/"
 like "... a line for each" "$out" "1 +gw +gateway +$tmp/n1 +yes +$key +fits.*4 +node4 +compute +$tmp/n4 +yes +$key +fits"
 is "... by the environment" "$(RGATE_CLUSTER=conf/cluster.conf "$ringgate" cluster show)" "$out"
-RINGGATE_NODE=4 show -C conf/cluster.conf --json
+RGATE_NODE=4 show -C conf/cluster.conf --json
 is "show --json" "$rc $(json '[(n["id"], n["here"], n["private_key"], n["private_key_file"]) for n in j]' <<<"$out")" \
 	"0 [(1, False, 'fits', 'conf/node1.key'), (4, True, 'fits', 'conf/node4.key')]"
 is "... public keys" "$(json '" ".join(n["public_key"] for n in j)' <<<"$out")" \

@@ -13,7 +13,7 @@
 ringgate="timeout $((60 * slow)) $ringgate"
 # shellcheck disable=SC2034
 ringgated="timeout $((60 * slow)) $build/tools/ringgated"
-unset RGATE_CLUSTER RINGGATE_NODE RINGGATED_SOCKET
+unset RGATE_CLUSTER RGATE_NODE RGATE_SOCKET
 chmod 755 "$tmp"
 cat >"$tmp/cluster" <<-END
 	provider local

@@ -180,7 +180,7 @@ wait "${pid[take]}"
 unset "pid[take]"
 
 # processes: one that ends, one that is refused, one that cannot be started, one that is killed
-spawned() { RGATE_CLUSTER=$tmp/cluster RINGGATE_NODE=alice timeout $((20 * slow)) "$ringgate" spawn --node one -- "$@" 2>&1; }
+spawned() { RGATE_CLUSTER=$tmp/cluster RGATE_NODE=alice timeout $((20 * slow)) "$ringgate" spawn --node one -- "$@" 2>&1; }
 is "a process" "$(echo hello | spawned /bin/cat)" hello
 like "... that is not allowed" "$(spawned /bin/true </dev/null)" "."
 like "... that is not there" "$(spawned "$tmp/none" </dev/null)" "."

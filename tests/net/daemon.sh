@@ -113,7 +113,7 @@ is "a key that others can read: status 1" "$rc" 1
 chmod 600 "$tmp/node1.key"
 run "$ringgate" cluster status -s "$tmp/s0"
 like "no daemon" "$rc $err" "^1 .*is it running"
-run env RINGGATED_SOCKET="$tmp/there" "$ringgate" cluster status
+run env RGATE_SOCKET="$tmp/there" "$ringgate" cluster status
 like "no daemon at the socket that the environment names" "$rc $err" "^1 .* at $tmp/there: is it"
 
 port=$(free_port)

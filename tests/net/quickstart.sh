@@ -67,24 +67,24 @@ start one "${daemons[1]}"
 start two "${daemons[1]}"
 up()
 {
-	[ "$(RINGGATED_SOCKET=$tmp/sgw "$ringgate" cluster status --json |
+	[ "$(RGATE_SOCKET=$tmp/sgw "$ringgate" cluster status --json |
 		json 'sum(p["state"] == "up" for p in j["peers"])')" = 2 ]
 }
 ok "all are connected" wait_for 20 up
 
 mapfile -t capture < <(lines "Quick start" '^ringgate capture')
 for node in one two; do
-	RINGGATED_SOCKET=$tmp/s$node timeout 60 ${capture[0]} >"$tmp/got-$node" 2>"$tmp/err-$node" &
+	RGATE_SOCKET=$tmp/s$node timeout 60 ${capture[0]} >"$tmp/got-$node" 2>"$tmp/err-$node" &
 	pids+=($!)
 done
 filled()
 {
-	[ "$(RINGGATED_SOCKET=$tmp/sgw "$ringgate" cluster status --json |
+	[ "$(RGATE_SOCKET=$tmp/sgw "$ringgate" cluster status --json |
 		json 'len(j["gateway"]["rings"])')" = 2 ]
 }
 ok "both rings are filled" wait_for 20 filled
 
-export RINGGATED_SOCKET=$tmp/sgw
+export RGATE_SOCKET=$tmp/sgw
 while read -r command; do
 	ok "$command" bash -c "$command"
 done < <(lines "Rules" '^ringgate steer')

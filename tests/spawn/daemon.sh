@@ -49,7 +49,7 @@ cat >"$tmp/policy" <<-END
 	limit alice files 100
 END
 chmod 600 "$tmp/policy"
-export RGATE_CLUSTER=$tmp/cluster RINGGATE_NODE=alice
+export RGATE_CLUSTER=$tmp/cluster RGATE_NODE=alice
 
 # start NODE ARGUMENT...
 start()
@@ -164,9 +164,9 @@ spawn cat /etc/shadow
 like "refused for its arguments" "$rc $err" "^255 .*refused: "
 spawn --env LD_PRELOAD=/tmp/x.so -- sh -c true
 like "refused for its environment" "$rc $err" "^255 .*refused: .*LD_PRELOAD"
-RINGGATE_NODE=chief spawn true
+RGATE_NODE=chief spawn true
 is "another node, another policy" "$rc" 0
-RINGGATE_NODE=two run "$ringgate" spawn true
+RGATE_NODE=two run "$ringgate" spawn true
 is "a node that runs already" "$rc" 255
 
 # left alone, listed, killed
@@ -176,11 +176,11 @@ run "$ringgate" ps
 like "ps" "$out" "$id .*running"
 run "$ringgate" ps --json
 is "ps --json" "$(json '[p["command"] for p in j]' <<<"$out")" "['/bin/sleep 1000']"
-RINGGATE_NODE=two run "$ringgate" ps
+RGATE_NODE=two run "$ringgate" ps
 is "whoever runs already cannot ask" "$rc" 1
-RINGGATE_NODE=chief run "$ringgate" ps
+RGATE_NODE=chief run "$ringgate" ps
 like "an admin sees it" "$out" "$id .*alice"
-RINGGATE_NODE=chief run "$ringgate" kill -s INT "$id"
+RGATE_NODE=chief run "$ringgate" kill -s INT "$id"
 is "and may kill it" "$rc" 0
 spawn --attach "$id"
 is "its end is there for its node" "$rc" 130

@@ -185,7 +185,7 @@ static int up(void **state)
 	fputs(UNIT_KEY_LINE(2), f);
 	fclose(f);
 	setenv("RGATE_CLUSTER", conf, 1);
-	setenv("RINGGATE_NODE", "1", 1);
+	setenv("RGATE_NODE", "1", 1);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ bool cluster_has_key(const struct rgate_cluster_node *node);
 
 /*
  * cluster_self - which node is meant
- * @name: a name, a number or an address; NULL: what the environment's RINGGATE_NODE says,
+ * @name: a name, a number or an address; NULL: what the environment's RGATE_NODE says,
  *	else the one whose address this machine has
  * -ENOENT: none, or more than one
  */

@@ -53,7 +53,7 @@ int cluster_self(const struct rgate_cluster *cluster, const char *name,
 		 struct rgate_cluster_node *node)
 {
 	if (!name)
-		name = getenv("RINGGATE_NODE");
+		name = getenv("RGATE_NODE");
 	if (!name || !*name)
 		return by_address(cluster, node);
 	node->sz = sizeof(*node);

@@ -169,7 +169,7 @@ static int into_place(const struct keygen_args *a)
 		if (a->node)
 			say("the cluster has no node '%s'", a->node);
 		else
-			say("which node's key? --node NODE, or RINGGATE_NODE in the environment");
+			say("which node's key? --node NODE, or RGATE_NODE in the environment");
 		ret = EXIT_USAGE;
 		goto free_cluster;
 	}

@@ -166,7 +166,7 @@ static int show(const struct rgate_cluster *cluster, const struct show_args *a)
 {
 	static struct shown s[RGATE_NODES_MAX];
 	struct rgate_cluster_node self;
-	const char *name = a->node ? a->node : getenv("RINGGATE_NODE");
+	const char *name = a->node ? a->node : getenv("RGATE_NODE");
 	unsigned int i, n = rgate_cluster_nodes(cluster);
 	int ret = EXIT_OK;
 

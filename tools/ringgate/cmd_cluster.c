@@ -46,7 +46,7 @@ struct cluster_args {
 static const char *socket_of(const char *socket)
 {
 	if (!socket)
-		socket = getenv("RINGGATED_SOCKET");
+		socket = getenv("RGATE_SOCKET");
 	return socket ? socket : RGATE_DAEMON_SOCKET;
 }
 

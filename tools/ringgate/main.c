@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 
 	argp_program_version_hook = print_version;
 	argp_err_exit_status = EXIT_USAGE;
-	if (getenv("RINGGATE_DEBUG"))
+	if (getenv("RGATE_DEBUG"))
 		level = RGATE_LOG_DEBUG;
 	rgate_log_set(util_log, &level);
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a) || !a.command)

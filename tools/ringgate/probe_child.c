@@ -56,7 +56,7 @@ static void __attribute__((noreturn)) child(void (*fn)(void *), void *arg,
 	for (i = 0; i < ARRAY_SIZE(signals); i++)
 		signal(signals[i], SIG_DFL);
 	setrlimit(RLIMIT_CORE, &no_core);
-	if (!getenv("RINGGATE_DEBUG"))
+	if (!getenv("RGATE_DEBUG"))
 		silence();
 	fn(arg);
 	_exit(EXIT_SUCCESS);

@@ -117,7 +117,7 @@ static int connect_all(struct spawn_node *sn, bool all)
 
 int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 {
-	const char *as = o->as ? o->as : getenv("RINGGATE_NODE");
+	const char *as = o->as ? o->as : getenv("RGATE_NODE");
 	const struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "spawn",
 		.region_size = POOL_BYTES, .max_size = 8ULL * POOL_BYTES,
 		.access = RGATE_ACCESS_REMOTE, .flags = RGATE_POOL_NO_HUGE);
@@ -131,7 +131,7 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 
 	memset(sn, 0, sizeof(*sn));
 	if (!as) {
-		say("which node is this? --as NODE, or RINGGATE_NODE in the environment");
+		say("which node is this? --as NODE, or RGATE_NODE in the environment");
 		return EXIT_USAGE;
 	}
 	err = rgate_cluster_load(&sn->cluster, o->cluster);

@@ -9,14 +9,14 @@
 
 struct spawn_opts {
 	const char *cluster;		/* file, NULL: as usual */
-	const char *as;			/* node that this is; NULL: environment RINGGATE_NODE */
+	const char *as;			/* node that this is; NULL: environment RGATE_NODE */
 	const char *node;		/* that is asked; NULL: the gateway */
 	bool all;
 };
 
 #define OPT_CLUSTER	{ "cluster", 'C', "FILE", 0, "The cluster's file", 0 }
 #define OPT_AS		{ "as", 'A', "NODE", 0, "Which node this is, one of its own " \
-			  "(default: environment RINGGATE_NODE)", 0 }
+			  "(default: environment RGATE_NODE)", 0 }
 #define OPT_NODE	{ "node", 'n', "NODE", 0, "Ask that node (default: the gateway)", 0 }
 #define OPT_ALL		{ "all", 'a', NULL, 0, "Ask every other node", 0 }
 

@@ -16,7 +16,7 @@ extern "C" {
 
 /*
  * rgate_daemon_call - one request and its answer, both text (ringgated(8) lists them)
- * @path: NULL: environment RINGGATED_SOCKET, else RGATE_DAEMON_SOCKET
+ * @path: NULL: environment RGATE_SOCKET, else RGATE_DAEMON_SOCKET
  * @answer: out, ended by a NUL; also words for an error of the daemon's. @len bytes
  * 0; -ENOENT, -ECONNREFUSED: no daemon there; -EACCES; -ETIMEDOUT: no answer within
  * 10 s; -EPROTO; -EMSGSIZE: it is longer; or the daemon's error.

@@ -7,7 +7,7 @@ node=${CLUSTER_NODE:?}
 bin=$RGATE_BUILD/tests/cluster
 ringgate=$RGATE_BUILD/tools/ringgate
 dir=/run/node			# of this node: socket, key, logs
-export RINGGATED_SOCKET=$dir/socket
+export RGATE_SOCKET=$dir/socket
 
 # The wire between the VMs, with an RDMA device on it
 wire_up()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The program of spawn.rst as it stands there (BLOCK_1), as the node RINGGATE_NODE names:
+ * The program of spawn.rst as it stands there (BLOCK_1), as the node RGATE_NODE names:
  * runs what its arguments say at the gateway, and prints its output.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 8 << 20,
 						 .access = RGATE_ACCESS_REMOTE);
 	struct rgate_node_opts opts = RGATE_OPTS(rgate_node_opts, .pool = &pool);
-	const char *self = getenv("RINGGATE_NODE");
+	const char *self = getenv("RGATE_NODE");
 	struct rgate_cluster_node me = RGATE_OPTS(rgate_cluster_node);
 	struct rgate_cluster *cluster;
 	int err;
