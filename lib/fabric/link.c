@@ -147,7 +147,8 @@ static int check_op(const struct rgate_link *link, const struct rgate_op *op, bo
 	uint64_t bytes;
 
 	if (op->kind >= RGATE_OP_KINDS || op->flags & ~(uint32_t)RGATE_OP_FENCE ||
-	    op->nsge > RGATE_SGE_MAX || (op->nsge && !op->sge))
+	    op->nsge > RGATE_SGE_MAX || (op->nsge && !op->sge) || op->reserved[0] ||
+	    op->reserved[1])
 		return -EINVAL;
 	if (op->epoch && op->epoch != link->epoch)
 		return -ENOTCONN;

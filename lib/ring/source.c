@@ -221,6 +221,7 @@ int rgate_source_stats(const struct rgate_source *src,
 {
 	const struct rgate_source_stats *s = &src->stats;
 
+	memset(stats, 0, sizeof(*stats));
 	stats->received = __atomic_load_n(&s->received, __ATOMIC_RELAXED);
 	stats->bytes = __atomic_load_n(&s->bytes, __ATOMIC_RELAXED);
 	stats->syscalls = __atomic_load_n(&s->syscalls, __ATOMIC_RELAXED);

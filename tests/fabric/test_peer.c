@@ -277,6 +277,10 @@ static void malformed(void **state)
 	assert_int_equal(rgate_peer_post(d.peer[0], op, 1, NULL), -EINVAL);
 	op[0] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = none };
 	assert_int_equal(rgate_peer_post(d.peer[0], op, 1, NULL), -EINVAL);
+	op[0] = (struct rgate_op){ .kind = RGATE_OP_FLUSH, .reserved = { 1 } };
+	assert_int_equal(rgate_peer_post(d.peer[0], op, 1, NULL), -EINVAL);
+	op[0] = (struct rgate_op){ .kind = RGATE_OP_FLUSH, .reserved = { 0, 1 } };
+	assert_int_equal(rgate_peer_post(d.peer[0], op, 1, NULL), -EINVAL);
 	op[0] = (struct rgate_op){ .kind = RGATE_OP_FETCH_ADD, .nsge = 1, .sge = &s, .remote = 4 };
 	assert_int_equal(rgate_peer_post(d.peer[0], op, 1, NULL), -EINVAL);
 	op[0] = (struct rgate_op){ .kind = RGATE_OP_FLUSH, .nsge = 1, .sge = &s };

@@ -140,10 +140,11 @@ static void top(void **state)
 static void events(void **state)
 {
 	static const struct rgate_event_info happened[] = {
-		{ RGATE_EVENT_RING_FULL, 1, 0, 0, 5, 6 }, { RGATE_EVENT_RING_ROOM, 2, 0, 0, 7, 8 },
-		{ RGATE_EVENT_DEVICE_GONE, 0, 7, 1, 0, 0 },
-		{ RGATE_EVENT_DEVICE_GONE, 0, 8, 4711, 0, 0 },
-		{ RGATE_EVENT_RING_GONE, 9, 0, 0, 0, 0 },
+		{ RGATE_EVENT_RING_FULL, 1, 0, 0, 5, 6, { 0 } },
+		{ RGATE_EVENT_RING_ROOM, 2, 0, 0, 7, 8, { 0 } },
+		{ RGATE_EVENT_DEVICE_GONE, 0, 7, 1, 0, 0, { 0 } },
+		{ RGATE_EVENT_DEVICE_GONE, 0, 8, 4711, 0, 0, { 0 } },
+		{ RGATE_EVENT_RING_GONE, 9, 0, 0, 0, 0, { 0 } },
 	};
 	static const char all[] =
 		"22:13:20.123456 ring-full   ring 1, 5 times full, 6 dropped\n"

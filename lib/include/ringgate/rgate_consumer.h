@@ -108,6 +108,7 @@ struct rgate_consumer {
 	uint8_t naps;		/* sleeps in vain */
 	uint8_t orphans;	/* enum rgate_orphan */
 	struct rgate_spin spin;
+	uint64_t reserved[8];	/* room to grow */
 };
 
 /*

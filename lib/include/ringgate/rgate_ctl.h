@@ -94,6 +94,7 @@ struct rgate_ring_info {
 	uint64_t mem_bytes;
 	uint64_t head;
 	struct rgate_stats stats;
+	uint64_t reserved[8];	/* 0 */
 };
 
 struct rgate_att_info {
@@ -117,6 +118,7 @@ struct rgate_att_info {
 	uint64_t dropped_fault;
 	uint64_t passed;
 	uint64_t spilled;
+	uint64_t reserved[8];	/* 0 */
 };
 
 /* Called once an object; a return other than 0 ends the walk and is returned.
@@ -138,6 +140,7 @@ struct rgate_event_info {
 	uint32_t ifindex;
 	uint64_t full_events;
 	uint64_t dropped;
+	uint64_t reserved[4];	/* 0 */
 };
 
 /*

@@ -92,6 +92,7 @@ struct rgate_remote {
 	uint32_t rkey;
 	uint32_t access;
 	uint32_t epoch;
+	uint32_t reserved[3];	/* 0 */
 };
 
 /*

@@ -107,6 +107,7 @@ struct rgate_op {
 	uint32_t epoch;		/* the connection it is for; 0: whichever there is */
 	uint64_t operand;	/* added, or compared with */
 	uint64_t swap;
+	uint64_t reserved[2];	/* 0, or -EINVAL */
 };
 
 /*
@@ -195,6 +196,7 @@ struct rgate_msg {
 	bool has_imm;		/* a notice of RGATE_OP_WRITE_IMM; else a message */
 	uint32_t epoch;		/* of the connection that it came over */
 	size_t len;		/* bytes of the message */
+	uint64_t reserved[2];	/* 0 */
 };
 
 /*

@@ -216,6 +216,7 @@ struct rgate_pool_class {
 	uint64_t free;			/* in slabs of this class, ready */
 	uint64_t allocs;
 	uint64_t slab_bytes;		/* taken from regions for this class */
+	uint64_t reserved[4];		/* 0 */
 };
 
 /* rgate_pool_classes - calls @fn for each size that was ever used, small to large; what
@@ -229,6 +230,7 @@ struct rgate_pool_holder {
 	const char *tag;		/* debug, else NULL */
 	const void *site;		/* debug: return address of the allocation */
 	int thread;			/* debug: thread that allocated (gettid), else 0 */
+	uint64_t reserved[2];		/* 0 */
 };
 
 /* rgate_pool_held - the same for each buffer that is held; allocation and release are

@@ -64,6 +64,7 @@ struct rgate_producer {
 	uint32_t chain;		/* longer frames are chained */
 	uint32_t generation;
 	uint32_t pinned;	/* no resize now */
+	uint64_t reserved[8];	/* room to grow */
 };
 
 /*

@@ -129,6 +129,7 @@ struct rgate_view {
 	uint32_t slot_size;
 	uint32_t generation;
 	uint32_t handle;		/* index of this handle's wait word */
+	uint64_t reserved[4];		/* 0 */
 };
 
 RGATE_API void rgate_ring_view(const struct rgate_ring *ring,

@@ -42,6 +42,7 @@ struct rgate_source_stats {
 	uint64_t socket_drops;	/* dropped by the kernel: socket buffer full */
 	uint64_t ring_drops;	/* read and dropped: no free slot */
 	uint64_t errors;	/* failed receives that were survived */
+	uint64_t reserved[4];	/* 0 */
 };
 
 /*

@@ -216,6 +216,7 @@ struct rgate_spawn_output_buf {
 	char *data;		/* to be freed by the caller; has a NUL behind it */
 	size_t len;
 	uint64_t lost;		/* bytes beyond the limit */
+	uint64_t reserved[2];	/* 0 */
 };
 
 /*

@@ -25,6 +25,7 @@ struct rgate_spin {
 	uint32_t most_ns;
 	uint32_t ns;		/* as learned */
 	uint64_t spins, hits, sleeps;
+	uint64_t reserved[3];	/* 0 */
 };
 
 /* What a waiter did so far. @sz is set by the caller */
