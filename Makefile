@@ -43,7 +43,8 @@ PCAP_LIBS := $(or $(call pc,--libs libpcap),$(shell pcap-config --libs 2>/dev/nu
 
 LIB_CFLAGS := $(call pc,--cflags libmnl libibverbs) $(PCAP_CFLAGS)
 RING_LIBS := $(call pc,--libs libmnl) $(PCAP_LIBS) -lpthread
-LIB_LIBS := $(RING_LIBS) $(call pc,--libs libibverbs librdmacm libcrypto)
+CLUSTER_LIBS := $(PCAP_LIBS) $(call pc,--libs libibverbs librdmacm libcrypto)
+LIB_LIBS := $(RING_LIBS) $(CLUSTER_LIBS)
 TOOL_CFLAGS := $(call pc,--cflags libkmod)
 TOOL_LIBS := $(call pc,--libs libkmod)
 CMOCKA_LIBS = $(call pc,--libs cmocka)
@@ -96,42 +97,54 @@ $(flags_file): | need-libs
 #
 
 # Layers look down only: each sees what its include path has.
-lib_layers := base ring mem fabric cluster net spawn
-lib_src := $(foreach layer,$(lib_layers),$(wildcard lib/$(layer)/*.c))
-lib_obj := $(lib_src:%.c=$(O)/obj/%.o)
-lib_real := $(O)/lib/libringgate.so.$(VERSION)
-lib_static := $(O)/lib/libringgate.a
+ring_layers := base ring
+cluster_layers := mem fabric cluster net spawn
+lib_layers := $(ring_layers) $(cluster_layers)
+objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
+ring_obj := $(call objects_of_layers,$(ring_layers))
+cluster_obj := $(call objects_of_layers,$(cluster_layers))
+lib_names := libringgate libringgate-cluster
+lib_real := $(lib_names:%=$(O)/lib/%.so.$(VERSION))
+lib_pc := $(lib_names:%=$(O)/lib/%.pc)
+# In the order in which they are linked
+lib_static := $(O)/lib/libringgate-cluster.a $(O)/lib/libringgate.a
 
-lib: $(lib_real) $(lib_static) $(O)/lib/ringgate.pc
+lib: $(lib_real) $(lib_static) $(lib_pc)
 
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/cluster
 
-$(lib_real): $(lib_obj) lib/libringgate.map
+$(O)/lib/libringgate.so.$(VERSION) $(O)/lib/libringgate.a: $(ring_obj)
+$(O)/lib/libringgate.so.$(VERSION): SO_LIBS = $(RING_LIBS)
+$(O)/lib/libringgate-cluster.so.$(VERSION) $(O)/lib/libringgate-cluster.a: $(cluster_obj)
+$(O)/lib/libringgate-cluster.so.$(VERSION): $(O)/lib/libringgate.so.$(VERSION)
+$(O)/lib/libringgate-cluster.so.$(VERSION): SO_LIBS = -L$(O)/lib -lringgate $(CLUSTER_LIBS) -lpthread
+
+$(lib_real): $(O)/lib/%.so.$(VERSION): lib/%.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(lib_obj) \
-		-Wl,-soname,libringgate.so.$(SOVERSION) \
-		-Wl,--version-script=lib/libringgate.map \
-		$(if $(SANITIZE),,-Wl,-z,defs) $(LIB_LIBS) $(LDLIBS)
-	$(Q)ln -sf $(@F) $(O)/lib/libringgate.so.$(SOVERSION)
-	$(Q)ln -sf libringgate.so.$(SOVERSION) $(O)/lib/libringgate.so
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		-Wl,-soname,$*.so.$(SOVERSION) -Wl,--version-script=lib/$*.map \
+		$(if $(SANITIZE),,-Wl,-z,defs) $(SO_LIBS) $(LDLIBS)
+	$(Q)ln -sf $(@F) $(O)/lib/$*.so.$(SOVERSION)
+	$(Q)ln -sf $*.so.$(SOVERSION) $(O)/lib/$*.so
 
-$(lib_static): $(lib_obj)
+$(lib_static):
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+# $(1): the template
 pc_text = sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' \
-	-e 's,@INCLUDEDIR@,$(INCLUDEDIR),' -e 's,@VERSION@,$(VERSION),' lib/ringgate.pc.in
+	-e 's,@INCLUDEDIR@,$(INCLUDEDIR),' -e 's,@VERSION@,$(VERSION),' $(1)
 
-$(O)/lib/ringgate.pc: lib/ringgate.pc.in Makefile
+$(lib_pc): $(O)/lib/%.pc: lib/%.pc.in Makefile
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
-	$(Q)$(pc_text) >$@
+	$(Q)$(call pc_text,$<) >$@
 
 #
 # Programs: $(1) directory of sources, with an optional lib/ linked into each
@@ -560,10 +573,13 @@ install: lib tools
 	sed 's,@SBINDIR@,$(SBINDIR),' tools/ringgated/ringgated.service.in \
 		>$(DESTDIR)$(UNITDIR)/ringgated.service
 	$(INSTALL) -m 755 $(lib_real) $(DESTDIR)$(LIBDIR)/
-	ln -sf libringgate.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libringgate.so.$(SOVERSION)
-	ln -sf libringgate.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libringgate.so
+	set -e; for name in $(lib_names); do \
+		ln -sf $$name.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$name.so.$(SOVERSION); \
+		ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$name.so; \
+	done
 	$(INSTALL) -m 644 $(lib_static) $(DESTDIR)$(LIBDIR)/
-	$(pc_text) >$(DESTDIR)$(LIBDIR)/pkgconfig/ringgate.pc
+	$(foreach name,$(lib_names),$(call pc_text,lib/$(name).pc.in) \
+		>$(DESTDIR)$(LIBDIR)/pkgconfig/$(name).pc &&) :
 	$(INSTALL) -m 644 $(public_headers) $(DESTDIR)$(INCLUDEDIR)/ringgate/
 	set -e; for page in $(man_pages); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; \
@@ -575,8 +591,8 @@ install: lib tools
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ringgate $(DESTDIR)$(SBINDIR)/ringgated
 	rm -f $(DESTDIR)$(UNITDIR)/ringgated.service
-	rm -f $(DESTDIR)$(LIBDIR)/libringgate.a $(DESTDIR)$(LIBDIR)/libringgate.so*
-	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/ringgate.pc
+	rm -f $(foreach name,$(lib_names),$(addprefix $(DESTDIR)$(LIBDIR)/,$(name).a $(name).so* \
+		pkgconfig/$(name).pc))
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/ringgate/,$(notdir $(public_headers)))
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/ringgate
 	set -e; for page in $(man_pages); do \

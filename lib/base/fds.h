@@ -5,7 +5,9 @@
 
 #include <sys/socket.h>
 
+#include "within.h"
+
 /* The first @most that came with @msg, which are the caller's; others are closed. How many */
-unsigned int rgate_take_fds(struct msghdr *msg, int *fds, unsigned int most);
+RGATE_WITHIN unsigned int rgate_take_fds(struct msghdr *msg, int *fds, unsigned int most);
 
 #endif

@@ -4,8 +4,10 @@
 
 #include <ringgate/rgate.h>
 
+#include "within.h"
+
 /* One line to the user's callback; nothing is formatted when there is none. */
-void rgate_logf(enum rgate_log_level level, const char *fmt, ...)
+RGATE_WITHIN void rgate_logf(enum rgate_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #define rgate_err(...)	rgate_logf(RGATE_LOG_ERROR, __VA_ARGS__)

@@ -7,14 +7,16 @@
 
 #include <ringgate/rgate_spin.h>
 
+#include "within.h"
+
 /* @limit_us: as in the header; -EINVAL */
-int rgate_spin_init(struct rgate_spin *spin, uint32_t limit_us);
+RGATE_WITHIN int rgate_spin_init(struct rgate_spin *spin, uint32_t limit_us);
 
 /* The limit in ns for @limit_us on @cpus CPUs */
 uint32_t rgate_spin_limit(uint32_t limit_us, unsigned int cpus);
 
 /* Something came @ns after the waiter began to wait, be it polling or asleep. */
-void rgate_spin_learn(struct rgate_spin *spin, uint64_t ns);
+RGATE_WITHIN void rgate_spin_learn(struct rgate_spin *spin, uint64_t ns);
 
 /* Counters have one writer and any readers; -EINVAL: sz */
 int rgate_spin_info(const struct rgate_spin *spin, struct rgate_waits *out);

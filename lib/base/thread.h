@@ -5,8 +5,10 @@
 
 #include <pthread.h>
 
+#include "within.h"
+
 /* @attr: NULL: as usual. 0 or -errno as pthread_create() */
-int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+RGATE_WITHIN int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 		       void *arg);
 
 #endif

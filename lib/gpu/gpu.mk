@@ -64,7 +64,8 @@ $(O)/obj/lib/gpu/%.cu.o: NVCC_EXTRA = -Ilib/gpu \
 $(O)/obj/tests/gpu/%.cu.o: NVCC_EXTRA = -Itests/gpu/lib
 $(O)/obj/tests/bench/gpu/%.cu.o: NVCC_EXTRA = -Itests/bench/gpu/lib
 
-$(gpu_real): $(gpu_obj) $(O)/obj/lib/base/opts.o lib/gpu/libringgate-gpu.map $(lib_real)
+$(gpu_real): $(gpu_obj) $(O)/obj/lib/base/opts.o lib/gpu/libringgate-gpu.map \
+		$(O)/lib/libringgate.so.$(VERSION)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
@@ -80,7 +81,7 @@ $(gpu_static): $(gpu_obj)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-gpu_pc_text = $(subst lib/ringgate.pc.in,lib/gpu/libringgate-gpu.pc.in,$(pc_text))
+gpu_pc_text = $(call pc_text,lib/gpu/libringgate-gpu.pc.in)
 
 $(gpu_pc): lib/gpu/libringgate-gpu.pc.in Makefile
 	@mkdir -p $(@D)

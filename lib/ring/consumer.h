@@ -5,11 +5,13 @@
 
 #include <ringgate/rgate_consumer.h>
 
+#include "within.h"
+
 /*
  * As rgate_consumer_arm(), for a consumer that has looked further than it has released:
  * asks for position @pos, and follows no resize. 1: it is published; 0: armed;
  * -EPIPE: nothing more comes to this mapping. rgate_consumer_disarm() afterwards.
  */
-int rgate_consumer_arm_at(struct rgate_consumer *c, uint64_t pos);
+RGATE_WITHIN int rgate_consumer_arm_at(struct rgate_consumer *c, uint64_t pos);
 
 #endif

@@ -5,6 +5,8 @@
 
 #include <ringgate/rgate_producer.h>
 
+#include "within.h"
+
 /*
  * How many slots from head on are free by their credits, at most @max, whatever
  * the policy. They need not be reserved before they are written to, but each must
@@ -26,13 +28,13 @@ void rgate_producer_unpin(struct rgate_producer *p);
 void rgate_producer_spilled(struct rgate_producer *p);
 
 /* The position up to which slots are free; what the consumers read there is read. */
-uint64_t rgate_producer_free(struct rgate_producer *p);
+RGATE_WITHIN uint64_t rgate_producer_free(struct rgate_producer *p);
 
 /*
  * Slots up to @head were filled by somebody else, who counted @stats (wakeups are
  * counted here): accounts for them and wakes who sleeps. -EPROTO: @head cannot be.
  */
-int rgate_producer_landed(struct rgate_producer *p, uint64_t head,
+RGATE_WITHIN int rgate_producer_landed(struct rgate_producer *p, uint64_t head,
 			  const struct rgate_stats *stats);
 
 /*
@@ -40,7 +42,7 @@ int rgate_producer_landed(struct rgate_producer *p, uint64_t head,
  * published, and makes sure that nothing beyond can be taken for it. Returns how many
  * slots were found.
  */
-uint64_t rgate_producer_find(struct rgate_producer *p);
+RGATE_WITHIN uint64_t rgate_producer_find(struct rgate_producer *p);
 
 /* An eventfd to be written when a resize waits for this producer; -1: none */
 void rgate_producer_set_kick(struct rgate_producer *p, int fd);

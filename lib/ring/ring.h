@@ -5,6 +5,8 @@
 
 #include <ringgate/rgate_ring.h>
 
+#include "within.h"
+
 struct rgate_memfd;
 struct rgate_memfd_mem;
 
@@ -48,7 +50,7 @@ void rgate_ring_set_view(struct rgate_ring *ring, void *base,
 			 const struct rgate_geometry *geo, uint64_t owners_off);
 
 /* Options with defaults filled in and checked; @name is left to the caller. */
-int rgate_ring_opts_get(struct rgate_ring_opts *o,
+RGATE_WITHIN int rgate_ring_opts_get(struct rgate_ring_opts *o,
 			const struct rgate_ring_opts *opts);
 
 #endif

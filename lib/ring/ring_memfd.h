@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "within.h"
+
 struct rgate_ring;
 struct rgate_ring_opts;
 
@@ -18,9 +20,9 @@ int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle
  * producer of this process, which it still has, only accounts for them:
  * rgate_producer_landed(). It is never resized (-EOPNOTSUPP).
  */
-int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts);
+RGATE_WITHIN int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts);
 
 /* The file, owned by the ring, and where its slots are in it; of a ring made here */
-int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off);
+RGATE_WITHIN int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off);
 
 #endif

@@ -15,7 +15,7 @@ ok $? "the program in README.md is the example"
 for cc in gcc clang; do
 	command -v $cc >/dev/null || continue
 	$cc -std=gnu11 -Wall -Wextra -Werror -O2 -Iuapi -Ilib/include -o "$tmp/minimal" \
-		"$tmp/minimal.c" "$build/lib/libringgate.a" -lmnl -lpcap -libverbs -lpthread \
+		"$tmp/minimal.c" "$build/lib/libringgate.a" -lmnl -lpcap -lpthread \
 		>"$tmp/log" 2>&1
 	ok $? "it compiles with $cc"
 done

@@ -51,5 +51,5 @@ build_blocks()
 	cut_blocks "$@" || return 1
 	# shellcheck disable=SC2046 # words
 	"${CC:-gcc}" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror -O1 "${flags[@]}" -o "$tmp/$1" \
-		"$top/tests/docs/blocks/$1.c" $(pkg-config --cflags --libs ringgate)
+		"$top/tests/docs/blocks/$1.c" $(pkg-config --cflags --libs libringgate libringgate-cluster)
 }
