@@ -131,16 +131,17 @@ static int check_available(const struct rgate_backing_opts *opts)
 	return -ENOMEM;
 }
 
-static int try(struct rgate_backing *b, const struct rgate_backing_opts *opts,
+/* @out is written when all is done: what failed is closed and unmapped here, and nowhere else. */
+static int try(struct rgate_backing *out, const struct rgate_backing_opts *opts,
 	       enum rgate_pool_huge huge)
 {
+	struct rgate_backing made = {
+		.len = opts->len, .huge = huge, .node = -1,
+		.page_size = huge == RGATE_HUGE_TLB ? HUGE_SIZE : (size_t)sysconf(_SC_PAGESIZE),
+	}, *b = &made;
 	char name[64];
 	int err;
 
-	*b = (struct rgate_backing){
-		.len = opts->len, .huge = huge, .node = -1,
-		.page_size = huge == RGATE_HUGE_TLB ? HUGE_SIZE : (size_t)sysconf(_SC_PAGESIZE),
-	};
 	snprintf(name, sizeof(name), "ringgate-%.40s", opts->name);
 	b->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING |
 			     (huge == RGATE_HUGE_TLB ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
@@ -158,6 +159,7 @@ static int try(struct rgate_backing *b, const struct rgate_backing_opts *opts,
 	err = fill(b, opts);
 	if (err)
 		goto unmap;
+	*out = made;
 	return 0;
 
 unmap:
