@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/memfd.h>
 #include <linux/mempolicy.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "available.h"
 #include "backing.h"
 #include "log.h"
 #include "prefault.h"
@@ -110,24 +112,18 @@ static int fill(struct rgate_backing *b, const struct rgate_backing_opts *opts)
 }
 
 /*
- * What is more than the machine has is refused here: the kernel would find that out
- * half-way, and might kill a process to go on.
+ * What is more than there is is refused here: the kernel would find that out half-way, and
+ * might kill a process to go on.
  */
 static int check_available(const struct rgate_backing_opts *opts)
 {
-	uint64_t kib = UINT64_MAX;
-	char line[128];
-	FILE *f = fopen("/proc/meminfo", "re");
+	char where[PATH_MAX + 32];
+	const uint64_t room = rgate_available(where, sizeof(where));
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	if (opts->len / 1024 <= kib)
+	if (opts->len <= room)
 		return 0;
 	rgate_err("%s: a region of %zu MiB does not fit: %" PRIu64 " MiB of memory are "
-		  "available", opts->name, opts->len >> 20, kib >> 10);
+		  "available %s", opts->name, opts->len >> 20, room >> 20, where);
 	return -ENOMEM;
 }
 

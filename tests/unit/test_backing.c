@@ -28,6 +28,8 @@ static struct {
 	unsigned int nth, seen;
 	int err;
 	const char *thp, *meminfo;	/* what those files say; NULL: there is none */
+	const char *max[3], *used[3];	/* of the control groups, from the outermost */
+	bool grouped;
 	bool huge;		/* There are huge pages: ordinary ones are as good here. */
 	unsigned int huge_asked;
 	/* The last mbind() */
@@ -128,13 +130,44 @@ int __wrap_open(const char *path, int flags, ...)
 	return (int)__real_syscall(SYS_openat, AT_FDCWD, path, flags, 0);
 }
 
+/* Control groups of which this process is in the innermost */
+static const char *const groups[] = { "/groups", "/groups/a", "/groups/a/b" };
+
+static const char *group_file(const char *path)
+{
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_LEN(groups); i++) {
+		len = strlen(groups[i]);
+		if (strncmp(path, groups[i], len))
+			continue;
+		if (!strcmp(path + len, "/memory.max"))
+			return fake.max[i];
+		if (!strcmp(path + len, "/memory.current"))
+			return fake.used[i];
+		if (!strcmp(path + len, "/memory.stat"))
+			return "anon 77\ninactive_file 1048576\nactive_file 2097152\n";
+	}
+	return NULL;
+}
+
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
+	const char *text;
 	int fd;
 
-	if (strcmp(path, "/proc/meminfo"))
+	if (!strcmp(path, "/proc/meminfo"))
+		text = fake.meminfo;
+	else if (!strcmp(path, "/proc/self/mountinfo"))
+		text = "21 1 0:19 / /proc rw - proc proc rw\n"
+		       "22 1 0:20 / /groups rw - cgroup2 cgroup2 rw\n";
+	else if (!strcmp(path, "/proc/self/cgroup"))
+		text = fake.grouped ? "4:memory:/a/b\n0::/a/b\n" : "4:memory:/a/b\n";
+	else if (!strncmp(path, groups[0], strlen(groups[0])))
+		text = group_file(path);
+	else
 		return __real_fopen(path, mode);
-	fd = saying(fake.meminfo);
+	fd = saying(text);
 	return fd < 0 ? NULL : fdopen(fd, "r");
 }
 
@@ -379,10 +412,45 @@ static void available(void **state)
 	rgate_backing_free(&b);
 }
 
+/* A limit of this process's group, or of one above it, is as good as the machine's. */
+static void limited(void **state)
+{
+	/* LEN, and 1 MiB less; of what is used 3 MiB are pages of files. */
+	static const char fits[] = "20971520\n", short_of_it[] = "19922944\n";
+	static const char used[] = "19922944\n";
+	size_t i;
+
+	(void)state;
+	fake.grouped = true;
+	assert_int_equal(make(RGATE_POOL_NO_HUGE, 0), 0);
+	rgate_backing_free(&b);
+	for (i = 0; i < ARRAY_LEN(groups); i++) {
+		fake.max[0] = fake.max[1] = fake.max[2] = "max\n";
+		fake.used[0] = fake.used[1] = fake.used[2] = used;
+		assert_int_equal(make(RGATE_POOL_NO_HUGE, 0), 0);
+		rgate_backing_free(&b);
+		fake.max[i] = fits;
+		assert_int_equal(make(RGATE_POOL_NO_HUGE, 0), 0);
+		rgate_backing_free(&b);
+		fake.max[i] = short_of_it;
+		assert_int_equal(make(RGATE_POOL_NO_HUGE, 0), -ENOMEM);
+		assert_int_equal(make(RGATE_POOL_NO_HUGE | RGATE_POOL_NO_PREFAULT, 0), 0);
+		rgate_backing_free(&b);
+		/* It is full, and more. */
+		fake.max[i] = "4096\n";
+		assert_int_equal(make(RGATE_POOL_NO_HUGE, 0), -ENOMEM);
+	}
+	/* Not in any, says the kernel */
+	fake.grouped = false;
+	assert_int_equal(make(RGATE_POOL_NO_HUGE, 0), 0);
+	rgate_backing_free(&b);
+}
+
 #define TEST(f)	cmocka_unit_test_setup(f, setup)
 
 static const struct CMUnitTest tests[] = {
 	TEST(whole), TEST(failures), TEST(huge), TEST(transparent), TEST(nodes), TEST(available),
+	TEST(limited),
 };
 
 UNIT_MAIN(tests)
