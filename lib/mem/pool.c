@@ -33,7 +33,9 @@ static int check_opts(const struct rgate_pool_opts *o, const struct rgate_device
 		return -EINVAL;
 	if (o->region_size > MAX_REGION || (o->region_size && o->region_size < MIN_REGION))
 		return -EINVAL;
-	return o->max_size && o->max_size < o->region_size ? -EINVAL : 0;
+	if (o->max_size && (o->max_size < MIN_REGION || o->max_size < o->region_size))
+		return -EINVAL;
+	return 0;
 }
 
 /* Sizes as they will be: regions are whole huge pages, a quota whole regions. */
@@ -42,6 +44,9 @@ static int settle_sizes(struct rgate_pool *pool, const struct rgate_pool_opts *o
 	size_t regions;
 
 	pool->region_size = o->region_size ? o->region_size : DEFAULT_REGION;
+	/* Who says only how much there may be is not given more. */
+	if (!o->region_size && o->max_size && o->max_size < DEFAULT_REGION)
+		pool->region_size = o->max_size & ~(MIN_REGION - 1);
 	pool->region_size = (pool->region_size + MIN_REGION - 1) & ~(MIN_REGION - 1);
 	regions = o->max_size ? o->max_size / pool->region_size : 1;
 	if (!regions)

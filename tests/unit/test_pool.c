@@ -76,6 +76,7 @@ static void options(void **state)
 		{ .sz = sizeof(bad[0]), .region_size = 2 * MIB - 1 },
 		{ .sz = sizeof(bad[0]), .region_size = SIZE_MAX },
 		{ .sz = sizeof(bad[0]), .region_size = 4 * MIB, .max_size = 2 * MIB },
+		{ .sz = sizeof(bad[0]), .max_size = 2 * MIB - 1 },
 		{ .sz = sizeof(bad[0]), .flags = RGATE_POOL_NO_HUGE | RGATE_POOL_HUGE_ONLY },
 		{ .sz = sizeof(bad[0]), .cache_buffers = UINT32_MAX },
 		{ .sz = 3 },
@@ -86,6 +87,25 @@ static void options(void **state)
 	for (i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(rgate_pool_create(&pool, NULL, &bad[i]), -EINVAL);
 	assert_int_equal(rgate_pool_destroy(NULL), 0);
+}
+
+/* The quota holds where nothing is said of the regions, too. */
+static void small_quota(void **state)
+{
+	static const size_t max[] = { 2 * MIB, 4 * MIB, 5 * MIB, 127 * MIB, 128 * MIB, 300 * MIB };
+	static const size_t region[] = { 2 * MIB, 4 * MIB, 4 * MIB, 126 * MIB, 128 * MIB,
+					 128 * MIB };
+	/* ThreadSanitizer touches what is only reserved, and several times that */
+	const size_t n = unit_tsan() ? 3 : ARRAY_LEN(max);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < n; i++) {
+		make(0, max[i], RGATE_POOL_NO_PREFAULT);
+		assert_int_equal(stats().region_bytes, region[i]);
+		assert_int_equal(stats().quota_bytes, max[i] / region[i] * region[i]);
+		end();
+	}
 }
 
 static void a_buffer(void **state)
@@ -690,7 +710,7 @@ static void over_and_over(void **state)
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, setup, mock_teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(options), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
+	TEST(options), TEST(small_quota), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
 	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
 	TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),

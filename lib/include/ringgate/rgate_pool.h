@@ -52,8 +52,9 @@ enum rgate_pool_flags {
 struct rgate_pool_opts {
 	size_t sz;
 	const char *name;	/* in messages; NULL: "pool" */
-	size_t region_size;	/* bytes, 2 MiB or more; 0: 128 MiB */
-	size_t max_size;	/* quota of all regions in bytes; 0: region_size, so no growth */
+	size_t region_size;	/* bytes, 2 MiB or more; 0: 128 MiB, or max_size if that is less */
+	size_t max_size;	/* quota of all regions in bytes, 2 MiB or more; 0: region_size,
+				 * so no growth */
 	uint32_t flags;		/* RGATE_POOL_* */
 	uint32_t access;	/* enum rgate_access; 0: local only */
 	uint32_t node_plus1;	/* NUMA node + 1 of the memory; 0: any */
