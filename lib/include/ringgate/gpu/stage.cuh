@@ -65,12 +65,16 @@ RGATE_DEV struct rgate_slot *rgate_dreply_header(void *result)
 	return (struct rgate_slot *)((unsigned char *)result - RGATE_SLOT_HDR);
 }
 
-/* The whole warp: brings @n slots from @pos on near */
+/*
+ * The whole warp: brings @n slots from @pos on near. Of a slot that is shorter than header
+ * and @near_len all of it: what follows is the next slot, or nobody's memory.
+ */
 RGATE_DEV void rgate_dstage(const struct rgate_dring *r, uint64_t pos, uint32_t n,
 			    unsigned char *to, uint32_t near_len)
 {
 	const uint32_t per = (RGATE_SLOT_HDR + near_len) / 16, step = RGATE_DWARP;
 	const uint32_t stride = RGATE_DSTAGE_STRIDE(near_len), total = n * per;
+	const uint32_t most = 1U << r->size_shift >> 4;
 	struct rgate_dvec v[RGATE_DSTAGE_LOADS];
 	uint32_t at, i;
 
@@ -79,7 +83,7 @@ RGATE_DEV void rgate_dstage(const struct rgate_dring *r, uint64_t pos, uint32_t 
 		for (i = 0; i < RGATE_DSTAGE_LOADS; i++) {
 			uint32_t c = at + i * step;
 
-			if (c < total)
+			if (c < total && c % per < most)
 				v[i] = rgate_dload16((const unsigned char *)
 						     rgate_dring_slot(r, pos + c / per) +
 						     c % per * 16);
@@ -88,7 +92,7 @@ RGATE_DEV void rgate_dstage(const struct rgate_dring *r, uint64_t pos, uint32_t 
 		for (i = 0; i < RGATE_DSTAGE_LOADS; i++) {
 			uint32_t c = at + i * step;
 
-			if (c < total)
+			if (c < total && c % per < most)
 				*(struct rgate_dvec *)(to + c / per * stride + c % per * 16) = v[i];
 		}
 	}
