@@ -327,6 +327,71 @@ static void end(void **state)
 	gpu_dev_free(d);
 }
 
+/* A ring over which @n slots of a chain of 6 lie, behind one frame, and the producer dies */
+static struct gpu_dev *dead_in_chain(struct rgate_producer *p, unsigned int n)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, RGATE_RING_CHAIN, RGATE_POLICY_DROP);
+	unsigned char *slots = rgate_ring_slots_rw(ring);
+	static unsigned char frame[1000];
+	struct gpu_dev *d = gpu_dev_new(ring);
+	unsigned int i;
+
+	assert_int_equal(rgate_producer_init(p, ring), 0);
+	assert_int_equal(rgate_producer_write(p, NULL, frame, 10, 10), 0);
+	assert_int_equal(rgate_producer_write(p, NULL, frame, 1000, 1000), 0);
+	for (i = 1 + n; i < 7; i++)
+		*(uint64_t *)(slots + i * 256) = 0;
+	return d;
+}
+
+/* A chain whose producer died before its end is no frame: the ring is over without it. */
+static void end_in_chain(void **state)
+{
+	struct rgate_producer p;
+	struct rgate_drun run;
+	struct gpu_dev *d;
+	unsigned int n, i;
+
+	(void)state;
+	for (n = 0; n <= 6; n++) {
+		d = dead_in_chain(&p, n);
+		assert_int_equal(gpu_dev_find(d, &run), 1);
+		rgate_dpoll_end(&d->ctx, &d->poll[0]);
+		assert_int_equal(d->poll[0].ended, 0);
+		__atomic_store_n(&d->ctl.gone, 1, __ATOMIC_RELEASE);
+		rgate_dpoll_end(&d->ctx, &d->poll[0]);
+		assert_int_equal(d->poll[0].ended, n < 6);
+		for (i = 0; i < 6; i++)
+			assert_int_equal(gpu_dev_find(d, &run), n == 6 && !i ? 6 : 0);
+		rgate_dpoll_end(&d->ctx, &d->poll[0]);
+		assert_int_equal(d->poll[0].ended, 1);
+		assert_int_equal(rgate_dpoll_why(&d->ctx), RGATE_DEXIT_RINGS);
+		rgate_producer_fini(&p);
+		gpu_dev_free(d);
+	}
+}
+
+/* A producer that closed its ring, and whose head lies: slots tell that it is over. */
+static void end_of_liar(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(ring);
+	struct rgate_producer p;
+	struct rgate_drun run;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(unit_put(&p, 0, 64), 0);
+	rgate_producer_fini(&p);
+	((struct rgate_prod *)(uintptr_t)d->ctx.ring[0].prod)->head = UINT64_MAX;
+	rgate_dpoll_end(&d->ctx, &d->poll[0]);
+	assert_int_equal(d->poll[0].ended, 0);
+	assert_int_equal(gpu_dev_find(d, &run), 1);
+	rgate_dpoll_end(&d->ctx, &d->poll[0]);
+	assert_int_equal(d->poll[0].ended, 1);
+	gpu_dev_free(d);
+}
+
 /* A launch ends, the next goes on in the middle of a batch. */
 static void launches(void **state)
 {
@@ -512,6 +577,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(half_chain),
 	cmocka_unit_test(chains),
 	cmocka_unit_test(end),
+	cmocka_unit_test(end_in_chain),
+	cmocka_unit_test(end_of_liar),
 	cmocka_unit_test(launches),
 	cmocka_unit_test(readers),
 	cmocka_unit_test(threads),

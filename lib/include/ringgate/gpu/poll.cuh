@@ -248,8 +248,8 @@ RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_d
 
 /*
  * The whole warp: a ring without a producer, all of which was handed out? One that died
- * could not say so, and may have published more than head tells: what counts then is that
- * nothing is there after the host has seen its end.
+ * could not say so, maybe in the middle of a chain: what counts then is that nothing whole
+ * is there after the host has seen its end.
  */
 RGATE_DEV void rgate_dpoll_end(const struct rgate_dctx *ctx, struct rgate_dpoll *p)
 {
@@ -258,7 +258,7 @@ RGATE_DEV void rgate_dpoll_end(const struct rgate_dctx *ctx, struct rgate_dpoll 
 	if (rgate_dlane() == 0 && !p->ended &&
 	    (rgate_dring_ended(r, p->next) ||
 	     (rgate_dsys_acquire(&ctx->ctl->gone) >> p->ring & 1 &&
-	      !rgate_dring_ready(r, p->next)))) {
+	      rgate_dring_bare(r, p->next)))) {
 		p->ended = 1;
 		rgate_dgpu_add32(&ctx->share->ended, 1);
 	}

@@ -23,6 +23,8 @@
 #include <ringgate/ring.h>
 #include <ringgate/gpu/port.cuh>
 
+#define RGATE_DLOOK_SLOTS	16U	/* looked at one by one, at most */
+
 /* All pointers are the device's addresses of memory of the host */
 struct rgate_dring {
 	const unsigned char *slots;
@@ -70,7 +72,7 @@ RGATE_DEV uint64_t rgate_dring_last(uint64_t pos)
 /*
  * rgate_dring_look - one look by a whole warp at what is published from @pos on
  * @batches: 1 to 16: batches of which the last slot is looked at
- * @slots: 1 to 16: slots from @pos on, of its batch, that are looked at one by one
+ * @slots: 1 to RGATE_DLOOK_SLOTS: slots from @pos on, of its batch, that are looked at one by one
  * @full: out, this many batches from that of @pos on are published to their ends
  * Returns how many slots from @pos on are published; if @full is not 0 those up to the
  * ends of these. One load a lane, all in flight together.
@@ -137,12 +139,31 @@ RGATE_DEV void rgate_dring_release(const struct rgate_dring *r, uint64_t pos)
 			   rgate_dring_lap(r, pos));
 }
 
-/* The producer is gone or has retired this memory, and nothing comes from @pos on */
+/*
+ * Is there no whole frame from @pos on, however often one looks? Of a producer that has
+ * ended nothing comes then: the beginning of a chain is no frame. One thread.
+ */
+RGATE_DEV int rgate_dring_bare(const struct rgate_dring *r, uint64_t pos)
+{
+	uint64_t last = rgate_dring_last(pos);
+	uint32_t n = 0;
+
+	if (rgate_dring_ready(r, last))
+		return 0;
+	/* as far as a look goes */
+	while (n < RGATE_DLOOK_SLOTS && pos + n < last && rgate_dring_ready(r, pos + n))
+		n++;
+	return !rgate_dring_whole(r, pos, n);
+}
+
+/*
+ * The producer is gone or has retired this memory, and nothing comes from @pos on. Slots
+ * tell, not head: state is stored after the last of them, and head may say anything.
+ */
 RGATE_DEV int rgate_dring_ended(const struct rgate_dring *r, uint64_t pos)
 {
-	/* state is stored after the last slot and head */
 	return rgate_dsys_acquire32(&r->prod->state) != RGATE_STATE_ACTIVE &&
-	       rgate_dsys_acquire(&r->prod->head) <= pos;
+	       rgate_dring_bare(r, pos);
 }
 
 /*
