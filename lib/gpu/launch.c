@@ -222,11 +222,18 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu)
 	return 0;
 }
 
+/* The user's stop ends the waiting for room in the output ring, too; a resize's does not. */
+static void stopping(struct rgate_gpu *gpu, bool on)
+{
+	gpu->stopping = on;
+	__atomic_store_n(&gpu->ctl->drop, on, __ATOMIC_RELEASE);
+	__atomic_store_n(&gpu->ctl->stop, on, __ATOMIC_RELEASE);
+}
+
 /* A stop whose caller has given up waiting is not for the kernel to come. */
 static int first_launch(struct rgate_gpu *gpu)
 {
-	gpu->stopping = false;
-	__atomic_store_n(&gpu->ctl->stop, 0, __ATOMIC_RELEASE);
+	stopping(gpu, false);
 	return rgate_gpu_relaunch(gpu);
 }
 
@@ -291,16 +298,14 @@ int rgate_gpu_stop(struct rgate_gpu *gpu, int timeout_ms)
 
 	pthread_mutex_lock(&gpu->lock);
 	rgate_gpu_look(gpu);
-	gpu->stopping = true;
-	__atomic_store_n(&gpu->ctl->stop, 1, __ATOMIC_RELEASE);
+	stopping(gpu, true);
 	while (rgate_gpu_busy(gpu))
 		if (!pass(gpu, end)) {
 			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "the kernel has not returned yet");
 			break;
 		}
 	if (!err) {
-		gpu->stopping = false;
-		__atomic_store_n(&gpu->ctl->stop, 0, __ATOMIC_RELEASE);
+		stopping(gpu, false);
 		err = result_of(gpu);
 		if (gpu->state == RGATE_GPU_ENDED)
 			gpu->state = RGATE_GPU_IDLE;

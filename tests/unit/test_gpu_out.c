@@ -114,6 +114,16 @@ static void answers(void **state)
 	gpu_dev_free(d);
 }
 
+/* All of @n slots, or RGATE_DOUT_FULL for none */
+static uint64_t reserve(struct gpu_dev *d, struct rgate_dhint *hint, uint32_t n)
+{
+	uint32_t got = n;
+	uint64_t pos = rgate_dout_reserve(&d->ctx, hint, &got);
+
+	assert_int_equal(got, pos == RGATE_DOUT_FULL ? 0 : n);
+	return pos;
+}
+
 /* A full output ring: what has no room is dropped and counted, or waits until told to end */
 static void answers_full(void **state)
 {
@@ -128,16 +138,16 @@ static void answers_full(void **state)
 	(void)state;
 	out_open(d, out, false);
 	for (i = 0; i < 2; i++) {
-		pos = rgate_dout_reserve(&d->ctx, &hint, 32);
+		pos = reserve(d, &hint, 32);
 		assert_int_equal(pos, i * 32);
 		memset(rgate_dout_slot(&d->ctx.out, pos), 0, 32 * 256);
 		rgate_dout_publish(&d->ctx.out, pos, 32, 0);
 	}
-	assert_true(rgate_dout_reserve(&d->ctx, &hint, 1) == RGATE_DOUT_FULL);
+	assert_true(reserve(d, &hint, 1) == RGATE_DOUT_FULL);
 	assert_int_equal(d->out.dropped, 1);
 	d->ctx.out.wait = 1;
-	d->ctl.stop = 1;
-	assert_true(rgate_dout_reserve(&d->ctx, &hint, 5) == RGATE_DOUT_FULL);
+	d->ctl.drop = 1;
+	assert_true(reserve(d, &hint, 5) == RGATE_DOUT_FULL);
 	assert_int_equal(d->out.dropped, 6);
 	/* who waited has told how far it is: the consumer may sleep until head says so */
 	assert_int_equal(d->ctx.out.prod->head, 64);
@@ -146,10 +156,10 @@ static void answers_full(void **state)
 		assert_non_null(rgate_consumer_next(&c));
 		rgate_consumer_release(&c);
 	}
-	assert_int_equal(rgate_dout_reserve(&d->ctx, &hint, 5), 64);
+	assert_int_equal(reserve(d, &hint, 5), 64);
 	/* one who knows nothing, or what was long ago */
-	assert_int_equal(rgate_dout_reserve(&d->ctx, &late, 27), 69);
-	assert_true(rgate_dout_reserve(&d->ctx, &hint, 1) == RGATE_DOUT_FULL);
+	assert_int_equal(reserve(d, &late, 27), 69);
+	assert_true(reserve(d, &hint, 1) == RGATE_DOUT_FULL);
 	assert_int_equal(d->out.lock, 0);
 	/* not while another is at it */
 	d->out.lock = 1;
@@ -163,11 +173,66 @@ static void answers_full(void **state)
 	gpu_dev_free(d);
 }
 
+/* Room for some of a piece's answers: those go, in their order, and the others are counted */
+static void answers_partly(void **state)
+{
+	static unsigned char near[RGATE_DWARP_BYTES(REPLY, REPLY, 32)]
+		__attribute__((aligned(16)));
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	uint64_t want = 0, bytes = 0;
+	const struct rgate_slot *s;
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	struct rgate_dnear n;
+	struct rgate_drun run;
+	int i;
+
+	(void)state;
+	out_open(d, out, false);
+	rgate_dnear_init(&n, near, &answering);
+	assert_int_equal(rgate_producer_init(&p, in), 0);
+	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
+	/* 4 slots, then pieces of 22, 21, 21 and 22 answers: room for 17 of the third */
+	assert_int_equal(reserve(d, &n.hint, 4), 0);
+	memset(rgate_dout_slot(&d->ctx.out, 0), 0, 4 * 256);
+	rgate_dout_publish(&d->ctx.out, 0, 4, 0);
+	for (i = 0; i < 4; i++) {
+		while (!unit_put(&p, want, REPLY) && ++want % 32)
+			;
+		while (gpu_dev_find(d, &run))
+			rgate_drun_work(&d->ctx, &answering, &run, &n);
+	}
+	assert_int_equal(want, 128);
+	assert_int_equal(d->out.dropped, 4 + 22);
+	assert_int_equal(d->out.tail, 64);
+	for (i = 0; i < 4; i++) {
+		assert_non_null(rgate_consumer_next(&c));
+		rgate_consumer_release(&c);
+	}
+	for (want = i = 0; (s = rgate_consumer_next(&c)); i++, want++) {
+		if (want % 3 == 2)
+			want++;
+		assert_int_equal(s->hash, want);
+		assert_int_equal(unit_pattern_check(rgate_slot_data(s), want, s->len), 0);
+		bytes += s->len;
+		rgate_consumer_release(&c);
+	}
+	assert_int_equal(i, 60);
+	assert_int_equal(d->out.frames, 64);
+	assert_int_equal(d->out.bytes, bytes);
+	rgate_producer_fini(&p);
+	rgate_ring_close(out);
+	gpu_dev_free(d);
+}
+
 /* A warp that wants room, while another has the lock */
 struct asker {
 	struct gpu_dev *d;
 	pthread_t thread;
 	uint64_t pos;
+	uint32_t got;
 	int asks, over;		/* atomic */
 };
 
@@ -175,9 +240,11 @@ static void *asker_main(void *arg)
 {
 	struct rgate_dhint hint = { 0, 0 };
 	struct asker *a = arg;
+	uint32_t n = 32;
 
 	__atomic_store_n(&a->asks, 1, __ATOMIC_RELEASE);
-	a->pos = rgate_dout_reserve(&a->d->ctx, &hint, 32);
+	a->pos = rgate_dout_reserve(&a->d->ctx, &hint, &n);
+	a->got = n;
 	__atomic_store_n(&a->over, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -228,10 +295,73 @@ static void answers_held(void **state)
 	gpu_dev_free(d);
 }
 
+/* Looks at the credits in vain until @vain were, or it has come to an end */
+static bool waits_on(struct asker *a, uint64_t vain)
+{
+	uint64_t end = unit_now_ns() + 20000000000ULL * unit_patience();
+
+	while (rgate_dgpu_load(&a->d->out.vain) < vain) {
+		if (__atomic_load_n(&a->over, __ATOMIC_ACQUIRE))
+			return false;
+		assert_true(unit_now_ns() < end);
+		usleep(100);
+	}
+	return true;
+}
+
+/*
+ * Who waits for room is not sent away by the launch's end, whatever the reason: a time limit,
+ * producers that have ended, a resize. Only by the word for it, and then with what there is.
+ */
+static void answers_wait(void **state)
+{
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	struct rgate_dhint hint = { 0, 0 };
+	struct rgate_consumer c;
+	struct asker a;
+	int i;
+
+	(void)state;
+	out_open(d, out, true);
+	for (i = 0; i < 44; i += 22) {
+		assert_int_equal(reserve(d, &hint, 22), i);
+		memset(rgate_dout_slot(&d->ctx.out, (uint64_t)i), 0, 22 * 256);
+		rgate_dout_publish(&d->ctx.out, (uint64_t)i, 22, 0);
+	}
+	d->ctl.stop = 1;
+	d->share.ended = d->ctx.nrings;
+	d->share.until = 1;
+	d->share.quit = RGATE_DEXIT_TIME;
+	asker_start(&a, d);
+	assert_true(waits_on(&a, 5));
+	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
+	for (i = 0; i < 32; i++) {
+		assert_non_null(rgate_consumer_next(&c));
+		rgate_consumer_release(&c);
+	}
+	assert_int_equal(pthread_join(a.thread, NULL), 0);
+	assert_int_equal(a.pos, 44);
+	assert_int_equal(a.got, 32);
+	assert_int_equal(d->out.dropped, 0);
+	asker_start(&a, d);
+	assert_true(waits_on(&a, rgate_dgpu_load(&d->out.vain) + 5));
+	__atomic_store_n(&d->ctl.drop, 1, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(a.thread, NULL), 0);
+	assert_int_equal(a.pos, 76);
+	assert_int_equal(a.got, 20);
+	assert_int_equal(d->out.dropped, 12);
+	rgate_ring_close(out);
+	gpu_dev_free(d);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(answers),
 	cmocka_unit_test(answers_full),
+	cmocka_unit_test(answers_partly),
 	cmocka_unit_test(answers_held),
+	cmocka_unit_test(answers_wait),
 };
 
 UNIT_MAIN(tests)

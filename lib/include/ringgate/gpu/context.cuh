@@ -16,7 +16,8 @@
 struct rgate_dctl {
 	uint64_t stop;		/* not 0: hand out no more, then return */
 	uint64_t gone;		/* bits of rings of which the producer's process has ended */
-	uint64_t reserved[14];
+	uint64_t drop;		/* not 0: answers do not wait for room any longer */
+	uint64_t reserved[13];
 };
 
 /* Why a launch returned */

@@ -97,6 +97,8 @@ RGATE_DEV uint64_t rgate_dout_refill(const struct rgate_dout *o, uint64_t since)
 		rgate_dpause(200);
 		return rgate_dwarp_first(rgate_dgpu_load(&st->vain) > since + 1);
 	}
+	/* all lanes load limit next: the barrier hands on what lane 0's exchange acquired */
+	rgate_dwarp_sync();
 	none = !rgate_dout_scan(o);
 	if (rgate_dlane() == 0) {
 		if (none)
@@ -118,23 +120,29 @@ struct rgate_dhint {
 	uint64_t limit;
 };
 
-/* One thread: @n slots, if there are */
-RGATE_DEV uint64_t rgate_dout_take(struct rgate_doutstate *st, struct rgate_dhint *hint,
-				   uint32_t n)
+/* One thread: @n slots, if there are, from *@pos on; @part: or as many as there are. How many */
+RGATE_DEV uint32_t rgate_dout_take(struct rgate_doutstate *st, struct rgate_dhint *hint,
+				   uint32_t n, uint32_t part, uint64_t *pos)
 {
 	for (;;) {
 		uint64_t head = hint->head, was;
+		uint32_t got = n;
 
 		if (head + n > hint->limit) {
 			/* acquire: who stored limit has seen the credits */
 			hint->limit = rgate_dgpu_acquire(&st->limit);
 			if (head + n > hint->limit)
-				return RGATE_DOUT_FULL;
+				got = part && hint->limit > head ?
+				      (uint32_t)(hint->limit - head) : 0;
+			if (!got)
+				return 0;
 		}
-		was = rgate_dgpu_cas(&st->head, head, head + n);
-		hint->head = was == head ? head + n : was;
-		if (was == head)
-			return head;
+		was = rgate_dgpu_cas(&st->head, head, head + got);
+		hint->head = was == head ? head + got : was;
+		if (was == head) {
+			*pos = head;
+			return got;
+		}
 	}
 }
 
@@ -147,8 +155,9 @@ RGATE_DEV uint64_t rgate_dout_over(const struct rgate_dctx *ctx, uint32_t tries,
 		return none;
 	if (tries <= 2)
 		return 0;
+	/* a launch that is to return for another reason does so once there is room */
 	if (rgate_dlane() == 0)
-		over = rgate_dpoll_why(ctx) != 0;
+		over = rgate_dsys_load(&ctx->ctl->drop) != 0;
 	over = rgate_dwarp_first(over);
 	if (!over)
 		rgate_dpause(500);
@@ -156,34 +165,39 @@ RGATE_DEV uint64_t rgate_dout_over(const struct rgate_dctx *ctx, uint32_t tries,
 }
 
 /*
- * rgate_dout_reserve - the whole warp: @n slots (1 to 32), not of one batch necessarily
- * Returns the first position. Full: RGATE_DOUT_FULL where the ring drops, the frames are
- * counted then; else it waits, until the kernel is to return.
+ * rgate_dout_reserve - the whole warp: slots, not of one batch necessarily
+ * @n: in: wanted, 1 to 32; out: got
+ * Returns the first position. Full: where the ring drops, as many as there is room for, and
+ * RGATE_DOUT_FULL if there is none; the others are counted as dropped. Else it waits, until
+ * the user stops the kernel.
  */
 RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate_dhint *hint,
-				      uint32_t n)
+				      uint32_t *n)
 {
 	struct rgate_doutstate *st = ctx->out.state;
-	uint64_t pos, since = 0, none = 0;
-	uint32_t tries;
+	uint64_t pos = RGATE_DOUT_FULL, since = 0, none = 0, over = 0;
+	uint32_t tries, got;
 
 	for (tries = 1;; tries++) {
-		pos = 0;
+		got = 0;
 		if (rgate_dlane() == 0)
-			pos = rgate_dout_take(st, hint, n);
-		pos = rgate_dwarp_first(pos);
-		if (pos != RGATE_DOUT_FULL)
-			return pos;
-		if (rgate_dout_over(ctx, tries, none))
+			got = rgate_dout_take(st, hint, *n, over != 0, &pos);
+		got = (uint32_t)rgate_dwarp_first(got);
+		if (got || over)
 			break;
+		over = rgate_dout_over(ctx, tries, none);
+		if (over)
+			continue;
 		if (tries == 1)
 			since = rgate_dgpu_load(&st->vain);
 		none = rgate_dout_refill(&ctx->out, since);
 	}
-	if (rgate_dlane() == 0)
-		rgate_dgpu_add(&st->dropped, n);
+	if (rgate_dlane() == 0 && got < *n)
+		rgate_dgpu_add(&st->dropped, *n - got);
+	*n = got;
+	/* what lane 0 acquired of limit comes before all lanes' writes to the slots */
 	rgate_dwarp_sync();
-	return RGATE_DOUT_FULL;
+	return rgate_dwarp_first(pos);
 }
 
 /*

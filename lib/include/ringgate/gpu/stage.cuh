@@ -191,40 +191,39 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 {
 	const uint32_t per = (RGATE_SLOT_HDR + sh->reply) / 16;
 	const uint32_t stride = RGATE_DREPLY_STRIDE(sh->reply);
-	uint32_t i, mask = 0, count, bytes = 0;
+	uint32_t i, mask = 0, count, bytes = 0;	/* count: the first ones have room */
 	const struct rgate_dout *o = &ctx->out;
 	uint64_t pos;
 
-	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
-		if (!(mine >> i & 1) || !near->reply_len[i])
-			continue;
-		mask |= 1U << i;
-		bytes += near->reply_len[i];
-	}
+	for (i = rgate_dlane(); i < n; i += RGATE_DWARP)
+		if (mine >> i & 1 && near->reply_len[i])
+			mask |= 1U << i;
 	mask = rgate_dwarp_or(mask);
-	bytes = rgate_dwarp_add(bytes);
 	count = rgate_dcount(mask);
 	if (!count)
 		return;
-	pos = rgate_dout_reserve(ctx, &near->hint, count);
-	if (pos == RGATE_DOUT_FULL)
+	pos = rgate_dout_reserve(ctx, &near->hint, &count);
+	if (!count)
 		return;
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
 		uint32_t nth = rgate_dcount(mask & ((1U << i) - 1));
 		struct rgate_slot *s = (struct rgate_slot *)(near->replies + i * stride);
 
-		if (!(mask >> i & 1))
+		if (!(mask >> i & 1) || nth >= count)
 			continue;
 		/* the word as it is there now: it is stored with the rest, and means "not yet" */
 		s->seq = (pos + nth) >> o->lap_shift;
 		s->len = s->wire_len = near->reply_len[i];
+		bytes += near->reply_len[i];
 	}
+	bytes = rgate_dwarp_add(bytes);
 	rgate_dwarp_sync();
 	for (i = rgate_dlane(); i < n * per; i += RGATE_DWARP) {
 		uint32_t k = i / per, off = i % per * 16;
 		uint32_t nth = rgate_dcount(mask & ((1U << k) - 1));
 
-		if (mask >> k & 1 && off < RGATE_SLOT_HDR + ((near->reply_len[k] + 63) & ~63U))
+		if (mask >> k & 1 && nth < count &&
+		    off < RGATE_SLOT_HDR + ((near->reply_len[k] + 63) & ~63U))
 			*(struct rgate_dvec *)((unsigned char *)rgate_dout_slot(o, pos + nth) + off) =
 				*(const struct rgate_dvec *)(near->replies + k * stride + off);
 	}
