@@ -47,27 +47,47 @@ static void count(uint64_t *word, uint64_t n)
 	__atomic_store_n(word, *word + n, __ATOMIC_RELAXED);
 }
 
-/* Where a UDP packet goes; its addresses are in the slot, which may be anyhow */
-static socklen_t destination(const struct rgate_responder *r, const struct rgate_slot *s,
-			     struct sockaddr_in6 *to)
+/*
+ * What a slot's header says, each field read once: who writes the slot may be anybody, and
+ * may change it at any time.
+ */
+struct header {
+	uint32_t len;
+	uint32_t flags;
+	uint32_t l3;
+	uint32_t l4;
+	uint32_t parts;
+};
+
+static void read_header(const struct rgate_slot *s, struct header *h)
 {
-	const unsigned char *frame = rgate_slot_data(s), *l3 = frame + s->l3_off;
+	h->len = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
+	h->flags = __atomic_load_n(&s->flags, __ATOMIC_RELAXED);
+	h->l3 = __atomic_load_n(&s->l3_off, __ATOMIC_RELAXED);
+	h->l4 = __atomic_load_n(&s->l4_off, __ATOMIC_RELAXED);
+	h->parts = __atomic_load_n(&s->chain_cnt, __ATOMIC_RELAXED);
+}
+
+/* Where a UDP packet goes; its addresses are in the slot, which may be anyhow */
+static socklen_t destination(const struct rgate_responder *r, const unsigned char *frame,
+			     const struct header *h, struct sockaddr_in6 *to)
+{
 	struct sockaddr_in *to4 = (struct sockaddr_in *)to;
+	const unsigned char *l3 = frame + h->l3;
 	struct udphdr udp;
 
-	if (s->l3_off >= s->l4_off || s->l4_off + sizeof(udp) > s->len)
+	if (h->l3 >= h->l4 || h->l4 + sizeof(udp) > h->len)
 		return 0;
-	memcpy(&udp, frame + s->l4_off, sizeof(udp));
+	memcpy(&udp, frame + h->l4, sizeof(udp));
 	memset(to, 0, sizeof(*to));
-	if (r->family == AF_INET && l3[0] >> 4 == 4 &&
-	    s->l4_off - s->l3_off >= (int)sizeof(struct iphdr)) {
+	if (r->family == AF_INET && l3[0] >> 4 == 4 && h->l4 - h->l3 >= sizeof(struct iphdr)) {
 		to4->sin_family = AF_INET;
 		to4->sin_port = udp.dest;
 		memcpy(&to4->sin_addr, l3 + offsetof(struct iphdr, daddr), 4);
 		return sizeof(*to4);
 	}
 	if (r->family == AF_INET6 && l3[0] >> 4 == 6 &&
-	    s->l4_off - s->l3_off >= (int)sizeof(struct ip6_hdr)) {
+	    h->l4 - h->l3 >= sizeof(struct ip6_hdr)) {
 		to->sin6_family = AF_INET6;
 		to->sin6_port = udp.dest;
 		memcpy(&to->sin6_addr, l3 + offsetof(struct ip6_hdr, ip6_dst), 16);
@@ -81,21 +101,23 @@ static bool prepare(struct rgate_responder *r, const struct rgate_slot *s, unsig
 {
 	struct msghdr *m = &r->msg[i].msg_hdr;
 	unsigned char *frame = (unsigned char *)(uintptr_t)rgate_slot_data(s);
+	struct header h;
 	size_t skip = 0;
 
+	read_header(s, &h);
 	/* longer than a slot: nobody answers so, and the rest would be its neighbour's */
-	if (s->len > r->room || s->flags & RGATE_SLOT_CONT || s->chain_cnt > 1)
+	if (h.len > r->room || h.flags & RGATE_SLOT_CONT || h.parts > 1)
 		return false;
 	memset(m, 0, sizeof(*m));
 	if (r->family != AF_PACKET) {
-		m->msg_namelen = destination(r, s, &r->to[i]);
+		m->msg_namelen = destination(r, frame, &h, &r->to[i]);
 		if (!m->msg_namelen)
 			return false;
 		m->msg_name = &r->to[i];
-		skip = s->l4_off + sizeof(struct udphdr);
+		skip = h.l4 + sizeof(struct udphdr);
 	}
 	r->iov[i].iov_base = frame + skip;
-	r->iov[i].iov_len = s->len - skip;
+	r->iov[i].iov_len = h.len - skip;
 	m->msg_iov = &r->iov[i];
 	m->msg_iovlen = 1;
 	return true;
