@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * Requests: what a client, a program or a GPU kernel, and the engine that serves it share.
+ *
+ * One mapping, the session's area, in two halves that begin on a page each:
+ *
+ *	server's half	geometry, state, request credits, completions	the engine writes
+ *	client's half	wait word, completion credits, requests		the client writes
+ *
+ * Every word has one writer. A slot is published by storing its lap number in its seq with
+ * release; places come back by batches of RGATE_REQ_BATCH, as the lap in the batch's credit
+ * word, stored with release by who has read all of them. Position P lies in slot P % n, in
+ * lap P / n + 1; credits count likewise. Documentation/requests.rst tells the whole protocol.
+ *
+ * Nothing in here is an address: a request names memory of its session by offset and length.
+ */
+#ifndef RINGGATE_REQUEST_H
+#define RINGGATE_REQUEST_H
+
+#include <linux/types.h>
+#include <ringgate/assert.h>
+
+#define RGATE_REQ_MAGIC		0x51524752U	/* "RGRQ", little endian */
+#define RGATE_REQ_VERSION	1
+
+#define RGATE_REQ_BATCH_SHIFT	5
+#define RGATE_REQ_BATCH		(1U << RGATE_REQ_BATCH_SHIFT)	/* places a credit */
+#define RGATE_REQ_PLACES_MIN	64U		/* of either direction; powers of two */
+#define RGATE_REQ_PLACES_MAX	(1U << 16)
+#define RGATE_REQ_PLACES_DEFAULT 256U
+
+/* rgate_request.op: service << 8 | operation */
+#define RGATE_REQ_OP_SHIFT	8
+#define RGATE_REQ_OP(service, op) \
+	((__u16)((service) << RGATE_REQ_OP_SHIFT | (op)))
+#define RGATE_REQ_SERVICES	32U	/* numbers that there can be */
+#define RGATE_REQ_OPS		64U	/* operations of one service, 0 to 63 */
+
+/* Numbers of services; from 16 on they are the user's */
+enum rgate_req_service_number {
+	RGATE_REQ_CORE = 0,
+	RGATE_REQ_LOG = 1,
+	RGATE_REQ_SPAWN = 2,
+	RGATE_REQ_MEMORY = 3,
+	RGATE_REQ_USER = 16,
+};
+
+/* Operations of RGATE_REQ_CORE */
+#define RGATE_REQ_NOP		RGATE_REQ_OP(RGATE_REQ_CORE, 0)	/* value: a0 */
+#define RGATE_REQ_PROBE		RGATE_REQ_OP(RGATE_REQ_CORE, 1)	/* a0: service; value: its ops */
+#define RGATE_REQ_TIME		RGATE_REQ_OP(RGATE_REQ_CORE, 2)	/* a0: enum rgate_clock; value: ns */
+#define RGATE_REQ_CANCEL	RGATE_REQ_OP(RGATE_REQ_CORE, 3)	/* a0: the cookie of another */
+
+/* Operations of RGATE_REQ_LOG */
+#define RGATE_REQ_LOG_WRITE	RGATE_REQ_OP(RGATE_REQ_LOG, 0)	/* mem, off, len: the text */
+
+/* rgate_request.flags; unknown ones are refused */
+#define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */
+#define RGATE_REQ_DRAIN		(1U << 1)	/* begins after all before, ends before all after */
+#define RGATE_REQ_NO_COMPLETION	(1U << 2)	/* tells of a failure only */
+#define RGATE_REQ_FLAGS \
+	(RGATE_REQ_LINK | RGATE_REQ_DRAIN | RGATE_REQ_NO_COMPLETION)
+
+/* rgate_request.cls */
+enum rgate_req_class {
+	RGATE_CLASS_NORMAL = 0,
+	RGATE_CLASS_URGENT = 1,
+	RGATE_CLASS_BULK = 2,
+	RGATE_CLASS_COUNT
+};
+
+/* rgate_completion.flags */
+#define RGATE_COMP_MORE		(1U << 0)	/* another one of this request will follow */
+
+#define RGATE_REQ_MEM_SESSION	0U	/* rgate_request.mem: the session's own memory */
+
+struct rgate_request {
+	__u16 op;		/* RGATE_REQ_OP() */
+	__u8 flags;		/* RGATE_REQ_* */
+	__u8 cls;		/* enum rgate_req_class */
+	__u32 owner;		/* rgate_req_head.owner, or the request is refused: -ESTALE */
+	__aligned_u64 cookie;	/* the client's: comes back, and names it to CANCEL */
+	__aligned_u64 a0;	/* of the operation; 0 where it has none */
+	__aligned_u64 a1;
+	__u32 mem;		/* which memory */
+	__u32 len;		/* bytes of it */
+	__aligned_u64 off;	/* from its first one */
+	__u32 handle;		/* what an operation before gave; 0: none */
+	__u32 deadline_us;	/* from when it is taken; 0: none */
+	__aligned_u64 seq;	/* lap; stored last, with release */
+};
+
+struct rgate_completion {
+	__aligned_u64 cookie;
+	__s32 result;		/* 0 or more, or -errno */
+	__u32 flags;		/* RGATE_COMP_* */
+	__aligned_u64 value;	/* of the operation */
+	__aligned_u64 seq;	/* lap; stored last, with release */
+};
+
+/* At the begin of the area. Nothing of it changes while the area lives. */
+struct rgate_req_head {
+	__u32 magic;
+	__u16 version;		/* of this layout; another one is another layout */
+	__u16 head_size;	/* sizeof(struct rgate_req_head) */
+	__aligned_u64 features;	/* none so far */
+	__u32 requests;		/* places, power of two */
+	__u32 completions;	/* likewise */
+	__u32 batch;		/* RGATE_REQ_BATCH */
+	__u32 owner;		/* for rgate_request.owner */
+	__aligned_u64 area_len;	/* bytes of the mapping */
+	__aligned_u64 server_off; /* struct rgate_req_server, from the mapping's start */
+	__aligned_u64 req_credits_off;	/* one __u64 a batch, the engine's */
+	__aligned_u64 completions_off;
+	__aligned_u64 client_off; /* struct rgate_req_client */
+	__aligned_u64 comp_credits_off;	/* one __u64 a batch, the client's */
+	__aligned_u64 requests_off;
+	__aligned_u64 mem_len;	/* bytes of RGATE_REQ_MEM_SESSION */
+	__aligned_u64 reserved[4];
+};
+
+/* rgate_req_server.state */
+enum rgate_req_state {
+	RGATE_REQ_OPEN = 1,
+	RGATE_REQ_CLOSED = 2,	/* no more completions: what was under way is cancelled */
+};
+
+/* rgate_req_server.need */
+#define RGATE_REQ_NEED_REQUEST	(1U << 0)	/* a published request */
+#define RGATE_REQ_NEED_CREDIT	(1U << 1)	/* a credit of completions */
+
+/* Written by the engine */
+struct rgate_req_server {
+	__u32 state;		/* enum rgate_req_state; release */
+	__u32 need;		/* asleep: what it has to be woken for, by the eventfd */
+	__aligned_u64 reserved[7];
+};
+
+/* Written by the client, by its side that takes completions */
+struct rgate_req_client {
+	__aligned_u64 want;	/* asleep, P + 1: until completion P is published; 0: awake */
+	__aligned_u64 reserved[7];
+};
+
+RGATE_AT(struct rgate_request, op, 0);
+RGATE_AT(struct rgate_request, flags, 2);
+RGATE_AT(struct rgate_request, cls, 3);
+RGATE_AT(struct rgate_request, owner, 4);
+RGATE_AT(struct rgate_request, cookie, 8);
+RGATE_AT(struct rgate_request, a0, 16);
+RGATE_AT(struct rgate_request, a1, 24);
+RGATE_AT(struct rgate_request, mem, 32);
+RGATE_AT(struct rgate_request, len, 36);
+RGATE_AT(struct rgate_request, off, 40);
+RGATE_AT(struct rgate_request, handle, 48);
+RGATE_AT(struct rgate_request, deadline_us, 52);
+RGATE_AT(struct rgate_request, seq, 56);
+RGATE_ASSERT(sizeof(struct rgate_request) == 64);
+
+RGATE_AT(struct rgate_completion, cookie, 0);
+RGATE_AT(struct rgate_completion, result, 8);
+RGATE_AT(struct rgate_completion, flags, 12);
+RGATE_AT(struct rgate_completion, value, 16);
+RGATE_AT(struct rgate_completion, seq, 24);
+RGATE_ASSERT(sizeof(struct rgate_completion) == 32);
+
+RGATE_AT(struct rgate_req_head, magic, 0);
+RGATE_AT(struct rgate_req_head, version, 4);
+RGATE_AT(struct rgate_req_head, head_size, 6);
+RGATE_AT(struct rgate_req_head, features, 8);
+RGATE_AT(struct rgate_req_head, requests, 16);
+RGATE_AT(struct rgate_req_head, completions, 20);
+RGATE_AT(struct rgate_req_head, batch, 24);
+RGATE_AT(struct rgate_req_head, owner, 28);
+RGATE_AT(struct rgate_req_head, area_len, 32);
+RGATE_AT(struct rgate_req_head, server_off, 40);
+RGATE_AT(struct rgate_req_head, req_credits_off, 48);
+RGATE_AT(struct rgate_req_head, completions_off, 56);
+RGATE_AT(struct rgate_req_head, client_off, 64);
+RGATE_AT(struct rgate_req_head, comp_credits_off, 72);
+RGATE_AT(struct rgate_req_head, requests_off, 80);
+RGATE_AT(struct rgate_req_head, mem_len, 88);
+RGATE_ASSERT(sizeof(struct rgate_req_head) == 128);
+
+RGATE_AT(struct rgate_req_server, state, 0);
+RGATE_AT(struct rgate_req_server, need, 4);
+RGATE_ASSERT(sizeof(struct rgate_req_server) == 64);
+RGATE_AT(struct rgate_req_client, want, 0);
+RGATE_ASSERT(sizeof(struct rgate_req_client) == 64);
+
+#endif /* RINGGATE_REQUEST_H */
