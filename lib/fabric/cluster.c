@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <stdarg.h>
@@ -10,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <ringgate/rgate_cluster.h>
 
+#include "file.h"
+#include "lex.h"
 #include "log.h"
 #include "opts.h"
 #include "secret.h"
@@ -22,7 +22,7 @@
 #define DEFAULT_KEY	"node%i.key"
 #define DEFAULT_TIMEOUT	3000U	/* ms */
 #define FILE_MAX	65536
-#define LINE_LENGTH	512
+#define LINE_LENGTH	511
 #define WORDS_MAX	6
 
 struct rgate_cluster {
@@ -38,7 +38,8 @@ struct rgate_cluster {
 struct parser {
 	struct rgate_cluster *c;
 	const char *name;
-	unsigned int line;
+	struct rgate_lex lex;
+	unsigned int line;	/* 0: the file as a whole */
 	unsigned int n;
 	char *words[WORDS_MAX + 1];
 	bool seen_timeout;
@@ -292,7 +293,7 @@ static int on_node(struct parser *p)
 	return err ? err : insert(p, &node);
 }
 
-static int on_line(struct parser *p, char *line)
+static int on_line(struct parser *p)
 {
 	static const struct {
 		const char *word;
@@ -302,18 +303,12 @@ static int on_line(struct parser *p, char *line)
 		{ "private-key", on_private_key }, { "public-key", on_public_key },
 		{ "key", on_shared_key },
 	};
-	char *save = NULL, *word;
+	const int n = rgate_lex_words(&p->lex, p->words, WORDS_MAX);
 	unsigned int i;
 
-	line[strcspn(line, "#")] = '\0';
-	p->n = 0;
-	for (word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
-		if (p->n == WORDS_MAX)
-			return bad(p, "too many words");
-		p->words[p->n++] = word;
-	}
-	if (!p->n)
-		return 0;
+	if (n < 0)
+		return bad(p, "too many words");
+	p->n = (unsigned int)n;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(p->words[0], known[i].word))
 			return known[i].fn(p);
@@ -342,33 +337,22 @@ static int check_whole(struct parser *p)
 	return 0;
 }
 
-static int parse(struct parser *p, const char *text, size_t len)
+static int parse(struct parser *p, char *text, size_t len)
 {
-	const char *end = text + len, *nl;
-	char line[LINE_LENGTH];
-	size_t n;
 	int err;
 
-	for (; text < end; text = nl + 1) {
-		nl = memchr(text, '\n', (size_t)(end - text));
-		nl = nl ? nl : end;
-		n = (size_t)(nl - text);
-		p->line++;
-		if (n >= sizeof(line))
-			return bad(p, "the line is longer than %d characters", LINE_LENGTH - 1);
-		if (memchr(text, '\0', n))
-			return bad(p, "the line has a NUL: is this a text file?");
-		memcpy(line, text, n);
-		line[n] = '\0';
-		err = on_line(p, line);
+	rgate_lex_init(&p->lex, text, len, LINE_LENGTH);
+	while ((err = rgate_lex_line(&p->lex))) {
+		p->line = p->lex.line;
+		err = err < 0 ? bad(p, "%s", p->lex.why) : on_line(p);
 		if (err)
 			return err;
 	}
 	return check_whole(p);
 }
 
-/* @dir_len: of p->name, which is before the name of the file itself */
-static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, const char *text,
+/* @dir_len: of p->name, which is before the name of the file itself; @text: as of the lexer */
+static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, char *text,
 		size_t len)
 {
 	int err = -ENOMEM;
@@ -390,44 +374,18 @@ static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, co
 int rgate_cluster_parse(struct rgate_cluster **out, const char *name, const char *text, size_t len)
 {
 	struct parser p = { .name = name ? name : "cluster" };
+	char *copy;
+	int err;
 
 	if (!out || (len && !text))
 		return -EINVAL;
-	return make(out, &p, 0, text, len);
-}
-
-static int read_file(const char *path, char **text, size_t *len)
-{
-	char *buf = malloc(FILE_MAX + 1);
-	ssize_t n = 1;
-	int fd, err = 0;
-
-	if (!buf)
+	copy = malloc(len + 1);
+	if (!copy)
 		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		err = -errno;
-		goto free_buf;
-	}
-	for (*len = 0; n > 0 && *len <= FILE_MAX; *len += (size_t)n) {
-		n = read(fd, buf + *len, FILE_MAX + 1 - *len);
-		if (n < 0) {
-			err = -errno;
-			goto close_fd;
-		}
-	}
-	if (*len > FILE_MAX) {
-		err = -EFBIG;
-		goto close_fd;
-	}
-	close(fd);
-	*text = buf;
-	return 0;
-
-close_fd:
-	close(fd);
-free_buf:
-	free(buf);
+	if (len)
+		memcpy(copy, text, len);
+	err = make(out, &p, 0, copy, len);
+	free(copy);
 	return err;
 }
 
@@ -444,7 +402,7 @@ static int load(struct rgate_cluster **out, const char *path, bool draft)
 	if (!path)
 		path = env && *env ? env : DEFAULT_PATH;
 	p.name = path;
-	err = read_file(path, &text, &len);
+	err = rgate_file_read(path, FILE_MAX, &text, &len);
 	if (err) {
 		rgate_err("cannot read the cluster file %s: %s", path, strerror(-err));
 		return err;

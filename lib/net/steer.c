@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lex.h"
 #include "log.h"
 #include "steer.h"
 
@@ -176,17 +177,6 @@ static int parse_option(struct steer_rule *rule, const char *word, const struct 
 	return 1;
 }
 
-/* The next word of *@at, ended by a NUL; *@at goes behind it */
-static char *next_word(char **at)
-{
-	char *word = *at + strspn(*at, " \t");
-
-	*at = word + strcspn(word, " \t");
-	if (**at)
-		*(*at)++ = '\0';
-	return word;
-}
-
 static int parse_name(struct steer_rule *rule, const char *name, const struct where *w)
 {
 	const char *p;
@@ -213,46 +203,44 @@ static int compile(const char *text, struct bpf_program *prog, const struct wher
 	return err;
 }
 
-static int parse_rule(const struct rgate_steer *steer, struct steer_rule *rule, char *text,
-		      const struct where *w)
+static int parse_rule(const struct rgate_steer *steer, struct steer_rule *rule,
+		      struct rgate_lex *lex, const struct where *w)
 {
-	char *at = text, *rest, *word;
+	char *name = rgate_lex_word(lex), *target = rgate_lex_word(lex), *word;
 	int ret;
 
-	ret = parse_name(rule, next_word(&at), w);
+	ret = parse_name(rule, name, w);
 	if (!ret)
-		ret = parse_target(steer, rule, next_word(&at), w);
+		ret = target ? parse_target(steer, rule, target, w) :
+		      wrong(w, "'%s' has no target: node:N, hash:N,..., all:N,... or drop", name);
 	if (ret)
 		return ret;
-	for (;;) {
-		/* on a copy, as what is no option is the filter's first word */
-		char one[16];
-
-		rest = at + strspn(at, " \t");
-		snprintf(one, sizeof(one), "%.*s", (int)strcspn(rest, " \t"), rest);
-		ret = parse_option(rule, one, w);
-		if (ret <= 0)
-			break;
-		word = next_word(&at);
-		(void)word;
+	while ((word = rgate_lex_word(lex))) {
+		ret = parse_option(rule, word, w);
+		if (ret < 0)
+			return ret;
+		/* What is no option begins the filter. */
+		if (!ret)
+			return compile(rgate_lex_join(lex, word), &rule->prog, w);
 	}
-	if (ret || !*rest)
-		return ret;
-	return compile(rest, &rule->prog, w);
+	return 0;
 }
 
-static int trim(const char *line, char **text)
+/* @rule gets the line without what is around it */
+static int parse_one(const struct rgate_steer *steer, struct steer_rule *rule, char *text,
+		     const struct where *w)
 {
-	size_t len;
+	struct rgate_lex lex;
+	int ret;
 
-	line += strspn(line, " \t");
-	len = strcspn(line, "\r\n");
-	while (len && isspace((unsigned char)line[len - 1]))
-		len--;
-	if (!len || len >= LINE_MAX_BYTES)
-		return -EINVAL;
-	*text = strndup(line, len);
-	return *text ? 0 : -ENOMEM;
+	rgate_lex_init(&lex, text, strlen(text), SIZE_MAX);
+	ret = rgate_lex_line(&lex);
+	if (ret < 0)
+		return wrong(w, "%s", lex.why);
+	if (!ret || strlen(lex.at) >= LINE_MAX_BYTES)
+		return wrong(w, "a rule is a line of 1 to %d bytes", LINE_MAX_BYTES - 1);
+	rule->line = strdup(lex.at);
+	return rule->line ? parse_rule(steer, rule, &lex, w) : -ENOMEM;
 }
 
 /* Where it goes: an index, or -errno */
@@ -284,13 +272,8 @@ int rgate_steer_add(struct rgate_steer *steer, const char *line, const char *bef
 		(void)wrong(&w, "there are %d rules already", RGATE_RULES_MAX);
 		return -ENOSPC;
 	}
-	at = trim(line, &rule.line);
-	if (at == -EINVAL)
-		(void)wrong(&w, "a rule is a line of 1 to %d bytes", LINE_MAX_BYTES - 1);
-	if (at)
-		return at;
-	text = strdup(rule.line);
-	at = text ? parse_rule(steer, &rule, text, &w) : -ENOMEM;
+	text = strdup(line);
+	at = text ? parse_one(steer, &rule, text, &w) : -ENOMEM;
 	free(text);
 	if (!at)
 		at = place(steer, rule.name, before, &w);
@@ -331,22 +314,32 @@ static void forget(struct rgate_steer *steer, unsigned int had, bool default_too
 		steer->rules[steer->count++] = last;
 }
 
-static int parse_line(struct rgate_steer *steer, const char *name, unsigned int number,
-		      char *line)
+static int parse_line(struct rgate_steer *steer, const char *name, struct rgate_lex *lex)
 {
 	const bool behind = ordinary(steer) != steer->count;
 	char why[256] = "";
 	int err;
 
-	line[strcspn(line, "#")] = '\0';
-	if (!line[strspn(line, " \t\r")])
-		return 0;
-	err = rgate_steer_add(steer, line, NULL, why, sizeof(why));
+	err = rgate_steer_add(steer, rgate_lex_rest(lex), NULL, why, sizeof(why));
 	if (err)
-		rgate_err("%s:%u: %s", name, number, why);
+		rgate_err("%s:%u: %s", name, lex->line, why);
 	else if (behind)
 		rgate_warn("%s:%u: this rule comes before '" RGATE_RULE_DEFAULT
-			   "', which is always the last one", name, number);
+			   "', which is always the last one", name, lex->line);
+	return err;
+}
+
+static int parse_lines(struct rgate_steer *steer, const char *name, struct rgate_lex *lex)
+{
+	int err;
+
+	while ((err = rgate_lex_line(lex)) > 0) {
+		err = parse_line(steer, name, lex);
+		if (err)
+			return err;
+	}
+	if (err)
+		rgate_err("%s:%u: %s", name, lex->line, lex->why);
 	return err;
 }
 
@@ -354,22 +347,19 @@ int rgate_steer_parse(struct rgate_steer *steer, const char *name, const char *t
 {
 	const bool default_too = ordinary(steer) != steer->count;
 	const unsigned int had = steer->count;
-	unsigned int number = 0;
-	int err = 0;
+	char *copy = malloc(len + 1);
+	struct rgate_lex lex;
+	int err;
 
-	while (len && !err) {
-		const char *end = memchr(text, '\n', len);
-		size_t n = end ? (size_t)(end - text) : len;
-		char *line = strndup(text, n);
-
-		err = line ? parse_line(steer, name, ++number, line) : -ENOMEM;
-		free(line);
-		n += end ? 1 : 0;
-		text += n;
-		len -= n;
-	}
+	if (!copy)
+		return -ENOMEM;
+	if (len)
+		memcpy(copy, text, len);
+	rgate_lex_init(&lex, copy, len, RGATE_LEX_LINE);
+	err = parse_lines(steer, name, &lex);
 	if (err)
 		forget(steer, had, default_too);
+	free(copy);
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lex.h"
 #include "log.h"
 #include "policy_rules.h"
 
@@ -23,7 +24,7 @@ struct parser {
 	struct rgate_spawn_policy *to;
 	const struct rgate_cluster *cluster;
 	const char *name;
-	unsigned int line;
+	struct rgate_lex lex;
 	char *word[WORDS_MAX];
 	unsigned int n;
 };
@@ -37,36 +38,8 @@ static int bad(const struct parser *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	rgate_err("%s:%u: %s", p->name, p->line, text);
+	rgate_err("%s:%u: %s", p->name, p->lex.line, text);
 	return -EINVAL;
-}
-
-/* Splits the line in place. Quotes keep spaces; # begins a comment */
-static int split(struct parser *p, char *s)
-{
-	p->n = 0;
-	for (;;) {
-		while (*s == ' ' || *s == '\t' || *s == '\r')
-			s++;
-		if (!*s || *s == '#')
-			return 0;
-		if (p->n == WORDS_MAX)
-			return bad(p, "more than %d words", WORDS_MAX);
-		if (*s == '"') {
-			p->word[p->n++] = ++s;
-			s = strchr(s, '"');
-			if (!s)
-				return bad(p, "a quote that does not end");
-			*s++ = '\0';
-			if (*s && !strchr(" \t\r", *s))
-				return bad(p, "a quote that ends within a word");
-			continue;
-		}
-		p->word[p->n++] = s;
-		s += strcspn(s, " \t\r");
-		if (*s)
-			*s++ = '\0';
-	}
 }
 
 static int number(const struct parser *p, const char *what, const char *s, int64_t least,
@@ -400,12 +373,13 @@ static int read_demand(struct parser *p)
 	return err;
 }
 
-static int read_line(struct parser *p, char *line)
+static int read_line(struct parser *p)
 {
-	int err = split(p, line);
+	const int n = rgate_lex_words(&p->lex, p->word, WORDS_MAX);
 
-	if (err || !p->n)
-		return err;
+	if (n < 0)
+		return bad(p, "more than %d words", WORDS_MAX);
+	p->n = (unsigned int)n;
 	if (!strcmp(p->word[0], "node"))
 		return read_node(p);
 	if (!strcmp(p->word[0], "allow"))
@@ -423,6 +397,18 @@ static int read_line(struct parser *p, char *line)
 	if (!strcmp(p->word[0], "max-queued"))
 		return read_count(p, &p->to->max_queued);
 	return bad(p, "what is '%s'?", p->word[0]);
+}
+
+static int read_lines(struct parser *p)
+{
+	int err;
+
+	while ((err = rgate_lex_line(&p->lex)) > 0) {
+		err = read_line(p);
+		if (err)
+			return err;
+	}
+	return err ? bad(p, "%s", p->lex.why) : 0;
 }
 
 int rgate_policy_nothing(struct rgate_spawn_policy **out)
@@ -443,7 +429,6 @@ int rgate_policy_parse(struct rgate_spawn_policy **out, const struct rgate_clust
 		       const char *name, const char *text, size_t len)
 {
 	struct parser p = { .cluster = cluster, .name = name };
-	char *line, *next;
 	int err;
 
 	if (len > RGATE_POLICY_MAX)
@@ -456,18 +441,8 @@ int rgate_policy_parse(struct rgate_spawn_policy **out, const struct rgate_clust
 	if (!p.to->text)
 		goto free_policy;
 	memcpy(p.to->text, text, len);
-	p.to->text[len] = '\0';
-	for (line = p.to->text, err = 0; line && !err; line = next) {
-		p.line++;
-		next = memchr(line, '\n', len - (size_t)(line - p.to->text));
-		if (next)
-			*next++ = '\0';
-		if (strlen(line) != (next ? (size_t)(next - line) - 1 :
-					    len - (size_t)(line - p.to->text)))
-			err = bad(&p, "a NUL");
-		else
-			err = read_line(&p, line);
-	}
+	rgate_lex_init(&p.lex, p.to->text, len, RGATE_LEX_LINE);
+	err = read_lines(&p);
 	if (err)
 		goto free_policy;
 	*out = p.to;
