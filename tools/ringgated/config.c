@@ -10,9 +10,12 @@
 #include <ringgate/rgate_daemon.h>
 
 #include "address.h"
+#include "file.h"
+#include "lex.h"
 #include "number.h"
 #include "util.h"
 
+#define CONFIG_MAX	(1U << 20)	/* bytes of the file */
 #define POOL_LEAST	(2ULL << 20)
 #define POOL_USUAL	(64ULL << 20)
 
@@ -121,25 +124,24 @@ static int source_steal(const char *where, const struct source_conf *s)
 	       bad(where, "'all' and a filter exclude each other", s->at) : 0;
 }
 
-/* @rest: "slots N slot_size N policy P action A all filter TEXT", each of them or none */
-static int source_options(const char *where, char *rest, struct source_conf *s)
+/* Words "slots N slot_size N policy P action A all filter TEXT", each of them or none */
+static int source_options(const char *where, struct rgate_lex *lex, struct source_conf *s)
 {
-	char *save = NULL, *key, *value;
+	char *key, *value;
 	uint64_t v;
 	int err;
 
-	while ((key = strtok_r(rest, " \t", &save))) {
-		rest = NULL;
+	while ((key = rgate_lex_word(lex))) {
 		if (!strcmp(key, "filter")) {
-			save += strspn(save, " \t");
-			return *save ? set(&s->filter, save) :
+			value = rgate_lex_word(lex);
+			return value && *value ? set(&s->filter, rgate_lex_join(lex, value)) :
 			       bad(where, "a filter is missing behind", key);
 		}
 		if (!strcmp(key, "all")) {
 			s->all = true;
 			continue;
 		}
-		value = strtok_r(NULL, " \t", &save);
+		value = rgate_lex_word(lex);
 		if (!value)
 			return bad(where, "a value is missing behind", key);
 		if (!strcmp(key, "policy")) {
@@ -160,19 +162,17 @@ static int source_options(const char *where, char *rest, struct source_conf *s)
 	return 0;
 }
 
-static int on_source(struct config *c, const char *where, char *value)
+static int on_source(struct config *c, const char *where, const char *kind, struct rgate_lex *lex)
 {
 	struct source_conf *s = &c->sources[c->nsources];
-	char *save = NULL, *kind, *at;
+	const char *at = rgate_lex_word(lex);
 	int err;
 
 	if (c->nsources == SOURCES_MAX)
-		return bad(where, "there are too many sources", value);
+		return bad(where, "there are too many sources", kind);
 	memset(s, 0, sizeof(*s));
-	kind = strtok_r(value, " \t", &save);
-	at = strtok_r(NULL, " \t", &save);
-	if (!kind || !at || strlen(at) >= sizeof(s->at))
-		return bad(where, "a source is: KIND DEVICE or udp ADDRESS:PORT", kind ? kind : "");
+	if (!at || strlen(at) >= sizeof(s->at))
+		return bad(where, "a source is: KIND DEVICE or udp ADDRESS:PORT", kind);
 	err = source_kind(where, kind, s);
 	if (err)
 		return err;
@@ -180,7 +180,7 @@ static int on_source(struct config *c, const char *where, char *value)
 	err = source_at(where, s);
 	if (err)
 		return err;
-	err = source_options(where, save, s);
+	err = source_options(where, lex, s);
 	if (!err)
 		err = source_steal(where, s);
 	if (err) {
@@ -191,21 +191,19 @@ static int on_source(struct config *c, const char *where, char *value)
 	return 0;
 }
 
-static int on_spawn(struct config *c, const char *where, char *value)
+static int on_spawn(struct config *c, const char *where, const char *what, struct rgate_lex *lex)
 {
-	char *rest = value + strcspn(value, " \t");
+	const char *value = rgate_lex_word(lex);
 
-	if (*rest)
-		*rest++ = '\0';
-	rest += strspn(rest, " \t");
-	if (!strcmp(value, "policy") && *rest)
-		return set(&c->spawn_policy, rest);
-	if (!strcmp(value, "cgroup") && *rest)
-		return set(&c->spawn_cgroup, strcmp(rest, "none") ? rest : "");
-	return bad(where, "spawn is: policy FILE, or cgroup DIR or none", value);
+	if (value && *value && !strcmp(what, "policy"))
+		return set(&c->spawn_policy, value);
+	if (value && *value && !strcmp(what, "cgroup"))
+		return set(&c->spawn_cgroup, strcmp(value, "none") ? value : "");
+	return bad(where, "spawn is: policy FILE, or cgroup DIR or none", what);
 }
 
-static int on_pair(struct config *c, const char *where, const char *key, char *value)
+/* Keys with one value, which is text */
+static char **text_of(struct config *c, const char *key)
 {
 	const struct {
 		const char *key;
@@ -214,19 +212,27 @@ static int on_pair(struct config *c, const char *where, const char *key, char *v
 		{ "cluster", &c->cluster }, { "node", &c->node }, { "socket", &c->socket },
 		{ "steer", &c->steer }, { "user", &c->user }, { "group", &c->group },
 	};
-	uint64_t v = 0;
 	unsigned int i;
-	int err;
 
 	for (i = 0; i < ARRAY_SIZE(texts); i++)
 		if (!strcmp(key, texts[i].key))
-			return set(texts[i].to, value);
-	if (!strcmp(key, "cluster-line"))
-		return append(&c->cluster_text, value);
+			return texts[i].to;
+	return NULL;
+}
+
+static int on_pair(struct config *c, const char *where, const char *key, const char *value,
+		   struct rgate_lex *lex)
+{
+	char **text = text_of(c, key);
+	uint64_t v = 0;
+	int err;
+
+	if (text)
+		return set(text, value);
 	if (!strcmp(key, "source"))
-		return on_source(c, where, value);
+		return on_source(c, where, value, lex);
 	if (!strcmp(key, "spawn"))
-		return on_spawn(c, where, value);
+		return on_spawn(c, where, value, lex);
 	if (!strcmp(key, "pool")) {
 		err = number(where, value, true, 1ULL << 40, &c->pool);
 		return err || c->pool >= POOL_LEAST ? err :
@@ -245,59 +251,80 @@ static int on_pair(struct config *c, const char *where, const char *key, char *v
 	return bad(where, "there is no such key", key);
 }
 
+/* The line that @lex is at: a key, a value, and for some more words */
+static int on_line(struct config *c, const char *where, struct rgate_lex *lex)
+{
+	const char *key = rgate_lex_word(lex), *value;
+	int err;
+
+	if (!strcmp(key, "cluster-line") && *lex->at)
+		return append(&c->cluster_text, rgate_lex_rest(lex));
+	value = rgate_lex_word(lex);
+	if (!value || !value[strspn(value, " \t")])
+		return bad(where, "a value is missing behind", key);
+	err = on_pair(c, where, key, value, lex);
+	if (!err && *lex->at)
+		err = bad(where, "this is too much; what has blanks stands in quotes", lex->at);
+	return err;
+}
+
 int config_line(struct config *c, const char *where, const char *line)
 {
-	char *text = strdup(line), *key, *value;
-	int err = 0;
+	char *text = strdup(line);
+	struct rgate_lex lex;
+	int err;
 
 	if (!text)
 		return -ENOMEM;
-	key = text + strspn(text, " \t");
-	key[strcspn(key, "#\r\n")] = '\0';
-	while (*key && strchr(" \t", key[strlen(key) - 1]))
-		key[strlen(key) - 1] = '\0';
-	if (*key) {
-		value = key + strcspn(key, " \t");
-		if (*value)
-			*value++ = '\0';
-		value += strspn(value, " \t");
-		err = *value ? on_pair(c, where, key, value) :
-		      bad(where, "a value is missing behind", key);
-	}
+	rgate_lex_init(&lex, text, strlen(text), RGATE_LEX_LINE);
+	err = rgate_lex_line(&lex);
+	if (err < 0)
+		err = bad(where, lex.why, line);
+	else if (err)
+		err = on_line(c, where, &lex);
 	free(text);
 	return err;
 }
 
+static int on_text(struct config *c, const char *path, char *text, size_t len)
+{
+	struct rgate_lex lex;
+	char where[512];
+	int err;
+
+	rgate_lex_init(&lex, text, len, RGATE_LEX_LINE);
+	while ((err = rgate_lex_line(&lex))) {
+		snprintf(where, sizeof(where), "%s:%u", path, lex.line);
+		if (err < 0)
+			say("%s: %s", where, lex.why);
+		else
+			err = on_line(c, where, &lex);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 int config_load(struct config *c, const char *path, bool must_exist)
 {
-	unsigned int number = 0;
-	char where[512];
-	char *line = NULL;
-	size_t cap = 0;
-	int err = 0;
-	FILE *f;
+	char *text;
+	size_t len;
+	int err;
 
 	memset(c, 0, sizeof(*c));
 	c->pool = POOL_USUAL;
 	err = set(&c->socket, RGATE_DAEMON_SOCKET);
 	if (err)
 		return err;
-	f = fopen(path, "re");
-	if (!f) {
-		err = -errno;
-		if (err == -ENOENT && !must_exist)
-			return 0;
+	err = rgate_file_read(path, CONFIG_MAX, &text, &len);
+	if (err == -ENOENT && !must_exist)
+		return 0;
+	if (err) {
 		say("%s: %s", path, strerror(-err));
 		return err;
 	}
-	while (!err && getline(&line, &cap, f) > 0) {
-		snprintf(where, sizeof(where), "%s:%u", path, ++number);
-		err = config_line(c, where, line);
-	}
-	if (!err && ferror(f))
-		err = -EIO;
-	free(line);
-	fclose(f);
+	err = on_text(c, path, text, len);
+	free(text);
 	return err;
 }
 

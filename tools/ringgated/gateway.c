@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The gateway's rings and rules. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "address.h"
+#include "file.h"
 #include "ringgated.h"
 #include "util.h"
 
@@ -109,34 +108,6 @@ static int open_source(struct daemon *d, unsigned int i)
 	return 0;
 }
 
-/* All of a file, ended by a NUL. 0 or -errno */
-static int read_file(const char *path, char **text, size_t *len)
-{
-	struct stat st;
-	ssize_t n;
-	int fd, err;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = fstat(fd, &st) < 0 ? -errno : st.st_size > STEER_FILE_MAX ? -EFBIG : 0;
-	*text = err ? NULL : malloc((size_t)st.st_size + 1);
-	if (!err && !*text)
-		err = -ENOMEM;
-	if (!err) {
-		n = read(fd, *text, (size_t)st.st_size);
-		err = n < 0 ? -errno : 0;
-		*len = err ? 0 : (size_t)n;
-		(*text)[*len] = '\0';
-	}
-	if (err) {
-		free(*text);
-		*text = NULL;
-	}
-	close(fd);
-	return err;
-}
-
 /* @d->steer is what is changed; the gateway gets copies */
 static int give_rules(struct daemon *d)
 {
@@ -166,7 +137,7 @@ static int read_rules(struct daemon *d, struct rgate_steer **out)
 	if (err)
 		return err;
 	if (d->conf.steer)
-		err = read_file(d->conf.steer, &text, &len);
+		err = rgate_file_read(d->conf.steer, STEER_FILE_MAX, &text, &len);
 	if (err == -ENOENT || !d->conf.steer)
 		err = rgate_steer_add(steer, RGATE_RULE_DEFAULT " hash:*", NULL, NULL, 0);
 	else if (!err)

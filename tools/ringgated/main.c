@@ -61,12 +61,14 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static void add_line(struct args *a, struct argp_state *state, const char *key, const char *value)
+/* @words: the value is several; else it is one, whatever blanks it has */
+static void add_line(struct args *a, struct argp_state *state, const char *key, const char *value,
+		     bool words)
 {
 	if (a->nlines == LINES_MAX)
 		argp_error(state, "too many options");
-	if (snprintf(a->lines[a->nlines++], sizeof(a->lines[0]), "%s %s", key, value) >=
-	    (int)sizeof(a->lines[0]))
+	if (snprintf(a->lines[a->nlines++], sizeof(a->lines[0]), words ? "%s %s" : "%s \"%s\"",
+		     key, value) >= (int)sizeof(a->lines[0]))
 		argp_error(state, "%s: too long", key);
 }
 
@@ -75,18 +77,20 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	static const struct {
 		int key;
 		const char *name;
+		bool words;
 	} lines[] = {
-		{ 'C', "cluster" }, { 'n', "node" }, { 's', "socket" }, { 'S', "steer" },
-		{ 'u', "user" }, { OPT_GROUP, "group" }, { OPT_SOURCE, "source" },
-		{ OPT_POOL, "pool" }, { OPT_RINGS, "ring-memory" }, { OPT_SPIN, "spin" },
-		{ OPT_SPAWN, "spawn" }, { OPT_LINE, "cluster-line" },
+		{ 'C', "cluster", false }, { 'n', "node", false }, { 's', "socket", false },
+		{ 'S', "steer", false }, { 'u', "user", false }, { OPT_GROUP, "group", false },
+		{ OPT_POOL, "pool", false }, { OPT_RINGS, "ring-memory", false },
+		{ OPT_SPIN, "spin", false }, { OPT_SOURCE, "source", true },
+		{ OPT_SPAWN, "spawn", true }, { OPT_LINE, "cluster-line", true },
 	};
 	struct args *a = state->input;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(lines); i++)
 		if (key == lines[i].key) {
-			add_line(a, state, lines[i].name, arg);
+			add_line(a, state, lines[i].name, arg, lines[i].words);
 			return 0;
 		}
 	switch (key) {
