@@ -4,6 +4,23 @@
 
 #include "fds.h"
 
+void rgate_put_fds(struct msghdr *msg, union rgate_fds_room *room, const int *fds,
+		   unsigned int n)
+{
+	struct cmsghdr *c = &room->align;	/* the first one begins there */
+
+	if (!n)
+		return;
+	/* What is between descriptors and end goes to the kernel, too. */
+	memset(room, 0, sizeof(*room));
+	msg->msg_control = room->buf;
+	msg->msg_controllen = CMSG_SPACE(n * sizeof(int));
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+}
+
 unsigned int rgate_take_fds(struct msghdr *msg, int *fds, unsigned int most)
 {
 	unsigned int got = 0;

@@ -5,32 +5,19 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fds.h"
 #include "local.h"
 
 int local_send(int sock, const struct local_packet *p, const struct iovec *iov, unsigned int n,
 	       const int *fds, unsigned int nfds)
 {
 	struct iovec all[RGATE_SGE_MAX + 2] = { { (void *)p, sizeof(*p) } };
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(2 * sizeof(int))];
-	} control = { .buf = { 0 } };
+	union rgate_fds_room room;
 	struct msghdr msg = { .msg_iov = all, .msg_iovlen = n + 1 };
-	struct cmsghdr *c;
 
 	if (n)
 		memcpy(all + 1, iov, n * sizeof(*iov));
-	if (nfds > 2)
-		return -EINVAL;
-	if (nfds) {
-		msg.msg_control = control.buf;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = &control.align;	/* the first one begins there */
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
+	rgate_put_fds(&msg, &room, fds, nfds);
 	if (sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -errno;

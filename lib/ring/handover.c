@@ -9,11 +9,6 @@
 #include "fds.h"
 #include "handover.h"
 
-union control {
-	struct cmsghdr align;
-	char buf[CMSG_SPACE(sizeof(int) * RGATE_HANDOVER_FDS)];
-};
-
 int rgate_handover_send(int sock, uint8_t kind, uint32_t handle, const int *fds,
 			unsigned int nfds, int flags)
 {
@@ -26,20 +21,10 @@ int rgate_handover_send(int sock, uint8_t kind, uint32_t handle, const int *fds,
 	};
 	struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union control ctl;
+	union rgate_fds_room room;
 	ssize_t n;
 
-	if (nfds) {
-		struct cmsghdr *c = &ctl.align;	/* the first and only one */
-
-		memset(&ctl, 0, sizeof(ctl));
-		mh.msg_control = ctl.buf;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * nfds);
-	}
+	rgate_put_fds(&mh, &room, fds, nfds);
 	do {
 		n = sendmsg(sock, &mh, flags | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
@@ -67,12 +52,12 @@ int rgate_handover_recv(int sock, struct rgate_handover *msg,
 			int fds[RGATE_HANDOVER_FDS], int flags)
 {
 	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
-	union control ctl;
+	union rgate_fds_room room;
 	struct msghdr mh = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = ctl.buf,
-		.msg_controllen = sizeof(ctl.buf),
+		.msg_control = room.buf,
+		.msg_controllen = CMSG_SPACE(sizeof(int) * RGATE_HANDOVER_FDS),
 	};
 	unsigned int n;
 	ssize_t len;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "log.h"
 #include "spawner.h"
 
@@ -148,24 +149,12 @@ static int send_packet(struct rgate_spawner *s, const struct rgate_spawner_packe
 		       const int *fds, unsigned int nfds)
 {
 	struct iovec iov = { (void *)packet, sizeof(*packet) };
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(3 * sizeof(int))];
-	} control = { .buf = { 0 } };
+	union rgate_fds_room room;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
 
 	if (s->dead)
 		return -EPIPE;
-	if (nfds) {
-		msg.msg_control = control.buf;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = &control.align;
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
+	rgate_put_fds(&msg, &room, fds, nfds);
 	if (sendmsg(s->sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ETOOMANYREFS)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "pool.h"
 #include "util.h"
 
@@ -95,24 +96,11 @@ static int gone(struct peer *p)
 
 int peer_send(struct peer *p, const struct peer_msg *m, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(fd))];
-	} control = { 0 };
+	union rgate_fds_room room;
 	struct iovec iov = { (void *)(uintptr_t)m, sizeof(*m) };
 	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		h.msg_control = &control;
-		h.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
+	rgate_put_fds(&h, &room, &fd, fd >= 0);
 	/* There is one command at most, so that it always finds room. */
 	if (sendmsg(p->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(*m))
 		return gone(p);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "pool.h"
 #include "pool_pattern.h"
 
@@ -297,26 +298,25 @@ static int (*const handlers[PEER_CMDS])(struct server *s, struct peer_msg *m) = 
 
 static bool command(int sock, struct peer_msg *m, int *fd)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(*fd))];
-	} control;
+	union rgate_fds_room room;
 	struct iovec iov = { m, sizeof(*m) };
 	struct msghdr h = {
 		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_control = room.buf, .msg_controllen = CMSG_SPACE(sizeof(*fd)),
 	};
-	struct cmsghdr *c;
+	ssize_t n;
 
 	*fd = -1;
 	/* Ends with the other process, as that closes the socket. */
-	if (recvmsg(sock, &h, MSG_CMSG_CLOEXEC) != sizeof(*m) || m->cmd >= PEER_CMDS)
+	n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
+	if (n < 0)
 		return false;
-	c = CMSG_FIRSTHDR(&h);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(*fd)))
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	return true;
+	(void)rgate_take_fds(&h, fd, 1);
+	if (n == sizeof(*m) && m->cmd < PEER_CMDS)
+		return true;
+	if (*fd >= 0)
+		close(*fd);
+	return false;
 }
 
 void peer_serve(int sock, const struct verify_opts *o)
