@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A received skb on its way into a ring. */
+/* A received frame on its way into a ring. */
 #ifndef RGATE_FRAME_H
 #define RGATE_FRAME_H
 
@@ -7,16 +7,22 @@
 #include <linux/skbuff.h>
 
 struct rgate_ring;
+struct xdp_buff;
 
 /**
- * struct rgate_frame - what the receive hook knows of a frame
+ * struct rgate_frame - what is known of a frame before it is in a ring
  * @skb: data at the network header, as at netfilter's ingress hook
+ * @xdp: or a driver's buffer, before there is an skb; each source's code knows
+ *	its own
  * @mac_len: bytes of link-layer header before that; 0 where the device has none
  * @len: of the whole frame with its link-layer header
  * @snap: bytes wanted of it, at most @len
  */
 struct rgate_frame {
-	struct sk_buff *skb;
+	union {
+		struct sk_buff *skb;
+		struct xdp_buff *xdp;
+	};
 	u32 mac_len;
 	u32 len;
 	u32 snap;
@@ -63,5 +69,7 @@ static inline struct rgate_frame rgate_frame_of(struct sk_buff *skb)
 
 enum rgate_outcome rgate_frame_put(const struct rgate_frame *f,
 				   struct rgate_ring *ring, bool spill);
+enum rgate_outcome rgate_put_full(struct rgate_ring *ring, bool spill);
+enum rgate_outcome rgate_put_fault(struct rgate_ring *ring);
 
 #endif
