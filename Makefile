@@ -103,6 +103,8 @@ lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
 cluster_obj := $(call objects_of_layers,$(cluster_layers))
+# The helpers without state are in each shared library, so that they need not be exported.
+base_obj := $(filter-out %/log.o %/spin.o %/strerror.o %/version.o,$(call objects_of_layers,base))
 lib_names := libringgate libringgate-cluster
 lib_real := $(lib_names:%=$(O)/lib/%.so.$(VERSION))
 lib_pc := $(lib_names:%=$(O)/lib/%.pc)
@@ -119,7 +121,7 @@ $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/cluster
 $(O)/lib/libringgate.so.$(VERSION) $(O)/lib/libringgate.a: $(ring_obj)
 $(O)/lib/libringgate.so.$(VERSION): SO_LIBS = $(RING_LIBS)
 $(O)/lib/libringgate-cluster.so.$(VERSION) $(O)/lib/libringgate-cluster.a: $(cluster_obj)
-$(O)/lib/libringgate-cluster.so.$(VERSION): $(O)/lib/libringgate.so.$(VERSION)
+$(O)/lib/libringgate-cluster.so.$(VERSION): $(base_obj) $(O)/lib/libringgate.so.$(VERSION)
 $(O)/lib/libringgate-cluster.so.$(VERSION): SO_LIBS = -L$(O)/lib -lringgate $(CLUSTER_LIBS) -lpthread
 
 $(lib_real): $(O)/lib/%.so.$(VERSION): lib/%.map

@@ -5,10 +5,8 @@
 
 #include <pthread.h>
 
-#include "within.h"
-
 /* @attr: NULL: as usual. 0 or -errno as pthread_create() */
-RGATE_WITHIN int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 		       void *arg);
 
 #endif

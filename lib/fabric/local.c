@@ -184,11 +184,12 @@ free_ep:
 	return err;
 }
 
-static int local_use_pool(struct rgate_ep *ep, const struct rgate_pool *pool)
+static int local_use_pool(struct rgate_ep *ep, enum rgate_prov_pool which,
+			  const struct rgate_pool *pool)
 {
 	/* Not while the server thread looks at the one that goes. */
 	pthread_mutex_lock(&ep->lock);
-	ep->pool = pool;
+	ep->pool[which] = pool;
 	pthread_mutex_unlock(&ep->lock);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "provider.h"
 
 #define SHARE_BASE	0x10000U	/* rkeys below are regions of the pool, from 1 */
+#define READABLE_BASE	RGATE_PROV_READABLE_KEY /* and from here on of the one that is only read */
 #define PEER_MAPS	64U		/* regions of a peer that are mapped at most */
 #define LOCAL_LATE_INLINE 64U		/* bytes that local_late.c copies at once */
 
@@ -56,8 +57,8 @@ struct local_share {
 struct rgate_ep {
 	struct rgate_cluster_node self;
 	struct rgate_ep_opts opts;
-	pthread_mutex_t lock;	/* of the pool and the shares */
-	const struct rgate_pool *pool;
+	pthread_mutex_t lock;	/* of the pools and the shares */
+	const struct rgate_pool *pool[RGATE_PROV_POOLS];
 	struct local_share *shares;
 	uint32_t next_rkey;
 	int listen_fd;		/* -1: takes no connections */

@@ -43,13 +43,20 @@ static int describe_region(struct rgate_ep *ep, uint32_t rkey, struct local_answ
 			   unsigned char **addr, int *fd)
 {
 	struct rgate_pool_region r = { .sz = sizeof(r) };
+	const struct rgate_pool *pool;
+	unsigned int i;
 
-	if (!rkey || !ep->pool || rgate_pool_region(ep->pool, rkey - 1, &r))
-		return -ENOENT;
-	*a = (struct local_answer){ .access = ep->pool->access, .len = r.length };
-	*addr = r.addr;
-	*fd = r.fd;
-	return 0;
+	for (i = 0; i < RGATE_PROV_POOLS; i++) {
+		pool = ep->pool[i];
+		/* A key below its first one is of a region far beyond the last. */
+		if (!pool || rgate_pool_region(pool, rkey - pool->first_key, &r))
+			continue;
+		*a = (struct local_answer){ .access = pool->access, .len = r.length };
+		*addr = r.addr;
+		*fd = r.fd;
+		return 0;
+	}
+	return -ENOENT;
 }
 
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
@@ -58,7 +65,8 @@ int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 	int of_it = -1, err;
 
 	pthread_mutex_lock(&ep->lock);
-	err = rkey >= SHARE_BASE ? describe_share(ep, rkey, a, addr, &of_it) :
+	err = rkey >= SHARE_BASE && rkey < READABLE_BASE ?
+	      describe_share(ep, rkey, a, addr, &of_it) :
 	      describe_region(ep, rkey, a, addr, &of_it);
 	/*
 	 * Once the lock is dropped the memory may be taken back, and its descriptor's

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "node.h"
 #include "opts.h"
+#include "pool.h"
 #include "thread.h"
 
 #define DEFAULT_MSG_SIZE	1024
@@ -90,6 +91,19 @@ int rgate_node_find(const struct rgate_cluster *cluster, uint32_t id,
 	return -ENOENT;
 }
 
+/* Made when it is asked for, as most nodes lend nothing. */
+static int set_readable(struct rgate_node *node, const struct rgate_node_opts *o)
+{
+	static const struct rgate_pool_opts usual = RGATE_OPTS(rgate_pool_opts,
+		.name = "readable", .region_size = STAGE_REGION, .max_size = STAGE_MAX,
+		.access = RGATE_ACCESS_REMOTE_READ);
+
+	if (o->readable && o->readable->access != RGATE_ACCESS_REMOTE_READ)
+		return -EINVAL;
+	return rgate_opts_copy(&node->readable_opts, sizeof(node->readable_opts),
+			       o->readable ? o->readable : &usual);
+}
+
 static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *o)
 {
 	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .name = "node",
@@ -107,6 +121,9 @@ static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *
 
 	if (o->stage && o->stage->access)
 		return -EINVAL;
+	err = set_readable(node, o);
+	if (err)
+		return err;
 	node->prov = rgate_prov_find(rgate_cluster_provider(node->cluster));
 	if (!node->prov)
 		return -EPROTONOSUPPORT;
@@ -120,7 +137,7 @@ static int open_endpoint(struct rgate_node *node, const struct rgate_node_opts *
 	err = rgate_pool_create(&node->stage, node->dev, o->stage ? o->stage : &stage);
 	if (err)
 		goto destroy_pool;
-	err = node->prov->use_pool(node->ep, node->pool);
+	err = node->prov->use_pool(node->ep, RGATE_PROV_POOL, node->pool);
 	if (err)
 		goto destroy_stage;
 	return 0;
@@ -136,7 +153,9 @@ close_ep:
 
 static void close_endpoint(struct rgate_node *node)
 {
-	(void)node->prov->use_pool(node->ep, NULL);
+	(void)node->prov->use_pool(node->ep, RGATE_PROV_POOL, NULL);
+	(void)node->prov->use_pool(node->ep, RGATE_PROV_READABLE, NULL);
+	rgate_pool_destroy(node->readable);
 	rgate_pool_destroy(node->stage);
 	rgate_pool_destroy(node->pool);
 	node->prov->close(node->ep);
@@ -232,23 +251,30 @@ void rgate_node_wake(struct rgate_node *node)
 	eventfd_write(node->wake_fd, 1);
 }
 
+static uint64_t used_buffers(const struct rgate_pool *pool)
+{
+	struct rgate_pool_stats stats = { .sz = sizeof(stats) };
+
+	if (pool)
+		rgate_pool_stats(pool, &stats);
+	return stats.used_buffers;
+}
+
 static bool is_used(struct rgate_node *node)
 {
-	struct rgate_pool_stats pool = { .sz = sizeof(pool) }, stage = { .sz = sizeof(stage) };
+	uint64_t buffers = used_buffers(node->pool) + used_buffers(node->stage);
 	bool peers;
 
 	pthread_mutex_lock(&node->lock);
 	peers = node->peers;
+	buffers += used_buffers(node->readable);
 	pthread_mutex_unlock(&node->lock);
-	rgate_pool_stats(node->pool, &pool);
-	rgate_pool_stats(node->stage, &stage);
-	if (!peers && !__atomic_load_n(&node->shares, __ATOMIC_ACQUIRE) && !pool.used_buffers &&
-	    !stage.used_buffers)
+	if (!peers && !__atomic_load_n(&node->shares, __ATOMIC_ACQUIRE) && !buffers)
 		return false;
 	rgate_err("node %u is in use: %s, %u shares, %llu buffers", node->self.id,
 		  peers ? "peers are open" : "no peers",
 		  __atomic_load_n(&node->shares, __ATOMIC_RELAXED),
-		  (unsigned long long)(pool.used_buffers + stage.used_buffers));
+		  (unsigned long long)buffers);
 	return true;
 }
 
@@ -299,6 +325,35 @@ struct rgate_pool *rgate_node_pool(const struct rgate_node *node)
 struct rgate_pool *rgate_node_stage(const struct rgate_node *node)
 {
 	return node->stage;
+}
+
+static int make_readable(struct rgate_node *node)
+{
+	struct rgate_pool *pool;
+	int err;
+
+	err = rgate_pool_create_keyed(&pool, node->dev, &node->readable_opts,
+				      RGATE_PROV_READABLE_KEY);
+	if (err)
+		return err;
+	err = node->prov->use_pool(node->ep, RGATE_PROV_READABLE, pool);
+	if (err)
+		rgate_pool_destroy(pool);
+	else
+		node->readable = pool;
+	return err;
+}
+
+int rgate_node_readable(struct rgate_node *node, struct rgate_pool **pool)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&node->lock);
+	if (!node->readable)
+		err = make_readable(node);
+	*pool = node->readable;
+	pthread_mutex_unlock(&node->lock);
+	return err;
 }
 
 struct rgate_device *rgate_node_device(const struct rgate_node *node)

@@ -27,6 +27,8 @@ struct rgate_node {
 	struct rgate_device *dev;	/* NULL: none is needed; owned by the endpoint */
 	struct rgate_pool *pool;
 	struct rgate_pool *stage;
+	struct rgate_pool *readable;	/* NULL: nobody has asked for it; with the lock */
+	struct rgate_pool_opts readable_opts;
 	struct rgate_cluster_node self;
 	uint64_t incarnation;
 	uint64_t timeout_ns;

@@ -94,6 +94,14 @@ struct rgate_prov_done {
 	uint32_t imm;			/* RGATE_PROV_RECV_IMM */
 };
 
+enum rgate_prov_pool {
+	RGATE_PROV_POOL,		/* of the node */
+	RGATE_PROV_READABLE,		/* that peers can only read */
+	RGATE_PROV_POOLS,
+};
+
+#define RGATE_PROV_READABLE_KEY	0x80000000U /* without a device: of its first region */
+
 struct rgate_prov_share {		/* memory that was made known */
 	uint32_t lkey;
 	uint32_t rkey;
@@ -108,9 +116,10 @@ struct rgate_prov_ops {
 	void (*close)(struct rgate_ep *ep);
 	/* NULL: the provider needs no device */
 	struct rgate_device *(*device)(struct rgate_ep *ep);
-	/* The pool whose regions peers may reach by region number + 1, before any
-	 * connection; NULL after the last one: the pool is about to be destroyed. */
-	int (*use_pool)(struct rgate_ep *ep, const struct rgate_pool *pool);
+	/* A pool whose regions peers may reach, as its access says, by their keys; NULL: it is
+	 * about to be destroyed, after the last connection. Thread-safe */
+	int (*use_pool)(struct rgate_ep *ep, enum rgate_prov_pool which,
+			const struct rgate_pool *pool);
 	int (*share)(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
 		     uint32_t access, struct rgate_prov_share *share);
 	int (*unshare)(struct rgate_ep *ep, struct rgate_prov_share *share);

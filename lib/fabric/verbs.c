@@ -117,9 +117,11 @@ static struct rgate_device *verbs_device(struct rgate_ep *ep)
 }
 
 /* Its regions are registered with the device, which checks what peers do. */
-static int verbs_use_pool(struct rgate_ep *ep, const struct rgate_pool *pool)
+static int verbs_use_pool(struct rgate_ep *ep, enum rgate_prov_pool which,
+			  const struct rgate_pool *pool)
 {
 	(void)ep;
+	(void)which;
 	(void)pool;
 	return 0;
 }

@@ -64,7 +64,7 @@ $(O)/obj/lib/gpu/%.cu.o: NVCC_EXTRA = -Ilib/gpu \
 $(O)/obj/tests/gpu/%.cu.o: NVCC_EXTRA = -Itests/gpu/lib
 $(O)/obj/tests/bench/gpu/%.cu.o: NVCC_EXTRA = -Itests/bench/gpu/lib
 
-$(gpu_real): $(gpu_obj) $(O)/obj/lib/base/opts.o lib/gpu/libringgate-gpu.map \
+$(gpu_real): $(gpu_obj) $(base_obj) lib/gpu/libringgate-gpu.map \
 		$(O)/lib/libringgate.so.$(VERSION)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

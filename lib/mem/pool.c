@@ -126,8 +126,8 @@ static void free_pool(struct rgate_pool *pool)
 	free(pool);
 }
 
-int rgate_pool_create(struct rgate_pool **out, struct rgate_device *dev,
-		      const struct rgate_pool_opts *user)
+int rgate_pool_create_keyed(struct rgate_pool **out, struct rgate_device *dev,
+			    const struct rgate_pool_opts *user, uint32_t first_key)
 {
 	struct rgate_pool_opts opts;
 	struct rgate_pool *pool;
@@ -144,6 +144,7 @@ int rgate_pool_create(struct rgate_pool **out, struct rgate_device *dev,
 	memset(pool, 0, sizeof(*pool));
 	init_locks(pool);
 	pool->dev = dev;
+	pool->first_key = first_key;
 	pool->pid = getpid();
 	err = settle_sizes(pool, &opts);
 	if (err)
@@ -159,6 +160,12 @@ int rgate_pool_create(struct rgate_pool **out, struct rgate_device *dev,
 free:
 	free_pool(pool);
 	return err;
+}
+
+int rgate_pool_create(struct rgate_pool **out, struct rgate_device *dev,
+		      const struct rgate_pool_opts *user)
+{
+	return rgate_pool_create_keyed(out, dev, user, 1);
 }
 
 struct naming {

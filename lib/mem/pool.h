@@ -86,6 +86,7 @@ struct rgate_pool {
 	size_t region_size;
 	size_t max_size;
 	uint32_t access;
+	uint32_t first_key;		/* without a device: rkey of the first region */
 	pid_t pid;
 	uint32_t epoch;
 	struct rgate_device *dev;
@@ -139,6 +140,10 @@ static inline void rgate_buf_hold(struct rgate_buf *buf, size_t length)
 
 /* pool.c */
 
+/* As rgate_pool_create(); without a device regions have the keys from @first_key on, so that
+ * those of several pools can be told apart */
+int rgate_pool_create_keyed(struct rgate_pool **pool, struct rgate_device *dev,
+			    const struct rgate_pool_opts *opts, uint32_t first_key);
 /* Buffers came back to the slabs: whoever waits for some looks again */
 void rgate_pool_released(struct rgate_pool *pool);
 

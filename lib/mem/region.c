@@ -12,7 +12,7 @@ static int register_region(struct rgate_pool *pool, struct rgate_region *r)
 	const struct rgate_mem_opts opts = RGATE_OPTS(rgate_mem_opts, .access = pool->access);
 	int err;
 
-	r->rkey = r->number + 1;
+	r->rkey = pool->first_key + r->number;
 	if (!pool->dev)
 		return 0;
 	err = rgate_mem_register(&r->mem, pool->dev, r->backing.addr, r->backing.len, &opts);

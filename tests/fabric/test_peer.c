@@ -568,6 +568,59 @@ static void threads(void **state)
 }
 
 /* Memory that is not of the pool */
+/* Memory that peers read, and nobody but its own node changes */
+static void read_only(void **state)
+{
+	struct rgate_pool_opts po = RGATE_OPTS(rgate_pool_opts, .region_size = 2 << 20,
+					       .access = RGATE_ACCESS_REMOTE);
+	const struct rgate_buf *buf;
+	struct rgate_pool *pool, *again;
+	struct rgate_desc desc;
+	struct rgate_remote at;
+	struct rgate_node *node;
+	struct rgate_sge sge;
+	struct duo d;
+	uint64_t old;
+
+	(void)state;
+	duo_up(&d, 0);
+	assert_int_equal(rgate_node_readable(d.node[1], &pool), 0);
+	assert_int_equal(rgate_node_readable(d.node[1], &again), 0);
+	assert_ptr_equal(pool, again);
+	assert_int_equal(rgate_pool_alloc(pool, 4096, &buf), 0);
+	memset(buf->addr, 7, 4096);
+	assert_int_equal(rgate_buf_desc(pool, buf, 0, 0, &desc), 0);
+	assert_int_equal(rgate_desc_parse(&at, &desc, sizeof(desc)), 0);
+	assert_int_equal(at.access, RGATE_ACCESS_REMOTE_READ);
+	/* Who wants to write does not mind what he was told. */
+	at.access = RGATE_ACCESS_REMOTE;
+	sge = duo_sge(&d, 0, 0, 4096);
+	assert_int_equal(rgate_peer_read(d.peer[0], &at, 0, &sge, MS), 0);
+	assert_memory_equal(sge.addr, buf->addr, 4096);
+	memset(sge.addr, 8, 4096);
+	assert_int_equal(rgate_peer_write(d.peer[0], &at, 0, &sge, MS), -EREMOTEIO);
+	wait_for(peer_state(d.peer[0]) == RGATE_PEER_UP);
+	assert_int_equal(rgate_peer_fetch_add(d.peer[0], &at, 0, 1, &old, MS), -EREMOTEIO);
+	wait_for(peer_state(d.peer[0]) == RGATE_PEER_UP);
+	assert_int_equal(rgate_peer_read(d.peer[0], &at, 0, &sge, MS), 0);
+	assert_memory_equal(sge.addr, buf->addr, 4096);
+	assert_int_equal(*(unsigned char *)buf->addr, 7);
+	/* In use as any other */
+	rgate_peer_close(d.peer[1]);
+	assert_int_equal(rgate_pool_free(rgate_node_pool(d.node[1]), d.buf[1]), 0);
+	assert_int_equal(rgate_node_destroy(d.node[1]), -EBUSY);
+	assert_int_equal(rgate_pool_free(pool, buf), 0);
+	assert_int_equal(rgate_node_destroy(d.node[1]), 0);
+	/* Nothing else is called readable. */
+	d.c.opts.pool = NULL;
+	d.c.opts.readable = &po;
+	assert_int_equal(rgate_node_create(&node, d.c.conf, 1, &d.c.opts), -EINVAL);
+	rgate_peer_close(d.peer[0]);
+	assert_int_equal(rgate_pool_free(rgate_node_pool(d.node[0]), d.buf[0]), 0);
+	assert_int_equal(rgate_node_destroy(d.node[0]), 0);
+	cluster_free(&d.c);
+}
+
 static void shares(void **state)
 {
 	struct {
@@ -620,6 +673,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(receiving),
 	cmocka_unit_test(other_connection),
 	cmocka_unit_test(threads),
+	cmocka_unit_test(read_only),
 	cmocka_unit_test(shares),
 };
 

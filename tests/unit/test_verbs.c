@@ -41,7 +41,7 @@ static int setup(void **state)
 	mock_cm_setup();
 	rgate_log_set(NULL, NULL);
 	memset(memory, 0, sizeof(memory));
-	if (v->open(&ep, &o) || v->use_pool(ep, NULL))
+	if (v->open(&ep, &o) || v->use_pool(ep, RGATE_PROV_POOL, NULL))
 		return -1;
 	return v->share(ep, memory, sizeof(memory), -1, 0, RGATE_ACCESS_REMOTE, &share);
 }

@@ -33,6 +33,9 @@ struct rgate_node_opts {
 				 * 1000000 */
 	const struct rgate_pool_opts *stage; /* NULL: regions of 8 MiB, 256 MiB at most; its
 					      * access must be 0 */
+	/* For rgate_node_readable(); NULL: as the stage. Its access must be
+	 * RGATE_ACCESS_REMOTE_READ; its name must stay as long as the node */
+	const struct rgate_pool_opts *readable;
 };
 
 enum rgate_node_flags {
@@ -47,8 +50,8 @@ enum rgate_node_flags {
  * RGATE_PROVIDER_LOCAL one that answers where memory is). The key is copied.
  * -ENOENT: the cluster has no such node, or there is no key; -EADDRINUSE: somebody is that
  * node already; -EACCES: the key is not that of this node, or its file readable by others;
- * -EINVAL: an option is out of its range, the stage is to have access, or the file has no
- * key; and as rgate_device_open(), rgate_pool_create().
+ * -EINVAL: an option is out of its range, the stage or what is readable is to have other
+ * access, or the file has no key; and as rgate_device_open(), rgate_pool_create().
  */
 RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
 				uint32_t id, const struct rgate_node_opts *opts);
@@ -68,6 +71,14 @@ RGATE_API struct rgate_pool *rgate_node_pool(const struct rgate_node *node);
  * write to every one. rgate_buf_desc() refuses these with -EACCES. Owned by the node.
  */
 RGATE_API struct rgate_pool *rgate_node_stage(const struct rgate_node *node);
+/*
+ * rgate_node_readable - buffers that peers can read, and no peer can write
+ * @pool: out; owned by the node
+ * What is lent for reading belongs here: a request that another node fetches stays what it was
+ * when it was made, whatever a third one has descriptors of. The first call makes the pool.
+ * As rgate_pool_create().
+ */
+RGATE_API int rgate_node_readable(struct rgate_node *node, struct rgate_pool **pool);
 /* NULL: the provider needs none; owned by the node */
 RGATE_API struct rgate_device *rgate_node_device(const struct rgate_node *node);
 /* Different each time a node is made: what the last one of that id shared is gone */

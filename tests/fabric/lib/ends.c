@@ -24,7 +24,7 @@ void end_open(struct end *e, const struct cluster *c, unsigned int id, uint32_t 
 	unit_require(!e->prov->open(&e->ep, &opts));
 	unit_require(!rgate_pool_create(&e->pool, e->prov->device ? e->prov->device(e->ep) : NULL,
 					&pool));
-	unit_require(!e->prov->use_pool(e->ep, e->pool));
+	unit_require(!e->prov->use_pool(e->ep, RGATE_PROV_POOL, e->pool));
 	unit_require(!rgate_pool_alloc_opts(e->pool, ENDS_BYTES, &zero, &e->buf));
 	unit_require(!rgate_pool_alloc_opts(e->pool, ENDS_RECV * ENDS_SLOT, &zero, &e->slots));
 	unit_require(!rgate_buf_desc(e->pool, e->buf, 0, 0, &d));
@@ -38,7 +38,7 @@ void end_close(struct end *e)
 	e->prov->destroy(e->conn);
 	unit_require(!rgate_pool_free(e->pool, e->buf));
 	unit_require(!rgate_pool_free(e->pool, e->slots));
-	unit_require(!e->prov->use_pool(e->ep, NULL));
+	unit_require(!e->prov->use_pool(e->ep, RGATE_PROV_POOL, NULL));
 	unit_require(!rgate_pool_destroy(e->pool));
 	e->prov->close(e->ep);
 }
