@@ -288,6 +288,7 @@ $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_sh
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
 	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \
 	pthread_create open
+$(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
@@ -367,7 +368,7 @@ $(O)/tests/fuzz/user/fuzz_netlink: EXTRA_LIBS += $(call wrap,poll mnl_socket_ope
 $(fuzz_cli): EXTRA_LIBS += $(call wrap,rgate_ring_open_memfd bench_rate bench_latency)
 $(O)/tests/fuzz/user/fuzz_filter: EXTRA_LIBS += $(call wrap,pcap_create)
 $(O)/tests/fuzz/user/fuzz_ring: EXTRA_LIBS += $(call wrap,mmap munmap)
-fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage id incarnation) \
+fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage readable id incarnation) \
 	$(addprefix rgate_peer_,info post done settle cut recv arm fd))
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \

@@ -17,9 +17,9 @@
 #define SPIN_NS		20000	/* looks so long before it sleeps */
 #define NAP_MS		10	/* another thread may have taken the sign that woke it */
 #define CLOSE_MS	2000
+#define CLIENT_STATUS	320	/* then its rings, in what is written */
 
-RGATE_ASSERT(sizeof(struct rgate_spawn_status) <= CLIENT_MESSAGE);
-RGATE_ASSERT(CLIENT_MESSAGE + sizeof(struct rgate_spawn_start) <= CLIENT_RECORD);
+RGATE_ASSERT(sizeof(struct rgate_spawn_status) <= CLIENT_STATUS);
 
 void client_wake_at(struct rgate_spawn *sp, uint64_t ns)
 {
@@ -30,11 +30,6 @@ void client_wake_at(struct rgate_spawn *sp, uint64_t ns)
 		return;
 	sp->wake_ns = ns;
 	(void)timerfd_settime(sp->timer_fd, TFD_TIMER_ABSTIME, &it, NULL);
-}
-
-void *client_job_at(const struct rgate_spawn_job *job, uint32_t offset)
-{
-	return (uint8_t *)job->buf->addr + offset;
 }
 
 void client_need(struct rgate_spawn_job *job, uint32_t need)
@@ -71,29 +66,55 @@ struct rgate_spawn_job *client_find(struct rgate_spawn *sp, uint64_t cookie)
 	return job;
 }
 
+static void free_memory(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn *sp = job->spawn;
+
+	rgate_pool_free(sp->stage, job->said);
+	rgate_pool_free(sp->readable, job->lent);
+	rgate_pool_free(sp->pool, job->buf);
+}
+
+static int alloc_memory(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn *sp = job->spawn;
+	uint32_t lent = (job->record_len + 63) / 64 * 64, at = CLIENT_STATUS;
+	int i, err;
+
+	job->ring[0] = lent;
+	lent += job->ring_len[0];
+	for (i = 1; i < 3; i++) {
+		job->ring[i] = at;
+		at += job->ring_len[i];
+	}
+	err = rgate_pool_alloc(sp->pool, at, &job->buf);
+	if (!err)
+		err = rgate_pool_alloc(sp->readable, lent, &job->lent);
+	if (!err)
+		err = rgate_pool_alloc(sp->stage, sizeof(struct rgate_spawn_start), &job->said);
+	if (err)
+		free_memory(job);
+	else
+		memset(job->buf->addr, 0, CLIENT_STATUS);
+	return err;
+}
+
 struct rgate_spawn_job *client_job_create(struct rgate_spawn *sp, const uint32_t ring_len[3],
 					  uint32_t record_len, int *err)
 {
 	struct rgate_spawn_job *job = calloc(1, sizeof(*job));
-	uint32_t at = CLIENT_RECORD + (record_len + 63) / 64 * 64;
-	int i;
 
 	*err = -ENOMEM;
 	if (!job)
 		return NULL;
 	job->spawn = sp;
 	job->record_len = record_len;
-	for (i = 0; i < 3; i++) {
-		job->ring[i] = at;
-		job->ring_len[i] = ring_len[i];
-		at += ring_len[i];
-	}
-	*err = rgate_pool_alloc(sp->pool, at, &job->buf);
+	memcpy(job->ring_len, ring_len, sizeof(job->ring_len));
+	*err = alloc_memory(job);
 	if (*err) {
 		free(job);
 		return NULL;
 	}
-	memset(job->buf->addr, 0, CLIENT_RECORD);
 	job->cookie = sp->next_cookie++;
 	job->next_cookie = sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS];
 	sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS] = job;
@@ -150,7 +171,7 @@ void client_job_reap(struct rgate_spawn_job *job)
 		leave_work(sp, job);
 	if (job->in_news)
 		leave_news(sp, job);
-	rgate_pool_free(sp->pool, job->buf);
+	free_memory(job);
 	free(job);
 }
 
@@ -403,6 +424,10 @@ int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct r
 		sp->o.reconnect_ms = 10000;
 	sp->node = node;
 	sp->pool = rgate_node_pool(node);
+	sp->stage = rgate_node_stage(node);
+	err = rgate_node_readable(node, &sp->readable);
+	if (err)
+		goto free_sp;
 	sp->peer = peer;
 	sp->wake_ns = UINT64_MAX;
 	sp->news_last = &sp->news;
@@ -415,7 +440,7 @@ int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct r
 	session_init(&sp->session, peer, sp->o.reconnect_ms * MS,
 		     rgate_clock_now(CLOCK_MONOTONIC));
 	xfer_list_init(&sp->xfers, peer);
-	err = call_client_init(&sp->calls, &sp->session, &sp->xfers, rgate_node_stage(node));
+	err = call_client_init(&sp->calls, &sp->session, &sp->xfers, sp->stage);
 	if (err)
 		goto free_sp;
 	err = open_fds(sp);

@@ -40,7 +40,9 @@ struct rgate_spawn_job {
 	uint64_t cookie;
 	uint64_t id;
 	void *data;
-	const struct rgate_buf *buf;	/* status, message, record, rings */
+	const struct rgate_buf *buf;	/* which the server writes: status, rings of output */
+	const struct rgate_buf *lent;	/* and reads: record, ring of stdin */
+	const struct rgate_buf *said;	/* the message that is under way */
 	uint32_t record_len;
 	uint32_t ring[3], ring_len[3];	/* stdin, stdout, stderr */
 	uint32_t need;			/* enum client_need */
@@ -71,7 +73,9 @@ struct rgate_spawn {
 	pthread_mutex_t lock;
 	struct rgate_spawn_opts o;
 	struct rgate_node *node;
-	struct rgate_pool *pool;
+	struct rgate_pool *pool;	/* where it is written, */
+	struct rgate_pool *readable;	/* read, */
+	struct rgate_pool *stage;	/* and where no peer reaches */
 	struct rgate_peer *peer;
 	int epoll_fd, timer_fd;
 	uint64_t wake_ns;
@@ -104,14 +108,16 @@ void client_wake_at(struct rgate_spawn *spawn, uint64_t ns);
 void client_receive(struct rgate_spawn *spawn);
 /* Sends what is to be sent; true: something could not be */
 bool client_send(struct rgate_spawn *spawn);
-void *client_job_at(const struct rgate_spawn_job *job, uint32_t offset);
 
 /*
  * Without the lock, which is held while @done is asked. 0: it was so; -ETIMEDOUT
  */
 int client_wait(struct rgate_spawn *spawn, bool (*done)(void *arg), void *arg, int timeout_ms);
 
-#define CLIENT_MESSAGE	320	/* in a job's memory: the message that is under way */
-#define CLIENT_RECORD	512
+/* Where the bytes of stream 0 (stdin), 1 or 2 are */
+static inline uint8_t *client_ring(const struct rgate_spawn_job *job, int stream)
+{
+	return (uint8_t *)(stream ? job->buf : job->lent)->addr + job->ring[stream];
+}
 
 #endif

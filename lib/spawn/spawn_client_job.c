@@ -49,7 +49,7 @@ int rgate_spawn_start(struct rgate_spawn *sp, const struct rgate_spawn_request *
 	pthread_mutex_lock(&sp->lock);
 	job = client_job_create(sp, ring, (uint32_t)len, &err);
 	if (job) {
-		rgate_spawn_encode(&req, client_job_at(job, CLIENT_RECORD), (size_t)len);
+		rgate_spawn_encode(&req, job->lent->addr, (size_t)len);
 		/* Its streams begin at 0. */
 		job->greeted = true;
 		job->keep = req.flags & RGATE_SPAWN_KEEP;
@@ -150,7 +150,7 @@ static void copy_out(const struct rgate_spawn_job *job, int stream, uint64_t at,
 {
 	const uint32_t size = job->ring_len[stream], off = (uint32_t)(at % size);
 	const size_t first = len < size - off ? len : size - off;
-	const uint8_t *ring = client_job_at(job, job->ring[stream]);
+	const uint8_t *ring = client_ring(job, stream);
 
 	memcpy(to, ring + off, first);
 	memcpy(to + first, ring, len - first);
@@ -161,7 +161,7 @@ static void copy_in(const struct rgate_spawn_job *job, uint64_t at, const uint8_
 {
 	const uint32_t size = job->ring_len[0], off = (uint32_t)(at % size);
 	const size_t first = len < size - off ? len : size - off;
-	uint8_t *ring = client_job_at(job, job->ring[0]);
+	uint8_t *ring = client_ring(job, 0);
 
 	memcpy(ring + off, from, first);
 	memcpy(ring, from + first, len - first);

@@ -25,9 +25,9 @@ static size_t fill_start(struct rgate_spawn_job *job, struct rgate_spawn_start *
 
 	memset(m, 0, sizeof(*m));
 	header(&m->h, job, attach ? RGATE_SPAWN_ATTACH : RGATE_SPAWN_START);
-	if (rgate_buf_desc(job->spawn->pool, job->buf, 0, 0, &m->memory))
+	if (rgate_buf_desc(job->spawn->pool, job->buf, 0, 0, &m->memory) ||
+	    rgate_buf_desc(job->spawn->readable, job->lent, 0, 0, &m->lent))
 		return 0;
-	m->record = htole32(CLIENT_RECORD);
 	m->record_len = htole32(job->record_len);
 	for (i = 0; i < 3; i++) {
 		m->ring[i] = htole32(job->ring[i]);
@@ -116,8 +116,8 @@ static void message_over(struct xfer *x, int err)
 /* False: not now */
 static bool send_one(struct rgate_spawn_job *job)
 {
-	void *m = client_job_at(job, CLIENT_MESSAGE);
-	struct rgate_sge sge = { m, 0, job->buf->lkey };
+	void *m = job->said->addr;
+	struct rgate_sge sge = { m, 0, job->said->lkey };
 	const struct rgate_op op = {
 		.kind = RGATE_OP_SEND, .nsge = 1, .sge = &sge, .epoch = job->spawn->session.epoch,
 	};

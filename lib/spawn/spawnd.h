@@ -126,7 +126,8 @@ struct spawnd_job {
 	bool sure;			/* the client waits until it is forgotten */
 	bool abandoned;			/* nobody wants to know, */
 	bool abandon;			/* as soon as its memory is let go */
-	struct rgate_remote mem;
+	struct rgate_remote mem;	/* of the client: to be written, */
+	struct rgate_remote lent;	/* to be read: record, ring of stdin */
 	uint32_t record_off, record_len;
 	uint8_t *record;
 	struct rgate_spawn_parsed req;

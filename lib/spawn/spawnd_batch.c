@@ -182,14 +182,14 @@ static void stdin_over(struct xfer *x, int err)
 	spawnd_job_mark(job);
 }
 
-/* @len bytes at @from of the client's memory, to @at in the chunk */
+/* @len bytes at @from of what the client lends, to @at in the chunk */
 static bool read_chunk(struct spawnd_job *job, uint64_t from, uint32_t at, uint32_t len,
 		       xfer_over_fn over)
 {
 	struct spawnd_stream *s = &job->s[0];
 	struct rgate_sge sge = { (uint8_t *)s->chunk->addr + at, len, s->chunk->lkey };
 	const struct rgate_op op = { .kind = RGATE_OP_READ, .nsge = 1, .sge = &sge,
-				     .remote = job->mem.addr + from, .rkey = job->mem.rkey,
+				     .remote = job->lent.addr + from, .rkey = job->lent.rkey,
 				     .epoch = job->client->session.epoch };
 
 	if (!xfer_post(&job->client->xfers, &job->read, &op, 1, over))

@@ -19,41 +19,64 @@ union message {
 	struct rgate_spawn_ask ask;
 };
 
-static bool ring_ok(const struct rgate_remote *mem, uint32_t off, uint32_t len)
+/* @least: of its offset */
+static bool ring_ok(const struct rgate_remote *mem, uint32_t least, uint32_t off, uint32_t len)
 {
 	if (!len)
 		return true;
 	return len >= RGATE_SPAWN_RING_MIN && len <= RGATE_SPAWN_RING_MAX && !(len & (len - 1)) &&
-	       off >= sizeof(struct rgate_spawn_status) && off <= mem->length &&
-	       len <= mem->length - off;
+	       off >= least && off <= mem->length && len <= mem->length - off;
+}
+
+static bool rings_ok(const struct rgate_remote *mem, const struct rgate_remote *lent,
+		     const struct rgate_spawn_start *m)
+{
+	const uint32_t status = sizeof(struct rgate_spawn_status);
+
+	return ring_ok(lent, 0, le32toh(m->ring[0]), le32toh(m->ring_len[0])) &&
+	       ring_ok(mem, status, le32toh(m->ring[1]), le32toh(m->ring_len[1])) &&
+	       ring_ok(mem, status, le32toh(m->ring[2]), le32toh(m->ring_len[2]));
+}
+
+static int parse_memory(const struct rgate_spawn_start *m, struct rgate_remote *mem,
+			struct rgate_remote *lent)
+{
+	int err;
+
+	err = rgate_desc_parse(mem, &m->memory, sizeof(m->memory));
+	if (!err)
+		err = rgate_desc_parse(lent, &m->lent, sizeof(m->lent));
+	if (err)
+		return err;
+	if (!(mem->access & RGATE_ACCESS_REMOTE_WRITE) ||
+	    mem->length < sizeof(struct rgate_spawn_status) || mem->addr % 8 ||
+	    !(lent->access & RGATE_ACCESS_REMOTE_READ))
+		return -EACCES;
+	return 0;
 }
 
 /* Where the client's memory is, and what is in it */
 static int read_memory(struct spawnd_job *job, const struct rgate_spawn_start *m, bool record)
 {
-	const uint32_t need = RGATE_ACCESS_REMOTE_READ | RGATE_ACCESS_REMOTE_WRITE;
 	const uint32_t off = le32toh(m->record), len = le32toh(m->record_len);
-	struct rgate_remote mem;
+	struct rgate_remote mem, lent;
 	int i, err;
 
-	err = rgate_desc_parse(&mem, &m->memory, sizeof(m->memory));
+	err = parse_memory(m, &mem, &lent);
 	if (err)
 		return err;
-	if ((mem.access & need) != need || mem.length < sizeof(struct rgate_spawn_status) ||
-	    mem.addr % 8)
-		return -EACCES;
-	if (record && (off > mem.length || len > mem.length - off || !len ||
+	if (record && (off > lent.length || len > lent.length - off || !len ||
 		       len > RGATE_SPAWN_RECORD_MAX))
 		return -EPROTO;
 	/* It was not read yet. */
 	if (!record && job->step == RGATE_JOB_READING &&
-	    (off != job->record_off || len != job->record_len || off > mem.length ||
-	     len > mem.length - off))
+	    (off != job->record_off || len != job->record_len || off > lent.length ||
+	     len > lent.length - off))
 		return -EPROTO;
-	for (i = 0; i < 3; i++)
-		if (!ring_ok(&mem, le32toh(m->ring[i]), le32toh(m->ring_len[i])))
-			return -EPROTO;
+	if (!rings_ok(&mem, &lent, m))
+		return -EPROTO;
 	job->mem = mem;
+	job->lent = lent;
 	if (record) {
 		job->record_off = off;
 		job->record_len = len;

@@ -195,9 +195,13 @@ static void malformed_messages(void **state)
 	REFUSED(m.ring_len[1] = htole32(1U << 31), -EPROTO);
 	REFUSED((m.ring_len[2] = htole32(4096), m.ring[2] = htole32(65536 - 4095)), -EPROTO);
 	REFUSED((m.ring_len[0] = htole32(4096), m.ring[0] = htole32(UINT32_MAX)), -EPROTO);
-	REFUSED((m.ring_len[0] = htole32(4096), m.ring[0] = htole32(8)), -EPROTO);
+	REFUSED((m.ring_len[1] = htole32(4096), m.ring[1] = htole32(8)), -EPROTO);
+	REFUSED((m.ring_len[0] = htole32(4096), m.ring[0] = htole32(65536 - 4095)), -EPROTO);
 	REFUSED(m.memory.magic ^= 1, -EPROTO);
 	REFUSED(m.memory.access = RGATE_ACCESS_REMOTE_READ, -EACCES);
+	REFUSED(m.lent.magic ^= 1, -EPROTO);
+	REFUSED(m.lent.access = RGATE_ACCESS_REMOTE_WRITE, -EACCES);
+	REFUSED(m.lent.length = htole64(512 + len - 1), -EPROTO);
 	REFUSED(m.memory.length = htole64(100), -EACCES);
 	REFUSED(m.memory.addr = htole64(le64toh(m.memory.addr) + 4), -EACCES);
 	REFUSED(m.h.type = RGATE_SPAWN_ATTACH, -ENOENT);
@@ -223,9 +227,9 @@ static void malformed_messages(void **state)
 	for (i = 0; i < (int)unit_rounds(2000); i++) {
 		m = raw_start(&s, &raw, len);
 		for (k = 0; k <= unit_random(&seed) % 3; k++)
-			((uint8_t *)&m)[sizeof(m.h) + sizeof(m.memory) +
-					unit_random(&seed) % (sizeof(m) - sizeof(m.h) -
-							      sizeof(m.memory) - 8)] ^=
+			((uint8_t *)&m)[offsetof(struct rgate_spawn_start, record) +
+					unit_random(&seed) % (sizeof(m) - 8 -
+						offsetof(struct rgate_spawn_start, record))] ^=
 				(uint8_t)(1 << unit_random(&seed) % 8);
 		raw_send(&s, &m, sizeof(m));
 		while (!rgate_peer_recv(s.peer, &(struct rgate_msg){ 0 }, junk, sizeof(junk), 0))
@@ -311,7 +315,7 @@ static void bad_memory(void **state)
 	assert_int_equal(rgate_pool_alloc(rgate_node_pool(s.node), 65536, &raw.buf), 0);
 	len = raw_true((uint8_t *)raw.buf->addr + 512);
 	m = raw_start(&s, &raw, len);
-	m.memory.rkey = htole32(0x5a5a00);
+	m.lent.rkey = htole32(0x5a5a00);
 	raw_send(&s, &m, sizeof(m));
 	wait_for(serve_stats(&s).requests == 1);
 	wait_for(peer_state(s.peer) == RGATE_PEER_UP);

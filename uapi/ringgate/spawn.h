@@ -182,15 +182,17 @@ struct rgate_spawn_msg {
 };
 
 /*
- * Memory of the client: status at its beginning, then record and rings where these say.
- * A stream's byte number n is at n % size of its ring.
+ * Memory of the client: what the serving node writes (status at its beginning, the rings of
+ * stdout and stderr) and what it reads (record, the ring of stdin), which nobody else should be
+ * able to write. A stream's byte number n is at n % size of its ring.
  */
 struct rgate_spawn_start {
 	struct rgate_spawn_msg h;
-	struct rgate_desc memory;
-	__le32	record;		/* offset; a multiple of 8 */
+	struct rgate_desc memory;	/* to be written */
+	struct rgate_desc lent;		/* to be read */
+	__le32	record;		/* offset in what is lent; a multiple of 8 */
 	__le32	record_len;
-	__le32	ring[3];	/* offsets of stdin, stdout, stderr */
+	__le32	ring[3];	/* offsets of stdin (lent), stdout, stderr */
 	__le32	ring_len[3];	/* powers of two; 0: no such stream */
 	__le64	consumed[2];	/* RGATE_SPAWN_ATTACH: bytes of stdout, stderr read so far */
 	__le64	incarnation;	/* of the client, with the cookie: asked again, run once */
@@ -242,9 +244,9 @@ struct rgate_spawn_entry {
 };
 
 RGATE_ASSERT(sizeof(struct rgate_spawn_msg) == 24);
-RGATE_AT(struct rgate_spawn_start, record, 56);
-RGATE_AT(struct rgate_spawn_start, consumed, 88);
-RGATE_ASSERT(sizeof(struct rgate_spawn_start) == 112);
+RGATE_AT(struct rgate_spawn_start, record, 88);
+RGATE_AT(struct rgate_spawn_start, consumed, 120);
+RGATE_ASSERT(sizeof(struct rgate_spawn_start) == 144);
 RGATE_ASSERT(sizeof(struct rgate_spawn_control) == 64);
 RGATE_ASSERT(sizeof(struct rgate_spawn_ask) == 64);
 RGATE_ASSERT(sizeof(struct rgate_spawn_answer) == 136);

@@ -96,7 +96,8 @@ enum rgate_spawn_open_flags {
 
 /*
  * rgate_spawn_open - to ask @peer, which belongs to @node; both stay as long as this
- * The pool of the node is where records and streams are. Messages of 136 bytes have to fit
+ * What comes from the other node lies in the pool of this one, what it fetches in what peers
+ * can read and not write (rgate_node_readable()). Messages of 144 bytes have to fit
  * (struct rgate_node_opts): where the other node takes less, jobs end with -EMSGSIZE.
  */
 RGATE_API int rgate_spawn_open(struct rgate_spawn **spawn, struct rgate_node *node,
@@ -134,7 +135,8 @@ RGATE_API int rgate_spawn_next(struct rgate_spawn *spawn, struct rgate_spawn_job
 /*
  * rgate_spawn_start - asks for a process; does not wait for an answer
  * -EINVAL: the request is malformed, see the log; -E2BIG: longer than
- * RGATE_SPAWN_RECORD_MAX; -ENOBUFS: the pool is exhausted.
+ * RGATE_SPAWN_RECORD_MAX; -ENOBUFS: a pool of the node is
+ * exhausted; -EMSGSIZE: the rings do not fit in a region of it.
  */
 RGATE_API int rgate_spawn_start(struct rgate_spawn *spawn,
 				const struct rgate_spawn_request *request,

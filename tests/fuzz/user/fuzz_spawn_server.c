@@ -208,6 +208,9 @@ static size_t fill_start(struct rgate_spawn_start *m)
 	int i;
 
 	fill_desc(&m->memory);
+	/* Other memory than what is written */
+	m->lent = m->memory;
+	m->lent.rkey ^= htole32(0x100);
 	m->record = htole32(512);
 	/* As long as what read_from() has, or not */
 	m->record_len = htole32(rings & 128 ? fuzz_u16(&peer.in) :
@@ -274,10 +277,12 @@ static void to_server(struct rgate_spawnd *sd)
 	/* of a connection that is no more, and what was lent over it is not lent */
 	if (peer.epoch > 1 && !(fuzz_u8(&peer.in) & 7))
 		msg.epoch--;
-	if (len >= sizeof(m.start) && msg.epoch == peer.epoch)
-		spawn_peer_lend(&m.start.memory);
+	if (len >= sizeof(m.start) && msg.epoch == peer.epoch) {
+		spawn_peer_lend(&m.start.memory, RGATE_ACCESS_REMOTE_WRITE);
+		spawn_peer_lend(&m.start.lent, RGATE_ACCESS_REMOTE_READ);
+	}
 	if (len >= sizeof(m.ask) && msg.epoch == peer.epoch)
-		spawn_peer_lend(&m.ask.memory);
+		spawn_peer_lend(&m.ask.memory, RGATE_ACCESS_REMOTE_WRITE);
 	(void)rgate_spawnd_message(sd, 1, &msg, m.bytes);
 }
 

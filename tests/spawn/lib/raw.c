@@ -15,6 +15,7 @@ struct rgate_spawn_start raw_start(const struct serve *s, struct raw *raw, uint3
 	};
 
 	assert_int_equal(rgate_buf_desc(rgate_node_pool(s->node), raw->buf, 0, 0, &m.memory), 0);
+	m.lent = m.memory;
 	return m;
 }
 

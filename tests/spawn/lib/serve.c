@@ -174,7 +174,7 @@ void serve_up(struct serve *s, const char *policy)
 {
 	if (serve_long())
 		alarm(LONG_S);
-	cluster_make(&s->c, 2, s->silent_ms ? s->silent_ms : s->reconnect_ms);
+	cluster_make(&s->c, s->nodes ? s->nodes : 2, s->silent_ms ? s->silent_ms : s->reconnect_ms);
 	snprintf(s->policy, sizeof(s->policy), "%s/policy", s->c.dir);
 	write_policy(s, policy);
 	if (!s->cgroup)

@@ -10,7 +10,7 @@
 
 static const char cluster_text[] = "provider local\nnode 0 gateway /a\nnode 1 compute /b\n"
 				   FUZZ_KEY_LINE(0) FUZZ_KEY_LINE(1);
-static struct rgate_pool *pool, *stage;
+static struct rgate_pool *pool, *stage, *readable;
 struct spawn_peer peer;
 struct rgate_cluster *peer_cluster;
 int peer_ready_fd;
@@ -23,10 +23,15 @@ void spawn_peer_init(void)
 	const struct rgate_pool_opts so = RGATE_OPTS(rgate_pool_opts, .region_size = 4 << 20,
 						     .flags = RGATE_POOL_NO_HUGE);
 
+	const struct rgate_pool_opts ro = RGATE_OPTS(rgate_pool_opts, .region_size = 4 << 20,
+						     .access = RGATE_ACCESS_REMOTE_READ,
+						     .flags = RGATE_POOL_NO_HUGE);
+
 	FUZZ_CHECK(!rgate_cluster_parse(&peer_cluster, "fuzz", cluster_text,
 					sizeof(cluster_text) - 1));
 	FUZZ_CHECK(!rgate_pool_create(&pool, NULL, &po));
 	FUZZ_CHECK(!rgate_pool_create(&stage, NULL, &so));
+	FUZZ_CHECK(!rgate_pool_create(&readable, NULL, &ro));
 	peer_ready_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	FUZZ_CHECK(peer_ready_fd >= 0);
 }
@@ -43,6 +48,13 @@ struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node)
 {
 	(void)node;
 	return stage;
+}
+
+int __wrap_rgate_node_readable(struct rgate_node *node, struct rgate_pool **out)
+{
+	(void)node;
+	*out = readable;
+	return 0;
 }
 
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node)
@@ -71,13 +83,15 @@ int __wrap_rgate_peer_info(struct rgate_peer *p, struct rgate_peer_info *info)
 
 static bool is_lent(const struct rgate_op *op)
 {
+	const uint32_t access = op->kind == RGATE_OP_READ ? RGATE_ACCESS_REMOTE_READ :
+						    RGATE_ACCESS_REMOTE_WRITE;
 	const uint64_t len = op->sge->length;
 	unsigned int i;
 
 	for (i = 0; i < peer.nlent; i++) {
 		const struct rgate_remote *m = &peer.lent[i];
 
-		if (op->rkey == m->rkey && op->remote >= m->addr && len <= m->length &&
+		if (m->access == access && op->rkey == m->rkey && op->remote >= m->addr && len <= m->length &&
 		    op->remote - m->addr <= m->length - len)
 			return true;
 	}
@@ -104,20 +118,22 @@ static void read_from(const struct rgate_sge *sge)
 	}
 }
 
-/* The client's first message of a job says where its memory is: the message is in it. */
+/* The client's first message of a job says where its memory is. */
 static void note_job(const struct rgate_op *op)
 {
 	const struct rgate_spawn_start *m = op->sge->addr;
+	struct rgate_pool_region r = { .sz = sizeof(r) };
 	unsigned int i;
 
 	if (op->sge->length != sizeof(*m))
 		return;
+	FUZZ_CHECK(!rgate_pool_region(pool, le32toh(m->memory.rkey) - 1, &r));
 	for (i = 0; i < peer.njobs && peer.cookie[i] != m->h.cookie; i++)
 		;
 	if (i == PEER_JOBS)
 		return;
 	peer.cookie[i] = m->h.cookie;
-	peer.status[i] = (uint8_t *)op->sge->addr - CLIENT_MESSAGE;
+	peer.status[i] = (uint8_t *)r.addr + le64toh(m->memory.addr);
 	peer.room[i] = (uint32_t)le64toh(m->memory.length);
 	peer.njobs += i == peer.njobs;
 }
@@ -230,11 +246,12 @@ void spawn_peer_begin(const uint8_t *data, size_t size)
 	spawn_peer_connection(fuzz_u8(&peer.in) | 1 | 4);
 }
 
-void spawn_peer_lend(const struct rgate_desc *d)
+void spawn_peer_lend(const struct rgate_desc *d, uint32_t access)
 {
 	FUZZ_CHECK(peer.nlent < PEER_LENT);
-	if (!rgate_desc_parse(&peer.lent[peer.nlent], d, sizeof(*d)))
-		peer.nlent++;
+	if (rgate_desc_parse(&peer.lent[peer.nlent], d, sizeof(*d)))
+		return;
+	peer.lent[peer.nlent++].access = access;
 }
 
 void spawn_peer_check_pool(void)
@@ -243,4 +260,5 @@ void spawn_peer_check_pool(void)
 
 	FUZZ_CHECK(!rgate_pool_stats(pool, &stats) && !stats.used_buffers);
 	FUZZ_CHECK(!rgate_pool_stats(stage, &stats) && !stats.used_buffers);
+	FUZZ_CHECK(!rgate_pool_stats(readable, &stats) && !stats.used_buffers);
 }

@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-#define PEER_LENT	512	/* two a step of the server's */
+#define PEER_LENT	1024	/* four a step of the server's */
 #define PEER_JOBS	8
 
 struct spawn_peer {
@@ -17,7 +17,7 @@ struct spawn_peer {
 	uint32_t epoch;
 	uint64_t incarnation;
 	uint64_t posted, done;
-	struct rgate_remote lent[PEER_LENT];	/* to be written, over this connection */
+	struct rgate_remote lent[PEER_LENT];	/* over this connection, for access */
 	unsigned int nlent;
 	uint8_t *status[PEER_JOBS];		/* of the client's jobs, */
 	uint64_t cookie[PEER_JOBS];
@@ -34,7 +34,8 @@ extern int peer_ready_fd;			/* always readable */
 void spawn_peer_init(void);			/* once */
 void spawn_peer_begin(const uint8_t *data, size_t size);
 void spawn_peer_connection(uint8_t how);	/* another one, or none */
-void spawn_peer_lend(const struct rgate_desc *d);
+/* @access: for which alone it may be used */
+void spawn_peer_lend(const struct rgate_desc *d, uint32_t access);
 void spawn_peer_check_pool(void);		/* nothing of it is in use */
 
 #endif
