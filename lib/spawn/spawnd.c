@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -135,7 +136,7 @@ close_epoll:
 static int start_spawner(struct rgate_spawnd *sd)
 {
 	struct rgate_spawner_opts o = {
-		.cgroup = sd->o.cgroup, .start_ms = sd->o.start_ms, .cluster = sd->cluster,
+		.cgroup = sd->cgroup, .start_ms = sd->o.start_ms, .cluster = sd->cluster,
 		.policy_path = sd->policy_path, .policy = sd->policy,
 	};
 	struct rlimit more;
@@ -177,6 +178,36 @@ static void init(struct rgate_spawnd *sd)
 	}
 }
 
+/* The spawner leaves the directory, and so may its server. NULL: there is no memory, or no
+ * such directory any more (errno) */
+static char *absolute(const char *path)
+{
+	char *here, *all = NULL;
+
+	/* Empty is no path: "none" */
+	if (*path == '/' || !*path)
+		return strdup(path);
+	here = getcwd(NULL, 0);
+	if (here && asprintf(&all, "%s/%s", here, path) < 0) {
+		all = NULL;
+		errno = ENOMEM;
+	}
+	free(here);
+	return all;
+}
+
+static int take_paths(struct rgate_spawnd *sd)
+{
+	sd->policy_path = absolute(sd->o.policy ? sd->o.policy : RGATE_POLICY_PATH);
+	if (sd->policy_path && sd->o.cgroup)
+		sd->cgroup = absolute(sd->o.cgroup);
+	/* They were the caller's. */
+	if (!sd->policy_path || (sd->o.cgroup && !sd->cgroup))
+		return -errno;
+	sd->o.policy = sd->o.cgroup = NULL;
+	return 0;
+}
+
 static int take_opts(struct rgate_spawnd *sd, const struct rgate_spawnd_opts *user)
 {
 	int err = rgate_opts_copy(&sd->o, sizeof(sd->o), user);
@@ -193,8 +224,7 @@ static int take_opts(struct rgate_spawnd *sd, const struct rgate_spawnd_opts *us
 		sd->o.start_ms = START_MS;
 	if (!sd->o.stage_bytes)
 		sd->o.stage_bytes = STAGE_BYTES;
-	sd->policy_path = strdup(sd->o.policy ? sd->o.policy : RGATE_POLICY_PATH);
-	return sd->policy_path ? 0 : -ENOMEM;
+	return take_paths(sd);
 }
 
 int rgate_spawnd_create(struct rgate_spawnd **out, const struct rgate_cluster *cluster,
@@ -220,8 +250,6 @@ int rgate_spawnd_create(struct rgate_spawnd **out, const struct rgate_cluster *c
 	err = open_fds(sd);
 	if (err)
 		goto destroy_spawner;
-	/* Not for later: they are the caller's. */
-	sd->o.policy = sd->o.cgroup = NULL;
 	*out = sd;
 	return 0;
 
@@ -230,6 +258,7 @@ destroy_spawner:
 free_sd:
 	pthread_mutex_destroy(&sd->lock);
 	rgate_policy_free(sd->policy);
+	free(sd->cgroup);
 	free(sd->policy_path);
 	free(sd);
 	return err;
@@ -541,6 +570,7 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 	close(sd->epoll_fd);
 	pthread_mutex_destroy(&sd->lock);
 	rgate_policy_free(sd->policy);
+	free(sd->cgroup);
 	free(sd->policy_path);
 	free(sd);
 }

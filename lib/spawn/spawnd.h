@@ -177,6 +177,7 @@ struct rgate_spawnd {
 	struct rgate_hub *hub;		/* NULL: none */
 	struct rgate_spawnd_opts o;
 	char *policy_path;
+	char *cgroup;			/* as struct rgate_spawnd_opts says */
 	const struct rgate_cluster *cluster;
 	struct rgate_spawn_policy *policy;
 	struct rgate_node *node;

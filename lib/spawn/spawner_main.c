@@ -63,10 +63,20 @@ static int reload(struct spawner *s)
 	return err;
 }
 
+void spawner_finished(struct spawner *s, uint64_t id, bool leftovers)
+{
+	const struct rgate_spawner_packet p = {
+		.type = RGATE_SPAWNER_FINISHED, .id = id,
+		.flags = leftovers ? RGATE_SPAWN_LEFTOVERS : 0,
+	};
+
+	spawner_tell(s, &p);
+}
+
 static void on_packet(struct spawner *s, const struct rgate_spawner_packet *p, const int fds[3],
 		      unsigned int nfds)
 {
-	struct rgate_spawner_packet out = { .type = RGATE_SPAWNER_FINISHED, .id = p->id };
+	struct rgate_spawner_packet out = { .type = RGATE_SPAWNER_RELOADED, .id = p->id };
 	struct work *w;
 
 	if (p->type == RGATE_SPAWNER_START) {
@@ -75,7 +85,6 @@ static void on_packet(struct spawner *s, const struct rgate_spawner_packet *p, c
 		return;
 	}
 	if (p->type == RGATE_SPAWNER_RELOAD) {
-		out.type = RGATE_SPAWNER_RELOADED;
 		out.a = reload(s);
 		spawner_tell(s, &out);
 		return;
@@ -87,12 +96,10 @@ static void on_packet(struct spawner *s, const struct rgate_spawner_packet *p, c
 		spawner_signal(s, w, p->a, p->b);
 	if (p->type != RGATE_SPAWNER_FINISH)
 		return;
-	if (w && w->step == WORK_EXITED) {
-		if (spawner_clear_up(s, w, p->a))
-			out.flags |= RGATE_SPAWN_LEFTOVERS;
-		spawner_forget(s, w);
-	}
-	spawner_tell(s, &out);
+	if (w && w->step == WORK_EXITED)
+		spawner_clear_up(s, w, p->a, true);
+	else
+		spawner_finished(s, p->id, false);
 }
 
 /* One packet */
@@ -138,6 +145,12 @@ static void on_event(struct spawner *s, uint64_t what)
 	}
 }
 
+/* Of two times to wait; -1: for ever */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static void loop(struct spawner *s)
 {
 	struct epoll_event ev[EVENTS];
@@ -159,7 +172,7 @@ static void loop(struct spawner *s)
 		/* Exits go before further orders, which may wait for their turn. */
 		if (packet)
 			take_packet(s);
-		ms = spawner_overdue(s);
+		ms = sooner(spawner_overdue(s), spawner_ending(s));
 	}
 }
 
@@ -167,7 +180,7 @@ static void loop(struct spawner *s)
 static void kill_all(struct spawner *s)
 {
 	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + LAST_MS * 1000000ULL;
-	struct work *w;
+	struct work *w, *next;
 	unsigned int i;
 
 	s->end = true;
@@ -180,11 +193,17 @@ static void kill_all(struct spawner *s)
 	}
 	/* What those left who had ended before was killed above, too. */
 	for (i = 0; i < SPAWNER_BUCKETS; i++)
-		while ((w = s->by_id[i])) {
-			(void)spawner_clear_up(s, w, false);
+		for (w = s->by_id[i]; w; w = next) {
+			next = w->next_id;
 			rgate_child_let_go(&w->child);
-			spawner_forget(s, w);
+			if (w->step != WORK_ENDING)
+				spawner_clear_up(s, w, false, false);
 		}
+	while (spawner_ending(s) >= 0 && rgate_clock_now(CLOCK_MONOTONIC) < end)
+		usleep(1000);
+	for (i = 0; i < SPAWNER_BUCKETS; i++)
+		while (s->by_id[i])
+			spawner_forget(s, s->by_id[i]);
 }
 
 /* 0 to 2 are open, to nothing, 3 is the socket, and nothing else is open. */

@@ -10,6 +10,12 @@
 #include "clock.h"
 #include "spawner_work.h"
 
+/* Groups that were killed are looked at so often, and for so long before the server hears
+ * of the end; then less often */
+#define SOON_NS		1000000ULL
+#define ENDING_NS	200000000ULL
+#define LATER_NS	1000000000ULL
+
 static struct work **id_bucket(struct spawner *s, uint64_t id)
 {
 	return &s->by_id[id % SPAWNER_BUCKETS];
@@ -71,7 +77,7 @@ void spawner_forget(struct spawner *s, struct work *w)
 
 static bool is_reaped(const struct work *w)
 {
-	return w->step == WORK_EXITED;
+	return w->step == WORK_EXITED || w->step == WORK_ENDING;
 }
 
 static struct rgate_tree tree_of(const struct work *w)
@@ -108,25 +114,72 @@ static bool is_left(struct spawner *s, const struct work *w)
 	return rgate_tree_signal(&tree, 0) > 0;
 }
 
-bool spawner_clear_up(struct spawner *s, struct work *w, bool leave)
+static void finish(struct spawner *s, struct work *w, bool leftovers)
+{
+	if (w->tell)
+		spawner_finished(s, w->id, leftovers);
+	spawner_forget(s, w);
+}
+
+/* Again and again: who forks while it is killed gets away once. True: it is gone */
+static bool kill_group(struct spawner *s, const struct work *w)
+{
+	(void)rgate_cgroup_signal(&s->cg, w->group, SIGKILL);
+	return rgate_cgroup_remove(&s->cg, w->group) != -EBUSY;
+}
+
+void spawner_clear_up(struct spawner *s, struct work *w, bool leave, bool tell)
 {
 	const struct rgate_tree tree = tree_of(w);
-	int i;
 
-	if (!is_left(s, w))
-		return false;
-	if (leave) {
+	w->tell = tell;
+	if (!is_left(s, w)) {
+		finish(s, w, false);
+	} else if (leave) {
 		if (w->group)
 			rgate_cgroup_let_go(&s->cg, w->group);
-		return false;
+		finish(s, w, false);
+	} else if (!w->group) {
+		finish(s, w, rgate_tree_signal(&tree, SIGKILL) > 0);
+	} else if (kill_group(s, w)) {
+		finish(s, w, true);
+	} else {
+		/* Nobody else waits for it meanwhile. */
+		w->step = WORK_ENDING;
+		w->again_ns = rgate_clock_now(CLOCK_MONOTONIC) + SOON_NS;
+		w->deadline_ns = w->again_ns + ENDING_NS;
+		w->ending_next = s->ending;
+		s->ending = w;
 	}
-	if (!w->group)
-		return rgate_tree_signal(&tree, SIGKILL) > 0;
-	for (i = 0; i < 1000 && rgate_cgroup_remove(&s->cg, w->group) == -EBUSY; i++) {
-		(void)rgate_cgroup_signal(&s->cg, w->group, SIGKILL);
-		usleep(200);
+}
+
+int spawner_ending(struct spawner *s)
+{
+	struct work **at = &s->ending, *w;
+	uint64_t now, next = UINT64_MAX;
+
+	if (!s->ending)
+		return -1;
+	now = rgate_clock_now(CLOCK_MONOTONIC);
+	while ((w = *at)) {
+		if (w->again_ns <= now) {
+			if (kill_group(s, w)) {
+				*at = w->ending_next;
+				finish(s, w, true);
+				continue;
+			}
+			/* It waits in the kernel, who knows how long: that is not its server's
+			 * business. The group goes when it can. */
+			if (w->deadline_ns <= now && w->tell)
+				spawner_finished(s, w->id, true);
+			w->tell &= w->deadline_ns > now;
+			w->again_ns = now + (w->deadline_ns > now ? SOON_NS : LATER_NS);
+		}
+		if (w->again_ns < next)
+			next = w->again_ns;
+		at = &w->ending_next;
 	}
-	return true;
+	return next == UINT64_MAX ? -1 : next > now ? (int)((next - now) / 1000000) + 1 : 0;
 }
 
 static void on_exit_of(struct spawner *s, struct work *w, int status, const struct rusage *usage)
@@ -142,8 +195,7 @@ static void on_exit_of(struct spawner *s, struct work *w, int status, const stru
 		(void)spawner_started(s, w, true);
 	if (w->step == WORK_FAILED) {
 		w->step = WORK_EXITED;
-		(void)spawner_clear_up(s, w, false);
-		spawner_forget(s, w);
+		spawner_clear_up(s, w, false, false);
 		return;
 	}
 	spawner_idle(s, w);

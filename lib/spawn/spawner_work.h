@@ -17,18 +17,22 @@ enum work_step {
 	WORK_STARTING,		/* it sets itself up */
 	WORK_RUNNING,
 	WORK_EXITED,		/* something of it may be left */
+	WORK_ENDING,		/* that was killed, and is not gone yet */
 	WORK_FAILED,		/* the server was told so: nobody asks for it any more */
 };
 
 struct work {			/* a process, from its start to the end of what it left */
 	struct work *next_id, *next_pid;
 	struct work *next, **prev;	/* those that start, the oldest first */
+	struct work *ending_next;	/* WORK_ENDING */
+	uint64_t again_ns;		/* CLOCK_MONOTONIC: then it is looked at again */
+	bool tell;			/* the server waits until it is over */
 	enum work_step step;
 	uint64_t id;
 	uint32_t node;
 	uint64_t wall_ms;
 	uint64_t begun_ns;		/* CLOCK_REALTIME */
-	uint64_t deadline_ns;		/* CLOCK_MONOTONIC: it has been executed by then */
+	uint64_t deadline_ns;		/* CLOCK_MONOTONIC: it has been executed, or is gone, by then */
 	uint32_t flags;			/* RGATE_SPAWN_NO_CGROUP */
 	pid_t pid;
 	uint64_t group;			/* control group; 0: none */
@@ -50,6 +54,7 @@ struct spawner {
 	struct work *by_id[SPAWNER_BUCKETS];
 	struct work *by_pid[SPAWNER_BUCKETS];
 	struct work *starting, **starting_last;
+	struct work *ending;
 	unsigned int live;		/* leaders that were not reaped */
 	unsigned int busy;		/* that start or run, */
 	unsigned int busy_of[RGATE_NODES_MAX]; /* of a node */
@@ -60,6 +65,7 @@ struct spawner {
 enum spawner_watched { SPAWNER_SOCKET, SPAWNER_SIGNALS, SPAWNER_IDS };
 
 /* spawner_main.c */
+void spawner_finished(struct spawner *s, uint64_t id, bool leftovers);
 void spawner_tell(struct spawner *s, const struct rgate_spawner_packet *p);
 
 /* spawner_start.c */
@@ -78,7 +84,10 @@ void spawner_forget(struct spawner *s, struct work *w);
 void spawner_reap(struct spawner *s);
 void spawner_signal(struct spawner *s, struct work *w, int sig, int scope);
 int spawner_signal_tree(struct spawner *s, const struct work *w, int sig);
-/* What it left is killed, or left alone; true: there was something */
-bool spawner_clear_up(struct spawner *s, struct work *w, bool leave);
+/* What it left is killed, or left alone; then it is forgotten, and the server hears of it if
+ * @tell: at once, or from spawner_ending() */
+void spawner_clear_up(struct spawner *s, struct work *w, bool leave, bool tell);
+/* Those whose group does not die at once; when to look again, in ms, -1: never */
+int spawner_ending(struct spawner *s);
 
 #endif

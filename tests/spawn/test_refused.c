@@ -391,6 +391,39 @@ static void reloaded(void **state)
 	cluster_free(&c);
 }
 
+/* A name without a directory is of the one that the server was made in. */
+static void beside(void **state)
+{
+	struct rgate_spawnd_opts o = RGATE_OPTS(rgate_spawnd_opts, .cgroup = "",
+						.policy = "policy");
+	struct rgate_spawnd *sd;
+	char here[4096];
+	struct cluster c;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(getcwd(here, sizeof(here)));
+	cluster_make(&c, 2, 0);
+	assert_int_equal(chdir(c.dir), 0);
+	f = fopen("policy", "w");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod("policy", 0600), 0);
+	assert_int_equal(rgate_spawnd_create(&sd, c.conf, &o), 0);
+	/* One that is not found is none, and no error. */
+	f = fopen("policy", "w");
+	assert_non_null(f);
+	fputs("nonsense\n", f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rgate_spawnd_reload(sd), -EINVAL);
+	rgate_spawnd_destroy(sd);
+	assert_int_equal(chdir(c.dir), 0);
+	unlink("policy");
+	assert_int_equal(chdir(here), 0);
+	cluster_free(&c);
+}
+
 /* Lines that ask more of what is run */
 static void demands(void **state)
 {
@@ -450,6 +483,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(bad_memory, up, down),
 	cmocka_unit_test_setup_teardown(garbled_records, up, down),
 	cmocka_unit_test(reloaded),
+	cmocka_unit_test(beside),
 	cmocka_unit_test(demands),
 };
 

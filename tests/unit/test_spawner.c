@@ -10,11 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "spawner.h"
 
 #define MS	(20000 * (int)unit_patience())
@@ -24,6 +27,41 @@ static struct rgate_cluster *cluster;
 static struct rgate_spawner sp;
 static char path[sizeof(TEMPLATE)];
 static uint64_t last_id = 1000;
+static const char *groups = "";		/* as the spawner is told */
+
+/* Shared with the spawner, whose calls come here */
+static struct {
+	bool hold;		/* a group does not go, */
+	unsigned int turn;	/* in this turn of the loop it was to so often, */
+	unsigned int most;	/* and at most in any, */
+	unsigned int gone;	/* and then it went */
+} *shared;
+
+int __real_rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n);
+int __wrap_rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n);
+
+int __wrap_rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n)
+{
+	int err;
+
+	if (++shared->turn > shared->most)
+		shared->most = shared->turn;
+	if (__atomic_load_n(&shared->hold, __ATOMIC_ACQUIRE))
+		return -EBUSY;
+	err = __real_rgate_cgroup_remove(cg, n);
+	if (!err)
+		__atomic_add_fetch(&shared->gone, 1, __ATOMIC_RELEASE);
+	return err;
+}
+
+int __real_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
+int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
+
+int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
+{
+	shared->turn = 0;
+	return __real_epoll_wait(fd, ev, n, ms);
+}
 
 static void write_policy(const char *rest)
 {
@@ -43,10 +81,14 @@ static int up(void **state)
 				   "node 0 gateway /tmp/g gate\nnode 1 compute /tmp/a one\n"
 				   "node 2 compute /tmp/b two\n"
 				   UNIT_KEY_LINE(0) UNIT_KEY_LINE(1) UNIT_KEY_LINE(2);
-	struct rgate_spawner_opts o = { .cgroup = "", .start_ms = 10000, .policy_path = path };
+	struct rgate_spawner_opts o = { .cgroup = groups, .start_ms = 10000,
+					.policy_path = path };
 	int fd;
 
 	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	assert_true(shared != MAP_FAILED);
 	strcpy(path, TEMPLATE);
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
@@ -68,7 +110,20 @@ static int down(void **state)
 	rgate_spawner_destroy(&sp);
 	rgate_cluster_free(cluster);
 	unlink(path);
+	munmap(shared, sizeof(*shared));
 	return 0;
+}
+
+static int up_grouped(void **state)
+{
+	groups = NULL;
+	return up(state);
+}
+
+static int down_grouped(void **state)
+{
+	groups = "";
+	return down(state);
 }
 
 static struct rgate_spawner_packet answer(uint32_t type)
@@ -244,12 +299,73 @@ static void four_descriptors(void **state)
 	assert_true(sent(order(1, "/bin/true", "x")) > 0);
 }
 
+/* A job that leaves something behind; false: it has no group of its own */
+static bool leaves(void)
+{
+	struct rgate_order *o = order(1, "/bin/sh", "-c");
+	const char script[] = "sleep 1000 &";
+	const int fds[3] = { sp.null_fd, sp.null_fd, sp.null_fd };
+	struct rgate_spawn_record r;
+	struct rgate_spawner_packet p;
+
+	memcpy(&r, o->record, sizeof(r));
+	memcpy(o->record + o->record_len, script, sizeof(script));
+	o->record_len += sizeof(script);
+	r.length = htole32(o->record_len);
+	r.argv.length = htole32(le32toh(r.argv.length) + sizeof(script));
+	r.argv.count = htole32(3);
+	memcpy(o->record, &r, sizeof(r));
+	assert_int_equal(rgate_spawner_start(&sp, o, fds), 0);
+	p = answer(RGATE_SPAWNER_STARTED);
+	assert_true(p.a > 0);
+	if (p.flags & RGATE_SPAWN_NO_CGROUP)
+		return false;
+	p = answer(RGATE_SPAWNER_EXITED);
+	assert_int_equal(p.a, 0);
+	assert_true(p.b);
+	return true;
+}
+
+/*
+ * What was killed may take its time to go: its server is told that it is over all the same, the
+ * group goes when it can, and nobody waits for it meanwhile.
+ */
+static void slow_to_go(void **state)
+{
+	struct rgate_spawner_packet p;
+	unsigned int gone;
+	int i;
+
+	(void)state;
+	write_policy("allow 1 any\n");
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_RELOADED).a, 0);
+	if (!leaves())
+		unit_skip("needs control groups");
+	gone = __atomic_load_n(&shared->gone, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&shared->hold, true, __ATOMIC_RELEASE);
+	shared->most = 0;
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_FINISH, last_id, 0, 0), 0);
+	p = answer(RGATE_SPAWNER_FINISHED);
+	assert_true(p.flags & RGATE_SPAWN_LEFTOVERS);
+	assert_int_equal(p.id, last_id);
+	/* Once when it was told, and once in each turn after that */
+	assert_true(shared->most && shared->most <= 3);
+	assert_true(sent(order(1, "/bin/true", "x")) > 0);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	__atomic_store_n(&shared->hold, false, __ATOMIC_RELEASE);
+	for (i = 0; i < MS && __atomic_load_n(&shared->gone, __ATOMIC_ACQUIRE) == gone; i++)
+		usleep(1000);
+	assert_true(i < MS);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(decides_itself, up, down),
 	cmocka_unit_test_setup_teardown(reads_itself, up, down),
 	cmocka_unit_test_setup_teardown(counts_itself, up, down),
 	cmocka_unit_test_setup_teardown(low_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(four_descriptors, up, down),
+	cmocka_unit_test_setup_teardown(slow_to_go, up_grouped, down_grouped),
 };
 
 UNIT_MAIN(tests)
