@@ -8,24 +8,21 @@
  * Where all places are taken the one that has been silent longest goes.
  */
 #include <errno.h>
-#include <grp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "fmt.h"
+#include "listen.h"
 #include "ringgated.h"
 #include "util.h"
 
 #define CLIENTS_MAX	128
 #define REQUEST_MAX	4096
 #define PING_MS		2000
-#define SOCKET_DIR	"/run/ringgate"	/* of RGATE_DAEMON_SOCKET */
 #define IDLE_NS		(10 * NSEC)	/* as long as the library waits for an answer */
 
 struct client {
@@ -462,60 +459,6 @@ int control_serve(struct control *ctl, int signal_fd)
 	}
 }
 
-static int allow_group(const char *path, const char *name)
-{
-	const struct group *gr = name ? getgrnam(name) : NULL;
-
-	if (name && !gr)
-		return -ENOENT;
-	if (gr && chown(path, (uid_t)-1, gr->gr_gid) < 0)
-		return -errno;
-	return chmod(path, 0660) < 0 ? -errno : 0;
-}
-
-/* A socket that nobody listens on any more is in the way; another one is not ours. */
-static int clear_path(const char *path)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	struct stat st;
-	int sock, ret;
-
-	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	memcpy(sun.sun_path, path, strlen(path) + 1);
-	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (sock < 0)
-		return -errno;
-	ret = connect(sock, (struct sockaddr *)&sun, sizeof(sun)) < 0 && errno == ECONNREFUSED ?
-	      0 : -EADDRINUSE;
-	close(sock);
-	return ret ? ret : unlink(path) < 0 ? -errno : 0;
-}
-
-static int listen_at(struct control *ctl, const char *path, const char *group)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int err;
-
-	if (strlen(path) >= sizeof(sun.sun_path))
-		return -ENAMETOOLONG;
-	if (!strcmp(path, RGATE_DAEMON_SOCKET) && mkdir(SOCKET_DIR, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	err = clear_path(path);
-	if (err)
-		return err;
-	memcpy(sun.sun_path, path, strlen(path) + 1);
-	ctl->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (ctl->listen_fd < 0 || bind(ctl->listen_fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
-		return -errno;
-	err = allow_group(path, group);
-	if (!err && listen(ctl->listen_fd, 16) < 0)
-		err = -errno;
-	return err ? err : watch(ctl, ctl->listen_fd, TAG_LISTEN);
-}
-
 int control_open(struct control **out, struct daemon *d)
 {
 	struct control *ctl = calloc(1, sizeof(*ctl));
@@ -525,11 +468,15 @@ int control_open(struct control **out, struct daemon *d)
 	if (!ctl)
 		return -ENOMEM;
 	ctl->d = d;
-	ctl->listen_fd = -1;
 	for (i = 0; i < CLIENTS_MAX; i++)
 		ctl->clients[i].sock = -1;
 	ctl->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	err = ctl->epoll_fd < 0 ? -errno : listen_at(ctl, d->conf.socket, d->conf.group);
+	err = ctl->epoll_fd < 0 ? -errno : 0;
+	ctl->listen_fd = err ? err : listen_open(d->conf.socket, d->conf.group, 0660);
+	if (ctl->listen_fd < 0)
+		err = ctl->listen_fd;
+	else
+		err = watch(ctl, ctl->listen_fd, TAG_LISTEN);
 	if (err) {
 		say("cannot listen at %s: %s", d->conf.socket, strerror(-err));
 		if (ctl->listen_fd >= 0)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "listen.h"
+
+#define SOCKET_DIR	"/run/ringgate"	/* of RGATE_DAEMON_SOCKET and RGATE_SESSION_SOCKET */
+#define BACKLOG		128
+
+static int allow_group(const char *path, const char *name, mode_t mode)
+{
+	const struct group *gr = name ? getgrnam(name) : NULL;
+
+	if (name && !gr)
+		return -ENOENT;
+	if (gr && chown(path, (uid_t)-1, gr->gr_gid) < 0)
+		return -errno;
+	return chmod(path, gr ? 0660 : mode) < 0 ? -errno : 0;
+}
+
+/* A socket that nobody listens on any more is in the way; another one is not ours. */
+static int clear_path(const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct stat st;
+	int sock, ret;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	memcpy(sun.sun_path, path, strlen(path) + 1);
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	ret = connect(sock, (struct sockaddr *)&sun, sizeof(sun)) < 0 && errno == ECONNREFUSED ?
+	      0 : -EADDRINUSE;
+	close(sock);
+	return ret ? ret : unlink(path) < 0 ? -errno : 0;
+}
+
+int listen_open(const char *path, const char *group, mode_t mode)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int sock, err;
+
+	if (strlen(path) >= sizeof(sun.sun_path))
+		return -ENAMETOOLONG;
+	if (!strncmp(path, SOCKET_DIR "/", sizeof(SOCKET_DIR)) && mkdir(SOCKET_DIR, 0755) < 0 &&
+	    errno != EEXIST)
+		return -errno;
+	err = clear_path(path);
+	if (err)
+		return err;
+	memcpy(sun.sun_path, path, strlen(path) + 1);
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (sock < 0)
+		return -errno;
+	if (bind(sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
+		err = -errno;
+		goto close_sock;
+	}
+	err = allow_group(path, group, mode);
+	if (!err && listen(sock, BACKLOG) < 0)
+		err = -errno;
+	if (!err)
+		return sock;
+	(void)unlink(path);
+close_sock:
+	close(sock);
+	return err;
+}
