@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -40,18 +42,42 @@ static int read_all(int fd, size_t most, char **text, size_t *len)
 	return 0;
 }
 
-int rgate_file_read(const char *path, size_t most, char **text, size_t *len)
+/* Of the file that is open, as the path may be another one the next time */
+static int check_owner(int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	return S_ISREG(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (!st.st_uid || st.st_uid == geteuid()) ? 0 : -EPERM;
+}
+
+static int read_path(const char *path, bool own, size_t most, char **text, size_t *len)
+{
+	/* Not blocking: it may be a FIFO that nobody writes to. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | (own ? O_NONBLOCK : 0)), err;
 
 	if (fd < 0)
 		return -errno;
 	*text = NULL;
-	err = read_all(fd, most, text, len);
+	err = own ? check_owner(fd) : 0;
+	if (!err)
+		err = read_all(fd, most, text, len);
 	close(fd);
 	if (err) {
 		free(*text);
 		*text = NULL;
 	}
 	return err;
+}
+
+int rgate_file_read(const char *path, size_t most, char **text, size_t *len)
+{
+	return read_path(path, false, most, text, len);
+}
+
+int rgate_file_read_own(const char *path, size_t most, char **text, size_t *len)
+{
+	return read_path(path, true, most, text, len);
 }

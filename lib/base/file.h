@@ -12,4 +12,10 @@
  */
 int rgate_file_read(const char *path, size_t most, char **text, size_t *len);
 
+/*
+ * rgate_file_read_own - the same for a file that says who may do what
+ * -EPERM: it is no file, or others than root and the process's user may write it
+ */
+int rgate_file_read_own(const char *path, size_t most, char **text, size_t *len);
+
 #endif

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "file.h"
 #include "lex.h"
 #include "log.h"
 #include "policy_rules.h"
@@ -453,51 +451,27 @@ free_policy:
 	return err;
 }
 
-static int read_file(int fd, const char *path, char *buf, size_t *len)
+int rgate_policy_read(const char *path, char **text, size_t *len)
 {
-	struct stat st;
-	ssize_t n;
-	char more;
+	int err = rgate_file_read_own(path, RGATE_POLICY_MAX, text, len);
 
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_mode & 022 || (st.st_uid && st.st_uid != geteuid())) {
+	if (err == -EPERM)
 		rgate_err("%s: others may write it, or it is not root's: not read", path);
-		return -EPERM;
-	}
-	for (*len = 0; *len < RGATE_POLICY_MAX; *len += (size_t)n) {
-		n = read(fd, buf + *len, RGATE_POLICY_MAX - *len);
-		if (n <= 0)
-			return n < 0 ? -errno : 0;
-	}
-	n = read(fd, &more, 1);
-	return n ? -EFBIG : 0;
-}
-
-int rgate_policy_read(const char *path, char *buf, size_t *len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
-
-	if (fd < 0)
-		return -errno;
-	err = read_file(fd, path, buf, len);
-	close(fd);
 	return err;
 }
 
 int rgate_policy_load(struct rgate_spawn_policy **policy, const struct rgate_cluster *cluster,
 		      const char *path)
 {
-	char *buf = malloc(RGATE_POLICY_MAX);
-	size_t len = 0;
+	size_t len;
+	char *text;
 	int err;
 
-	if (!buf)
-		return -ENOMEM;
-	err = rgate_policy_read(path, buf, &len);
-	if (!err)
-		err = rgate_policy_parse(policy, cluster, path, buf, len);
-	free(buf);
+	err = rgate_policy_read(path, &text, &len);
+	if (err)
+		return err;
+	err = rgate_policy_parse(policy, cluster, path, text, len);
+	free(text);
 	return err;
 }
 

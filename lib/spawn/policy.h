@@ -51,8 +51,8 @@ struct rgate_policy_grant {
 
 #define RGATE_POLICY_WHY	RGATE_SPAWN_REASON
 
-/* The file into @buf, of RGATE_POLICY_MAX bytes. -ENOENT; -EPERM: others may write it; -EFBIG */
-int rgate_policy_read(const char *path, char *buf, size_t *len);
+/* The file's @text, for free(). -ENOENT; -EPERM: others may write it; -EFBIG */
+int rgate_policy_read(const char *path, char **text, size_t *len);
 /* And -EINVAL: malformed, the log says where */
 int rgate_policy_load(struct rgate_spawn_policy **policy, const struct rgate_cluster *cluster,
 		      const char *path);

@@ -39,15 +39,12 @@ static int reload(struct spawner *s)
 {
 	struct rgate_spawner_policy *text = s->policy_text;
 	struct rgate_spawn_policy *policy;
+	char *buf = NULL;
 	size_t len = 0;
-	char *buf;
 	int err;
 
 	/* Not parsed where the server could write meanwhile */
-	buf = malloc(RGATE_POLICY_MAX);
-	if (!buf)
-		return -ENOMEM;
-	err = rgate_policy_read(s->policy_path, buf, &len);
+	err = rgate_policy_read(s->policy_path, &buf, &len);
 	if (!err) {
 		memcpy(text->text, buf, len);
 		text->len = (uint32_t)len;

@@ -143,6 +143,42 @@ static void reads(const char *path, size_t len)
 	free(bytes);
 }
 
+/* Who may write it decides whether it is read */
+static void owners(void **state)
+{
+	char path[] = "/tmp/test_lex.XXXXXX", *text;
+	int fd = mkstemp(path);
+	size_t len;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "abc", 3), 3);
+	assert_int_equal(rgate_file_read_own(path, 3, &text, &len), 0);
+	assert_int_equal(len, 3);
+	assert_string_equal(text, "abc");
+	free(text);
+	assert_int_equal(rgate_file_read_own(path, 2, &text, &len), -EFBIG);
+	assert_int_equal(fchmod(fd, 0644), 0);
+	assert_int_equal(rgate_file_read_own(path, 3, &text, &len), 0);
+	free(text);
+	assert_int_equal(fchmod(fd, 0620), 0);
+	assert_int_equal(rgate_file_read_own(path, 3, &text, &len), -EPERM);
+	assert_int_equal(fchmod(fd, 0602), 0);
+	assert_int_equal(rgate_file_read_own(path, 3, &text, &len), -EPERM);
+	assert_int_equal(fchmod(fd, 0600), 0);
+	if (!geteuid()) {
+		assert_int_equal(fchown(fd, 65534, (gid_t)-1), 0);
+		assert_int_equal(rgate_file_read_own(path, 3, &text, &len), -EPERM);
+	}
+	close(fd);
+	unlink(path);
+	/* what is no file, and would make who opens it wait */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(rgate_file_read_own(path, 3, &text, &len), -EPERM);
+	unlink(path);
+	assert_int_equal(rgate_file_read_own(path, 3, &text, &len), -ENOENT);
+}
+
 static void files(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 8192, 12288, 100000 };
@@ -172,6 +208,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(bounds),
 	cmocka_unit_test(rest),
 	cmocka_unit_test(files),
+	cmocka_unit_test(owners),
 };
 
 UNIT_MAIN(tests)
