@@ -45,8 +45,8 @@ LIB_CFLAGS := $(call pc,--cflags libmnl libibverbs) $(PCAP_CFLAGS)
 RING_LIBS := $(call pc,--libs libmnl) $(PCAP_LIBS) -lpthread
 CLUSTER_LIBS := $(PCAP_LIBS) $(call pc,--libs libibverbs librdmacm libcrypto)
 LIB_LIBS := $(RING_LIBS) $(CLUSTER_LIBS)
-TOOL_CFLAGS := $(call pc,--cflags libkmod)
-TOOL_LIBS := $(call pc,--libs libkmod)
+TOOL_CFLAGS := $(call pc,--cflags libkmod libbpf)
+TOOL_LIBS := $(call pc,--libs libkmod libbpf)
 CMOCKA_LIBS = $(call pc,--libs cmocka)
 URING_LIBS = $(call pc,--libs liburing)
 CRYPTO_LIBS = $(call pc,--libs libcrypto)
@@ -74,7 +74,7 @@ endif
 
 # What is missing is told in one line, before the compiler tells it in many.
 missing = { echo "make: $(1) is missing: run scripts/deps" >&2; exit 1; }
-need_libs := libmnl libkmod libibverbs librdmacm libcrypto libxxhash
+need_libs := libmnl libkmod libbpf libibverbs librdmacm libcrypto libxxhash
 need_others := cmocka liburing
 
 need-tools:
@@ -180,6 +180,8 @@ unit_bin := $(unit_src:%.c=$(O)/%)
 # of the whole CLI, on a machine of the test's own
 cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 vm_bin := $(vm_src:%.c=$(O)/%)
+# with what the CLI has for XDP
+xdp_test_bin := $(patsubst %.c,$(O)/%,$(wildcard tests/vm/t_xdp*.c))
 bench_bin := $(bench_src:%.c=$(O)/%)
 debug_bin := $(debug_src:%.c=$(O)/%)
 fabric_bin := $(fabric_src:%.c=$(O)/%)
@@ -196,7 +198,7 @@ tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
 
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itools/ringgate
-$(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib
+$(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib -Itools/ringgate
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
 $(O)/obj/tests/net/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib -Itests/net/lib
@@ -231,6 +233,7 @@ $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
+$(xdp_test_bin): $(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp)
 $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
 $(fabric_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fabric) $(O)/obj/tests/unit/lib/unit.o \
@@ -293,6 +296,7 @@ $(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
+$(xdp_test_bin): EXTRA_LIBS += $(TOOL_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
@@ -392,6 +396,8 @@ kdir = $(or $(KDIR),$(patsubst %/Makefile,%,$(firstword $(wildcard /lib/modules/
 	scripts/kernel --cached --print headers $(1)),$(error no headers for kernel $(1): set KDIR))
 
 kmod_files := $(filter-out %.mod.c,$(wildcard kmod/*.c kmod/*.h)) kmod/Kbuild $(wildcard uapi/ringgate/*.h)
+# What makes the types that XDP programs need, where the kernel's build does not
+kmod_tools := $(wildcard kmod/tools/*)
 
 # In a make of its own: only now, and not where something else is made, is it asked which
 # kernel this is. One at a time, as both may be the same.
@@ -413,11 +419,12 @@ define build_kmod
 	+$(Q)scripts/kbuild $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) $(KMOD_FLAGS) \
 		$(if $(filter 1,$(WERROR)),RGATE_WERROR=y) modules $(if $(filter 1,$(V)),,>$(@D)/log 2>&1 || \
 		{ cat $(@D)/log; exit 1; })
+	$(Q)kmod/tools/add-btf $(@D)/kmod/ringgate.ko $(wildcard .cache/kernels/$*/vmlinux)
 	$(Q)ln -sf kmod/ringgate.ko $@
 	$(Q)touch -h $@
 endef
 
-$(O)/kmod-%/ringgate.ko: $(kmod_files)
+$(O)/kmod-%/ringgate.ko: $(kmod_files) $(kmod_tools)
 	$(build_kmod)
 
 # With the unit tests in it, for a kernel that has KUnit
@@ -624,8 +631,9 @@ dkms-deps:
 		echo "dkms: no headers of this kernel: apt-get install linux-headers-$(dkms_kver)" >&2; exit 1; }
 
 dkms-source:
-	$(INSTALL) -d $(dkms_dir)/kmod $(dkms_dir)/uapi/ringgate
-	$(INSTALL) -m 644 $(filter kmod/%,$(kmod_files)) $(dkms_dir)/kmod/
+	$(INSTALL) -d $(dkms_dir)/kmod/tools $(dkms_dir)/uapi/ringgate
+	$(INSTALL) -m 644 $(filter kmod/%,$(kmod_files)) kmod/Makefile $(dkms_dir)/kmod/
+	$(INSTALL) $(kmod_tools) $(dkms_dir)/kmod/tools/
 	$(INSTALL) -m 644 $(filter uapi/%,$(kmod_files)) $(dkms_dir)/uapi/ringgate/
 	$(INSTALL) -m 644 kmod/dkms.conf $(dkms_dir)/dkms.conf
 

@@ -12,6 +12,7 @@
 #include "filter.h"
 #include "hook.h"
 #include "ring.h"
+#include "xdp.h"
 
 DEFINE_XARRAY_ALLOC1(rgate_atts);
 
@@ -122,6 +123,7 @@ struct rgate_att *rgate_att_alloc(struct net *net,
 		return ERR_PTR(-ENOMEM);
 	INIT_RCU_WORK(&att->free, rgate_att_free_work);
 	att->net = net;
+	att->kind = req->kind;
 	att->fanout = req->fanout;
 	att->stats = rgate_alloc_fails() ? NULL :
 		alloc_percpu_gfp(struct rgate_att_pcpu, GFP_KERNEL_ACCOUNT);
@@ -182,7 +184,7 @@ int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring)
 		return -ENOSPC;
 	ring->attached = true;
 	rcu_assign_pointer(att->rings[att->nrings], ring);
-	/* Pairs with the acquire in rgate_hook_deliver(): the ring is there. */
+	/* Pairs with the acquire in rgate_deliver(): the ring is there. */
 	smp_store_release(&att->nrings, att->nrings + 1);
 	return 0;
 }
@@ -202,7 +204,7 @@ static bool rgate_att_unlink(struct rgate_att *att, struct rgate_ring *ring)
 		return false;
 	for (; i + 1 < att->nrings; i++)
 		rcu_assign_pointer(att->rings[i], rgate_att_ring(att, i + 1));
-	/* Pairs with the acquire in rgate_hook_deliver(). */
+	/* Pairs with the acquire in rgate_deliver(). */
 	smp_store_release(&att->nrings, att->nrings - 1);
 	return true;
 }
@@ -267,6 +269,9 @@ static int rgate_att_register(struct rgate_att *att, s32 priority,
 {
 	int err;
 
+	/* A program brings the frames, and finds the attachment by its number. */
+	if (att->kind == RGATE_KIND_XDP)
+		return 0;
 	att->ops.hook = rgate_hook;
 	att->ops.priv = att;
 	att->ops.dev = att->dev;
@@ -300,6 +305,10 @@ int rgate_att_hook(struct rgate_att *att, const struct rgate_att_new *req,
 	if (!att->dev) {
 		NL_SET_ERR_MSG(extack, "no such device in this network namespace");
 		return -ENODEV;
+	}
+	if (att->kind == RGATE_KIND_XDP && !rgate_xdp_device(att->dev)) {
+		NL_SET_ERR_MSG(extack, "XDP is for devices with Ethernet headers");
+		return -EOPNOTSUPP;
 	}
 	att->ifindex = att->dev->ifindex;
 	strscpy(att->ifname, att->dev->name, sizeof(att->ifname));
@@ -342,7 +351,8 @@ void rgate_att_remove(struct rgate_att *att)
 {
 	lockdep_assert_held(&rgate_lock);
 	xa_erase(&rgate_atts, att->ident.id);
-	nf_unregister_net_hook(att->net, &att->ops);
+	if (att->kind == RGATE_KIND_HOOK)
+		nf_unregister_net_hook(att->net, &att->ops);
 	netdev_put(att->dev, &att->tracker);
 	queue_rcu_work(rgate_wq, &att->free);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Attachments: a receive hook on one device that feeds one ring or several. */
+/* Attachments: frames of one device for one ring or several. */
 #ifndef RGATE_ATTACH_H
 #define RGATE_ATTACH_H
 
@@ -49,9 +49,11 @@ struct rgate_att_cfg {
  * @ifindex: of its device
  * @ifname: present name of its device; under rgate_lock
  * @net: network namespace of the device; the attachment ends before it does
- * @dev: the device, counted until the hook is gone
+ * @dev: the device, counted until the attachment is removed; XDP programs that
+ *	still run compare it and no more
  * @tracker: of that count
- * @ops: the hook
+ * @ops: the hook; its priority alone where @kind has none
+ * @kind: enum rgate_kind
  * @fanout: enum rgate_fanout
  * @sampled: frames that the sampling saw
  * @cfg: RCU; replaced under rgate_lock
@@ -69,6 +71,7 @@ struct rgate_att {
 	struct net_device *dev;
 	netdevice_tracker tracker;
 	struct nf_hook_ops ops;
+	u32 kind;
 	u32 fanout;
 	atomic_t sampled;
 	struct rgate_att_cfg __rcu *cfg;
@@ -92,6 +95,7 @@ struct rgate_att_new {
 	u32 action;
 	u32 fanout;
 	u32 sample;
+	u32 kind;
 	const struct nlattr *filter;
 	unsigned int nrings;
 	struct rgate_ident rings[RGATE_ATT_RINGS_MAX];

@@ -6,6 +6,8 @@
 #ifndef RGATE_COMPAT_H
 #define RGATE_COMPAT_H
 
+#include <linux/btf.h>
+#include <linux/btf_ids.h>
 #include <linux/mm.h>
 #include <net/genetlink.h>
 
@@ -19,6 +21,19 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags &= ~flags;
 }
+#endif
+
+/* Functions for BPF programs: the names changed, and so did what marks the set. */
+#ifndef __bpf_kfunc
+#define __bpf_kfunc noinline
+#endif
+#ifndef __bpf_kfunc_start_defs
+#define __bpf_kfunc_start_defs()
+#define __bpf_kfunc_end_defs()
+#endif
+#ifndef BTF_KFUNCS_START
+#define BTF_KFUNCS_START(name) BTF_SET8_START(name)
+#define BTF_KFUNCS_END(name) BTF_SET8_END(name)
 #endif
 
 /* In older releases of 6.1 a group's flags are those of a command. */

@@ -5,8 +5,9 @@
  * Layers, each using only those below it:
  *
  *	chardev, netlink	what users call
- *	attach, hook, event	frames come in, news go out
- *	frame			an skb becomes slots
+ *	attach, event		who gets frames, news go out
+ *	hook, xdp		frames come in
+ *	frame, put		they become slots
  *	wake			who sleeps in poll
  *	ring			handles, resizing
  *	writer			the producer's side of the protocol
@@ -18,6 +19,7 @@
 #include "chardev.h"
 #include "netlink.h"
 #include "ring.h"
+#include "xdp.h"
 
 /* Devices are gone by now, and their attachments with them, but for races. */
 static void __net_exit rgate_net_exit(struct net *net)
@@ -51,6 +53,7 @@ static int __init rgate_init(void)
 	err = rgate_chardev_init();
 	if (err)
 		goto exit_genl;
+	rgate_xdp_init();
 	return 0;
 
 exit_genl:
@@ -79,5 +82,5 @@ module_exit(rgate_exit);
 
 MODULE_LICENSE("GPL");
 MODULE_AUTHOR("The ringgate developers");
-MODULE_DESCRIPTION("Packet rings for user space and GPUs, filled at netfilter ingress");
+MODULE_DESCRIPTION("Packet rings for user space and GPUs, filled at netfilter ingress or by XDP programs");
 MODULE_VERSION("0.1.0");

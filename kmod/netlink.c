@@ -170,7 +170,8 @@ static int rgate_nl_put_att_attrs(struct sk_buff *skb,
 	    nla_put_u32(skb, RGATE_A_ATT_ACTION, cfg->action) ||
 	    nla_put_u32(skb, RGATE_A_ATT_FANOUT, att->fanout) ||
 	    nla_put_u32(skb, RGATE_A_ATT_SAMPLE, cfg->sample) ||
-	    nla_put_u32(skb, RGATE_A_ATT_FILTER_LEN, cfg->filter_len))
+	    nla_put_u32(skb, RGATE_A_ATT_FILTER_LEN, cfg->filter_len) ||
+	    nla_put_u32(skb, RGATE_A_ATT_KIND, att->kind))
 		return -EMSGSIZE;
 	for (i = 0; i < att->nrings; i++) {
 		ring = rcu_dereference_protected(att->rings[i],
@@ -292,6 +293,24 @@ static int rgate_nl_parse_rings(const struct genl_info *info,
 	return -EINVAL;
 }
 
+/* What a program brings is not asked for: it filters, and it was put in its place. */
+static int rgate_nl_check_kind(const struct genl_info *info,
+			       const struct rgate_att_new *req)
+{
+	if (req->kind != RGATE_KIND_XDP)
+		return 0;
+	if (req->filter && nla_len(req->filter)) {
+		NL_SET_ERR_MSG_ATTR(info->extack, req->filter,
+				    "the XDP program is what filters");
+		return -EOPNOTSUPP;
+	}
+	if (req->priority) {
+		NL_SET_ERR_MSG(info->extack, "XDP knows no priorities");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 static int rgate_nl_parse_att(const struct genl_info *info,
 			      struct rgate_att_new *req)
 {
@@ -311,6 +330,10 @@ static int rgate_nl_parse_att(const struct genl_info *info,
 	req->fanout = rgate_nl_u32(info, RGATE_A_ATT_FANOUT, RGATE_FANOUT_CPU);
 	req->sample = rgate_nl_u32(info, RGATE_A_ATT_SAMPLE, 0);
 	req->filter = info->attrs[RGATE_A_ATT_FILTER];
+	req->kind = rgate_nl_u32(info, RGATE_A_ATT_KIND, RGATE_KIND_HOOK);
+	err = rgate_nl_check_kind(info, req);
+	if (err)
+		return err;
 	err = rgate_nl_parse_rings(info, req->rings, RGATE_ATT_RINGS_MAX);
 	if (err < 0)
 		return err;
@@ -464,12 +487,17 @@ static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
 		return PTR_ERR(cfg);
 	mutex_lock(&rgate_lock);
 	att = rgate_nl_att(info, &ident);
-	if (!IS_ERR(att))
+	err = PTR_ERR_OR_ZERO(att);
+	if (!err && att->kind == RGATE_KIND_XDP && cfg->prog) {
+		NL_SET_ERR_MSG(info->extack, "the XDP program is what filters");
+		err = -EOPNOTSUPP;
+	}
+	if (!err)
 		rgate_att_set(att, cfg, rgate_nl_kept(info));
 	mutex_unlock(&rgate_lock);
-	if (IS_ERR(att))
+	if (err)
 		rgate_att_cfg_discard(cfg);
-	return PTR_ERR_OR_ZERO(att);
+	return err;
 }
 
 static int rgate_nl_att_member(struct genl_info *info,
@@ -539,7 +567,7 @@ static const struct genl_ops rgate_genl_ops[] = {
 		.maxattr = ARRAY_SIZE(rgate_att_policy) - 1,
 	},
 	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new,
-		     rgate_att_new_policy, RGATE_A_ATT_RING),
+		     rgate_att_new_policy, RGATE_A_ATT_KIND),
 	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del,
 		     rgate_att_del_policy, RGATE_A_ATT_COOKIE),
 	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set,

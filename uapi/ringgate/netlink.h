@@ -4,8 +4,14 @@
  * devices, counters and events. Documentation/netlink/specs/ringgate.yaml is
  * the same as a specification.
  *
- * An attachment is a receive hook on one device that hands frames to one ring,
- * or to one of several by its fan-out rule. All commands act in the network
+ * An attachment hands the frames of one device to one ring, or to one of several by
+ * its fan-out rule. They come from a receive hook, or from an XDP program that calls
+ *
+ *	int bpf_ringgate_push(struct xdp_md *ctx, __u32 attachment, __u64 cookie,
+ *			      __u32 snap);
+ *
+ * with number and cookie of an attachment of kind XDP; such a one has no filter and
+ * no priority of its own (EOPNOTSUPP). All commands act in the network
  * namespace of the socket; those that change something, and the events, need
  * CAP_NET_ADMIN there.
  *
@@ -100,6 +106,13 @@ enum rgate_fanout {
 	RGATE_FANOUT_COUNT
 };
 
+/* What brings an attachment its frames */
+enum rgate_kind {
+	RGATE_KIND_HOOK = 0,		/* netfilter's ingress hook; the default */
+	RGATE_KIND_XDP = 1,		/* XDP programs that call bpf_ringgate_push() */
+	RGATE_KIND_COUNT
+};
+
 /* Attributes of the RGATE_CMD_ATT_* commands */
 enum rgate_a_att {
 	RGATE_A_ATT_UNSPEC,
@@ -116,6 +129,7 @@ enum rgate_a_att {
 	RGATE_A_ATT_RING,	/* nest of RGATE_A_RING_ID and _COOKIE; once a ring, in order */
 	RGATE_A_ATT_STATS,	/* nest of enum rgate_a_att_stats */
 	RGATE_A_ATT_COOKIE,	/* u64 */
+	RGATE_A_ATT_KIND,	/* u32, enum rgate_kind; ATT_NEW: default hook */
 	__RGATE_A_ATT_MAX
 };
 #define RGATE_A_ATT_MAX (__RGATE_A_ATT_MAX - 1)

@@ -45,6 +45,7 @@ struct vt_att {
 	uint32_t action;	/* 0: steal, so that the stack adds nothing to a test */
 	uint32_t fanout;
 	uint32_t sample;
+	uint32_t kind;		/* enum rgate_kind */
 	const struct sock_filter *filter;
 	unsigned int nfilter;
 };
@@ -67,7 +68,7 @@ int vt_att_join(struct vt_nl *nl, uint32_t id, uint32_t ring);
 int vt_att_leave(struct vt_nl *nl, uint32_t id, uint32_t ring);
 
 struct vt_att_info {
-	uint32_t id, ifindex, action, fanout, sample, filter_len;
+	uint32_t id, ifindex, action, fanout, sample, filter_len, kind;
 	uint64_t cookie;
 	int32_t prio;
 	char ifname[32];

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Frames from XDP programs: what the module's function takes and refuses, that it
+ * counts and cuts as the receive hook does, and that nothing gets through once an
+ * attachment is gone. Most of it by the kernel's way to run a program on a frame that
+ * is handed to it, which comes from lo; the rest on a veth pair, in the driver.
+ */
+#include "lib/vt.h"
+
+#include <bpf/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <sched.h>
+
+#include "xdp.h"
+
+#define ALL	0xffffffffU
+
+static struct vt_nl nl;
+static struct vt_ring ring;
+static int btf_fd;
+static uint32_t func;
+
+static void find_func(void)
+{
+	int err = xdp_func(&btf_fd, &func);
+
+	if (err == -ENOENT)
+		vt_skip("this kernel does not know the module's types");
+	if (err)
+		DIE("the module's function: %s", strerror(-err));
+}
+
+/*
+ * A program that hands all frames to an attachment. @plain: what the function returns
+ * is the program's; else only where that is a verdict, and XDP_PASS where it is none.
+ */
+static int prog(uint32_t att, uint64_t cookie, uint32_t snap, bool plain)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = (int)att },
+		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_3,
+		  .imm = (int)(uint32_t)cookie },
+		{ .imm = (int)(cookie >> 32) },
+		{ .code = BPF_ALU | BPF_MOV | BPF_K, .dst_reg = BPF_REG_4, .imm = (int)snap },
+		xdp_call(func),
+		{ .code = BPF_JMP32 | BPF_JSGE | BPF_K, .dst_reg = BPF_REG_0, .off = 1,
+		  .imm = plain ? INT32_MIN : 0 },
+		{ .code = BPF_ALU | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	char log[4096] = "";
+	int fd = xdp_load(btf_fd, insns, VT_COUNT(insns), log, sizeof(log));
+
+	if (fd < 0)
+		DIE("the program is refused: %s: %s", strerror(-fd), log);
+	return fd;
+}
+
+/* One run on a frame that lo seems to have received; what the program returns */
+static int run(int fd, void *frame, size_t len)
+{
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts), .data_in = frame, .data_size_in = (uint32_t)len,
+		.repeat = 1,
+	};
+
+	if (bpf_prog_test_run_opts(fd, &opts))
+		DIE("running the program: %s", strerror(errno));
+	return (int)opts.retval;
+}
+
+static uint32_t attach(const char *ifname, uint32_t action)
+{
+	struct vt_att a = {
+		.ifname = ifname, .rings = { ring.id }, .n = 1,
+		.action = action, .kind = RGATE_KIND_XDP,
+	};
+	int id = vt_att_new(&nl, &a);
+
+	if (id < 0)
+		DIE("attaching to %s: %s (%s)", ifname, strerror(-id), nl.why);
+	return (uint32_t)id;
+}
+
+static void setup(uint32_t slots, uint32_t slot_size, uint32_t flags, uint32_t policy)
+{
+	find_func();
+	vt_nl_open(&nl);
+	vt_ring_open(&ring, slots, slot_size, flags, policy);
+}
+
+static uint64_t stat_of(uint32_t att, int which)
+{
+	struct vt_att_info ai;
+
+	REQUIRE(!vt_att_get(&nl, att, &ai));
+	return ai.st[which];
+}
+
+static void every_field(void)
+{
+	uint32_t att;
+	uint8_t f[1514];
+	unsigned int i;
+	int fd;
+
+	setup(64, 2048, 0, 0);
+	att = attach("lo", RGATE_ACTION_MIRROR);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	for (i = 0; i < 100; i++) {
+		size_t len = VT_PKT_MIN + (i * 15) % (sizeof(f) - VT_PKT_MIN + 1);
+		const struct rgate_slot *s;
+
+		vt_pkt_udp(f, len, i, 3);
+		EXPECT_EQ(run(fd, f, len), XDP_PASS);
+		s = vt_ring_next(&ring);
+		REQUIRE(s);
+		EXPECT_EQ(s->len, len);
+		EXPECT_EQ(s->wire_len, len);
+		EXPECT(!memcmp(vt_slot_data(s), f, len));
+		EXPECT_EQ(s->flags, RGATE_SLOT_QUEUE);
+		EXPECT_EQ(s->ifindex, vt_ifindex("lo"));
+		EXPECT_EQ(s->protocol, ETH_P_IP);
+		EXPECT_EQ(s->l3_off, 14);
+		EXPECT_EQ(s->l4_off, 34);
+		EXPECT_EQ(s->payload_off, 42);
+		EXPECT_EQ(s->ip_proto, 17);
+		EXPECT_EQ(s->chain_cnt, 1);
+		EXPECT_EQ(s->vlan_tci, 0);
+		vt_ring_done(&ring);
+	}
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_SEEN), 100);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 100);
+}
+
+/* Each thing that is not right is refused, and nothing of it reaches the ring. */
+static void refusals(void)
+{
+	struct vt_att hook = { .ifname = "lo", .n = 1, .action = RGATE_ACTION_MIRROR };
+	uint32_t att, other;
+	uint64_t cookie;
+	uint8_t f[64];
+	int id;
+
+	setup(64, 2048, 0, 0);
+	vt_veth("va", "vb", 0);
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	cookie = vt_att_cookie(&nl, att);
+	other = attach("vb", RGATE_ACTION_STEAL);
+	hook.rings[0] = ring.id;
+	id = vt_att_new(&nl, &hook);
+	REQUIRE(id > 0);
+	EXPECT_EQ(run(prog(0, cookie, ALL, true), f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(run(prog(0x7ffffff0, cookie, ALL, true), f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(run(prog(ALL, cookie, ALL, true), f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(run(prog(att, cookie + 1, ALL, true), f, sizeof(f)), -ESTALE);
+	EXPECT_EQ(run(prog(att, 0, ALL, true), f, sizeof(f)), -ESTALE);
+	EXPECT_EQ(run(prog((uint32_t)id, vt_att_cookie(&nl, (uint32_t)id), ALL, true), f,
+		      sizeof(f)), -EINVAL);
+	EXPECT_EQ(run(prog(other, vt_att_cookie(&nl, other), ALL, true), f, sizeof(f)),
+		  -ENODEV);
+	EXPECT_EQ(vt_ring_head(&ring), 0);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_SEEN), 0);
+	EXPECT_EQ(stat_of(other, RGATE_A_ATT_STATS_SEEN), 0);
+	/* and what is right is not */
+	EXPECT_EQ(run(prog(att, cookie, ALL, true), f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_ring_head(&ring), 1);
+}
+
+/* lo of another network namespace is another device. */
+static void other_namespace(void)
+{
+	int self = vt_netns_self(), fd;
+	uint8_t f[64];
+	uint32_t att;
+
+	setup(64, 2048, 0, 0);
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_MIRROR);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	vt_netns_enter(vt_netns_new());
+	EXPECT_EQ(run(fd, f, sizeof(f)), -ENODEV);
+	vt_netns_enter(self);
+	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+	EXPECT_EQ(vt_ring_head(&ring), 1);
+}
+
+static void snap_and_match(void)
+{
+	const struct rgate_slot *s;
+	uint8_t f[300];
+	uint64_t cookie;
+	uint32_t att;
+
+	setup(64, 2048, 0, 0);
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	cookie = vt_att_cookie(&nl, att);
+	/* none of it: it does not match, and is the stack's */
+	EXPECT_EQ(run(prog(att, cookie, 0, true), f, sizeof(f)), XDP_PASS);
+	EXPECT_EQ(vt_ring_head(&ring), 0);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_FILTERED), 1);
+	EXPECT_EQ(run(prog(att, cookie, 100, true), f, sizeof(f)), XDP_DROP);
+	s = vt_ring_next(&ring);
+	REQUIRE(s);
+	EXPECT_EQ(s->len, 100);
+	EXPECT_EQ(s->wire_len, sizeof(f));
+	EXPECT_EQ(s->flags, RGATE_SLOT_QUEUE | RGATE_SLOT_TRUNC);
+	EXPECT(!memcmp(vt_slot_data(s), f, 100));
+	vt_ring_done(&ring);
+	/* more than there is: all */
+	EXPECT_EQ(run(prog(att, cookie, sizeof(f) + 1, true), f, sizeof(f)), XDP_DROP);
+	s = vt_ring_next(&ring);
+	REQUIRE(s);
+	EXPECT_EQ(s->len, sizeof(f));
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_SEEN), 3);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 2);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_BYTES), 2 * sizeof(f));
+	EXPECT_EQ(vt_ring_stats(&ring).truncated, 1);
+}
+
+/* A frame of several buffers: in a slot that takes it, and in a chain of small ones */
+static void multi_buffer(uint32_t slot_size, uint32_t flags)
+{
+	static uint8_t f[12000], back[12000];
+	const size_t lens[] = { 3000, 4000, 5000, 9000, sizeof(f) };
+	uint32_t att;
+	unsigned int i;
+	int fd;
+
+	setup(64, slot_size, flags, 0);
+	att = attach("lo", RGATE_ACTION_MIRROR);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	for (i = 0; i < VT_COUNT(lens); i++) {
+		const struct rgate_slot *s;
+
+		vt_pkt_udp(f, lens[i], i, 3);
+		EXPECT_EQ(run(fd, f, lens[i]), XDP_PASS);
+		s = vt_ring_next(&ring);
+		REQUIRE(s);
+		EXPECT_EQ(s->wire_len, lens[i]);
+		EXPECT_EQ(vt_ring_join(&ring, s, back, sizeof(back)), lens[i]);
+		EXPECT(!memcmp(back, f, lens[i]));
+		EXPECT_EQ(s->l4_off, 34);
+		vt_ring_done(&ring);
+	}
+}
+
+static void multi_buffer_one_slot(void)
+{
+	multi_buffer(16384, 0);
+}
+
+static void multi_buffer_chain(void)
+{
+	multi_buffer(2048, RGATE_RING_CHAIN);
+	EXPECT(vt_ring_stats(&ring).chained > 0);
+}
+
+/* Tags stay in the frame, and what stands behind them is found. */
+static void vlan_and_odd_frames(void)
+{
+	static const uint8_t tag[] = { 0x81, 0x00, 0x00, 0x05 };
+	const struct rgate_slot *s;
+	uint8_t f[128] = { 0 };
+	uint32_t att;
+	int fd;
+
+	setup(64, 2048, 0, 0);
+	att = attach("lo", RGATE_ACTION_MIRROR);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	vt_pkt_udp(f, 100, 1, 3);
+	memmove(f + 16, f + 12, 88);
+	memcpy(f + 12, tag, sizeof(tag));
+	EXPECT_EQ(run(fd, f, 104), XDP_PASS);
+	s = vt_ring_next(&ring);
+	REQUIRE(s);
+	EXPECT_EQ(s->protocol, ETH_P_8021Q);
+	EXPECT_EQ(s->flags, RGATE_SLOT_QUEUE);
+	EXPECT_EQ(s->l3_off, 18);
+	EXPECT_EQ(s->l4_off, 38);
+	EXPECT_EQ(s->len, 104);
+	EXPECT(!memcmp(vt_slot_data(s), f, 104));
+	vt_ring_done(&ring);
+	/* the shortest there can be, of a length instead of a type */
+	memset(f, 0xff, sizeof(f));
+	f[12] = 0;
+	f[13] = 40;
+	EXPECT_EQ(run(fd, f, 14), XDP_PASS);
+	s = vt_ring_next(&ring);
+	REQUIRE(s);
+	EXPECT_EQ(s->len, 14);
+	EXPECT_EQ(s->protocol, ETH_P_802_2);
+	EXPECT_EQ(s->pkt_type, PACKET_BROADCAST);
+	EXPECT_EQ(s->l4_off, RGATE_OFF_NONE);
+	vt_ring_done(&ring);
+	EXPECT_EQ(run(fd, f, 64), XDP_PASS);
+	s = vt_ring_next(&ring);
+	REQUIRE(s);
+	EXPECT_EQ(s->protocol, ETH_P_802_3);
+}
+
+/* Full: what is made of the frame is the action's and the policy's. */
+static void full_ring(uint32_t policy, int verdict, int which)
+{
+	uint8_t f[64];
+	uint32_t att;
+	int fd;
+	unsigned int i;
+
+	setup(64, 2048, 0, policy);
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 64);
+	EXPECT_EQ(run(fd, f, sizeof(f)), verdict);
+	EXPECT_EQ(stat_of(att, which), 1);
+	EXPECT_EQ(vt_ring_drain(&ring), 64);
+	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 65);
+	EXPECT_EQ(vt_ring_next(&ring)->gap, 1);
+}
+
+static void full_drop(void)
+{
+	full_ring(RGATE_POLICY_DROP, XDP_DROP, RGATE_A_ATT_STATS_DROPPED_FULL);
+}
+
+static void full_pass(void)
+{
+	full_ring(RGATE_POLICY_PASS, XDP_PASS, RGATE_A_ATT_STATS_PASSED);
+}
+
+static int set_action(uint32_t att, uint32_t action, uint32_t sample)
+{
+	static char buf[VT_NL_BUF];
+	struct nlmsghdr *nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_SET, 0);
+
+	vt_nl_put_att(nlh, att, vt_att_cookie(&nl, att));
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, action);
+	mnl_attr_put_u32(nlh, RGATE_A_ATT_SAMPLE, sample);
+	return vt_nl_talk(&nl, nlh, NULL, NULL);
+}
+
+static void set_live(void)
+{
+	uint8_t f[64];
+	uint32_t att;
+	unsigned int i;
+	int fd;
+
+	setup(64, 2048, 0, 0);
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_MIRROR);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+	REQUIRE(!set_action(att, RGATE_ACTION_STEAL, 1));
+	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	REQUIRE(!set_action(att, RGATE_ACTION_MIRROR, 4));
+	for (i = 0; i < 8; i++)
+		EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_SAMPLED_OUT), 6);
+	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 4);
+}
+
+/* What the program does is not the attachment's to have: refused when it is made and
+ * when it is changed. */
+static void not_the_modules(void)
+{
+	static const struct sock_filter all = { 0x06, 0, 0, ALL };
+	static char buf[VT_NL_BUF];
+	struct vt_att a = { .ifname = "lo", .n = 1, .kind = RGATE_KIND_XDP };
+	struct vt_att_info ai;
+	struct nlmsghdr *nlh;
+	uint32_t att;
+
+	vt_nl_open(&nl);
+	vt_ring_open(&ring, 64, 2048, 0, 0);
+	a.rings[0] = ring.id;
+	a.filter = &all;
+	a.nfilter = 1;
+	EXPECT_EQ(vt_att_new(&nl, &a), -EOPNOTSUPP);
+	a.filter = NULL;
+	a.prio = 5;
+	EXPECT_EQ(vt_att_new(&nl, &a), -EOPNOTSUPP);
+	a.prio = 0;
+	a.kind = RGATE_KIND_COUNT;
+	EXPECT_EQ(vt_att_new(&nl, &a), -ERANGE);
+	a.kind = RGATE_KIND_XDP;
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	REQUIRE(!vt_att_get(&nl, att, &ai));
+	EXPECT_EQ(ai.kind, RGATE_KIND_XDP);
+	nlh = vt_nl_req(&nl, buf, RGATE_CMD_ATT_SET, 0);
+	vt_nl_put_att(nlh, att, ai.cookie);
+	mnl_attr_put(nlh, RGATE_A_ATT_FILTER, sizeof(all), &all);
+	EXPECT_EQ(vt_nl_talk(&nl, nlh, NULL, NULL), -EOPNOTSUPP);
+	REQUIRE(!set_action(att, RGATE_ACTION_MIRROR, 0));
+	/* a device without Ethernet headers */
+	REQUIRE(vt_tun_open("tun7", 0x1001, 0) >= 0);
+	a.ifname = "tun7";
+	EXPECT_EQ(vt_att_new(&nl, &a), -EOPNOTSUPP);
+}
+
+static void fan_out(void)
+{
+	struct vt_att a = { .ifname = "lo", .n = 2, .kind = RGATE_KIND_XDP,
+			    .fanout = RGATE_FANOUT_HASH, .action = RGATE_ACTION_MIRROR };
+	struct vt_ring second;
+	uint64_t one;
+	unsigned int i;
+	uint8_t f[64];
+	int id, fd;
+
+	setup(256, 256, 0, 0);
+	vt_ring_open(&second, 256, 256, 0, 0);
+	a.rings[0] = ring.id;
+	a.rings[1] = second.id;
+	id = vt_att_new(&nl, &a);
+	REQUIRE(id > 0);
+	fd = prog((uint32_t)id, vt_att_cookie(&nl, (uint32_t)id), ALL, true);
+	for (i = 0; i < 64; i++) {
+		vt_pkt_udp(f, sizeof(f), i, (uint16_t)i);
+		EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+	}
+	one = vt_ring_head(&ring);
+	EXPECT_EQ(one + vt_ring_head(&second), 64);
+	/* 64 flows on one side: 2^-63 */
+	EXPECT(one && one < 64);
+	/* a flow stays where it is */
+	for (i = 0; i < 20; i++) {
+		vt_pkt_udp(f, sizeof(f), i, 7);
+		run(fd, f, sizeof(f));
+	}
+	EXPECT(vt_ring_head(&ring) == one || vt_ring_head(&ring) == one + 20);
+}
+
+/* The program stays, the attachment goes: by request, with its ring, with its device. */
+static void revoked(void)
+{
+	uint8_t f[64];
+	uint32_t att;
+	uint64_t head;
+	int fd;
+
+	setup(64, 2048, 0, 0);
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	REQUIRE(!vt_att_del(&nl, att));
+	head = vt_ring_head(&ring);
+	EXPECT_EQ(run(fd, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(vt_ring_head(&ring), head);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	vt_ring_close(&ring);
+	EXPECT_EQ(run(fd, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
+}
+
+/* In the driver of a veth, under traffic, while attachments come and go */
+static void native_traffic(void)
+{
+	struct vt_traffic t = { .ifname = "va", .len = 100, .pause_us = 1000 };
+	const struct bpf_link_create_opts opts = {
+		.sz = sizeof(opts), .flags = XDP_FLAGS_DRV_MODE,
+	};
+	unsigned int i, got = 0;
+	int link;
+
+	setup(256, 2048, 0, RGATE_POLICY_DROP);
+	vt_veth("va", "vb", 0);
+	vt_traffic_start(&t);
+	for (i = 0; i < 6; i++) {
+		uint32_t att = attach("vb", i % 2 ? RGATE_ACTION_STEAL :
+						    RGATE_ACTION_MIRROR);
+		int fd = prog(att, vt_att_cookie(&nl, att), ALL, false);
+		const struct rgate_slot *s;
+
+		link = bpf_link_create(fd, (int)vt_ifindex("vb"), BPF_XDP, &opts);
+		if (link < 0)
+			DIE("the link: %s", strerror(errno));
+		/* some came, whole, from the driver */
+		s = vt_ring_wait(&ring, 20000);
+		REQUIRE(s);
+		EXPECT_EQ(s->len, 100);
+		EXPECT(vt_pkt_check(vt_slot_data(s), s->len, NULL));
+		got += vt_ring_drain(&ring);
+		REQUIRE(!vt_att_del(&nl, att));
+		/* Frames that were in the driver's hands may still have come until here. */
+		vt_ring_drain(&ring);
+		if (i % 2) {
+			vt_ring_close(&ring);
+			vt_ring_open(&ring, 256, 2048, 0, RGATE_POLICY_DROP);
+		}
+		close(link);
+		close(fd);
+	}
+	vt_traffic_stop(&t);
+	EXPECT(got > 0);
+}
+
+/* As long as a program is there that calls it, the module stays; then it goes. */
+static void holds_module(void)
+{
+	int fd;
+
+	setup(64, 2048, 0, 0);
+	fd = prog(1, 1, ALL, true);
+	vt_ring_close(&ring);
+	vt_nl_close(&nl);
+	close(btf_fd);
+	EXPECT(vt_rmmod() < 0);
+	close(fd);
+	REQUIRE(VT_UNTIL(!vt_rmmod(), 10000));
+	REQUIRE(!vt_insmod(""));
+}
+
+static const struct vt_case cases[] = {
+	{ .name = "every byte and every field", .fn = every_field },
+	{ .name = "what is refused", .fn = refusals },
+	{ .name = "another network namespace", .fn = other_namespace },
+	{ .name = "how much of a frame, and frames that do not match", .fn = snap_and_match },
+	{ .name = "several buffers into one slot", .fn = multi_buffer_one_slot },
+	{ .name = "several buffers into a chain", .fn = multi_buffer_chain },
+	{ .name = "VLAN tags, and frames of another kind", .fn = vlan_and_odd_frames },
+	{ .name = "full: drop", .fn = full_drop },
+	{ .name = "full: pass", .fn = full_pass },
+	{ .name = "action and sampling change live", .fn = set_live },
+	{ .name = "filters and priorities are the program's", .fn = not_the_modules },
+	{ .name = "fan-out by flow", .fn = fan_out },
+	{ .name = "an attachment that is gone", .fn = revoked },
+	{ .name = "in the driver, under traffic", .fn = native_traffic, .secs = 90 },
+	{ .name = "programs hold the module", .fn = holds_module, .flags = VT_HOSTNS },
+};
+
+VT_MAIN(cases)
