@@ -160,7 +160,11 @@ $(O)/obj/%.o: %.c $(flags_file)
 sources_of = $(wildcard $(1)/lib/*.c)
 objects_of = $(patsubst %.c,$(O)/obj/%.o,$(call sources_of,$(1)))
 
-unit_src := $(wildcard tests/unit/test_*.c)
+# CUDA's headers come with it.
+NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) \
+	$(shell command -v nvcc 2>/dev/null))
+
+unit_src := $(filter-out $(if $(NVCC),,tests/unit/test_runtime%),$(wildcard tests/unit/test_*.c))
 vm_src := $(wildcard tests/vm/*.c)
 bench_src := $(wildcard tests/bench/*.c)
 debug_src := $(wildcard tests/debug/*.c)

@@ -8,8 +8,6 @@ $(O)/tests/unit/test_gpu_responder: EXTRA_LIBS += $(lib_static) $(RING_LIBS)
 # Nor does the device's code on the CPU.
 $(O)/tests/net/test_gpu_remote: $(O)/obj/tests/unit/lib/gpu_dev.o
 
-NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) \
-	$(shell command -v nvcc 2>/dev/null))
 # Machine code for these, and PTX of the last for what comes after
 GPU_ARCHS ?= 80 90
 
@@ -47,6 +45,13 @@ gpu-c: $(filter-out %.cu.o,$(gpu_obj)) $(call objects_of,tests/gpu) $(call objec
 gpu-tests: $(gpu_test_bin)
 gpu-examples: $(gpu_example_bin)
 gpu-bench: $(gpu_bench_bin)
+
+# The runtime on a CUDA of the test's own
+runtime_test_bin := $(filter $(O)/tests/unit/test_runtime%,$(unit_bin))
+$(runtime_test_bin:$(O)/%=$(O)/obj/%.o) $(O)/obj/tests/unit/gpu/%.o: EXTRA += -Ilib/gpu -Itests/unit/gpu \
+	-isystem $(gpu_cuda)/include
+$(runtime_test_bin): $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/gpu/*.c)) \
+	$(filter-out %/selfbench.o,$(gpu_src:%.c=$(O)/obj/%.o))
 
 # Warnings of CUDA's own headers are CUDA's.
 $(O)/obj/lib/gpu/%.o: EXTRA += -Ilib/gpu -isystem $(gpu_cuda)/include

@@ -27,14 +27,26 @@ static __device__ void swap(unsigned char *a, unsigned char *b, uint32_t n)
 	}
 }
 
+/* Bytes from the IP header's first to that behind the later address; 0: neither IPv4 nor IPv6 */
+static __device__ uint32_t addresses_end(const struct rgate_dlayers *l)
+{
+	if (l->protocol == RGATE_DETH_IPV4)
+		return 20;
+	return l->protocol == RGATE_DETH_IPV6 ? 40 : 0;
+}
+
 /* The frame back, with addresses and ports exchanged: its checksums stay right */
 static __device__ uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
 {
 	unsigned char *out = (unsigned char *)result;
 	struct rgate_dlayers l;
+	uint32_t ip;
 
 	rgate_dpkt_layers(pkt, &l);
-	if (l.ip_proto != RGATE_DPROTO_UDP || l.payload > pkt->len || pkt->len > LONGEST)
+	ip = addresses_end(&l);
+	/* the producer may have given the offsets: they are right, or this is no datagram */
+	if (!ip || l.ip_proto != RGATE_DPROTO_UDP || l.l3 + ip > l.l4 || l.l4 + 8 > l.payload ||
+	    l.payload > pkt->near_len || pkt->near_len != pkt->len)
 		return 0;
 	for (uint32_t i = 0; i < pkt->near_len; i++)
 		out[i] = pkt->near[i];

@@ -347,6 +347,8 @@ RGATE_DEV void rgate_dpause(uint32_t ns)
 #ifdef __CUDACC__
 	if (ns)
 		__nanosleep(ns);
+#elif defined(RGATE_DPAUSE)
+	RGATE_DPAUSE(ns);	/* a test's own */
 #else
 	(void)ns;
 #if defined(__x86_64__) || defined(__i386__)

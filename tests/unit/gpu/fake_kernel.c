@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fake_kernel.h"
+
+#define PAUSE_NS	20000
+
+struct warp {
+	const struct rgate_dctx *ctx;
+	const struct rgate_dshape *sh;
+	uint32_t number;
+	uint32_t warps;
+	pthread_t thread;
+};
+
+void fake_pause(uint32_t ns)
+{
+	struct timespec ts = { .tv_nsec = ns < PAUSE_NS ? PAUSE_NS : ns };
+
+	nanosleep(&ts, NULL);
+}
+
+/* As rgate_dpersist() and rgate_dsnapshot() have it for blocks */
+static void *warp_main(void *arg)
+{
+	const struct warp *w = arg;
+	struct rgate_dpoll polls[RGATE_DPOLL_RINGS];
+	struct rgate_dnear near;
+	unsigned char *mem;
+
+	mem = aligned_alloc(64, (RGATE_DWARP_BYTES(w->sh->near_len, w->sh->reply, w->sh->run) + 63) &
+			    ~63UL);
+	unit_require(mem);
+	rgate_dnear_init(&near, mem, w->sh);
+	if (w->ctx->until)
+		rgate_dbatch(w->ctx, w->sh, &near, w->number, w->warps);
+	else if (w->number < w->ctx->npollers)
+		rgate_dpoller(w->ctx, w->sh, &near, polls, w->number);
+	else
+		rgate_dworker(w->ctx, w->sh, &near);
+	rgate_dlaunch_out(w->ctx, w->warps);
+	free(mem);
+	return NULL;
+}
+
+static void run(const struct rgate_dctx *ctx, const struct rgate_dshape *sh, uint32_t n)
+{
+	struct warp w[RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		w[i] = (struct warp){ .ctx = ctx, .sh = sh, .number = i, .warps = n };
+		unit_require(!pthread_create(&w[i].thread, NULL, warp_main, &w[i]));
+	}
+	for (i = 0; i < n; i++)
+		pthread_join(w[i].thread, NULL);
+}
+
+void fake_persist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
+{
+	run(ctx, sh, ctx->npollers + FAKE_WORKERS);
+}
+
+void fake_snapshot(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
+{
+	run(ctx, sh, FAKE_WORKERS);
+}
