@@ -187,12 +187,15 @@ static int bind(struct rgate_gpu *gpu, struct rgate_ring *ring, unsigned int *in
 
 int rgate_gpu_bind(struct rgate_gpu *gpu, struct rgate_ring *ring, unsigned int *index)
 {
-	int err;
+	int err, was;
 
 	pthread_mutex_lock(&gpu->lock);
-	err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
-	if (!err)
+	rgate_gpu_settle(gpu);
+	err = rgate_gpu_enter(gpu, &was);
+	if (!err) {
 		err = bind(gpu, ring, index);
+		rgate_gpu_leave(was);
+	}
 	pthread_mutex_unlock(&gpu->lock);
 	return err;
 }

@@ -72,6 +72,22 @@ int rgate_gpu_cu(struct rgate_gpu *gpu, CUresult err, const char *what)
 			      "%s: %s", what, text);
 }
 
+int rgate_gpu_enter(struct rgate_gpu *gpu, int *was)
+{
+	int err = rgate_gpu_cuda(gpu, cudaGetDevice(was), "cudaGetDevice");
+
+	return err ? err : rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
+}
+
+void rgate_gpu_leave(int was)
+{
+	int now;
+
+	/* setting a device makes a context on it: not for nothing */
+	if (!cudaGetDevice(&now) && now != was)
+		cudaSetDevice(was);
+}
+
 static int entry(struct rgate_gpu *gpu, const char *name, void **fn)
 {
 	enum cudaDriverEntryPointQueryResult found;
@@ -183,22 +199,11 @@ static void set_context(struct rgate_gpu *gpu)
 	gpu->ctx.report = gpu->report;
 }
 
-static int open_device(struct rgate_gpu *gpu)
+static int set_up(struct rgate_gpu *gpu)
 {
-	int err, n = 0;
+	int err;
 
-	/* 0 for want of one: CUDA's own words would be that it is too old */
-	if (!cudaDriverGetVersion(&n) && !n)
-		return rgate_gpu_fail(gpu, -ENODEV, "no NVIDIA driver (libcuda.so.1)");
-	err = rgate_gpu_cuda(gpu, cudaGetDeviceCount(&n), "cudaGetDeviceCount");
-	if (err)
-		return err;
-	if (gpu->device >= n)
-		return rgate_gpu_fail(gpu, -ENODEV, "no CUDA device %d, there are %d", gpu->device,
-				      n);
-	err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
-	if (!err)
-		err = check_device(gpu);
+	err = check_device(gpu);
 	if (!err)
 		err = load_driver(gpu);
 	if (!err)
@@ -216,6 +221,27 @@ static int open_device(struct rgate_gpu *gpu)
 		free_words(gpu);
 		cudaStreamDestroy(gpu->stream);
 	}
+	return err;
+}
+
+static int open_device(struct rgate_gpu *gpu)
+{
+	int err, n = 0, was;
+
+	/* 0 for want of one: CUDA's own words would be that it is too old */
+	if (!cudaDriverGetVersion(&n) && !n)
+		return rgate_gpu_fail(gpu, -ENODEV, "no NVIDIA driver (libcuda.so.1)");
+	err = rgate_gpu_cuda(gpu, cudaGetDeviceCount(&n), "cudaGetDeviceCount");
+	if (err)
+		return err;
+	if (gpu->device >= n)
+		return rgate_gpu_fail(gpu, -ENODEV, "no CUDA device %d, there are %d", gpu->device,
+				      n);
+	err = rgate_gpu_enter(gpu, &was);
+	if (err)
+		return err;
+	err = set_up(gpu);
+	rgate_gpu_leave(was);
 	return err;
 }
 
@@ -254,16 +280,19 @@ int rgate_gpu_open(struct rgate_gpu **out, const struct rgate_gpu_opts *opts)
 
 void rgate_gpu_close(struct rgate_gpu *gpu)
 {
+	int was = 0;
+
 	if (!gpu)
 		return;
-	cudaSetDevice(gpu->device);
 	if (rgate_gpu_stop(gpu, CLOSE_MS) == -ETIMEDOUT)
 		return;		/* its memory is in use as long as the process lives */
 	rgate_gpu_watch_stop(gpu);
+	rgate_gpu_enter(gpu, &was);
 	rgate_gpu_output_close(gpu);
 	rgate_gpu_unbind_all(gpu);
 	free_words(gpu);
 	cudaStreamDestroy(gpu->stream);
+	rgate_gpu_leave(was);
 	pthread_mutex_destroy(&gpu->lock);
 	free(gpu);
 }
@@ -283,7 +312,7 @@ int rgate_gpu_query(struct rgate_gpu *gpu, struct rgate_gpu_status *status)
 	struct rgate_gpu_status st = { .sz = sizeof(st) };
 
 	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
+	rgate_gpu_settle(gpu);
 	st.state = gpu->state;
 	st.rings = gpu->nrings;
 	st.launches = gpu->launches;

@@ -45,6 +45,7 @@ struct rgate_gpu {
 	pthread_t thread;
 	bool quit;			/* the thread is to end */
 	bool kick;			/* the thread is to look now; atomic */
+	unsigned int waiters;		/* for whom it looks often */
 	uint32_t state;			/* enum rgate_gpu_state */
 	bool stopping;
 	char error[RGATE_GPU_TEXT];
@@ -66,6 +67,7 @@ struct rgate_gpu {
 	struct rgate_dctx ctx;
 	uint32_t blocks;
 	uint64_t launches;
+	uint64_t noted;			/* of them, whose return the thread has seen to */
 	uint64_t beat;			/* last seen, and when */
 	uint64_t beat_ns;
 
@@ -100,6 +102,13 @@ int rgate_gpu_cuda(struct rgate_gpu *gpu, cudaError_t err, const char *what);
 int rgate_gpu_cu(struct rgate_gpu *gpu, CUresult err, const char *what);
 
 /*
+ * Around what a caller's thread does with CUDA: the current device is the runtime's, then
+ * the caller's, @was, again.
+ */
+int rgate_gpu_enter(struct rgate_gpu *gpu, int *was);
+void rgate_gpu_leave(int was);
+
+/*
  * host.c: memory of the host for devices; the same range may be asked for again, by other
  * runtimes. @readonly: it is mapped so.
  */
@@ -129,8 +138,13 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu);
 /* watch.c */
 int rgate_gpu_watch_start(struct rgate_gpu *gpu);
 void rgate_gpu_watch_stop(struct rgate_gpu *gpu);
-/* With the lock held: what has become of the kernel, by now */
-void rgate_gpu_look(struct rgate_gpu *gpu);
+/*
+ * With the lock held, which is let go meanwhile: lets the thread look at the kernel once
+ * more, or some. false: it is @end already
+ */
+bool rgate_gpu_pass(struct rgate_gpu *gpu, uint64_t end);
+/* With the lock held: a kernel that has returned is seen to by the thread, before this does */
+void rgate_gpu_settle(struct rgate_gpu *gpu);
 
 /* No kernel is on the device */
 static inline bool rgate_gpu_returned(const struct rgate_gpu *gpu)

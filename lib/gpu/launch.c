@@ -14,7 +14,6 @@
 #define BLOCKS_A_RING	8U	/* where the caller does not say */
 #define BLOCKS_LEAST	16U
 #define PAUSE_NS	100U
-#define WAIT_NS		20000	/* between two looks of a waiting thread */
 
 static bool pow2(uint64_t v)
 {
@@ -247,8 +246,6 @@ static int start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		return rgate_gpu_fail(gpu, err, "bad options");
 	err = check(gpu, kernel, &o, false);
 	if (!err)
-		err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
-	if (!err)
 		err = prepare(gpu, kernel, &o);
 	return err ? err : first_launch(gpu);
 }
@@ -256,11 +253,15 @@ static int start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 int rgate_gpu_start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		    const struct rgate_gpu_start_opts *opts)
 {
-	int err;
+	int err, was;
 
 	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
-	err = start(gpu, kernel, opts);
+	rgate_gpu_settle(gpu);
+	err = rgate_gpu_enter(gpu, &was);
+	if (!err) {
+		err = start(gpu, kernel, opts);
+		rgate_gpu_leave(was);
+	}
 	pthread_mutex_unlock(&gpu->lock);
 	return err;
 }
@@ -270,20 +271,6 @@ static uint64_t deadline(int timeout_ms)
 	if (timeout_ms < 0)
 		return UINT64_MAX;
 	return rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
-}
-
-/* Gives way for a moment, without the lock; false: time is up */
-static bool pass(struct rgate_gpu *gpu, uint64_t end)
-{
-	struct timespec ts = { .tv_nsec = WAIT_NS };
-
-	if (rgate_clock_now(CLOCK_MONOTONIC) >= end)
-		return false;
-	pthread_mutex_unlock(&gpu->lock);
-	nanosleep(&ts, NULL);
-	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
-	return true;
 }
 
 static int result_of(const struct rgate_gpu *gpu)
@@ -297,10 +284,10 @@ int rgate_gpu_stop(struct rgate_gpu *gpu, int timeout_ms)
 	int err = 0;
 
 	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
+	rgate_gpu_settle(gpu);
 	stopping(gpu, true);
 	while (rgate_gpu_busy(gpu))
-		if (!pass(gpu, end)) {
+		if (!rgate_gpu_pass(gpu, end)) {
 			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "the kernel has not returned yet");
 			break;
 		}
@@ -320,9 +307,9 @@ int rgate_gpu_wait(struct rgate_gpu *gpu, int timeout_ms)
 	int err = 0;
 
 	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
+	rgate_gpu_settle(gpu);
 	while (!err && rgate_gpu_busy(gpu))
-		if (!pass(gpu, end))
+		if (!rgate_gpu_pass(gpu, end))
 			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "the kernel has not returned yet");
 	if (!err)
 		err = result_of(gpu);
@@ -347,7 +334,7 @@ int rgate_gpu_drain(struct rgate_gpu *gpu, int timeout_ms)
 	int err = 0;
 
 	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
+	rgate_gpu_settle(gpu);
 	for (i = 0; i < gpu->nrings; i++)
 		target[i] = rgate_gpu_published(&gpu->ring[i],
 						__atomic_load_n(&gpu->stat[i].done,
@@ -357,7 +344,7 @@ int rgate_gpu_drain(struct rgate_gpu *gpu, int timeout_ms)
 			err = -EIO;
 		else if (!rgate_gpu_busy(gpu))
 			err = rgate_gpu_fail(gpu, -EPIPE, "no kernel runs");
-		else if (!pass(gpu, end))
+		else if (!rgate_gpu_pass(gpu, end))
 			err = rgate_gpu_fail(gpu, -ETIMEDOUT, "not all is finished yet");
 	}
 	pthread_mutex_unlock(&gpu->lock);
@@ -375,8 +362,6 @@ static long launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 	if (err)
 		return rgate_gpu_fail(gpu, err, "bad options");
 	err = check(gpu, kernel, &o, true);
-	if (!err)
-		err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
 	if (err)
 		return err;
 	for (i = 0; i < gpu->nrings; i++) {
@@ -399,11 +384,16 @@ static long launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 long rgate_gpu_launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		      const struct rgate_gpu_start_opts *opts)
 {
+	int was;
 	long n;
 
 	pthread_mutex_lock(&gpu->lock);
-	rgate_gpu_look(gpu);
-	n = launch(gpu, kernel, opts);
+	rgate_gpu_settle(gpu);
+	n = rgate_gpu_enter(gpu, &was);
+	if (!n) {
+		n = launch(gpu, kernel, opts);
+		rgate_gpu_leave(was);
+	}
 	pthread_mutex_unlock(&gpu->lock);
 	return n;
 }

@@ -49,9 +49,7 @@ static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t 
 	if (err)
 		return rgate_gpu_fail(gpu, err, err == -EBUSY ? "the ring has a producer" :
 				      "not a memfd ring of this process");
-	err = rgate_gpu_cuda(gpu, cudaSetDevice(gpu->device), "cudaSetDevice");
-	if (!err)
-		err = rgate_gpu_areas_map(gpu, ring, &gpu->out_view, &gpu->out_areas, &dring);
+	err = rgate_gpu_areas_map(gpu, ring, &gpu->out_view, &gpu->out_areas, &dring);
 	if (err)
 		goto fini;
 	err = set_out(gpu, &dring, full == RGATE_GPU_FULL_WAIT);
@@ -68,10 +66,15 @@ fini:
 
 int rgate_gpu_bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t full)
 {
-	int err;
+	int err, was;
 
 	pthread_mutex_lock(&gpu->lock);
-	err = bind_output(gpu, ring, full);
+	rgate_gpu_settle(gpu);
+	err = rgate_gpu_enter(gpu, &was);
+	if (!err) {
+		err = bind_output(gpu, ring, full);
+		rgate_gpu_leave(was);
+	}
 	pthread_mutex_unlock(&gpu->lock);
 	return err;
 }

@@ -177,12 +177,8 @@ static void close_all(struct bench *b)
 
 static int run(struct bench *b)
 {
-	struct rgate_gpu_opts go = { .sz = sizeof(go), .device = b->o.device };
 	int err, end;
 
-	err = rgate_gpu_open(&b->gpu, &go);
-	if (err)
-		return err;
 	memcpy(b->o.device_name, b->gpu->prop.name, sizeof(b->o.device_name) - 1);
 	err = measure_copy(b);
 	if (!err)
@@ -203,7 +199,8 @@ static int run(struct bench *b)
 int rgate_gpu_bench(struct rgate_gpu_bench *bench)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	int err;
+	struct rgate_gpu_opts go = { .sz = sizeof(go) };
+	int err, was;
 
 	if (!b)
 		return -ENOMEM;
@@ -212,13 +209,24 @@ int rgate_gpu_bench(struct rgate_gpu_bench *bench)
 		     b->o.time_ms > 3600000 || !b->o.size || b->o.slot_size < RGATE_SLOT_HDR ||
 		     b->o.size > b->o.slot_size - RGATE_SLOT_HDR))
 		err = -EINVAL;
+	go.device = b->o.device;
+	if (!err)
+		err = rgate_gpu_open(&b->gpu, &go);
 	if (err) {
 		free(b);
 		return err;
 	}
-	err = run(b);
-	if (!err)
-		err = rgate_info_copy(bench, &b->o, sizeof(b->o));
-	close_all(b);
+	err = rgate_gpu_enter(b->gpu, &was);
+	if (!err) {
+		err = run(b);
+		if (!err)
+			err = rgate_info_copy(bench, &b->o, sizeof(b->o));
+		close_all(b);
+		rgate_gpu_leave(was);
+	} else {
+		rgate_gpu_keep_error(b->gpu);
+		rgate_gpu_close(b->gpu);
+		free(b);
+	}
 	return err;
 }

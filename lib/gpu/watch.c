@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The thread that looks after a kernel */
+/*
+ * The thread that looks after a kernel. What is to be done about one that has returned it
+ * alone does, whose current device is the runtime's: callers wait for it.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,6 +10,9 @@
 
 #include "clock.h"
 #include "gpu.h"
+
+#define WAIT_NS		20000		/* between two looks while somebody waits */
+#define SETTLE_NS	10000000000ULL	/* after its last word a kernel returns at once */
 
 /* Rings that have been resized, and are drained, are mapped anew. 1: some were; 0: none is
  * to be; -EAGAIN: new memory is not there yet; -errno */
@@ -73,6 +79,7 @@ static void after(struct rgate_gpu *gpu)
 	uint64_t why = __atomic_load_n(&gpu->report->why, __ATOMIC_RELAXED);
 	int err = rgate_gpu_cuda(gpu, cudaStreamSynchronize(gpu->stream), "kernel");
 
+	gpu->noted = gpu->launches;
 	if (err) {
 		failed(gpu);
 		return;
@@ -95,7 +102,8 @@ static void after(struct rgate_gpu *gpu)
 		failed(gpu);
 }
 
-void rgate_gpu_look(struct rgate_gpu *gpu)
+/* What has become of the kernel, by now? */
+static void look(struct rgate_gpu *gpu)
 {
 	uint64_t beat, now;
 
@@ -137,9 +145,16 @@ static void look_closely(struct rgate_gpu *gpu)
 		__atomic_store_n(&gpu->ctl->stop, 1, __ATOMIC_RELEASE);
 }
 
+static void kick(struct rgate_gpu *gpu)
+{
+	__atomic_store_n(&gpu->kick, true, __ATOMIC_RELAXED);
+	pthread_cond_signal(&gpu->wake);
+}
+
 static void sleep_tick(struct rgate_gpu *gpu)
 {
-	uint64_t ns = rgate_clock_now(CLOCK_MONOTONIC) + gpu->tick_ns;
+	uint64_t tick = gpu->waiters && gpu->tick_ns > WAIT_NS ? WAIT_NS : gpu->tick_ns;
+	uint64_t ns = rgate_clock_now(CLOCK_MONOTONIC) + tick;
 	struct timespec ts = {
 		.tv_sec = (time_t)(ns / 1000000000),
 		.tv_nsec = (long)(ns % 1000000000),
@@ -147,6 +162,30 @@ static void sleep_tick(struct rgate_gpu *gpu)
 
 	while (!gpu->quit && !__atomic_exchange_n(&gpu->kick, false, __ATOMIC_RELAXED))
 		if (pthread_cond_timedwait(&gpu->wake, &gpu->lock, &ts) == ETIMEDOUT)
+			break;
+}
+
+bool rgate_gpu_pass(struct rgate_gpu *gpu, uint64_t end)
+{
+	struct timespec ts = { .tv_nsec = WAIT_NS };
+
+	if (rgate_clock_now(CLOCK_MONOTONIC) >= end)
+		return false;
+	if (!gpu->waiters++)
+		kick(gpu);
+	pthread_mutex_unlock(&gpu->lock);
+	nanosleep(&ts, NULL);
+	pthread_mutex_lock(&gpu->lock);
+	gpu->waiters--;
+	return true;
+}
+
+void rgate_gpu_settle(struct rgate_gpu *gpu)
+{
+	uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + SETTLE_NS;
+
+	while (rgate_gpu_busy(gpu) && rgate_gpu_returned(gpu) && gpu->noted != gpu->launches)
+		if (!rgate_gpu_pass(gpu, end))
 			break;
 }
 
@@ -159,7 +198,7 @@ static void *thread_main(void *arg)
 	pthread_mutex_lock(&gpu->lock);
 	while (!gpu->quit) {
 		sleep_tick(gpu);
-		rgate_gpu_look(gpu);
+		look(gpu);
 		if (++tick % 8 == 0)
 			look_closely(gpu);
 		rgate_gpu_output_wake(gpu);
