@@ -281,7 +281,7 @@ $(O)/tests/unit/test_backing: EXTRA_LIBS += $(call wrap,memfd_create ftruncate f
 	open fopen syscall)
 $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency)
 $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove epoll_wait)
-$(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall)
+$(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
 $(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
 $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle \

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,7 +8,7 @@
 #include "cache.h"
 #include "clock.h"
 
-#define OWNER_NS	100000000ULL	/* an owner that is not out by then is left alone */
+#define PAUSE_NS	100000		/* between looks at a lock or an owner that takes long */
 
 __thread struct rgate_cache *rgate_cache_last;
 bool rgate_cache_fenced;
@@ -38,26 +37,18 @@ static void free_cache(struct rgate_cache *c)
 	free(c);
 }
 
-/* What a bin holds, to the slabs; its counters, to the class. Nobody else is in. */
-static bool empty_bin(struct rgate_cache *c, struct rgate_pool *pool, unsigned int cls)
+/* What all bins hold, to the slabs. Nobody else is in. */
+static void empty_cache(struct rgate_cache *c, struct rgate_pool *pool)
 {
-	struct rgate_bin *bin = &c->bin[cls];
-	const bool any = bin->n;
-
-	if (any)
-		rgate_slab_give(pool, bin->buf, bin->n);
-	bin->n = 0;
-	return any;
-}
-
-static bool empty_cache(struct rgate_cache *c, struct rgate_pool *pool)
-{
-	bool any = false;
 	unsigned int i;
 
-	for (i = 0; i < RGATE_CLASSES; i++)
-		any |= empty_bin(c, pool, i);
-	return any;
+	for (i = 0; i < RGATE_CLASSES; i++) {
+		struct rgate_bin *bin = &c->bin[i];
+
+		if (bin->n)
+			rgate_slab_give(pool, i, bin->buf, bin->n);
+		bin->n = 0;
+	}
 }
 
 static void unlink_cache(struct rgate_pool *pool, struct rgate_cache *c)
@@ -220,10 +211,23 @@ void rgate_cache_flush(struct rgate_cache *c)
 	rgate_cache_leave(c);
 }
 
-/* Waits until the owner is out; false: it did not come out */
-static bool owner_out(const struct rgate_cache *c)
+/* One that takes buffers back may be waiting for an owner, and has more time than this one. */
+static bool lock_until(pthread_mutex_t *lock, uint64_t end)
 {
-	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + OWNER_NS;
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	while (pthread_mutex_trylock(lock)) {
+		if (rgate_clock_now(CLOCK_MONOTONIC) >= end)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/* Is the owner out? Some instructions are waited for, and from then on until @end. */
+static bool owner_out(const struct rgate_cache *c, uint64_t end)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	unsigned int looks = 0;
 
 	/* Pairs with the owner's release: what it did in there is seen. */
@@ -232,31 +236,35 @@ static bool owner_out(const struct rgate_cache *c)
 			rgate_cpu_relax();
 			continue;
 		}
-		if (rgate_clock_now(CLOCK_MONOTONIC) > end)
+		if (rgate_clock_now(CLOCK_MONOTONIC) >= end)
 			return false;
-		sched_yield();
+		/* An owner of a lower priority gets no CPU from who only yields. */
+		nanosleep(&pause, NULL);
 	}
 	return true;
 }
 
-bool rgate_cache_reclaim(struct rgate_pool *pool)
+bool rgate_cache_reclaim(struct rgate_pool *pool, uint64_t end)
 {
 	struct rgate_cache *c;
-	bool any = false;
+	bool all = true;
 
-	pthread_mutex_lock(&pool->reclaim);
+	if (!lock_until(&pool->reclaim, end))
+		return false;
 	for (c = pool->caches; c; c = c->next)
 		__atomic_store_n(&c->stolen, 1, __ATOMIC_SEQ_CST);
 	fence_all();
 	for (c = pool->caches; c; c = c->next) {
-		if (owner_out(c))
-			any |= empty_cache(c, pool);
+		if (owner_out(c, end))
+			empty_cache(c, pool);
+		else
+			all = false;
 		/* The owner that sees this sees its cache as it is now. */
 		__atomic_store_n(&c->stolen, 0, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&pool->reclaim);
 	rgate_count(&pool->reclaims);
-	return any;
+	return all;
 }
 
 void rgate_cache_orphan(struct rgate_pool *pool)

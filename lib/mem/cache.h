@@ -23,6 +23,7 @@
 #endif
 #endif
 
+/* All fields: the owner's, inside; the counters are read from outside too */
 struct rgate_bin {
 	uint32_t n;
 	uint32_t cap;		/* 0: not in use yet, or no room */
@@ -76,6 +77,14 @@ static inline void rgate_cache_note(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
+/* Not this process's pool? A child has no caches: who has one need not ask the kernel. */
+static inline int rgate_cache_gone(const struct rgate_pool *pool)
+{
+	const struct rgate_cache *c = rgate_cache_last;
+
+	return c && c->pool == pool ? 0 : rgate_pool_gone(pool);
+}
+
 /* To be called once before any cache is used */
 void rgate_cache_init(void);
 /* This thread's cache of @pool, made if need be; NULL: no memory, do without */
@@ -86,8 +95,9 @@ void rgate_cache_wait(struct rgate_cache *c);
 bool rgate_cache_open_bin(struct rgate_cache *c, unsigned int cls);
 /* All of one cache of this thread back to the pool */
 void rgate_cache_flush(struct rgate_cache *c);
-/* Takes back what all threads keep; was there any? */
-bool rgate_cache_reclaim(struct rgate_pool *pool);
+/* Takes back what all threads keep. An owner that is off its CPU inside is waited for until
+ * @end (CLOCK_MONOTONIC, ns). False: not all came out */
+bool rgate_cache_reclaim(struct rgate_pool *pool, uint64_t end);
 /* The pool ends: no cache is its own any more */
 void rgate_cache_orphan(struct rgate_pool *pool);
 /* Sums over all caches of a class */

@@ -90,7 +90,6 @@ static void init_locks(struct rgate_pool *pool)
 	pthread_condattr_t attr;
 	unsigned int i;
 
-	pthread_mutex_init(&pool->grow, NULL);
 	pthread_mutex_init(&pool->reclaim, NULL);
 	pthread_mutex_init(&pool->runs_lock, NULL);
 	pthread_mutex_init(&pool->wait, NULL);
@@ -122,7 +121,6 @@ static void free_pool(struct rgate_pool *pool)
 	pthread_mutex_destroy(&pool->wait);
 	pthread_mutex_destroy(&pool->runs_lock);
 	pthread_mutex_destroy(&pool->reclaim);
-	pthread_mutex_destroy(&pool->grow);
 	free(pool);
 }
 

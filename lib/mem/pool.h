@@ -4,7 +4,7 @@
  * are runs cut into buffers of one class (or left whole as one buffer); caches, in which
  * each thread keeps buffers; pool_debug, what is done to buffers to find mistakes.
  *
- * Locks, outer to inner: grow, reclaim, cls[i].lock, runs.
+ * Locks, outer to inner: reclaim, a thread being in its cache, cls[i].lock, runs.
  */
 #ifndef RGATE_MEM_POOL_H
 #define RGATE_MEM_POOL_H
@@ -60,16 +60,19 @@ struct rgate_region {
 	uint32_t rkey;
 };
 
-/* Buffers of one size. Counters under @lock; what caches count comes on top. */
+/*
+ * Buffers of one size. Counters under @lock; what caches count comes on top. The depot is in
+ * the lock's cache line: threads that pass buffers on touch no other.
+ */
 struct rgate_class {
 	pthread_mutex_t lock;
-	struct rgate_slab *partial;	/* some buffers free, or all of one kept in reserve */
-	struct rgate_slab *spare;	/* structures without a run */
 	struct rgate_buf **depot;	/* free buffers between threads, not in their slabs */
 	uint32_t depot_n;
 	uint32_t depot_cap;
+	struct rgate_slab *partial;	/* some buffers free, or all of one kept in reserve */
+	struct rgate_slab *spare;	/* structures without a run */
 	uint32_t empty;			/* slabs in @partial with all buffers free */
-	uint64_t free;			/* buffers free in slabs and depot */
+	uint64_t free;			/* buffers free in slabs */
 	uint64_t slab_bytes;
 	uint64_t slab_bufs;
 	uint64_t allocs;
@@ -79,7 +82,7 @@ struct rgate_class {
 struct rgate_pool {
 	/* Read by every call, written hardly ever */
 	unsigned int cached;		/* classes that threads keep buffers of */
-	unsigned int waiters;		/* atomic: threads that wait for a release */
+	unsigned int tight;		/* atomic: who looks for memory, and one more if @dry */
 	uint32_t flags;
 	uint32_t cache_buffers;
 	size_t cache_bytes;
@@ -98,7 +101,6 @@ struct rgate_pool {
 	unsigned int max_regions;
 	unsigned int regions;		/* atomic: release by who adds one */
 
-	pthread_mutex_t grow;
 	pthread_mutex_t reclaim;	/* and the list of caches */
 	struct rgate_cache *caches;
 	pthread_mutex_t runs_lock;	/* and @slabs */
@@ -107,10 +109,13 @@ struct rgate_pool {
 
 	pthread_mutex_t wait;
 	pthread_cond_t freed;
+	bool growing;			/* under @wait: a thread makes a region */
 	uint64_t releases;		/* under @wait: counts while somebody waits */
+	unsigned int waiters;		/* atomic: threads that wait for a release */
+	unsigned int dry;		/* atomic: a search was in vain, see pool_dry.c */
 
 	/* atomic, relaxed: counts */
-	uint64_t used_bytes;		/* out of slabs: held and cached */
+	uint64_t used_bytes;		/* out of slabs: held, cached, in depots */
 	uint64_t high_bytes;
 	uint64_t refused, waits, timeouts, reclaims, grown, grow_failures;
 	uint64_t double_frees, foreign_frees, overruns;
@@ -138,14 +143,43 @@ static inline void rgate_buf_hold(struct rgate_buf *buf, size_t length)
 	__atomic_store_n(&buf->length, length, __ATOMIC_RELAXED);
 }
 
+/*
+ * Nobody may keep what is free: somebody looks for memory. Who has entered its cache behind
+ * the fence of a search sees that (cache.h), as does who has a class's lock behind it.
+ */
+static inline bool rgate_pool_tight(const struct rgate_pool *pool)
+{
+	return __atomic_load_n(&pool->tight, __ATOMIC_RELAXED);
+}
+
 /* pool.c */
 
 /* As rgate_pool_create(); without a device regions have the keys from @first_key on, so that
  * those of several pools can be told apart */
 int rgate_pool_create_keyed(struct rgate_pool **pool, struct rgate_device *dev,
 			    const struct rgate_pool_opts *opts, uint32_t first_key);
+
+/* What an allocation has to have; found once, used until there is a buffer */
+struct rgate_want {
+	size_t size;		/* as asked for */
+	size_t bytes;		/* with what alignment and red zones take */
+	size_t align;
+	unsigned int cls;	/* RGATE_RUN_CLASS: none */
+	const char *tag;
+	const void *site;
+	bool zero;
+};
+
+/* pool_dry.c */
+
+/* One buffer wherever it is to be had; waits until @end (CLOCK_MONOTONIC) if that is not 0.
+ * -ENOBUFS, -ETIMEDOUT */
+int rgate_pool_take(struct rgate_pool *pool, const struct rgate_want *w, uint64_t end,
+		    struct rgate_buf **buf);
 /* Buffers came back to the slabs: whoever waits for some looks again */
 void rgate_pool_released(struct rgate_pool *pool);
+/* There is plenty: threads may keep some again */
+void rgate_pool_not_dry(struct rgate_pool *pool);
 
 /* slab.c */
 
@@ -155,10 +189,12 @@ unsigned int rgate_slab_take(struct rgate_pool *pool, unsigned int cls,
 /* One of @size bytes whose address is a multiple of @align, cut from no slab of a class;
  * NULL: no such run */
 struct rgate_buf *rgate_slab_take_run(struct rgate_pool *pool, size_t size, size_t align);
-/* Back into their slabs; a slab that is empty goes back to its region. */
-void rgate_slab_give(struct rgate_pool *pool, struct rgate_buf **bufs, unsigned int n);
-/* What depots keep, back to slabs, and empty slabs back to their regions; was there any? */
-bool rgate_slab_trim(struct rgate_pool *pool);
+/* All of class @cls, into the depot or their slabs; a slab that is empty goes back to its
+ * region. */
+void rgate_slab_give(struct rgate_pool *pool, unsigned int cls, struct rgate_buf **bufs,
+		     unsigned int n);
+/* What depots keep, back to slabs, and empty slabs back to their regions */
+void rgate_slab_trim(struct rgate_pool *pool);
 /* Frees all structures, whatever is held */
 void rgate_slab_fini(struct rgate_pool *pool);
 

@@ -17,19 +17,8 @@
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
-/* What an allocation has to have; found once, used until there is a buffer */
-struct want {
-	size_t size;		/* as asked for */
-	size_t bytes;		/* with what alignment and red zones take */
-	size_t align;
-	unsigned int cls;	/* RGATE_RUN_CLASS: none */
-	const char *tag;
-	const void *site;
-	bool zero;
-};
-
 /* The last step for a buffer that did not come from the fast path */
-static void hand_out(struct rgate_pool *pool, struct rgate_buf *buf, const struct want *w)
+static void hand_out(struct rgate_pool *pool, struct rgate_buf *buf, const struct rgate_want *w)
 {
 	const struct rgate_slab *s = rgate_buf_slab(buf);
 
@@ -45,7 +34,7 @@ static void hand_out(struct rgate_pool *pool, struct rgate_buf *buf, const struc
 	rgate_buf_hold(buf, w->size);
 }
 
-static int find_want(const struct rgate_pool *pool, struct want *w)
+static int find_want(const struct rgate_pool *pool, struct rgate_want *w)
 {
 	w->bytes = w->size;
 	if (!w->size)
@@ -66,111 +55,6 @@ static int find_want(const struct rgate_pool *pool, struct want *w)
 	}
 	if (w->align <= RGATE_GRAIN && w->bytes <= RGATE_CLASS_MAX)
 		w->cls = rgate_class_of(w->bytes);
-	return 0;
-}
-
-static struct rgate_buf *take(struct rgate_pool *pool, const struct want *w)
-{
-	struct rgate_buf *buf;
-
-	if (w->cls == RGATE_RUN_CLASS)
-		return rgate_slab_take_run(pool, w->bytes, w->align);
-	return rgate_slab_take(pool, w->cls, &buf, 1) ? buf : NULL;
-}
-
-/* One thread makes a region, the others wait for it and look again. 0: look again */
-static int grow(struct rgate_pool *pool, unsigned int regions)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&pool->grow);
-	if (regions == pool->regions) {
-		err = rgate_region_add(pool);
-		if (!err) {
-			rgate_count(&pool->grown);
-		} else if (err != -ENOBUFS || pool->regions < pool->max_regions) {
-			rgate_count(&pool->grow_failures);
-			rgate_err("%s: no further region: %s", pool->name,
-				  rgate_mem_strerror(err));
-			err = -ENOBUFS;
-		}
-	}
-	pthread_mutex_unlock(&pool->grow);
-	return err;
-}
-
-/* The slabs, then what lies idle in classes and threads, then a new region */
-static struct rgate_buf *take_hard(struct rgate_pool *pool, const struct want *w)
-{
-	unsigned int regions = __atomic_load_n(&pool->regions, __ATOMIC_ACQUIRE);
-	struct rgate_buf *buf = take(pool, w);
-
-	if (!buf && rgate_slab_trim(pool))
-		buf = take(pool, w);
-	if (!buf && pool->cached && rgate_cache_reclaim(pool)) {
-		rgate_slab_trim(pool);
-		buf = take(pool, w);
-	}
-	while (!buf && !grow(pool, regions)) {
-		regions = __atomic_load_n(&pool->regions, __ATOMIC_ACQUIRE);
-		buf = take(pool, w);
-	}
-	return buf;
-}
-
-/*
- * Waits for releases. The count of waiters is up before the caches are taken back:
- * whoever releases afterwards sees it, by the fence in there (cache.h), and gives to the
- * slabs; whoever released before had it taken back.
- */
-static struct rgate_buf *wait_for(struct rgate_pool *pool, const struct want *w, uint64_t end)
-{
-	struct timespec ts = { (time_t)(end / 1000000000), (long)(end % 1000000000) };
-	struct rgate_buf *buf;
-	uint64_t seen;
-	int err = 0;
-
-	rgate_count(&pool->waits);
-	__atomic_fetch_add(&pool->waiters, 1, __ATOMIC_SEQ_CST);
-	do {
-		pthread_mutex_lock(&pool->wait);
-		seen = pool->releases;
-		pthread_mutex_unlock(&pool->wait);
-		buf = take_hard(pool, w);
-		if (buf)
-			break;
-		pthread_mutex_lock(&pool->wait);
-		while (seen == pool->releases && !err)
-			err = pthread_cond_timedwait(&pool->freed, &pool->wait, &ts);
-		pthread_mutex_unlock(&pool->wait);
-	} while (!err);
-	__atomic_fetch_sub(&pool->waiters, 1, __ATOMIC_RELAXED);
-	if (!buf)
-		rgate_count(&pool->timeouts);
-	return buf;
-}
-
-void rgate_pool_released(struct rgate_pool *pool)
-{
-	if (!__atomic_load_n(&pool->waiters, __ATOMIC_SEQ_CST))
-		return;
-	pthread_mutex_lock(&pool->wait);
-	pool->releases++;
-	pthread_cond_broadcast(&pool->freed);
-	pthread_mutex_unlock(&pool->wait);
-}
-
-static int take_any(struct rgate_pool *pool, const struct want *w, uint64_t end,
-		    struct rgate_buf **buf)
-{
-	*buf = take_hard(pool, w);
-	if (!*buf && end)
-		*buf = wait_for(pool, w, end);
-	if (!*buf) {
-		rgate_count(&pool->refused);
-		return end ? -ETIMEDOUT : -ENOBUFS;
-	}
-	__atomic_fetch_add(&pool->cls[w->cls].allocs, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -195,27 +79,36 @@ static struct rgate_cache *enter(struct rgate_pool *pool, unsigned int cls)
 	return c;
 }
 
+/*
+ * Half of what the bin holds, into the bin, which is empty. Inside: nobody can take it
+ * for used up while the buffers are on their way.
+ */
+static void refill(struct rgate_pool *pool, struct rgate_bin *bin, unsigned int cls)
+{
+	const unsigned int half = bin->cap / 2 + 1, want = half < BATCH ? half : BATCH;
+
+	bin->n = rgate_slab_take(pool, cls, bin->buf, want);
+	if (rgate_pool_tight(pool) && bin->n > 1) {
+		rgate_slab_give(pool, cls, bin->buf + 1, bin->n - 1);
+		if (bin->n == want)
+			rgate_pool_not_dry(pool);
+		bin->n = 1;
+		rgate_pool_released(pool);
+	}
+}
+
 /* From the cache, refilled if it is empty. NULL: there is nothing to refill it with */
 static struct rgate_buf *take_cached(struct rgate_pool *pool, unsigned int cls)
 {
-	struct rgate_buf *bufs[BATCH], *buf = NULL;
 	struct rgate_cache *c = enter(pool, cls);
-	unsigned int n, want;
+	struct rgate_buf *buf = NULL;
 	struct rgate_bin *bin;
 
 	if (!c)
 		return NULL;
 	bin = &c->bin[cls];
-	if (!bin->n) {
-		want = bin->cap / 2 + 1;
-		rgate_cache_leave(c);
-		n = rgate_slab_take(pool, cls, bufs, want < BATCH ? want : BATCH);
-		while (!rgate_cache_enter(c))
-			rgate_cache_wait(c);
-		/* Nobody but the owner puts anything in. */
-		memcpy(bin->buf, bufs, n * sizeof(*bufs));
-		bin->n = n;
-	}
+	if (!bin->n)
+		refill(pool, bin, cls);
 	if (bin->n) {
 		buf = bin->buf[--bin->n];
 		rgate_cache_note(&bin->allocs, 1);
@@ -224,22 +117,26 @@ static struct rgate_buf *take_cached(struct rgate_pool *pool, unsigned int cls)
 	return buf;
 }
 
-static int alloc_slow(struct rgate_pool *pool, struct want *w, int timeout_ms,
+static uint64_t deadline(int timeout_ms)
+{
+	if (!timeout_ms)
+		return 0;
+	return rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
+}
+
+static int alloc_slow(struct rgate_pool *pool, struct rgate_want *w, int timeout_ms,
 		      const struct rgate_buf **out)
 {
-	struct rgate_buf *buf = NULL;
-	uint64_t end = 0;
-	int err = rgate_pool_gone(pool);
+	struct rgate_buf *buf;
+	int err = rgate_cache_gone(pool);
 
 	if (!err)
 		err = find_want(pool, w);
 	if (err)
 		return err;
-	if (timeout_ms)
-		end = rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
 	buf = take_cached(pool, w->cls);
 	if (!buf) {
-		err = take_any(pool, w, end, &buf);
+		err = rgate_pool_take(pool, w, deadline(timeout_ms), &buf);
 		if (err)
 			return err;
 	}
@@ -254,9 +151,10 @@ int rgate_pool_alloc(struct rgate_pool *pool, size_t size, const struct rgate_bu
 	struct rgate_cache *c = rgate_cache_last;
 	struct rgate_bin *bin;
 	struct rgate_buf *buf;
-	struct want w;
+	struct rgate_want w;
 
-	if (unlikely(!c || c->pool != pool || cls >= pool->cached))
+	/* Who has a cache of a pool keeps buffers of all classes. */
+	if (unlikely(!c || c->pool != pool || cls >= RGATE_CLASSES))
 		goto slow;
 	if (unlikely(!rgate_cache_enter(c))) {
 		rgate_cache_leave(c);
@@ -275,7 +173,7 @@ int rgate_pool_alloc(struct rgate_pool *pool, size_t size, const struct rgate_bu
 	return 0;
 
 slow:
-	w = (struct want){ .size = size, .align = RGATE_POOL_LINE,
+	w = (struct rgate_want){ .size = size, .align = RGATE_POOL_LINE,
 			   .site = __builtin_return_address(0) };
 	return alloc_slow(pool, &w, 0, out);
 }
@@ -300,46 +198,72 @@ int rgate_pool_alloc_opts(struct rgate_pool *pool, size_t size,
 			  const struct rgate_alloc_opts *user, const struct rgate_buf **out)
 {
 	struct rgate_alloc_opts opts;
-	struct want w;
+	struct rgate_want w;
 	int err = check_opts(&opts, user);
 
 	if (err)
 		return err;
-	w = (struct want){ .size = size, .align = opts.align, .tag = opts.tag,
+	w = (struct rgate_want){ .size = size, .align = opts.align, .tag = opts.tag,
 			   .zero = opts.flags & RGATE_ALLOC_ZERO,
 			   .site = __builtin_return_address(0) };
 	return alloc_slow(pool, &w, opts.timeout_ms, out);
 }
 
-/* As many as the thread keeps, at once */
-static unsigned int batch_cached(struct rgate_pool *pool, const struct want *w,
+/* As many as the thread keeps, and then as many as there are in the slabs, at once */
+static unsigned int batch_cached(struct rgate_pool *pool, const struct rgate_want *w,
 				 const struct rgate_buf **bufs, unsigned int n)
 {
 	struct rgate_cache *c = enter(pool, w->cls);
+	struct rgate_buf **to = (struct rgate_buf **)bufs;
 	const size_t size = w->size;
-	struct rgate_buf **from;
 	struct rgate_bin *bin;
-	unsigned int i;
+	unsigned int i, got;
 
 	if (!c)
 		return 0;
 	bin = &c->bin[w->cls];
-	if (n > bin->n)
-		n = bin->n;
-	bin->n -= n;
-	from = bin->buf + bin->n;
-	for (i = 0; i < n; i++) {
-		struct rgate_buf *buf = from[i];
+	got = n < bin->n ? n : bin->n;
+	bin->n -= got;
+	for (i = 0; i < got; i++) {
+		struct rgate_buf *buf = bin->buf[bin->n + i];
 
 		rgate_buf_hold(buf, size);
-		bufs[i] = buf;
+		to[i] = buf;
 	}
-	rgate_cache_note(&bin->allocs, n);
+	if (got < n) {
+		got += rgate_slab_take(pool, w->cls, to + got, n - got);
+		for (i = 0; i < got; i++)
+			rgate_buf_hold(to[i], size);
+	}
+	rgate_cache_note(&bin->allocs, got);
 	rgate_cache_leave(c);
 	if (w->zero)
-		for (i = 0; i < n; i++)
-			memset(bufs[i]->addr, 0, w->size);
-	return n;
+		for (i = 0; i < got; i++)
+			memset(bufs[i]->addr, 0, size);
+	return got;
+}
+
+/* All or none */
+static int batch_alloc(struct rgate_pool *pool, const struct rgate_want *w, uint64_t end,
+		       const struct rgate_buf **bufs, unsigned int n)
+{
+	struct rgate_buf *buf;
+	unsigned int got = 0;
+	int err;
+
+	for (;;) {
+		got += batch_cached(pool, w, bufs + got, n - got);
+		if (got == n)
+			return 0;
+		/* One by one it is searched and waited for. */
+		err = rgate_pool_take(pool, w, end, &buf);
+		if (err)
+			break;
+		hand_out(pool, buf, w);
+		bufs[got++] = buf;
+	}
+	rgate_pool_free_batch(pool, bufs, got);
+	return err;
 }
 
 int rgate_pool_alloc_batch(struct rgate_pool *pool, size_t size,
@@ -347,41 +271,22 @@ int rgate_pool_alloc_batch(struct rgate_pool *pool, size_t size,
 			   unsigned int n)
 {
 	struct rgate_alloc_opts opts;
-	unsigned int got = 0;
-	uint64_t end = 0, now;
-	int err, left = 0;
-	struct want w, one;
+	struct rgate_want w;
+	int err;
 
 	err = check_opts(&opts, user);
 	/* A child has no cache (and a system call costs as much as thirty buffers). */
-	if (!err && (!rgate_cache_last || rgate_cache_last->pool != pool))
-		err = rgate_pool_gone(pool);
+	if (!err)
+		err = rgate_cache_gone(pool);
 	if (err)
 		return err;
-	w = (struct want){ .size = size, .align = opts.align, .tag = opts.tag,
-			   .zero = opts.flags & RGATE_ALLOC_ZERO,
-			   .site = __builtin_return_address(0) };
+	w = (struct rgate_want){ .size = size, .align = opts.align, .tag = opts.tag,
+				 .zero = opts.flags & RGATE_ALLOC_ZERO,
+				 .site = __builtin_return_address(0) };
 	err = find_want(pool, &w);
 	if (err)
 		return err;
-	if (opts.timeout_ms)
-		end = rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)opts.timeout_ms * 1000000;
-	got = batch_cached(pool, &w, bufs, n);
-	while (got < n && !err) {
-		if (end) {
-			now = rgate_clock_now(CLOCK_MONOTONIC);
-			left = now < end ? (int)((end - now) / 1000000) + 1 : 0;
-		}
-		one = (struct want){ .size = w.size, .align = w.align, .tag = w.tag,
-				     .site = w.site, .zero = w.zero };
-		err = alloc_slow(pool, &one, left, &bufs[got]);
-		got += !err;
-	}
-	if (err) {
-		rgate_pool_free_batch(pool, bufs, got);
-		return end && err == -ENOBUFS ? -ETIMEDOUT : err;
-	}
-	return 0;
+	return batch_alloc(pool, &w, deadline(opts.timeout_ms), bufs, n);
 }
 
 static int foreign(struct rgate_pool *pool, const struct rgate_buf *buf)
@@ -398,28 +303,27 @@ static int twice(struct rgate_pool *pool, const struct rgate_buf *buf)
 	return -EALREADY;
 }
 
-/* Makes room by giving the older half back */
-static void spill(struct rgate_pool *pool, struct rgate_cache *c, struct rgate_bin *bin)
+/*
+ * Makes room by giving the older half back, all of it: what stays is moved once for as many
+ * releases. Inside.
+ */
+static void spill(struct rgate_pool *pool, struct rgate_bin *bin, unsigned int cls)
 {
-	unsigned int n = bin->cap / 2 ? bin->cap / 2 : 1;
-	struct rgate_buf *bufs[BATCH];
+	const unsigned int n = bin->cap / 2 ? bin->cap / 2 : 1;
+	unsigned int i;
 
-	if (n > BATCH)
-		n = BATCH;
-	memcpy(bufs, bin->buf, n * sizeof(*bufs));
+	/* Others want the class's lock too. */
+	for (i = 0; i < n; i += BATCH)
+		rgate_slab_give(pool, cls, bin->buf + i, n - i < BATCH ? n - i : BATCH);
 	bin->n -= n;
-	memmove(bin->buf, bin->buf + n, bin->n * sizeof(*bufs));
-	rgate_cache_leave(c);
-	rgate_slab_give(pool, bufs, n);
-	while (!rgate_cache_enter(c))
-		rgate_cache_wait(c);
+	memmove(bin->buf, bin->buf + n, bin->n * sizeof(*bin->buf));
 }
 
 static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 {
 	struct rgate_slab *s;
 	struct rgate_cache *c;
-	int err = rgate_pool_gone(pool);
+	int err = rgate_cache_gone(pool);
 
 	if (err)
 		return err;
@@ -434,9 +338,9 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 		rgate_mark_free(buf, s->size);
 	if (pool->flags & RGATE_POOL_DEBUG)
 		err = rgate_debug_free(pool, buf);
-	c = __atomic_load_n(&pool->waiters, __ATOMIC_SEQ_CST) ? NULL : enter(pool, s->cls);
+	c = rgate_pool_tight(pool) ? NULL : enter(pool, s->cls);
 	/* The cache was entered after the look: look again, behind its fence. */
-	if (c && __atomic_load_n(&pool->waiters, __ATOMIC_RELAXED)) {
+	if (c && rgate_pool_tight(pool)) {
 		rgate_cache_leave(c);
 		c = NULL;
 	}
@@ -444,7 +348,7 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 		struct rgate_bin *bin = &c->bin[s->cls];
 
 		if (bin->n == bin->cap)
-			spill(pool, c, bin);
+			spill(pool, bin, s->cls);
 		bin->buf[bin->n++] = buf;
 		rgate_cache_note(&bin->frees, 1);
 		rgate_cache_leave(c);
@@ -453,7 +357,7 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 	}
 	__atomic_fetch_add(&pool->cls[s->cls].frees, 1, __ATOMIC_RELAXED);
 	if (!err)
-		rgate_slab_give(pool, &buf, 1);
+		rgate_slab_give(pool, s->cls, &buf, 1);
 	rgate_pool_released(pool);
 	return err;
 }
@@ -467,15 +371,15 @@ int rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *cbuf)
 
 	if (unlikely(!buf))
 		return 0;
-	if (unlikely(!c || c->pool != pool || !pool->cached))
+	if (unlikely(!c || c->pool != pool))
 		return free_slow(pool, buf);
 	s = rgate_buf_slab(buf);
-	if (unlikely(!rgate_buf_held(buf) || !s || s->pool != pool || s->cls >= pool->cached ||
+	if (unlikely(!rgate_buf_held(buf) || !s || s->pool != pool || s->cls >= RGATE_CLASSES ||
 		     !rgate_cache_enter(c)))
 		goto slow;
 	bin = &c->bin[s->cls];
-	/* Waiters: behind the fence of entering, see wait_for(). */
-	if (unlikely(bin->n == bin->cap || __atomic_load_n(&pool->waiters, __ATOMIC_RELAXED)))
+	/* Behind the fence of entering, see rgate_pool_tight() */
+	if (unlikely(bin->n == bin->cap || rgate_pool_tight(pool)))
 		goto slow;
 	rgate_buf_hold(buf, 0);
 	bin->buf[bin->n++] = buf;
@@ -504,7 +408,7 @@ static unsigned int free_cached(struct rgate_pool *pool, const struct rgate_buf 
 	if (!c || c->pool != pool || !bufs[0])
 		return 0;
 	s = rgate_buf_slab(bufs[0]);
-	if (!s || s->pool != pool || s->cls >= pool->cached)
+	if (!s || s->pool != pool || s->cls >= RGATE_CLASSES)
 		return 0;
 	cls = s->cls;
 	if (!rgate_cache_enter(c)) {
@@ -514,7 +418,7 @@ static unsigned int free_cached(struct rgate_pool *pool, const struct rgate_buf 
 	bin = &c->bin[cls];
 	if (n > bin->cap - bin->n)
 		n = bin->cap - bin->n;
-	if (__atomic_load_n(&pool->waiters, __ATOMIC_RELAXED))
+	if (rgate_pool_tight(pool))
 		n = 0;
 	to = bin->buf + bin->n;
 	for (i = 0; i < n && bufs[i]; i++) {

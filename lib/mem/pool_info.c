@@ -95,11 +95,11 @@ static void read_class(struct rgate_pool *pool, unsigned int i, struct rgate_poo
 
 	rgate_cache_counts(pool, i, &allocs, &frees);
 	pthread_mutex_lock(&c->lock);
-	taken = c->slab_bufs - c->free;
+	taken = c->slab_bufs - c->free - c->depot_n;
 	*out = (struct rgate_pool_class){
 		.size = i == RGATE_RUN_CLASS ? 0 : rgate_class_size(i),
 		.used = allocs - frees,
-		.free = c->free,
+		.free = c->free + c->depot_n,
 		.allocs = allocs,
 		.slab_bytes = c->slab_bytes,
 	};

@@ -188,33 +188,40 @@ static unsigned int take_from(struct rgate_class *c, struct rgate_slab *s,
 
 /*
  * The depot: where buffers that one thread releases and another allocates pass from cache
- * to cache, without slabs being made and ended for them. With the class's lock held.
+ * to cache, many at once, without a look at any of them and without slabs being made and
+ * ended for them. With the class's lock held.
  */
 static unsigned int depot_take(struct rgate_class *c, struct rgate_buf **bufs, unsigned int n)
 {
 	if (n > c->depot_n)
 		n = c->depot_n;
 	c->depot_n -= n;
-	c->free -= n;
 	if (n)
 		memcpy(bufs, c->depot + c->depot_n, n * sizeof(*bufs));
 	return n;
 }
 
-static bool depot_give(struct rgate_pool *pool, struct rgate_class *c, struct rgate_buf *buf)
+/* How many of them it took; none when others look for memory */
+static unsigned int depot_give(struct rgate_pool *pool, unsigned int cls,
+			       struct rgate_buf **bufs, unsigned int n)
 {
-	if (!c->depot && pool->cached && c != &pool->cls[RGATE_RUN_CLASS]) {
-		size_t cap = pool->cache_bytes / rgate_buf_slab(buf)->size;
+	struct rgate_class *c = &pool->cls[cls];
+
+	if (!pool->cached || cls == RGATE_RUN_CLASS || rgate_pool_tight(pool))
+		return 0;
+	if (!c->depot) {
+		size_t cap = pool->cache_bytes / rgate_class_size(cls);
 
 		cap = cap < DEPOT_MAX ? cap : DEPOT_MAX;
 		c->depot = cap ? malloc(cap * sizeof(struct rgate_buf *)) : NULL;
 		c->depot_cap = c->depot ? (uint32_t)cap : 0;
 	}
-	if (!c->depot || c->depot_n == c->depot_cap)
-		return false;
-	c->depot[c->depot_n++] = buf;
-	c->free++;
-	return true;
+	if (n > c->depot_cap - c->depot_n)
+		n = c->depot_cap - c->depot_n;
+	if (n)
+		memcpy(c->depot + c->depot_n, bufs, n * sizeof(*bufs));
+	c->depot_n += n;
+	return n;
 }
 
 unsigned int rgate_slab_take(struct rgate_pool *pool, unsigned int cls,
@@ -223,10 +230,11 @@ unsigned int rgate_slab_take(struct rgate_pool *pool, unsigned int cls,
 	const size_t size = rgate_class_size(cls);
 	struct rgate_class *c = &pool->cls[cls];
 	struct rgate_slab *s;
-	unsigned int got;
+	unsigned int got, kept;
 
 	pthread_mutex_lock(&c->lock);
-	got = depot_take(c, bufs, n);
+	kept = depot_take(c, bufs, n);
+	got = kept;
 	while (got < n) {
 		s = c->partial;
 		if (!s) {
@@ -240,7 +248,8 @@ unsigned int rgate_slab_take(struct rgate_pool *pool, unsigned int cls,
 			unlink_partial(c, s);
 	}
 	pthread_mutex_unlock(&c->lock);
-	note_out(pool, got * size);
+	if (got > kept)
+		note_out(pool, (got - kept) * size);
 	return got;
 }
 
@@ -275,52 +284,49 @@ static void give_one(struct rgate_pool *pool, struct rgate_class *c, struct rgat
 	/* Runs are not kept: one of another size may be wanted, and threads keep some. */
 	if (s->cls == RGATE_RUN_CLASS) {
 		end_slab(pool, c, s);
-	} else if (s->n == 1 || c->empty > KEEP_EMPTY) {
+	} else if (s->n == 1 || c->empty > KEEP_EMPTY || rgate_pool_tight(pool)) {
 		unlink_partial(c, s);
 		end_slab(pool, c, s);
 	}
 }
 
-void rgate_slab_give(struct rgate_pool *pool, struct rgate_buf **bufs, unsigned int n)
+void rgate_slab_give(struct rgate_pool *pool, unsigned int cls, struct rgate_buf **bufs,
+		     unsigned int n)
 {
+	struct rgate_class *c = &pool->cls[cls];
 	uint64_t bytes = 0;
-	unsigned int i = 0;
+	unsigned int i;
 
-	/* One lock for as many as are of one class. */
-	while (i < n) {
+	pthread_mutex_lock(&c->lock);
+	for (i = depot_give(pool, cls, bufs, n); i < n; i++) {
 		struct rgate_slab *s = rgate_buf_slab(bufs[i]);
-		const unsigned int cls = s->cls;
-		struct rgate_class *c = &pool->cls[cls];
 
-		pthread_mutex_lock(&c->lock);
-		do {
-			bytes += s->size;
-			if (!depot_give(pool, c, bufs[i]))
-				give_one(pool, c, s, bufs[i]);
-			s = ++i < n ? rgate_buf_slab(bufs[i]) : NULL;
-		} while (s && s->cls == cls);
-		pthread_mutex_unlock(&c->lock);
+		bytes += s->size;
+		give_one(pool, c, s, bufs[i]);
 	}
-	__atomic_sub_fetch(&pool->used_bytes, bytes, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&c->lock);
+	if (bytes)
+		__atomic_sub_fetch(&pool->used_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static bool depot_empty(struct rgate_pool *pool, struct rgate_class *c)
+static void depot_empty(struct rgate_pool *pool, struct rgate_class *c)
 {
-	const bool any = c->depot_n;
+	uint64_t bytes = 0;
 
 	while (c->depot_n) {
 		struct rgate_buf *buf = c->depot[--c->depot_n];
+		struct rgate_slab *s = rgate_buf_slab(buf);
 
-		c->free--;
-		give_one(pool, c, rgate_buf_slab(buf), buf);
+		bytes += s->size;
+		give_one(pool, c, s, buf);
 	}
-	return any;
+	if (bytes)
+		__atomic_sub_fetch(&pool->used_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 /* What classes keep, given back when the pool runs dry */
-bool rgate_slab_trim(struct rgate_pool *pool)
+void rgate_slab_trim(struct rgate_pool *pool)
 {
-	bool any = false;
 	unsigned int i;
 
 	for (i = 0; i < RGATE_CLASSES; i++) {
@@ -328,18 +334,16 @@ bool rgate_slab_trim(struct rgate_pool *pool)
 		struct rgate_slab *s, *next;
 
 		pthread_mutex_lock(&c->lock);
-		any |= depot_empty(pool, c);
+		depot_empty(pool, c);
 		for (s = c->partial; s && c->empty; s = next) {
 			next = s->next;
 			if (s->nfree < s->n)
 				continue;
 			unlink_partial(c, s);
 			end_slab(pool, c, s);
-			any = true;
 		}
 		pthread_mutex_unlock(&c->lock);
 	}
-	return any;
 }
 
 void rgate_slab_fini(struct rgate_pool *pool)

@@ -354,8 +354,105 @@ static void fenced(void **state)
 		unit_skip("no membarrier() on this kernel");
 	}
 	fences = 0;
-	(void)rgate_cache_reclaim(pool);
+	assert_true(rgate_cache_reclaim(pool, UINT64_MAX));
 	assert_int_equal(fences, 1);
+	end();
+}
+
+static unsigned int asked;
+
+pid_t __wrap_getpid(void);
+pid_t __real_getpid(void);
+pid_t __wrap_getpid(void)
+{
+	asked++;
+	return __real_getpid();
+}
+
+/* A system call costs as much as thirty buffers: there is none for each of a batch. */
+static void asked_once(void **state)
+{
+	(void)state;
+	make(4 * MIB, 0, 0);
+	asked = 0;
+	assert_int_equal(rgate_pool_alloc_batch(pool, 1000, NULL, bufs, 3000), 0);
+	assert_in_range(asked, 1, 2);
+	asked = 0;
+	assert_int_equal(rgate_pool_free_batch(pool, bufs, 3000), 0);
+	/* For AddressSanitizer threads keep nothing, and are asked each time. */
+	if (!unit_asan())
+		assert_int_equal(asked, 0);
+	memset(bufs, 0, sizeof(bufs));
+	end();
+}
+
+static size_t moved;
+
+void *__wrap_memmove(void *to, const void *from, size_t len);
+void *__real_memmove(void *to, const void *from, size_t len);
+void *__wrap_memmove(void *to, const void *from, size_t len)
+{
+	moved += len;
+	return __real_memmove(to, from, len);
+}
+
+/* A cache of any size makes room at the same price: each of its pointers is moved once. */
+static void room_is_cheap(void **state)
+{
+	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 4 * MIB,
+						    .cache_buffers = 1000);
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(rgate_pool_create(&pool, NULL, &o), 0);
+	assert_int_equal(rgate_pool_alloc_batch(pool, 64, NULL, bufs, MANY), 0);
+	moved = 0;
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
+	assert_true(moved <= MANY * sizeof(bufs[0]));
+	memset(bufs, 0, sizeof(bufs));
+	end();
+}
+
+/* What is used up is looked for once; and found as soon as there is some again. */
+static void dry(void **state)
+{
+	const struct rgate_buf *b;
+	unsigned int i, n;
+
+	(void)state;
+	make(2 * MIB, 0, 0);
+	for (n = 0; !rgate_pool_alloc(pool, 4096, &bufs[n]); n++)
+		;
+	assert_int_equal(n, 512);
+	fences = 0;
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(rgate_pool_alloc(pool, 4096, &b), -ENOBUFS);
+	assert_int_equal(fences, 0);
+	assert_true(stats().reclaims <= 1);
+	assert_int_equal(stats().refused, 1001);
+	/* one, and the same one over and over */
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
+		assert_int_equal(rgate_pool_alloc(pool, 4096, &bufs[i]), 0);
+		assert_int_equal(rgate_pool_alloc(pool, 4096, &b), -ENOBUFS);
+	}
+	assert_true(stats().reclaims <= 1);
+	/* of another size, from what others leave behind */
+	for (i = 0; i < n; i++)
+		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
+	assert_int_equal(rgate_pool_alloc(pool, 2 * MIB, &b), 0);
+	assert_int_equal(rgate_pool_alloc(pool, 64, &bufs[0]), -ENOBUFS);
+	assert_int_equal(rgate_pool_free(pool, b), 0);
+	assert_int_equal(fences, 0);
+	/* There is plenty: threads keep some again. */
+	for (i = 0; i < 64; i++)
+		assert_int_equal(rgate_pool_alloc(pool, 4096, &bufs[i]), 0);
+	for (i = 0; i < 64; i++)
+		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
+	if (!unit_asan())
+		assert_true(stats().cached_buffers > 0);
+	memset(bufs, 0, sizeof(bufs));
 	end();
 }
 
@@ -712,6 +809,7 @@ static void over_and_over(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(options), TEST(small_quota), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
 	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
+	TEST(asked_once), TEST(room_is_cheap), TEST(dry),
 	TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),

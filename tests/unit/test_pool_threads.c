@@ -2,6 +2,7 @@
 /* rgate_pool_*: several threads, waiting, thread exit, fork. */
 #include "unit.h"
 #include "mock_verbs.h"
+#include "cache.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -215,6 +216,85 @@ static void taken_back(void **state)
 	end();
 }
 
+/* Inside of its cache, off its CPU, longer than anything there takes */
+static void *slow_owner(void *arg)
+{
+	struct rgate_cache *c;
+
+	CHECK(!fill_cache(arg));
+	c = rgate_cache_last;
+	if (c)
+		CHECK(rgate_cache_enter(c));
+	pthread_barrier_wait(&barrier);
+	usleep(400000);
+	if (c)
+		rgate_cache_leave(c);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+/* What it keeps is not lost to who waits for it. */
+static void owner_off_cpu(void **state)
+{
+	struct rgate_alloc_opts o = RGATE_OPTS(rgate_alloc_opts, .timeout_ms = 60000);
+	const struct rgate_buf *b;
+	pthread_t t;
+	void *bad;
+
+	(void)state;
+	make(2 * MIB, 0, 0);
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&t, NULL, slow_owner, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	o.timeout_ms *= (int)unit_patience();
+	assert_int_equal(rgate_pool_alloc_opts(pool, 2 * MIB, &o, &b), 0);
+	assert_int_equal(rgate_pool_free(pool, b), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(pthread_join(t, &bad), 0);
+	assert_null(bad);
+	pthread_barrier_destroy(&barrier);
+	end();
+}
+
+/* Releases all while the pool is dry: into no cache */
+static void *release_all(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; i < 256; i++)
+		CHECK(!rgate_pool_free(pool, shared[i]));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void dry_for_all(void **state)
+{
+	const struct rgate_buf *b;
+	pthread_t t;
+	unsigned int i;
+	void *bad;
+
+	(void)state;
+	make(2 * MIB, 0, 0);
+	for (i = 0; i < 256; i++)
+		assert_int_equal(rgate_pool_alloc(pool, 8192, &shared[i]), 0);
+	assert_int_equal(rgate_pool_alloc(pool, 8192, &b), -ENOBUFS);
+	assert_int_equal(rgate_pool_alloc(pool, 8192, &b), -ENOBUFS);
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&t, NULL, release_all, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(rgate_pool_alloc(pool, 2 * MIB, &b), 0);
+	assert_int_equal(rgate_pool_free(pool, b), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(pthread_join(t, &bad), 0);
+	assert_null(bad);
+	pthread_barrier_destroy(&barrier);
+	memset(shared, 0, sizeof(shared));
+	end();
+}
+
 static void *release_later(void *arg)
 {
 	usleep(100000);
@@ -356,6 +436,60 @@ static void grows_once(void **state)
 	end();
 }
 
+/* A region that is made only when the test says so */
+static int making, go_on;	/* atomic */
+
+static void on_progress(void *ctx, size_t done, size_t total)
+{
+	(void)ctx;
+	(void)done;
+	(void)total;
+	if (__atomic_load_n(&go_on, __ATOMIC_ACQUIRE))
+		return;
+	__atomic_store_n(&making, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&go_on, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+static void *make_region(void *arg)
+{
+	const struct rgate_buf *b;
+
+	(void)arg;
+	CHECK(!rgate_pool_alloc(pool, 2 * MIB, &b));
+	CHECK(!rgate_pool_free(pool, b));
+	return NULL;
+}
+
+/* A deadline holds while another thread makes a region, too. */
+static void grows_slowly(void **state)
+{
+	const struct rgate_pool_opts po = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB,
+						     .max_size = 4 * MIB,
+						     .progress = on_progress);
+	struct rgate_alloc_opts o = RGATE_OPTS(rgate_alloc_opts, .timeout_ms = 50);
+	const struct rgate_buf *all, *b;
+	pthread_t t;
+	void *bad;
+
+	(void)state;
+	go_on = 1;
+	making = 0;
+	rgate_log_set(NULL, NULL);
+	assert_int_equal(rgate_pool_create(&pool, NULL, &po), 0);
+	assert_int_equal(rgate_pool_alloc(pool, 2 * MIB, &all), 0);
+	__atomic_store_n(&go_on, 0, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_create(&t, NULL, make_region, NULL), 0);
+	while (!__atomic_load_n(&making, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	assert_int_equal(rgate_pool_alloc_opts(pool, 100, &o, &b), -ETIMEDOUT);
+	__atomic_store_n(&go_on, 1, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(t, &bad), 0);
+	assert_null(bad);
+	assert_int_equal(rgate_pool_free(pool, all), 0);
+	end();
+}
+
 static const struct rgate_buf *parents;
 
 static int in_child(int sock, void *arg)
@@ -410,8 +544,9 @@ static void after_fork(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(hammered), TEST(hammered_dry), TEST(handed_on), TEST(thread_exit),
-	TEST(taken_back), TEST(waits), TEST(nobody_is_forgotten), TEST(pools_come_and_go),
-	TEST(thread_outlives_pool), TEST(grows_once), TEST(after_fork),
+	TEST(taken_back), TEST(owner_off_cpu), TEST(dry_for_all), TEST(waits), TEST(nobody_is_forgotten), TEST(pools_come_and_go),
+	TEST(thread_outlives_pool), TEST(grows_once), TEST(grows_slowly),
+	TEST(after_fork),
 };
 
 UNIT_MAIN(tests)
