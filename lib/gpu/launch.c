@@ -210,12 +210,12 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu)
 	err = rgate_gpu_cu(gpu, gpu->driver.launch(gpu->function, gpu->blocks, 1, 1, THREADS, 1, 1,
 						   gpu->kernel->warp_bytes * WARPS, gpu->stream,
 						   args), "cuLaunchCooperativeKernel");
-	if (!err && gpu->ctx.limit_ns)
-		err = rgate_gpu_cuda(gpu, cudaLaunchHostFunc(gpu->stream, returned, gpu),
-				     "cudaLaunchHostFunc");
 	if (err)
 		return err;
+	/* it is there, whatever fails from here on: without the signal its end costs a tick */
 	gpu->launches++;
+	if (gpu->ctx.limit_ns && cudaLaunchHostFunc(gpu->stream, returned, gpu))
+		cudaGetLastError();
 	gpu->beat_ns = rgate_clock_now(CLOCK_MONOTONIC);
 	gpu->state = RGATE_GPU_RUNNING;
 	return 0;

@@ -48,8 +48,30 @@ static void takes(void **state)
 	runtime_close(&r);
 }
 
+/* A launch of which the end cannot be signalled is one all the same: it is looked for. */
+static void not_signalled(void **state)
+{
+	struct runtime r;
+	uint64_t n = 0;
+
+	(void)state;
+	runtime_open(&r, 0, 1, 64);
+	r.start.arg = &n;
+	r.start.limit_ms = 1;
+	fake.fail_host_func = 1;
+	assert_int_equal(rgate_gpu_start(r.gpu, &lanes, &r.start), 0);
+	assert_int_equal(fake.fail_host_func, 0);
+	runtime_put(&r, 0, 100);
+	runtime_until(runtime_launches(&r) > 3);
+	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	assert_int_equal(n, 100);
+	runtime_close(&r);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(takes, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(not_signalled, fake_setup, fake_teardown),
 };
 
 UNIT_MAIN(tests)
