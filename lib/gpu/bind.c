@@ -12,6 +12,14 @@ void rgate_gpu_areas_unmap(struct rgate_gpu_areas *areas)
 		rgate_gpu_host_unmap(areas->addr[--areas->n]);
 }
 
+void rgate_gpu_areas_abandon(const struct rgate_gpu_areas *areas)
+{
+	unsigned int i;
+
+	for (i = 0; i < areas->n; i++)
+		rgate_gpu_host_abandon(areas->addr[i]);
+}
+
 /* Registers [@from, @to) of the mapping; @device: out, where the device has it */
 static int map_area(struct rgate_gpu *gpu, struct rgate_gpu_areas *areas,
 		    const unsigned char *from, const unsigned char *to, bool readonly,

@@ -224,6 +224,19 @@ static int set_up(struct rgate_gpu *gpu)
 	return err;
 }
 
+/*
+ * The kernel has not returned: all that it may read or write stays as long as the process
+ * lives, this structure with it, of which CUDA has the address.
+ */
+static void abandon(struct rgate_gpu *gpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < gpu->nrings; i++)
+		rgate_gpu_areas_abandon(&gpu->ring[i].areas);
+	rgate_gpu_areas_abandon(&gpu->out_areas);
+}
+
 static int open_device(struct rgate_gpu *gpu)
 {
 	int err, n = 0, was;
@@ -253,8 +266,8 @@ int rgate_gpu_open(struct rgate_gpu **out, const struct rgate_gpu_opts *opts)
 
 	open_error[0] = 0;
 	err = rgate_opts_copy(&o, sizeof(o), opts);
-	if (!err && (o.reserved || o.device > INT32_MAX || o.tick_us > 1000000 ||
-		     o.stall_ms > 3600000))
+	if (!err && (o.device > INT32_MAX || o.tick_us > 1000000 || o.stall_ms > 3600000 ||
+		     o.close_ms > 3600000))
 		err = -EINVAL;
 	if (err) {
 		snprintf(open_error, sizeof(open_error), "bad options");
@@ -267,6 +280,7 @@ int rgate_gpu_open(struct rgate_gpu **out, const struct rgate_gpu_opts *opts)
 	gpu->device = (int)o.device;
 	gpu->tick_ns = (o.tick_us ? o.tick_us : TICK_US) * 1000ULL;
 	gpu->stall_ns = (o.stall_ms ? o.stall_ms : STALL_MS) * 1000000ULL;
+	gpu->close_ms = o.close_ms ? (int)o.close_ms : CLOSE_MS;
 	err = open_device(gpu);
 	if (err) {
 		rgate_gpu_keep_error(gpu);
@@ -280,19 +294,25 @@ int rgate_gpu_open(struct rgate_gpu **out, const struct rgate_gpu_opts *opts)
 
 void rgate_gpu_close(struct rgate_gpu *gpu)
 {
+	bool hangs;
 	int was = 0;
 
 	if (!gpu)
 		return;
-	if (rgate_gpu_stop(gpu, CLOSE_MS) == -ETIMEDOUT)
-		return;		/* its memory is in use as long as the process lives */
+	hangs = rgate_gpu_stop(gpu, gpu->close_ms) == -ETIMEDOUT;
+	/* from here on nobody looks at the rings, which the caller may close */
 	rgate_gpu_watch_stop(gpu);
+	if (hangs) {
+		abandon(gpu);
+		return;
+	}
 	rgate_gpu_enter(gpu, &was);
 	rgate_gpu_output_close(gpu);
 	rgate_gpu_unbind_all(gpu);
 	free_words(gpu);
 	cudaStreamDestroy(gpu->stream);
 	rgate_gpu_leave(was);
+	pthread_cond_destroy(&gpu->wake);
 	pthread_mutex_destroy(&gpu->lock);
 	free(gpu);
 }

@@ -57,6 +57,7 @@ struct rgate_gpu {
 	cudaStream_t stream;
 	uint64_t tick_ns;
 	uint64_t stall_ns;
+	int close_ms;
 
 	struct rgate_gpu_ring ring[RGATE_GPU_RINGS_MAX];
 	unsigned int nrings;
@@ -115,6 +116,8 @@ void rgate_gpu_leave(int was);
 int rgate_gpu_host_map(struct rgate_gpu *gpu, void *addr, size_t len, bool readonly,
 		       void **device);
 void rgate_gpu_host_unmap(void *addr);
+/* A kernel that does not return has it: it stays registered, and nobody gets it any more. */
+void rgate_gpu_host_abandon(void *addr);
 
 /* bind.c: a ring's areas registered; the device's address of its first byte is returned
  * in @device, areas keep their distance from it. */
@@ -122,6 +125,7 @@ int rgate_gpu_areas_map(struct rgate_gpu *gpu, struct rgate_ring *ring,
 			const struct rgate_view *view, struct rgate_gpu_areas *areas,
 			struct rgate_dring *dring);
 void rgate_gpu_areas_unmap(struct rgate_gpu_areas *areas);
+void rgate_gpu_areas_abandon(const struct rgate_gpu_areas *areas);
 void rgate_gpu_unbind_all(struct rgate_gpu *gpu);
 /* Position behind the last slot published, whether or not head tells of it yet */
 uint64_t rgate_gpu_published(const struct rgate_gpu_ring *r, uint64_t from);

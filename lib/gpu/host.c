@@ -14,6 +14,7 @@ struct range {
 	size_t len;
 	unsigned int users;
 	bool foreign;		/* registered by somebody else, who ends it */
+	bool abandoned;		/* has no end */
 };
 
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,6 +27,23 @@ static struct range **find(const void *addr)
 	while (*r && (*r)->addr != addr)
 		r = &(*r)->next;
 	return r;
+}
+
+/*
+ * Would it be memory that a kernel still has? The ring may have been closed since, and other
+ * memory lie at this address: CUDA goes by the address.
+ */
+static bool is_abandoned(const unsigned char *addr, size_t len)
+{
+	const struct range *r;
+
+	for (r = ranges; r; r = r->next) {
+		const unsigned char *from = r->addr;
+
+		if (r->abandoned && addr < from + r->len && from < addr + len)
+			return true;
+	}
+	return false;
 }
 
 static int add(struct rgate_gpu *gpu, void *addr, size_t len, bool readonly)
@@ -62,7 +80,10 @@ int rgate_gpu_host_map(struct rgate_gpu *gpu, void *addr, size_t len, bool reado
 
 	pthread_mutex_lock(&ranges_lock);
 	r = *find(addr);
-	if (r && r->len != len)
+	if (is_abandoned(addr, len))
+		err = rgate_gpu_fail(gpu, -EBUSY,
+				     "a kernel that did not return has the memory at this address");
+	else if (r && r->len != len)
 		err = rgate_gpu_fail(gpu, -EEXIST, "other memory is registered at this address");
 	else if (r)
 		r->users++;
@@ -76,6 +97,17 @@ int rgate_gpu_host_map(struct rgate_gpu *gpu, void *addr, size_t len, bool reado
 	if (err)
 		rgate_gpu_host_unmap(addr);
 	return err;
+}
+
+void rgate_gpu_host_abandon(void *addr)
+{
+	struct range *r;
+
+	pthread_mutex_lock(&ranges_lock);
+	r = *find(addr);
+	if (r)
+		r->abandoned = true;
+	pthread_mutex_unlock(&ranges_lock);
 }
 
 void rgate_gpu_host_unmap(void *addr)

@@ -237,5 +237,4 @@ void rgate_gpu_watch_stop(struct rgate_gpu *gpu)
 	pthread_cond_signal(&gpu->wake);
 	pthread_mutex_unlock(&gpu->lock);
 	pthread_join(gpu->thread, NULL);
-	pthread_cond_destroy(&gpu->wake);
 }

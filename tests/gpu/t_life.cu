@@ -460,7 +460,7 @@ static void refused(void)
 	g_require(rgate_gpu_open(&gpu, &go) == -ENODEV);
 	g_require(rgate_gpu_error(NULL)[0]);
 	go.device = 0;
-	go.reserved = 1;
+	go.close_ms = 3600001;
 	g_require(rgate_gpu_open(&gpu, &go) == -EINVAL);
 	g_ok(NULL, rgate_gpu_open(&gpu, NULL));
 	g_require(rgate_gpu_start(gpu, &lanes_kernel, NULL) == -EINVAL);

@@ -2,7 +2,9 @@
 /* The runtime's side of the host, on a CUDA of the test's own: a kernel's life. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,9 +71,81 @@ static void not_signalled(void **state)
 	runtime_close(&r);
 }
 
+/* Does not return from a packet until told to */
+struct hang {
+	uint64_t in;		/* atomic, as the other */
+	uint64_t go;
+};
+
+static uint32_t hang(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	struct hang *h = arg;
+
+	(void)pkt;
+	(void)result;
+	__atomic_fetch_add(&h->in, 1, __ATOMIC_ACQ_REL);
+	while (!__atomic_load_n(&h->go, __ATOMIC_ACQUIRE))
+		rgate_dpause(0);
+	return 0;
+}
+
+FAKE_LANES(hanging, hang, 64, 0);
+
+/* Threads of this process that are called so */
+static unsigned int threads_called(const char *name)
+{
+	DIR *dir = opendir("/proc/self/task");
+	char path[300], comm[32];
+	struct dirent *e;
+	unsigned int n = 0;
+	FILE *f;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f) && !strncmp(comm, name, strlen(name)))
+			n++;
+		fclose(f);
+	}
+	closedir(dir);
+	return n;
+}
+
+/*
+ * The kernel hangs: closing gives up on it, and on its memory. No thread of the runtime is left
+ * to look at rings that are closed after it, and none of the memory is given to another one.
+ */
+static void closed_hanging(void **state)
+{
+	static struct runtime r, other;	/* the first is never freed */
+	struct hang h = { 0 };
+
+	(void)state;
+	runtime_prepare(&r, 0);
+	r.opts.close_ms = 20;
+	runtime_begin(&r, 2, 64);
+	r.start.arg = &h;
+	assert_int_equal(rgate_gpu_start(r.gpu, &hanging, &r.start), 0);
+	runtime_put(&r, 0, 1);
+	runtime_until(__atomic_load_n(&h.in, __ATOMIC_ACQUIRE));
+	rgate_gpu_close(r.gpu);
+	runtime_until(!threads_called("rgate-gpu"));
+	runtime_open(&other, 0, 1, 64);
+	assert_int_equal(rgate_gpu_bind(other.gpu, r.ring[1], NULL), -EBUSY);
+	runtime_close(&other);
+	__atomic_store_n(&h.go, 1, __ATOMIC_RELEASE);
+	runtime_until(!__atomic_load_n(&fake.running, __ATOMIC_ACQUIRE));
+	runtime_end(&r);
+	assert_true(fake.registered && fake.hosts && fake.dev[0].mallocs);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(takes, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(not_signalled, fake_setup, fake_teardown),
+	cmocka_unit_test_setup(closed_hanging, fake_setup),
 };
 
 UNIT_MAIN(tests)

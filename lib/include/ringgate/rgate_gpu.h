@@ -54,7 +54,7 @@ struct rgate_gpu_opts {
 	uint32_t device;	/* CUDA's number */
 	uint32_t tick_us;	/* of the runtime's thread; 0: 1000 */
 	uint32_t stall_ms;	/* without a sign of life: stalled; 0: 2000 */
-	uint32_t reserved;
+	uint32_t close_ms;	/* rgate_gpu_close() waits for a kernel so long; 0: 10000 */
 };
 
 /*
@@ -66,8 +66,9 @@ struct rgate_gpu_opts {
 RGATE_API int rgate_gpu_open(struct rgate_gpu **gpu, const struct rgate_gpu_opts *opts);
 
 /* rgate_gpu_close - stops, unbinds and frees; NULL is allowed. Rings stay open; the output
- * ring gets the state RGATE_STATE_CLOSED. A kernel that does not return within 10 s keeps
- * its memory. */
+ * ring gets the state RGATE_STATE_CLOSED. A kernel that does not return within close_ms keeps
+ * its memory as long as the process lives, that of the rings too: these may be closed, but
+ * not be bound again (-EBUSY), and the output ring stays as it is. */
 RGATE_API void rgate_gpu_close(struct rgate_gpu *gpu);
 
 /* rgate_gpu_error - what went wrong last, in words: valid until the next call that fails.
@@ -81,7 +82,8 @@ RGATE_API const char *rgate_gpu_error(const struct rgate_gpu *gpu);
  * Begins at the oldest batch not returned, as rgate_consumer_init() does. There must be
  * no other consumer from here on. Not while a kernel runs (-EBUSY).
  * -EOPNOTSUPP: the ring overwrites (RGATE_POLICY_OVERWRITE), or is read-only here and the
- * device cannot register such memory; -ENOSPC: RGATE_GPU_RINGS_MAX are bound; -ENOMEM; -EIO.
+ * device cannot register such memory; -EBUSY: also if a kernel that never returned has the
+ * memory, see rgate_gpu_close(); -ENOSPC: RGATE_GPU_RINGS_MAX are bound; -ENOMEM; -EIO.
  */
 RGATE_API int rgate_gpu_bind(struct rgate_gpu *gpu, struct rgate_ring *ring,
 			     unsigned int *index);

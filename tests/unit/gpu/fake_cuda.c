@@ -316,6 +316,7 @@ static void *kernel_main(void *arg)
 	unsigned int i;
 
 	s->body(&s->ctx);
+	add(&fake.running, -1U);
 	pthread_mutex_lock(&s->lock);
 	for (i = 0; i < s->funcs; i++)
 		s->func[i].fn(s->func[i].arg);
@@ -343,6 +344,7 @@ static CUresult CUDAAPI launch(CUfunction f, unsigned int gx, unsigned int gy, u
 	memcpy(&s->body, &f, sizeof(s->body));
 	memcpy(&s->ctx, args[0], sizeof(s->ctx));
 	s->busy = s->joinable = true;
+	add(&fake.running, 1);
 	unit_require(!pthread_create(&s->thread, NULL, kernel_main, s));
 	pthread_mutex_unlock(&s->lock);
 	return CUDA_SUCCESS;

@@ -27,6 +27,7 @@ extern struct fake_cuda {
 	struct fake_device dev[FAKE_DEVICES];
 	unsigned int registered;	/* ranges of the host's memory, now */
 	unsigned int hosts;		/* cudaHostAlloc(), now */
+	unsigned int running;		/* kernels, now */
 	unsigned int strays;		/* launches on another device than the stream's */
 	/* Failures: the n-th call from now on (1: the next), once; 0: none */
 	unsigned int fail_malloc, fail_register, fail_launch, fail_host_func;

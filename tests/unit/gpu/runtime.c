@@ -40,15 +40,20 @@ void runtime_open(struct runtime *r, uint32_t device, unsigned int rings, uint32
 	runtime_begin(r, rings, slots);
 }
 
-void runtime_close(struct runtime *r)
+void runtime_end(struct runtime *r)
 {
 	unsigned int i;
 
-	rgate_gpu_close(r->gpu);
 	for (i = 0; i < r->rings; i++) {
 		rgate_producer_fini(&r->p[i]);
 		rgate_ring_close(r->ring[i]);
 	}
+}
+
+void runtime_close(struct runtime *r)
+{
+	rgate_gpu_close(r->gpu);
+	runtime_end(r);
 }
 
 void runtime_put(struct runtime *r, unsigned int i, unsigned int n)

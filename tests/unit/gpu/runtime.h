@@ -28,6 +28,8 @@ void runtime_open(struct runtime *r, uint32_t device, unsigned int rings, uint32
 void runtime_prepare(struct runtime *r, uint32_t device);
 void runtime_begin(struct runtime *r, unsigned int rings, uint32_t slots);
 void runtime_close(struct runtime *r);
+/* All but the runtime, which is closed */
+void runtime_end(struct runtime *r);
 
 /* Publishes @n frames of unit_pattern() in ring @i, waiting for room */
 void runtime_put(struct runtime *r, unsigned int i, unsigned int n);
