@@ -18,6 +18,7 @@
 
 #define PREFIX	"ringgate-spawn."
 #define LEAF	"ringgate-daemon"	/* for the daemon itself */
+#define LEFT	"ringgate-left"		/* for what was let go */
 #define ROUNDS	100	/* of taking a killed group away, a millisecond each */
 
 static int write_at(int dir, const char *path, const char *text)
@@ -227,6 +228,8 @@ void rgate_cgroups_close(struct rgate_cgroups *cg)
 	}
 	close(cg->fd);
 	(void)unlinkat(cg->parent_fd, cg->name, AT_REMOVEDIR);
+	/* Unless something of it lives there */
+	(void)unlinkat(cg->parent_fd, LEFT, AT_REMOVEDIR);
 	close(cg->parent_fd);
 	cg->fd = -1;
 }
@@ -447,22 +450,36 @@ int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t n, int sig)
 	return each(&g, send_one, sig);
 }
 
-static void move_one(const struct group *g, pid_t pid, int parent)
+static void move_one(const struct group *g, pid_t pid, int to)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", (int)pid);
 	if (is_member(g->cg, g->n, pid))
-		(void)write_at(parent, "cgroup.procs", text);
+		(void)write_at(to, "cgroup.procs", text);
+}
+
+/* A group with controllers has no processes of its own: theirs is beside ours. Nobody sweeps it,
+ * and its limits are those of the groups above. */
+static int open_left(const struct rgate_cgroups *cg)
+{
+	if (mkdirat(cg->parent_fd, LEFT, 0755) && errno != EEXIST)
+		return -errno;
+	return openat(cg->parent_fd, LEFT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 void rgate_cgroup_let_go(const struct rgate_cgroups *cg, uint64_t n)
 {
 	const struct group g = { cg, n };
-	int i;
+	int to, i;
 
-	/* More may be born meanwhile. */
-	for (i = 0; i < ROUNDS && each(&g, move_one, cg->parent_fd); i++)
-		;
+	if (each(&g, move_one, cg->parent_fd) && each(&g, NULL, 0)) {
+		to = open_left(cg);
+		/* More may be born meanwhile. */
+		for (i = 0; to >= 0 && i < ROUNDS && each(&g, move_one, to); i++)
+			;
+		if (to >= 0)
+			close(to);
+	}
 	(void)rgate_cgroup_remove(cg, n);
 }

@@ -51,7 +51,8 @@ int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n);
 bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t n);
 /* To each process in it; how many */
 int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t n, int sig);
-/* What lives in it goes on outside of it */
+/* What lives in it goes on outside of it: in the group above all of ours, or, where that has
+ * controllers and so can have no process, in ringgate-left below it */
 void rgate_cgroup_let_go(const struct rgate_cgroups *cg, uint64_t n);
 
 #endif

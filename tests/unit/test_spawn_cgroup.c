@@ -512,39 +512,81 @@ static void closed(void **state)
 	assert_false(exists(cg.name));
 }
 
-/* Who was let go lives on, above. */
-static void let_go(void **state)
+/* What is in a file below the top group */
+static void read_top(const char *name, char *text, size_t cap)
 {
-	char path[512], text[64] = "", want[16], name[64];
-	struct rgate_cgroups cg;
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	text[fread(text, 1, cap - 1, f)] = '\0';
+	fclose(f);
+}
+
+/* Gives the top group's children a controller, whichever there is: then it has no processes */
+static bool divide_top(void)
+{
+	char path[512], text[128], what[140];
+	FILE *f;
+
+	read_top("cgroup.controllers", text, sizeof(text));
+	text[strcspn(text, " \n")] = '\0';
+	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", top);
+	snprintf(what, sizeof(what), "+%s", text);
+	f = *text ? fopen(path, "w") : NULL;
+	if (!f)
+		return false;
+	fputs(what, f);
+	return !fclose(f);
+}
+
+/* Lets a child go: it is in the group @where then, below the top one, and in no other. */
+static void assert_let_go(struct rgate_cgroups *cg, const char *where)
+{
+	char text[64], want[16], name[64];
 	uint64_t n = 0;
 	pid_t pid;
-	FILE *f;
 	int fd;
 
-	(void)state;
-	open_real(&cg);
-	fd = rgate_cgroup_create(&cg, 0, 0, &n);
+	fd = rgate_cgroup_create(cg, 0, 0, &n);
 	assert_true(fd >= 0);
 	pid = child_in(fd);
 	close(fd);
-	/* Below a group that has controllers no process can be let go to it. */
-	if (!cg.memory && !cg.pids) {
-		rgate_cgroup_let_go(&cg, n);
-		snprintf(name, sizeof(name), "%s/%d", cg.name, (int)n);
-		assert_false(exists(name));
-		snprintf(path, sizeof(path), "%s/cgroup.procs", top);
-		f = fopen(path, "r");
-		assert_non_null(f);
-		(void)!fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-		snprintf(want, sizeof(want), "%d\n", (int)pid);
-		assert_string_equal(text, want);
-	}
+	rgate_cgroup_let_go(cg, n);
+	snprintf(name, sizeof(name), "%s/%d", cg->name, (int)n);
+	assert_false(exists(name));
+	snprintf(name, sizeof(name), "%scgroup.procs", where);
+	read_top(name, text, sizeof(text));
+	snprintf(want, sizeof(want), "%d\n", (int)pid);
+	assert_string_equal(text, want);
+	/* It outlives the groups, and is not swept with them. */
+	rgate_cgroups_close(cg);
+	assert_false(exists(cg->name));
+	rgate_cgroups_open(cg, top);
+	assert_int_equal(kill(pid, 0), 0);
+	read_top(name, text, sizeof(text));
+	assert_string_equal(text, want);
 	kill(pid, SIGKILL);
 	assert_int_equal(how_it_died(pid), SIGKILL);
-	(void)rgate_cgroup_end(&cg, n);
+}
+
+/* Who was let go lives on, above. */
+static void let_go(void **state)
+{
+	struct rgate_cgroups cg;
+
+	(void)state;
+	open_real(&cg);
+	if (!cg.memory && !cg.pids)
+		assert_let_go(&cg, "");
+	if (divide_top()) {
+		assert_let_go(&cg, "ringgate-left/");
+		assert_true(exists("ringgate-left"));
+	}
 	rgate_cgroups_close(&cg);
+	assert_false(exists("ringgate-left"));
 }
 
 /* What spawners left that are gone is killed and removed; not what one has that lives. */
