@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,15 +117,24 @@ static int open_fds(struct rgate_spawnd *sd)
 		err = -errno;
 		goto close_epoll;
 	}
+	if (pipe2(sd->lift, O_CLOEXEC | O_NONBLOCK)) {
+		err = -errno;
+		goto close_timer;
+	}
+	/* Else it is lifted in smaller pieces. */
+	(void)fcntl(sd->lift[0], F_SETPIPE_SZ, RGATE_SPAWND_CHUNK);
 	sd->spawner_tag.kind = RGATE_EV_SPAWNER;
 	sd->timer_tag.kind = RGATE_EV_TIMER;
 	err = spawnd_watch(sd, sd->spawner.sock, EPOLLIN, &sd->spawner_tag);
 	if (!err)
 		err = spawnd_watch(sd, sd->timer_fd, EPOLLIN, &sd->timer_tag);
 	if (err)
-		goto close_timer;
+		goto close_lift;
 	return 0;
 
+close_lift:
+	close(sd->lift[0]);
+	close(sd->lift[1]);
 close_timer:
 	close(sd->timer_fd);
 close_epoll:
@@ -566,6 +576,8 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 	work_once(sd, &blocked);
 	spawnd_job_bury(sd);
 	rgate_spawner_destroy(&sd->spawner);
+	close(sd->lift[0]);
+	close(sd->lift[1]);
 	close(sd->timer_fd);
 	close(sd->epoll_fd);
 	pthread_mutex_destroy(&sd->lock);

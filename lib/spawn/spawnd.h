@@ -176,6 +176,7 @@ struct rgate_spawnd {
 	pthread_mutex_t lock;
 	struct rgate_hub *hub;		/* NULL: none */
 	struct rgate_spawnd_opts o;
+	int lift[2];			/* a pipe, empty */
 	char *policy_path;
 	char *cgroup;			/* as struct rgate_spawnd_opts says */
 	const struct rgate_cluster *cluster;

@@ -14,6 +14,7 @@
 #include "spawnd.h"
 
 #define CHUNK_MIN	4096U
+#define LIFT_MIN	(32U << 10)
 #define FEW		32U	/* processes: their pipes are made larger */
 
 static void close_fd(int *fd)
@@ -176,6 +177,32 @@ static uint32_t chunk_size(const struct spawnd_stream *s)
 	return room < RGATE_SPAWND_CHUNK ? room : RGATE_SPAWND_CHUNK;
 }
 
+/*
+ * What there is of it. A read(2) of a pipe keeps out who writes to it for as long as it copies:
+ * of much, the pages change hands first, into a pipe that nobody else has, which is empty
+ * before and after.
+ */
+static ssize_t read_pipe(const struct rgate_spawnd *sd, int fd, uint8_t *to, size_t len)
+{
+	ssize_t n, part;
+	size_t got;
+
+	if (len < LIFT_MIN)
+		return read(fd, to, len);
+	n = splice(fd, NULL, sd->lift[1], NULL, len, SPLICE_F_NONBLOCK);
+	/* Somebody may not let us. */
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return read(fd, to, len);
+	for (got = 0; n > 0 && got < (size_t)n; got += (size_t)part) {
+		part = read(sd->lift[0], to + got, (size_t)n - got);
+		if (part <= 0) {
+			errno = EIO;
+			return -1;
+		}
+	}
+	return n;
+}
+
 static bool chunk_from_pipe(struct spawnd_stream *s)
 {
 	const uint32_t len = chunk_size(s);
@@ -184,7 +211,7 @@ static bool chunk_from_pipe(struct spawnd_stream *s)
 	s->chunk = spawnd_stage(s->job->sd, len);
 	if (!s->chunk)
 		return false;
-	n = read(s->fd, s->chunk->addr, len);
+	n = read_pipe(s->job->sd, s->fd, s->chunk->addr, len);
 	if (n > 0) {
 		s->chunk_len = (uint32_t)n;
 		s->job->sd->stats.bytes_out += (uint64_t)n;
