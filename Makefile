@@ -98,7 +98,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster net spawn
+cluster_layers := mem fabric cluster request net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))

@@ -21,6 +21,7 @@
 #include <ringgate/rgate_gateway.h>
 #include <ringgate/rgate_inlet.h>
 #include <ringgate/rgate_spawn.h>
+#include <ringgate/rgate_session.h>
 #include <ringgate/rgate_daemon.h>
 
 #endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What the engine's files share. Unless said otherwise a field belongs to the engine's thread.
+ *
+ * A seat is in one of these states:
+ *	hot	looked at in every turn
+ *	parked	nothing to do: `need` is set, and the client's eventfd makes it hot
+ *	blocked	its next request has to wait for one that is under way; the end of that makes
+ *		it hot
+ */
+#ifndef RGATE_REQUEST_ENGINE_PRIV_H
+#define RGATE_REQUEST_ENGINE_PRIV_H
+
+#include <pthread.h>
+
+#include "area.h"
+#include "engine.h"
+#include "list.h"
+#include "spin.h"
+
+struct service {
+	const struct rgate_req_service *s;	/* NULL: there is none */
+	void *ctx;
+	uint64_t ops;			/* bit N: there is operation N */
+};
+
+enum req_state {
+	REQ_WAITS,		/* for its predecessor in a chain */
+	REQ_READY,		/* on the engine's list, to be begun next */
+	REQ_BEGUN,
+};
+
+struct rgate_req {
+	struct rgate_request q;
+	struct rgate_seat *seat;
+	const struct rgate_req_op *op;	/* NULL: refused with `result` when its turn comes */
+	void *ctx;			/* of the service */
+	void *data;
+	uint64_t value;
+	int result;
+	int why;		/* not 0: the result, whatever the service says */
+	enum req_state state;
+	bool tracked;		/* in the seat's list and among the cookies */
+	bool asked;		/* cancel() was called */
+	struct rgate_req *prev, *next;	/* in its chain, while both are under way */
+	struct rgate_req *queue;	/* free, ready, or ended and not seen yet */
+	struct link of_seat;
+	struct link of_cookie;
+	uint64_t deadline;	/* CLOCK_MONOTONIC, ns */
+	uint32_t timer;		/* place in the heap + 1; 0: not in it */
+};
+
+/* What becomes of a request that follows one with LINK */
+enum chain {
+	CHAIN_NONE,		/* it follows none */
+	CHAIN_RUNS,		/* waits for seat->tail */
+	CHAIN_GOES_ON,		/* that has succeeded */
+	CHAIN_BROKEN,		/* that has failed */
+};
+
+struct handle {
+	void *object;		/* NULL: free */
+	uint32_t service;
+	uint32_t generation;	/* of the number */
+};
+
+struct user {
+	uid_t uid;
+	struct link of_engine;		/* the engine's lock */
+	uint32_t sessions;		/* likewise */
+	uint64_t memory;		/* likewise */
+	struct rgate_limits limits;
+	uint32_t under_way, handles;
+	struct link active;		/* of those with hot seats */
+	struct link hot;		/* seats */
+	struct link blocked;		/* seats, by the user's limit */
+	unsigned int nhot;
+};
+
+struct rgate_seat {
+	struct rgate_engine *engine;
+	struct user *user;
+	struct rgate_area area;
+	struct link of_engine;
+	struct link turn;		/* user's hot or blocked ones, or in none */
+	bool hot, blocked, parked;
+	bool leaving;
+	uint32_t owner;
+
+	uint64_t taken;			/* requests copied */
+	uint64_t posted;		/* completions published */
+	uint64_t returned;		/* of these, places given back; whole batches */
+	uint32_t under_way;		/* accepted and not over; each has a place reserved */
+	struct rgate_request head;	/* copied, and not accepted yet */
+	bool have_head;
+	struct rgate_req *drain;	/* the one under way */
+	struct rgate_req *tail;		/* CHAIN_RUNS: the chain's last one so far */
+	enum chain chain;
+	struct link reqs;		/* under way and tracked */
+
+	struct rgate_seat *dirty_next;
+	bool dirty;			/* completions were published in this turn */
+	uint64_t woken;			/* the want that was woken for */
+	struct rgate_spin spin;
+	uint64_t quiet;			/* since when there is nothing to do; 0: there is */
+
+	int kick_fd;			/* the client's eventfd: it writes */
+	int wake_fd;			/* the engine's: nobody else has it */
+	void *mem;
+	uint64_t mem_len;
+	bool own_mem;
+	struct handle *handles;
+	uint32_t nhandles;
+	uint32_t free_handle;		/* no free one is before it */
+	void (*over)(void *ctx);
+	void *ctx;
+	struct rgate_limits limits;	/* for the user, when the seat is taken */
+	struct link to_add, to_remove;	/* the engine's lock */
+};
+
+#define CHUNK	64U
+struct req_chunk {
+	struct req_chunk *next;
+	struct rgate_req req[CHUNK];
+};
+
+struct rgate_engine {
+	uint32_t flags, spin_us;
+	struct service service[RGATE_REQ_SERVICES];
+	pthread_t thread;
+	int epfd, wake_fd;
+	uint32_t asleep;		/* atomic: who brings something writes wake_fd */
+	uint32_t stop;			/* atomic */
+
+	struct link active;		/* users */
+	struct link seats;
+	struct rgate_seat *dirty;
+	struct rgate_req *ready_first, **ready_last;
+	struct rgate_req *free;
+	struct req_chunk *chunks;
+	struct link *cookies;
+	uint64_t ncookies, cookie_places, secret;
+	struct rgate_req **heap;
+	uint32_t nheap, heap_room;
+	bool dying;			/* a seat is over, and waits for its burial */
+	uint64_t now;			/* as of this turn */
+	unsigned int turns;
+
+	pthread_mutex_t end_lock;
+	struct rgate_req *ended;	/* end_lock, atomic: by rgate_req_end(), newest first */
+	pthread_mutex_t lock;
+	struct link users;		/* lock */
+	struct link add, remove;	/* lock: seats, by to_add and to_remove */
+	uint32_t commands;		/* atomic: there are some */
+	uint32_t nseats;		/* lock: added, and not buried */
+	uint32_t next_owner;		/* lock */
+
+	struct rgate_engine_stats stats;	/* one writer, the thread; relaxed */
+};
+
+static inline void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* engine.c */
+void engine_wake(struct rgate_engine *e);
+
+/* engine_seat.c */
+void seat_hot(struct rgate_seat *s);
+void seat_cool(struct rgate_seat *s);	/* from its list */
+void seat_kicked(struct rgate_seat *s);
+void seat_commands(struct rgate_engine *e);
+void seat_bury(struct rgate_engine *e);
+void seat_remove_all(struct rgate_engine *e);
+
+/* engine_take.c: */
+enum taken {
+	TAKE_EMPTY,		/* nothing there */
+	TAKE_FULL,		/* no place for a completion */
+	TAKE_BLOCKED,		/* until something under way is over */
+	TAKE_MORE,		/* or of a class whose turn it is not */
+};
+
+/* Accepts up to @most requests, the first of class rank @rank, others of that or a better one;
+ * how many, and why no more
+ */
+unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int most,
+		       enum taken *why);
+/* Sets `need`, then looks once more; true: it can sleep */
+bool seat_park(struct rgate_seat *s, enum taken why);
+
+/* engine_run.c */
+int req_init(struct rgate_engine *e);
+struct rgate_req *req_alloc(struct rgate_engine *e);
+void req_begin(struct rgate_req *r);
+void req_wait(struct rgate_req *r);	/* for its predecessor */
+int req_cancel(struct rgate_req *r, int why);
+struct rgate_req *req_find(struct rgate_seat *s, uint64_t cookie);
+bool req_run_ready(struct rgate_engine *e);	/* true: more are ready */
+void req_reap(struct rgate_engine *e);		/* what rgate_req_end() was called for */
+void req_free_all(struct rgate_engine *e);
+void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value);
+
+/* engine_timer.c */
+int timer_add(struct rgate_engine *e, struct rgate_req *r);
+void timer_del(struct rgate_engine *e, struct rgate_req *r);
+void timer_expire(struct rgate_engine *e);
+
+/* engine_handle.c */
+void handles_drop(struct rgate_seat *s);
+
+/* service_core.c, service_log.c */
+extern const struct rgate_req_service rgate_service_core, rgate_service_log;
+
+#endif

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The life of a request from its begin to its completion. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine_priv.h"
+
+#define COOKIES_FIRST	64U	/* places in the table; it doubles when there are as many */
+#define READY_TURN	64U	/* of chains, begun in one turn */
+
+/* ---- Memory ---- */
+
+static void free_later(struct rgate_engine *e, struct rgate_req *r)
+{
+	r->queue = e->free;
+	e->free = r;
+}
+
+struct rgate_req *req_alloc(struct rgate_engine *e)
+{
+	struct req_chunk *c;
+	struct rgate_req *r;
+	unsigned int i;
+
+	if (!e->free) {
+		c = malloc(sizeof(*c));
+		if (!c)
+			return NULL;
+		c->next = e->chunks;
+		e->chunks = c;
+		for (i = CHUNK; i--;)
+			free_later(e, &c->req[i]);
+	}
+	r = e->free;
+	e->free = r->queue;
+	r->op = NULL;
+	r->ctx = r->data = NULL;
+	r->value = 0;
+	r->result = r->why = 0;
+	r->state = REQ_WAITS;
+	r->tracked = r->asked = false;
+	r->prev = r->next = NULL;
+	r->timer = 0;
+	return r;
+}
+
+static struct link *new_table(uint64_t places)
+{
+	struct link *t = malloc(places * sizeof(*t));
+	uint64_t i;
+
+	for (i = 0; t && i < places; i++)
+		list_init(&t[i]);
+	return t;
+}
+
+int req_init(struct rgate_engine *e)
+{
+	e->cookies = new_table(COOKIES_FIRST);
+	e->cookie_places = COOKIES_FIRST;
+	return e->cookies ? 0 : -ENOMEM;
+}
+
+void req_free_all(struct rgate_engine *e)
+{
+	struct req_chunk *c;
+
+	while (e->chunks) {
+		c = e->chunks;
+		e->chunks = c->next;
+		free(c);
+	}
+	free(e->heap);
+	free(e->cookies);
+}
+
+/* ---- Who is under way ---- */
+
+static struct link *bucket(const struct rgate_engine *e, const struct rgate_seat *s,
+			   uint64_t cookie)
+{
+	uint64_t h = (cookie ^ (uint64_t)s->owner << 32) * e->secret;
+
+	return &e->cookies[(h >> 32) & (e->cookie_places - 1)];
+}
+
+/* Without memory the table stays, and is slower. */
+static void grow(struct rgate_engine *e)
+{
+	struct link *was = e->cookies, *t = new_table(e->cookie_places * 2), *l;
+	uint64_t i, n = e->cookie_places;
+	struct rgate_req *r;
+
+	if (!t)
+		return;
+	e->cookies = t;
+	e->cookie_places *= 2;
+	for (i = 0; i < n; i++) {
+		while (!list_empty(&was[i])) {
+			l = was[i].next;
+			list_del(l);
+			r = container_of(l, struct rgate_req, of_cookie);
+			list_add_tail(bucket(e, r->seat, r->q.cookie), l);
+		}
+	}
+	free(was);
+}
+
+static void track(struct rgate_req *r)
+{
+	struct rgate_seat *s = r->seat;
+	struct rgate_engine *e = s->engine;
+
+	if (r->tracked)
+		return;
+	r->tracked = true;
+	list_add_tail(&s->reqs, &r->of_seat);
+	if (e->ncookies == e->cookie_places)
+		grow(e);
+	list_add_tail(bucket(e, s, r->q.cookie), &r->of_cookie);
+	e->ncookies++;
+}
+
+static void untrack(struct rgate_req *r)
+{
+	if (!r->tracked)
+		return;
+	r->tracked = false;
+	list_del(&r->of_seat);
+	list_del(&r->of_cookie);
+	r->seat->engine->ncookies--;
+}
+
+struct rgate_req *req_find(struct rgate_seat *s, uint64_t cookie)
+{
+	struct link *b = bucket(s->engine, s, cookie), *l;
+	struct rgate_req *r;
+
+	for (l = b->next; l != b; l = l->next) {
+		r = container_of(l, struct rgate_req, of_cookie);
+		if (r->seat == s && r->q.cookie == cookie)
+			return r;
+	}
+	return NULL;
+}
+
+/* ---- Its end ---- */
+
+/* There is a place for it: place() in engine_take.c */
+void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value)
+{
+	struct rgate_completion *c = &s->area.completions[s->posted & s->area.comp_mask];
+	struct rgate_engine *e = s->engine;
+
+	/* As one word: result, and flags that are 0 */
+	__atomic_store_n(&c->cookie, cookie, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->result, result, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->flags, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->seq, rgate_area_comp_lap(&s->area, s->posted), __ATOMIC_RELEASE);
+	s->posted++;
+	count(&e->stats.completions, 1);
+	if (s->dirty)
+		return;
+	s->dirty = true;
+	s->dirty_next = e->dirty;
+	e->dirty = s;
+}
+
+static void ready(struct rgate_req *r)
+{
+	struct rgate_engine *e = r->seat->engine;
+
+	r->state = REQ_READY;
+	r->queue = NULL;
+	*e->ready_last = r;
+	e->ready_last = &r->queue;
+}
+
+/* The rest of the chain, here or still in the ring, goes on or not. */
+static void unchain(struct rgate_req *r, int result)
+{
+	struct rgate_seat *s = r->seat;
+
+	if (r->prev)
+		r->prev->next = NULL;
+	if (r->next) {
+		r->next->prev = NULL;
+		if (result < 0 && !r->next->why)
+			r->next->why = -ECANCELED;
+		ready(r->next);
+	} else if (s->chain == CHAIN_RUNS && s->tail == r) {
+		s->chain = result < 0 ? CHAIN_BROKEN : CHAIN_GOES_ON;
+		s->tail = NULL;
+	}
+}
+
+/* What waited for something of this session's, or of this user's, to end */
+static void unblock(struct rgate_seat *s)
+{
+	struct user *u = s->user;
+
+	if (s->blocked && list_empty(&s->turn))
+		seat_hot(s);
+	if (!list_empty(&u->blocked))
+		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
+}
+
+static void finish(struct rgate_req *r, int result)
+{
+	struct rgate_seat *s = r->seat;
+	struct rgate_engine *e = s->engine;
+
+	if (r->why) {
+		result = r->why;
+		count(result == -ETIMEDOUT ? &e->stats.timed_out : &e->stats.cancelled, 1);
+	}
+	untrack(r);
+	timer_del(e, r);
+	unchain(r, result);
+	if (s->drain == r)
+		s->drain = NULL;
+	s->under_way--;
+	s->user->under_way--;
+	count(&e->stats.under_way, (uint64_t)-1);
+	if (s->leaving)
+		e->dying = true;
+	else if (result < 0 || !(r->q.flags & RGATE_REQ_NO_COMPLETION))
+		seat_post(s, r->q.cookie, result, result < 0 ? 0 : r->value);
+	unblock(s);
+	free_later(e, r);
+}
+
+/* ---- Its begin ---- */
+
+void req_begin(struct rgate_req *r)
+{
+	int result;
+
+	if (r->why || !r->op) {
+		finish(r, r->result);
+		return;
+	}
+	r->state = REQ_BEGUN;
+	result = r->op->begin(r, r->ctx);
+	if (result == RGATE_REQ_LATER)
+		track(r);
+	else
+		finish(r, result);
+}
+
+void req_wait(struct rgate_req *r)
+{
+	track(r);
+}
+
+bool req_run_ready(struct rgate_engine *e)
+{
+	struct rgate_req *r;
+	unsigned int n;
+
+	for (n = 0; e->ready_first && n < READY_TURN; n++) {
+		r = e->ready_first;
+		e->ready_first = r->queue;
+		if (!e->ready_first)
+			e->ready_last = &e->ready_first;
+		if (r->seat->leaving)
+			r->why = -ECANCELED;
+		req_begin(r);
+	}
+	return e->ready_first;
+}
+
+/* ---- Ended by others ---- */
+
+/* 0: it ends, or has ended, with @why; -EALREADY: it ends by itself */
+int req_cancel(struct rgate_req *r, int why)
+{
+	if (r->why)
+		return -EALREADY;
+	if (r->state != REQ_BEGUN) {
+		r->why = why;
+		/* A ready one is about to begin, and then ends. */
+		if (r->state == REQ_WAITS)
+			finish(r, why);
+		return 0;
+	}
+	if (r->asked || !r->op->cancel)
+		return -EALREADY;
+	r->asked = true;
+	if (r->op->cancel(r, r->ctx))
+		return -EALREADY;
+	r->why = why;
+	return 0;
+}
+
+void req_reap(struct rgate_engine *e)
+{
+	struct rgate_req *r, *next, *list = NULL;
+
+	/* Under the lock, so that who has brought it does not touch the engine any more. */
+	pthread_mutex_lock(&e->end_lock);
+	r = e->ended;
+	__atomic_store_n(&e->ended, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&e->end_lock);
+	for (; r; r = next) {
+		next = r->queue;
+		r->queue = list;
+		list = r;
+	}
+	for (r = list; r; r = next) {
+		next = r->queue;
+		finish(r, r->result);
+	}
+}
+
+void rgate_req_end(struct rgate_req *r, int result, uint64_t value)
+{
+	struct rgate_engine *e = r->seat->engine;
+
+	r->result = result;
+	r->value = value;
+	pthread_mutex_lock(&e->end_lock);
+	r->queue = e->ended;
+	__atomic_store_n(&e->ended, r, __ATOMIC_RELAXED);
+	engine_wake(e);
+	pthread_mutex_unlock(&e->end_lock);
+}
+
+/* ---- What services ask of it ---- */
+
+const struct rgate_request *rgate_req_get(const struct rgate_req *r)
+{
+	return &r->q;
+}
+
+struct rgate_seat *rgate_req_seat(const struct rgate_req *r)
+{
+	return r->seat;
+}
+
+void *rgate_req_mem(const struct rgate_req *r)
+{
+	return r->q.len ? (char *)r->seat->mem + r->q.off : NULL;
+}
+
+void rgate_req_set_data(struct rgate_req *r, void *data)
+{
+	r->data = data;
+}
+
+void *rgate_req_data(const struct rgate_req *r)
+{
+	return r->data;
+}
+
+void rgate_req_set_value(struct rgate_req *r, uint64_t value)
+{
+	r->value = value;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fds.h"
+#include "wire.h"
+
+union control {
+	struct cmsghdr align;
+	/* one more, so that too many are seen as such */
+	char buf[CMSG_SPACE(sizeof(int) * (RGATE_FDS + 1))];
+};
+
+int rgate_wire_send(int sock, const void *msg, size_t len, const int *fds, unsigned int nfds,
+		    int flags)
+{
+	struct iovec iov = { .iov_base = (void *)msg, .iov_len = len };
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union control ctl;
+	ssize_t n;
+
+	if (nfds > RGATE_FDS)
+		return -EINVAL;
+	if (nfds) {
+		struct cmsghdr *c = &ctl.align;
+
+		memset(&ctl, 0, sizeof(ctl));
+		mh.msg_control = ctl.buf;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * nfds);
+	}
+	do {
+		n = sendmsg(sock, &mh, flags | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EMSGSIZE;
+}
+
+int rgate_wire_recv(int sock, void *msg, size_t len, int fds[RGATE_FDS], unsigned int *nfds,
+		    int flags)
+{
+	struct iovec iov = { .iov_base = msg, .iov_len = len };
+	int got[RGATE_FDS + 1];
+	union control ctl;
+	struct msghdr mh = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = ctl.buf,
+		.msg_controllen = sizeof(ctl.buf),
+	};
+	unsigned int n;
+	ssize_t bytes;
+
+	*nfds = 0;
+	memset(msg, 0, len);
+	do {
+		bytes = recvmsg(sock, &mh, flags | MSG_CMSG_CLOEXEC);
+	} while (bytes < 0 && errno == EINTR);
+	if (bytes < 0)
+		return -errno;
+	n = rgate_take_fds(&mh, got, RGATE_FDS + 1);
+	if (n > RGATE_FDS || (mh.msg_flags & MSG_CTRUNC)) {
+		while (n)
+			close(got[--n]);
+		return -EPROTO;
+	}
+	if (!bytes && !n)
+		return -EPIPE;
+	memcpy(fds, got, n * sizeof(*fds));
+	*nfds = n;
+	return (int)bytes;
+}
