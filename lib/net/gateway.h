@@ -15,7 +15,7 @@
 
 #include "spin.h"
 #include "steer.h"
-#include "wire.h"
+#include "net_wire.h"
 #include "xfer.h"
 
 #define GW_QUEUE	16384U	/* frames queued for one ring, power of two */

@@ -7,7 +7,7 @@
 #include <ringgate/rgate_inlet.h>
 #include <ringgate/rgate_producer.h>
 
-#include "wire.h"
+#include "net_wire.h"
 
 #define INLET_SAMPLES	16	/* pings that the clock's offset is taken from */
 #define INLET_DEVICES	64	/* of the gateway, whose names are kept */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "wire.h"
+#include "net_wire.h"
 
 /* A node whose service for RGATE_SERVICE_NET is the test itself */
 struct liar {
