@@ -22,7 +22,7 @@ static void sizes(void **state)
 	assert_int_equal(sizeof(struct rgate_cons), 128 + 64 * RGATE_HANDLES_MAX);
 	/* what each frame needs, and all of it */
 	assert_true(offsetof(struct rgate_consumer, take) <= 128);
-	assert_true(sizeof(struct rgate_consumer) <= 256);
+	assert_true(sizeof(struct rgate_consumer) <= 320);
 }
 
 static void check(void **state)
