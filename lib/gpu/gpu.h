@@ -37,6 +37,9 @@ struct rgate_gpu_ring {
 	struct rgate_dring host;	/* with addresses of the host */
 	uint32_t *finished;		/* device memory */
 	uint64_t start;
+	/* what the device told last of it, and when that was another */
+	uint64_t looks, looks_ns;
+	uint64_t done, done_ns;
 };
 
 struct rgate_gpu {
@@ -69,8 +72,7 @@ struct rgate_gpu {
 	uint32_t blocks;
 	uint64_t launches;
 	uint64_t noted;			/* of them, whose return the thread has seen to */
-	uint64_t beat;			/* last seen, and when */
-	uint64_t beat_ns;
+	uint64_t beat_ns;		/* the last sign of life of who has given none for longest */
 
 	/* host memory that the device reaches */
 	struct rgate_dctl *ctl;
@@ -133,6 +135,8 @@ uint64_t rgate_gpu_published(const struct rgate_gpu_ring *r, uint64_t from);
 int rgate_gpu_follow(struct rgate_gpu *gpu, unsigned int i);
 
 /* output.c */
+/* May an answer be waiting for room? */
+bool rgate_gpu_output_full(const struct rgate_gpu *gpu);
 void rgate_gpu_output_wake(struct rgate_gpu *gpu);
 void rgate_gpu_output_close(struct rgate_gpu *gpu);
 
@@ -142,6 +146,8 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu);
 /* watch.c */
 int rgate_gpu_watch_start(struct rgate_gpu *gpu);
 void rgate_gpu_watch_stop(struct rgate_gpu *gpu);
+/* With the lock held: a launch begins, all warps are taken for alive */
+void rgate_gpu_signs_begin(struct rgate_gpu *gpu);
 /*
  * With the lock held, which is let go meanwhile: lets the thread look at the kernel once
  * more, or some. false: it is @end already

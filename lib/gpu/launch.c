@@ -216,7 +216,7 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu)
 	gpu->launches++;
 	if (gpu->ctx.limit_ns && cudaLaunchHostFunc(gpu->stream, returned, gpu))
 		cudaGetLastError();
-	gpu->beat_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	rgate_gpu_signs_begin(gpu);
 	gpu->state = RGATE_GPU_RUNNING;
 	return 0;
 }

@@ -97,6 +97,23 @@ void rgate_gpu_output_wake(struct rgate_gpu *gpu)
 	rgate_producer_wake(p);
 }
 
+/*
+ * The answers of a piece of work are 32 at most: is the batch free that the last of them would
+ * lie in? Who waits for room tells head first.
+ */
+bool rgate_gpu_output_full(const struct rgate_gpu *gpu)
+{
+	const struct rgate_view *v = &gpu->out_view;
+	uint64_t head, b, batches;
+
+	if (!gpu->out_ring || !gpu->out.wait || !gpu->kernel->reply)
+		return false;
+	head = __atomic_load_n(&v->prod->head, __ATOMIC_ACQUIRE);
+	batches = v->nslots / RGATE_BATCH;
+	b = (head + RGATE_BATCH - 1) / RGATE_BATCH;
+	return __atomic_load_n(&v->credits[b % batches], __ATOMIC_ACQUIRE) != b / batches;
+}
+
 /* A kernel that failed has not told of its last frames: they are seen by their slots */
 static uint64_t published(const struct rgate_view *v, uint64_t head)
 {

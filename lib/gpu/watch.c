@@ -102,29 +102,73 @@ static void after(struct rgate_gpu *gpu)
 		failed(gpu);
 }
 
+/*
+ * Signs of life. Each ring has a warp that looks at it, and tells the number of its looks at
+ * every 64th; and what was handed out of it is finished, by whichever warp has it. So a warp
+ * that hangs is known by its ring, whatever it is. Who waits for room in the output ring
+ * does not hang.
+ */
+void rgate_gpu_signs_begin(struct rgate_gpu *gpu)
+{
+	unsigned int i;
+
+	gpu->beat_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	for (i = 0; i < gpu->nrings; i++)
+		gpu->ring[i].looks_ns = gpu->ring[i].done_ns = gpu->beat_ns;
+}
+
+static void ring_signs(struct rgate_gpu *gpu, unsigned int i, bool full, uint64_t now)
+{
+	const struct rgate_dstat *s = &gpu->stat[i];
+	struct rgate_gpu_ring *r = &gpu->ring[i];
+	uint64_t looks = __atomic_load_n(&s->looks, __ATOMIC_RELAXED);
+	uint64_t done = __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
+	uint64_t next = __atomic_load_n(&s->next, __ATOMIC_RELAXED);
+
+	if (looks != r->looks || full)
+		r->looks_ns = now;
+	if (done != r->done || done == next || full)
+		r->done_ns = now;
+	r->looks = looks;
+	r->done = done;
+}
+
+static void signs(struct rgate_gpu *gpu)
+{
+	bool batch = gpu->kernel->kind == RGATE_GPU_KIND_BATCH;
+	uint64_t now = rgate_clock_now(CLOCK_MONOTONIC), oldest = now, age;
+	bool full = rgate_gpu_output_full(gpu);
+	unsigned int i, which = 0;
+
+	/* a batch kernel tells nothing before its end */
+	for (i = 0; !batch && i < gpu->nrings; i++) {
+		const struct rgate_gpu_ring *r = &gpu->ring[i];
+		uint64_t last;
+
+		ring_signs(gpu, i, full, now);
+		last = r->looks_ns < r->done_ns ? r->looks_ns : r->done_ns;
+		if (last < oldest) {
+			oldest = last;
+			which = i;
+		}
+	}
+	gpu->beat_ns = oldest;
+	age = now - oldest;
+	if (age > gpu->stall_ns && gpu->state == RGATE_GPU_RUNNING)
+		rgate_gpu_fail(gpu, -ETIMEDOUT, "no sign of life from kernel %s for %llu ms, at ring %u",
+			       gpu->kernel->name, (unsigned long long)(age / 1000000), which);
+	gpu->state = age > gpu->stall_ns ? RGATE_GPU_STALLED : RGATE_GPU_RUNNING;
+}
+
 /* What has become of the kernel, by now? */
 static void look(struct rgate_gpu *gpu)
 {
-	uint64_t beat, now;
-
 	if (!rgate_gpu_busy(gpu))
 		return;
-	if (rgate_gpu_returned(gpu)) {
+	if (rgate_gpu_returned(gpu))
 		after(gpu);
-		return;
-	}
-	beat = __atomic_load_n(&gpu->report->beat, __ATOMIC_RELAXED);
-	now = rgate_clock_now(CLOCK_MONOTONIC);
-	if (beat != gpu->beat || gpu->kernel->kind == RGATE_GPU_KIND_BATCH) {
-		gpu->beat = beat;
-		gpu->beat_ns = now;
-		gpu->state = RGATE_GPU_RUNNING;
-	} else if (now - gpu->beat_ns > gpu->stall_ns && gpu->state == RGATE_GPU_RUNNING) {
-		rgate_gpu_fail(gpu, -ETIMEDOUT, "no sign of life from kernel %s for %llu ms",
-			       gpu->kernel->name,
-			       (unsigned long long)((now - gpu->beat_ns) / 1000000));
-		gpu->state = RGATE_GPU_STALLED;
-	}
+	else
+		signs(gpu);
 }
 
 /* Once in some ticks: what CUDA alone can tell, and what needs a pause */

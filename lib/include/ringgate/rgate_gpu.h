@@ -165,7 +165,7 @@ RGATE_API int rgate_gpu_wait(struct rgate_gpu *gpu, int timeout_ms);
 enum rgate_gpu_state {
 	RGATE_GPU_IDLE = 0,	/* no kernel */
 	RGATE_GPU_RUNNING = 1,
-	RGATE_GPU_STALLED = 2,	/* no sign of life for stall_ms */
+	RGATE_GPU_STALLED = 2,	/* no sign of life for stall_ms, of some warp at least */
 	RGATE_GPU_ENDED = 3,	/* returned: all rings have lost their producers, all is drained */
 	RGATE_GPU_FAILED = 4,	/* CUDA says why: rgate_gpu_error() */
 };
@@ -175,7 +175,7 @@ struct rgate_gpu_status {
 	uint32_t state;		/* enum rgate_gpu_state */
 	uint32_t rings;
 	uint64_t launches;	/* so far, with those of a time limit */
-	uint64_t beat_age_ns;	/* since the last sign of life */
+	uint64_t beat_age_ns;	/* since the last sign of life of who has given none for longest */
 	uint32_t blocks;	/* of the kernel that runs or ran */
 	uint32_t pollers;
 	uint64_t replies;	/* frames in the output ring; up to date within 64 looks */

@@ -29,7 +29,7 @@ enum rgate_dexit {
 
 /* Host memory, written by the device */
 struct rgate_dreport {
-	uint64_t beat;		/* grows while the first poller lives */
+	uint64_t reserved0;
 	uint64_t exited;	/* launches that have returned; release */
 	uint64_t why;		/* enum rgate_dexit; before exited */
 	uint64_t reserved[13];

@@ -88,7 +88,7 @@ RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_ds
 	for (round = 0;; round++) {
 		uint32_t busy = rgate_dpoll_round(ctx, sh, near, polls, n);
 
-		if (round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, poller, round))
+		if (round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, poller))
 			break;
 		if (!busy)
 			rgate_dpause(ctx->pause_ns);
@@ -325,7 +325,7 @@ RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dord
 		rgate_dpoll_end(ctx, p);
 	if ((!n && p->idle % RGATE_DREPORT_LOOKS == 0) || p->looks % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_tell(ctx, p);
-	quit = round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, blockIdx.x, round);
+	quit = round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, blockIdx.x);
 	if (rgate_dlane() == 0) {
 		o->run = run;
 		o->quit = quit;

@@ -326,7 +326,7 @@ RGATE_DEV void rgate_dpoll_begin(const struct rgate_dctx *ctx)
 }
 
 /* The whole warp; the warp of poller 0 decides for all */
-RGATE_DEV int rgate_dpoll_quits(const struct rgate_dctx *ctx, uint32_t poller, uint64_t round)
+RGATE_DEV int rgate_dpoll_quits(const struct rgate_dctx *ctx, uint32_t poller)
 {
 	uint64_t why = 0;
 
@@ -335,7 +335,6 @@ RGATE_DEV int rgate_dpoll_quits(const struct rgate_dctx *ctx, uint32_t poller, u
 			why = rgate_dpoll_why(ctx);
 			if (why)
 				rgate_dgpu_store32(&ctx->share->quit, (uint32_t)why);
-			rgate_dsys_store(&ctx->report->beat, round);
 		} else {
 			why = rgate_dgpu_load32(&ctx->share->quit);
 		}
