@@ -1,0 +1,235 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 600
+# What an unprivileged user may do with the processes that are run for him: whatever it is,
+# those of another user start, run and end meanwhile, and nothing of it is left.
+
+# shellcheck disable=SC2317 # functions that wait_for and the trap call
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+ringgated=$build/tools/ringgated
+[ "$(id -u)" = 0 ] || skip_all "needs root"
+[ "${RGATE_FABRIC_PROVIDER:-local}" = local ] || skip_all "is the same over any provider"
+# Two users that have no processes of their own
+bad=games good=news
+for user in "$bad" "$good"; do
+	id -u "$user" >/dev/null 2>&1 || skip_all "there is no user $user"
+	! pgrep -u "$user" >/dev/null || skip_all "user $user has processes"
+done
+
+daemon=
+holder=
+clients=()
+clean()
+{
+	[ -z "$holder" ] || kill -9 "$holder" 2>/dev/null
+	[ -z "$daemon" ] || kill -9 "$daemon" 2>/dev/null
+	umount -l "$tmp/hung" 2>/dev/null
+	rm -rf "$tmp"
+}
+trap clean EXIT
+
+chmod 755 "$tmp"
+mkdir -m 755 "$tmp/run" "$tmp/hung"
+cat >"$tmp/cluster" <<-END
+	provider local
+	timeout $((slow > 15 ? 60000 : 4000 * slow))
+	node 0 gateway $tmp/run/n0 gw
+	node 1 compute $tmp/run/n1 good
+	node 2 compute $tmp/run/n2 bad
+	node 3 compute $tmp/run/n3 bad3
+	node 4 compute $tmp/run/n4 bad4
+	node 5 compute $tmp/run/n5 bad5
+	node 6 compute $tmp/run/n6 bad6
+END
+cluster_keys "$tmp/cluster"
+cat >"$tmp/policy" <<-END
+	node good user $good
+	$(printf 'node %s user '"$bad"' max-running 16\n' bad bad3 bad4 bad5 bad6)
+	allow * any
+	limit bad processes 200
+	limit bad files 100
+END
+export RGATE_CLUSTER=$tmp/cluster
+
+"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/run/s" --pool 16M --user nobody \
+	--spawn "policy $tmp/policy" >"$tmp/log" 2>&1 &
+daemon=$!
+ready() { grep -q "is ready" "$tmp/log"; }
+ok "the daemon" wait_for 20 ready
+spawner=$(pgrep -P "$daemon" -x ringgate-spawn)
+head -c 1000000 /dev/urandom >"$tmp/data"
+chmod 644 "$tmp/data"
+sum=$(sha256sum <"$tmp/data")
+
+# Soon: not after all those of somebody else's, whose starts take 10 s until they are given up
+good() { RINGGATE_NODE=good run timeout $((30 * slow)) "$ringgate" spawn --cwd / "$@"; }
+# Starts it, and leaves it alone: its id in out
+bad() { RINGGATE_NODE=bad run "$ringgate" spawn --cwd / --detach "$@"; }
+bad_ids() { RINGGATE_NODE=bad "$ringgate" ps --json | json '" ".join(str(p["id"]) for p in j)'; }
+none() { ! pgrep -u "$1" >/dev/null; }
+# What the bad one runs is there: named so by its first argument
+there() { pgrep -u "$bad" -f -- "$1" >/dev/null; }
+
+# others WHAT: a process of somebody else's is as ever
+others()
+{
+	local i done=0
+
+	for i in 1 2 3; do
+		good -- /bin/echo "$i"
+		[ "$rc/$out" != "0/$i" ] || done=$((done + 1))
+	done
+	is "$1: another user's processes start and end" "$done" 3
+	good --stdin "$tmp/data" -- sha256sum
+	is "$1: and their streams flow" "$rc/$out" "0/$sum"
+}
+
+# no_more WHAT: all that the bad one runs is killed, and gone
+no_more() { ok "$1: nothing is left" wait_for 30 killed; }
+killed()
+{
+	local id
+
+	for id in $(bad_ids); do
+		RINGGATE_NODE=bad run "$ringgate" kill -s KILL "$id"
+	done
+	none "$bad"
+}
+
+others "nothing"
+
+# Stops whatever it may, also what is about to become its own
+bad -- python3 -I -S -c 'import os, signal, time
+while True:
+    try:
+        os.kill(-1, signal.SIGSTOP)
+    except ProcessLookupError:
+        pass
+    time.sleep(0.002)' stopper
+is "stopper" "$rc" 0
+ok "stopper: it runs" wait_for 20 there stopper
+for _ in 1 2 3; do
+	bad -- /bin/sleep 1000
+done
+others "stopper"
+no_more "stopper"
+
+# A directory of a file system that does not answer: more of them than would do one by one
+python3 - "$tmp/hung" "$(id -u "$bad")" "$(id -g "$bad")" <<-'END' &
+	import ctypes, os, sys, time
+	fd = os.open("/dev/fuse", os.O_RDWR)
+	libc = ctypes.CDLL(None, use_errno=True)
+	how = f"fd={fd},rootmode=40000,user_id={sys.argv[2]},group_id={sys.argv[3]}"
+	if libc.mount(b"hung", sys.argv[1].encode(), b"fuse", 6, how.encode()):
+	    sys.exit(1)
+	time.sleep(10000)
+END
+holder=$!
+hung() { grep -q " $tmp/hung fuse" /proc/mounts; }
+if wait_for 10 hung; then
+	for node in bad bad3 bad4 bad5 bad6; do
+		RINGGATE_NODE=$node "$ringgate" spawn --cwd "$tmp/hung" -- /bin/true \
+			>/dev/null 2>&1 </dev/null &
+		clients+=($!)
+	done
+	ok "hung directory: they wait" wait_for 20 pgrep -P "$spawner" -u "$bad"
+	others "hung directory"
+	codes=
+	for client in "${clients[@]}"; do
+		wait "$client"
+		codes+=" $?"
+	done
+	is "hung directory: they are given up" "$codes" " 255 255 255 255 255"
+	is "... as the log says" "$(grep -c 'not started: .*took too long' "$tmp/log")" ${#clients[@]}
+	no_more "hung directory"
+else
+	skip "hung directory" "no FUSE"
+fi
+kill -9 "$holder" 2>/dev/null
+wait "$holder" 2>/dev/null
+holder=
+
+# As many processes as it may, which fork again when they are killed: without a group of their
+# own they are found one by one
+good -- cat /proc/self/cgroup
+if [[ $out == */ringgate-spawn.* ]]; then
+	bad -- python3 -I -S -c 'import os, time
+while True:
+    try:
+        if os.fork() == 0:
+            os.setsid()
+    except OSError:
+        time.sleep(0.2)' storm
+	is "storm" "$rc" 0
+	many() { [ "$(pgrep -c -u "$bad")" -ge 100 ]; }
+	ok "storm: it runs" wait_for 60 many
+	others "storm"
+	no_more "storm"
+else
+	skip "storm" "needs control groups"
+fi
+
+# What belongs to others: the spawner, the daemon, another user's process
+RINGGATE_NODE=good run "$ringgate" spawn --cwd / --detach -- /bin/sleep 1000
+victim=$(pgrep -u "$good" -x sleep)
+RINGGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S -c 'import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+got = []
+def attempt(what, fn):
+    try:
+        if fn() != -1:
+            got.append(what)
+    except OSError:
+        pass
+for pid in map(int, sys.argv[1:]):
+    for sig in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM):
+        attempt(f"signal {sig} to {pid}", lambda: os.kill(pid, sig))
+    # PTRACE_ATTACH, PTRACE_SEIZE
+    attempt(f"trace {pid}", lambda: libc.ptrace(16, pid, 0, 0))
+    attempt(f"seize {pid}", lambda: libc.ptrace(0x4206, pid, 0, 0))
+    for name in ("mem", "environ", "maps", "auxv", "stack", "fd/3", "fd/0"):
+        attempt(f"{name} of {pid}", lambda: os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+    attempt(f"oom_score_adj of {pid}", lambda: os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY))
+    attempt(f"nice of {pid}", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+    # and the files of its parent, which may be the spawner
+attempt("parent", lambda: os.kill(os.getppid(), signal.SIGSTOP))
+print("got", *got)' "$spawner" "$daemon" "$victim"
+is "others are not to be had" "$rc/$out" "0/got"
+others "grasping"
+run kill -0 "$victim"
+is "grasping: its victim lives" "$rc" 0
+kill -9 "$victim"
+
+# What is left behind holds the output, and will not hear
+RINGGATE_NODE=bad "$ringgate" spawn --cwd / -- sh -c '
+	setsid sh -c "trap \"\" TERM HUP INT; while :; do sleep 1000; done" leftover &
+	exit 0' >/dev/null 2>&1 </dev/null &
+client=$!
+ok "leftover: it is there" wait_for 20 there leftover
+others "leftover"
+kill -9 $client
+wait $client 2>/dev/null
+no_more "leftover"
+
+# More output than anybody takes
+mkfifo "$tmp/fifo"
+exec 9<>"$tmp/fifo"
+RINGGATE_NODE=bad "$ringgate" spawn --cwd / -- cat /dev/zero >"$tmp/fifo" 2>/dev/null </dev/null &
+client=$!
+ok "flood: it runs" wait_for 20 there /dev/zero
+others "flood"
+kill -9 $client
+wait $client 2>/dev/null
+no_more "flood"
+
+run kill -0 "$spawner"
+is "the spawner is the same" "$rc" 0
+kill "$daemon"
+wait "$daemon"
+is "the daemon ends as it should" "$?" 0
+daemon=
+ok "and its processes" wait_for 20 none $good
+is "no complaints" "$(complaints "$tmp/log")" ""
+finish
