@@ -188,7 +188,9 @@ static int watch_daemon(struct rgate_session *s)
 
 	if (s->sock < 0)
 		return 0;
-	return epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->sock, &ev) < 0 ? -errno : 0;
+	if (!epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->sock, &ev))
+		return 0;
+	return errno == ENOMEM || errno == ENOSPC ? -errno : -EPROTO;
 }
 
 /* Takes the descriptors over, also when it fails */
