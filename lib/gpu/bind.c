@@ -132,8 +132,7 @@ static int set_state(struct rgate_gpu *gpu, struct rgate_gpu_ring *r, unsigned i
 					      cudaMemcpyHostToDevice), "cudaMemcpy");
 }
 
-/* Memory and state of ring @i, whose handle is there */
-static int set_up(struct rgate_gpu *gpu, unsigned int i)
+int rgate_gpu_set_up(struct rgate_gpu *gpu, unsigned int i)
 {
 	struct rgate_gpu_ring *r = &gpu->ring[i];
 	struct rgate_dring dring;
@@ -153,6 +152,7 @@ static int set_up(struct rgate_gpu *gpu, unsigned int i)
 	if (err)
 		goto free;
 	gpu->ctx.ring[i] = dring;
+	r->bound = RGATE_GPU_BOUND;
 	return 0;
 free:
 	cudaFree(r->finished);
@@ -169,27 +169,69 @@ static void tear_down(struct rgate_gpu_ring *r)
 	rgate_gpu_areas_unmap(&r->areas);
 }
 
+/* The device goes on with nothing at all where the ring was; its counters stay. */
+int rgate_gpu_take_away(struct rgate_gpu *gpu, unsigned int i)
+{
+	const struct rgate_dstat *s = &gpu->stat[i];
+	struct rgate_dring *d = &gpu->ctx.ring[i];
+	struct rgate_dstate st;
+
+	tear_down(&gpu->ring[i]);
+	gpu->ring[i].taken++;
+	memset(d, 0, sizeof(*d));
+	d->prod = &gpu->nothing->prod;
+	d->credits = gpu->nothing->credits;
+	d->slots = gpu->nothing->slots;
+	d->mask = RGATE_SLOTS_MIN - 1;
+	d->lap_shift = (uint32_t)__builtin_ctz(RGATE_SLOTS_MIN);
+	d->size_shift = (uint32_t)__builtin_ctz(RGATE_SLOT_SIZE_MIN);
+	memset(&st, 0, sizeof(st));
+	st.next = st.done = s->next;
+	st.looks = s->looks;
+	st.empty = s->empty;
+	st.direct = s->direct;
+	st.packets = s->packets;
+	st.bytes = s->bytes;
+	st.work_ns = s->work_ns;
+	st.finished = gpu->dnothing;
+	return rgate_gpu_cuda(gpu, cudaMemcpy(&gpu->dstate[i], &st, sizeof(st),
+					      cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+/* A number that nobody has: of a ring that was unbound, where that is known, or the next */
+static unsigned int free_number(const struct rgate_gpu *gpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < gpu->nrings; i++)
+		if (gpu->ring[i].bound == RGATE_GPU_UNBOUND && !gpu->ring[i].event)
+			break;
+	return i;
+}
+
 static int bind(struct rgate_gpu *gpu, struct rgate_ring *ring, unsigned int *index)
 {
+	unsigned int i = free_number(gpu);
 	struct rgate_view view;
 	int err;
 
 	rgate_ring_view(ring, &view);
 	if (rgate_gpu_busy(gpu))
 		return rgate_gpu_fail(gpu, -EBUSY, "a kernel runs");
-	if (gpu->nrings == RGATE_GPU_RINGS_MAX)
-		return rgate_gpu_fail(gpu, -ENOSPC, "%u rings are bound", gpu->nrings);
+	if (i == RGATE_GPU_RINGS_MAX)
+		return rgate_gpu_fail(gpu, -ENOSPC, "%u rings are bound", i);
 	if (view.prod->policy == RGATE_POLICY_OVERWRITE)
 		return rgate_gpu_fail(gpu, -EOPNOTSUPP,
 				      "a GPU cannot consume a ring that overwrites");
-	memset(&gpu->stat[gpu->nrings], 0, sizeof(gpu->stat[0]));
-	gpu->ring[gpu->nrings].ring = ring;
-	err = set_up(gpu, gpu->nrings);
+	memset(&gpu->stat[i], 0, sizeof(gpu->stat[0]));
+	gpu->ring[i].ring = ring;
+	err = rgate_gpu_set_up(gpu, i);
 	if (err)
 		return err;
 	if (index)
-		*index = gpu->nrings;
-	gpu->nrings++;
+		*index = i;
+	if (i == gpu->nrings)
+		gpu->nrings++;
 	return 0;
 }
 
@@ -214,32 +256,62 @@ void rgate_gpu_unbind_all(struct rgate_gpu *gpu)
 		tear_down(&gpu->ring[--gpu->nrings]);
 }
 
-/*
- * The old memory is given back first, as its mapping may go with the remap. A ring whose
- * new memory is still on its way (from another process) has none until the next call.
- */
-int rgate_gpu_follow(struct rgate_gpu *gpu, unsigned int i)
+static int unbind(struct rgate_gpu *gpu, unsigned int index)
 {
-	struct rgate_gpu_ring *r = &gpu->ring[i];
-	int err;
+	int err = 0;
 
-	if (r->finished)
-		tear_down(r);
-	err = rgate_ring_remap(r->ring);
-	if (err == -ESTALE || !err)
-		return 0;
-	if (err < 0)
-		return rgate_gpu_fail(gpu, err, "cannot map the resized ring %u", i);
-	err = set_up(gpu, i);
-	return err ? err : 1;
+	if (rgate_gpu_busy(gpu))
+		return rgate_gpu_fail(gpu, -EBUSY, "a kernel runs");
+	if (index >= gpu->nrings || gpu->ring[index].bound == RGATE_GPU_UNBOUND)
+		return rgate_gpu_fail(gpu, -EINVAL, "no ring %u", index);
+	if (gpu->ring[index].bound == RGATE_GPU_BOUND)
+		err = rgate_gpu_take_away(gpu, index);
+	gpu->ring[index].bound = RGATE_GPU_UNBOUND;
+	return err;
 }
 
+int rgate_gpu_unbind(struct rgate_gpu *gpu, unsigned int index)
+{
+	int err, was;
+
+	pthread_mutex_lock(&gpu->lock);
+	rgate_gpu_settle(gpu);
+	err = rgate_gpu_enter(gpu, &was);
+	if (!err) {
+		err = unbind(gpu, index);
+		rgate_gpu_leave(was);
+	}
+	pthread_mutex_unlock(&gpu->lock);
+	return err;
+}
+
+/* Returned already, before this consumer began or out of order? Then it may hold a later lap. */
+static bool returned(const struct rgate_gpu_ring *r, uint64_t pos)
+{
+	uint64_t n = r->view.nslots / RGATE_BATCH;
+
+	return __atomic_load_n(&r->view.credits[pos / RGATE_BATCH & (n - 1)], __ATOMIC_ACQUIRE) >=
+	       rgate_dring_lap(&r->host, pos);
+}
+
+/*
+ * Who sees a slot published sees all before it. One lap at most is there, whatever anybody
+ * says, as the batch at @from was not returned when @from was told.
+ */
 uint64_t rgate_gpu_published(const struct rgate_gpu_ring *r, uint64_t from)
 {
-	uint64_t head = __atomic_load_n(&r->view.prod->head, __ATOMIC_ACQUIRE);
-	uint64_t pos = head > from ? head : from;
+	const uint64_t end = from + r->view.nslots;
+	uint64_t pos = from, last = 0;
 
-	while (pos < head + r->view.nslots && rgate_dring_ready(&r->host, pos))
+	if (r->bound != RGATE_GPU_BOUND)
+		return from;
+	while (pos < end) {
+		last = rgate_dring_last(pos);
+		if (!rgate_dring_ready(&r->host, last) && !returned(r, pos))
+			break;
+		pos = last + 1;
+	}
+	while (pos < end && pos < last && rgate_dring_ready(&r->host, pos))
 		pos++;
 	return from + rgate_dring_whole(&r->host, from, (uint32_t)(pos - from));
 }
@@ -252,6 +324,8 @@ int rgate_gpu_ring_view(struct rgate_gpu *gpu, unsigned int index, void *dring, 
 	pthread_mutex_lock(&gpu->lock);
 	if (index >= gpu->nrings || len != sizeof(struct rgate_dring)) {
 		err = rgate_gpu_fail(gpu, -EINVAL, "no ring %u, or another structure", index);
+	} else if (gpu->ring[index].bound != RGATE_GPU_BOUND) {
+		err = rgate_gpu_fail(gpu, -ESTALE, "ring %u has no memory", index);
 	} else {
 		memcpy(dring, &gpu->ctx.ring[index], len);
 		if (start)

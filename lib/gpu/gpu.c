@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "gpu.h"
@@ -172,11 +174,18 @@ static int alloc_words(struct rgate_gpu *gpu)
 		err = device_words(gpu, (void **)&gpu->dqueue, sizeof(*gpu->dqueue));
 	if (!err)
 		err = device_words(gpu, (void **)&gpu->dout, sizeof(*gpu->dout));
+	if (!err)
+		err = host_words(gpu, (void **)&gpu->nothing, sizeof(*gpu->nothing));
+	if (!err)
+		err = device_words(gpu, (void **)&gpu->dnothing,
+				   RGATE_SLOTS_MIN / RGATE_BATCH * sizeof(*gpu->dnothing));
 	return err;
 }
 
 static void free_words(struct rgate_gpu *gpu)
 {
+	cudaFree(gpu->dnothing);
+	cudaFreeHost(gpu->nothing);
 	cudaFree(gpu->dout);
 	cudaFree(gpu->dcells);
 	cudaFree(gpu->dqueue);
@@ -197,6 +206,7 @@ static void set_context(struct rgate_gpu *gpu)
 	gpu->ctx.share = gpu->dshare;
 	gpu->ctx.ctl = gpu->ctl;
 	gpu->ctx.report = gpu->report;
+	gpu->nothing->prod.state = RGATE_STATE_CLOSED;
 }
 
 static int set_up(struct rgate_gpu *gpu)
@@ -281,9 +291,13 @@ int rgate_gpu_open(struct rgate_gpu **out, const struct rgate_gpu_opts *opts)
 	gpu->tick_ns = (o.tick_us ? o.tick_us : TICK_US) * 1000ULL;
 	gpu->stall_ns = (o.stall_ms ? o.stall_ms : STALL_MS) * 1000000ULL;
 	gpu->close_ms = o.close_ms ? (int)o.close_ms : CLOSE_MS;
-	err = open_device(gpu);
+	gpu->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = gpu->event_fd < 0 ? rgate_gpu_fail(gpu, -errno, "no descriptor") :
+				  open_device(gpu);
 	if (err) {
 		rgate_gpu_keep_error(gpu);
+		if (gpu->event_fd >= 0)
+			close(gpu->event_fd);
 		pthread_mutex_destroy(&gpu->lock);
 		free(gpu);
 		return err;
@@ -302,6 +316,7 @@ void rgate_gpu_close(struct rgate_gpu *gpu)
 	hangs = rgate_gpu_stop(gpu, gpu->close_ms) == -ETIMEDOUT;
 	/* from here on nobody looks at the rings, which the caller may close */
 	rgate_gpu_watch_stop(gpu);
+	close(gpu->event_fd);
 	if (hangs) {
 		abandon(gpu);
 		return;
@@ -330,11 +345,13 @@ void *rgate_gpu_stream(struct rgate_gpu *gpu)
 int rgate_gpu_query(struct rgate_gpu *gpu, struct rgate_gpu_status *status)
 {
 	struct rgate_gpu_status st = { .sz = sizeof(st) };
+	unsigned int i;
 
 	pthread_mutex_lock(&gpu->lock);
 	rgate_gpu_settle(gpu);
 	st.state = gpu->state;
-	st.rings = gpu->nrings;
+	for (i = 0; i < gpu->nrings; i++)
+		st.rings += gpu->ring[i].bound != RGATE_GPU_UNBOUND;
 	st.launches = gpu->launches;
 	st.beat_age_ns = rgate_gpu_busy(gpu) ?
 			 rgate_clock_now(CLOCK_MONOTONIC) - gpu->beat_ns : 0;

@@ -30,8 +30,21 @@ struct rgate_gpu_areas {
 	unsigned int n;
 };
 
+/* What a ring's number stands for */
+enum rgate_gpu_bound {
+	RGATE_GPU_BOUND = 0,
+	RGATE_GPU_AWAITED,	/* resized; the new memory is on its way */
+	RGATE_GPU_UNBOUND,
+};
+
 struct rgate_gpu_ring {
 	struct rgate_ring *ring;
+	enum rgate_gpu_bound bound;
+	bool arrived;			/* awaited no longer: mapped, and not registered yet */
+	uint64_t since;			/* it is awaited; ns */
+	uint64_t taken;			/* times that memory was taken from the device */
+	bool event;			/* not told yet: unbound */
+	int why;			/* -errno of that */
 	struct rgate_view view;
 	struct rgate_gpu_areas areas;
 	struct rgate_dring host;	/* with addresses of the host */
@@ -40,6 +53,16 @@ struct rgate_gpu_ring {
 	/* what the device told last of it, and when that was another */
 	uint64_t looks, looks_ns;
 	uint64_t done, done_ns;
+};
+
+/*
+ * A ring that is over and empty: what the device sees in the place of memory that it has no
+ * longer. Nothing in it is ever published, at no position.
+ */
+struct rgate_gpu_nothing {
+	struct rgate_prod prod;
+	uint64_t credits[8];
+	unsigned char slots[RGATE_SLOTS_MIN * RGATE_SLOT_SIZE_MIN];
 };
 
 struct rgate_gpu {
@@ -52,6 +75,7 @@ struct rgate_gpu {
 	uint32_t state;			/* enum rgate_gpu_state */
 	bool stopping;
 	char error[RGATE_GPU_TEXT];
+	int event_fd;
 
 	int device;
 	struct cudaDeviceProp prop;
@@ -79,6 +103,7 @@ struct rgate_gpu {
 	struct rgate_dreport *report;
 	struct rgate_dstat *stat;
 	uint64_t *until;
+	struct rgate_gpu_nothing *nothing;
 
 	/* device memory */
 	struct rgate_dstate *dstate;
@@ -87,6 +112,7 @@ struct rgate_gpu {
 	struct rgate_dcell *dcells;
 	uint64_t ncells;
 	struct rgate_doutstate *dout;
+	uint32_t *dnothing;		/* slots finished of its batches */
 
 	struct rgate_ring *out_ring;
 	struct rgate_view out_view;
@@ -129,10 +155,21 @@ int rgate_gpu_areas_map(struct rgate_gpu *gpu, struct rgate_ring *ring,
 void rgate_gpu_areas_unmap(struct rgate_gpu_areas *areas);
 void rgate_gpu_areas_abandon(const struct rgate_gpu_areas *areas);
 void rgate_gpu_unbind_all(struct rgate_gpu *gpu);
-/* Position behind the last slot published, whether or not head tells of it yet */
+/* Memory and state of ring @i, whose handle is there; and the other way */
+int rgate_gpu_set_up(struct rgate_gpu *gpu, unsigned int i);
+int rgate_gpu_take_away(struct rgate_gpu *gpu, unsigned int i);
+/* Position behind the last whole frame published; head is not asked. @from: not handed out */
 uint64_t rgate_gpu_published(const struct rgate_gpu_ring *r, uint64_t from);
-/* Maps a resized ring anew; no kernel runs. 1: done; 0: not yet there; -errno */
-int rgate_gpu_follow(struct rgate_gpu *gpu, unsigned int i);
+
+/*
+ * follow.c, with the lock held. No kernel runs: rings that were resized, and are drained, are
+ * taken away, new memory that has come is bound, rings that are bad are unbound. How many rings
+ * have memory again; -errno: of CUDA, and of no ring
+ */
+int rgate_gpu_follow(struct rgate_gpu *gpu);
+/* A kernel may run: looks whether new memory has come. Is there a reason to stop it? */
+bool rgate_gpu_follow_wanted(struct rgate_gpu *gpu);
+bool rgate_gpu_awaits(const struct rgate_gpu *gpu);
 
 /* output.c */
 /* May an answer be waiting for room? */

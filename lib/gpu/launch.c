@@ -14,6 +14,7 @@
 #define BLOCKS_A_RING	8U	/* where the caller does not say */
 #define BLOCKS_LEAST	16U
 #define PAUSE_NS	100U
+#define TOLD		3U
 
 static bool pow2(uint64_t v)
 {
@@ -98,8 +99,6 @@ static int fit(struct rgate_gpu *gpu, uint32_t wanted)
 static int check(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 		 const struct rgate_gpu_start_opts *o, bool batch)
 {
-	unsigned int i;
-
 	if (k->sz != sizeof(*k) || k->context_bytes != sizeof(struct rgate_dctx))
 		return rgate_gpu_fail(gpu, -EINVAL, "kernel %s was built with other headers",
 				      k->name);
@@ -110,10 +109,6 @@ static int check(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 		return rgate_gpu_fail(gpu, -EINVAL, "no ring is bound");
 	if (rgate_gpu_busy(gpu))
 		return rgate_gpu_fail(gpu, -EBUSY, "a kernel runs");
-	for (i = 0; i < gpu->nrings; i++)
-		if (!gpu->ring[i].finished)
-			return rgate_gpu_fail(gpu, -ESTALE,
-					      "ring %u was resized, its new memory is missing", i);
 	if (gpu->state == RGATE_GPU_FAILED)
 		return -EIO;	/* the reason stands */
 	if (k->reply && !gpu->out_ring)
@@ -246,6 +241,8 @@ static int start(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 		return rgate_gpu_fail(gpu, err, "bad options");
 	err = check(gpu, kernel, &o, false);
 	if (!err)
+		err = rgate_gpu_follow(gpu);
+	if (err >= 0)
 		err = prepare(gpu, kernel, &o);
 	return err ? err : first_launch(gpu);
 }
@@ -317,29 +314,63 @@ int rgate_gpu_wait(struct rgate_gpu *gpu, int timeout_ms)
 	return err;
 }
 
-static bool finished(const struct rgate_gpu *gpu, const uint64_t *target)
+/*
+ * What a drain waits for in a ring. The device tells of its positions now and then, and may be
+ * laps ahead: what is there is counted from one that it told after the call. Of what it tells
+ * for the third time a part may be seen; the second time is seen whole then, and began after
+ * the call, as the first had ended.
+ */
+struct target {
+	uint64_t pos;
+	uint64_t taken;		/* then; taken since: the memory was drained before, or is lost */
+	uint64_t looks;		/* as told last */
+	unsigned int told;	/* times since the call */
+	bool known;		/* pos is */
+};
+
+static bool ring_finished(const struct rgate_gpu *gpu, unsigned int i, struct target *t)
 {
+	const struct rgate_dstat *s = &gpu->stat[i];
+	uint64_t looks = __atomic_load_n(&s->looks, __ATOMIC_ACQUIRE);
+
+	if (gpu->ring[i].taken != t->taken)
+		return true;
+	t->told += looks != t->looks;
+	t->looks = looks;
+	if (!t->known && (t->told >= TOLD || !rgate_gpu_busy(gpu))) {
+		t->pos = rgate_gpu_published(&gpu->ring[i], __atomic_load_n(&s->next,
+									    __ATOMIC_ACQUIRE));
+		t->known = true;
+	}
+	return t->known && __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) >= t->pos;
+}
+
+static bool finished(const struct rgate_gpu *gpu, struct target *t, unsigned int n)
+{
+	bool all = true;
 	unsigned int i;
 
-	for (i = 0; i < gpu->nrings; i++)
-		if (__atomic_load_n(&gpu->stat[i].done, __ATOMIC_ACQUIRE) < target[i])
-			return false;
-	return true;
+	for (i = 0; i < n; i++)
+		all &= ring_finished(gpu, i, &t[i]);
+	return all;
 }
 
 int rgate_gpu_drain(struct rgate_gpu *gpu, int timeout_ms)
 {
-	uint64_t target[RGATE_GPU_RINGS_MAX] = { 0 }, end = deadline(timeout_ms);
-	unsigned int i;
+	struct target target[RGATE_GPU_RINGS_MAX];
+	uint64_t end = deadline(timeout_ms);
+	unsigned int i, n;
 	int err = 0;
 
+	memset(target, 0, sizeof(target));
 	pthread_mutex_lock(&gpu->lock);
 	rgate_gpu_settle(gpu);
-	for (i = 0; i < gpu->nrings; i++)
-		target[i] = rgate_gpu_published(&gpu->ring[i],
-						__atomic_load_n(&gpu->stat[i].done,
-								__ATOMIC_ACQUIRE));
-	while (!err && !finished(gpu, target)) {
+	n = gpu->nrings;
+	for (i = 0; i < n; i++) {
+		target[i].taken = gpu->ring[i].taken;
+		target[i].looks = __atomic_load_n(&gpu->stat[i].looks, __ATOMIC_RELAXED);
+	}
+	while (!err && !finished(gpu, target, n)) {
 		if (gpu->state == RGATE_GPU_FAILED)
 			err = -EIO;
 		else if (!rgate_gpu_busy(gpu))
@@ -362,7 +393,9 @@ static long launch(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *kernel,
 	if (err)
 		return rgate_gpu_fail(gpu, err, "bad options");
 	err = check(gpu, kernel, &o, true);
-	if (err)
+	if (!err)
+		err = rgate_gpu_follow(gpu);
+	if (err < 0)
 		return err;
 	for (i = 0; i < gpu->nrings; i++) {
 		uint64_t from = __atomic_load_n(&gpu->stat[i].next, __ATOMIC_ACQUIRE);

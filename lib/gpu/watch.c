@@ -14,41 +14,6 @@
 #define WAIT_NS		20000		/* between two looks while somebody waits */
 #define SETTLE_NS	10000000000ULL	/* after its last word a kernel returns at once */
 
-/* Rings that have been resized, and are drained, are mapped anew. 1: some were; 0: none is
- * to be; -EAGAIN: new memory is not there yet; -errno */
-static int follow_resized(struct rgate_gpu *gpu)
-{
-	unsigned int i;
-	int n = 0;
-
-	for (i = 0; i < gpu->nrings; i++) {
-		struct rgate_gpu_ring *r = &gpu->ring[i];
-		int err;
-
-		if (r->finished && (!gpu->stat[i].ended ||
-				    __atomic_load_n(&r->view.prod->state, __ATOMIC_ACQUIRE) !=
-				    RGATE_STATE_RETIRED))
-			continue;
-		err = rgate_gpu_follow(gpu, i);
-		if (err <= 0)
-			return err ? err : -EAGAIN;
-		n = 1;
-	}
-	return n;
-}
-
-static bool any_retired(const struct rgate_gpu *gpu)
-{
-	unsigned int i;
-
-	for (i = 0; i < gpu->nrings; i++)
-		if (__atomic_load_n(&gpu->stat[i].ended, __ATOMIC_RELAXED) &&
-		    __atomic_load_n(&gpu->ring[i].view.prod->state, __ATOMIC_ACQUIRE) ==
-		    RGATE_STATE_RETIRED)
-			return true;
-	return false;
-}
-
 /* Processes that died left their rings as they were: the device is told by a bit. */
 static void find_gone(struct rgate_gpu *gpu)
 {
@@ -57,7 +22,8 @@ static void find_gone(struct rgate_gpu *gpu)
 	unsigned int i;
 
 	for (i = 0; i < gpu->nrings; i++) {
-		fd[i].fd = rgate_ring_fd(gpu->ring[i].ring);
+		fd[i].fd = gpu->ring[i].bound == RGATE_GPU_BOUND ?
+			   rgate_ring_fd(gpu->ring[i].ring) : -1;
 		fd[i].events = 0;	/* hang-ups alone */
 	}
 	if (poll(fd, gpu->nrings, 0) <= 0)
@@ -87,13 +53,10 @@ static void after(struct rgate_gpu *gpu)
 	gpu->state = RGATE_GPU_IDLE;
 	if (gpu->kernel->kind == RGATE_GPU_KIND_BATCH || gpu->stopping)
 		return;
-	err = follow_resized(gpu);
-	if (err == -EAGAIN) {
-		gpu->state = RGATE_GPU_RUNNING;	/* looked at again */
-		return;
-	}
+	err = rgate_gpu_follow(gpu);
 	if (!err && why == RGATE_DEXIT_RINGS) {
-		gpu->state = RGATE_GPU_ENDED;
+		/* nothing to launch for; or not yet: looked at again */
+		gpu->state = rgate_gpu_awaits(gpu) ? RGATE_GPU_RUNNING : RGATE_GPU_ENDED;
 		return;
 	}
 	/* a stop for a resize's sake is over */
@@ -185,7 +148,8 @@ static void look_closely(struct rgate_gpu *gpu)
 		return;
 	}
 	find_gone(gpu);
-	if (gpu->kernel->kind != RGATE_GPU_KIND_BATCH && any_retired(gpu))
+	if (gpu->kernel->kind != RGATE_GPU_KIND_BATCH && !rgate_gpu_returned(gpu) &&
+	    rgate_gpu_follow_wanted(gpu))
 		__atomic_store_n(&gpu->ctl->stop, 1, __ATOMIC_RELEASE);
 }
 

@@ -137,7 +137,7 @@ static void closed_hanging(void **state)
 	assert_int_equal(rgate_gpu_bind(other.gpu, r.ring[1], NULL), -EBUSY);
 	runtime_close(&other);
 	__atomic_store_n(&h.go, 1, __ATOMIC_RELEASE);
-	runtime_until(!__atomic_load_n(&fake.running, __ATOMIC_ACQUIRE));
+	fake_join();
 	runtime_end(&r);
 	assert_true(fake.registered && fake.hosts && fake.dev[0].mallocs);
 }

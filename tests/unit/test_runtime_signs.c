@@ -109,7 +109,8 @@ static void full_output(void **state)
 		assert_int_equal(runtime_state(&r), RGATE_GPU_RUNNING);
 	}
 	for (i = 0; i < 200; i++) {
-		runtime_until(rgate_consumer_next(&c));
+		runtime_until(__atomic_load_n(&c.prod->head, __ATOMIC_ACQUIRE) > i);
+		assert_non_null(rgate_consumer_next(&c));
 		rgate_consumer_release(&c);
 	}
 	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);

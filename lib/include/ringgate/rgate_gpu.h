@@ -88,6 +88,38 @@ RGATE_API const char *rgate_gpu_error(const struct rgate_gpu *gpu);
 RGATE_API int rgate_gpu_bind(struct rgate_gpu *gpu, struct rgate_ring *ring,
 			     unsigned int *index);
 
+/*
+ * rgate_gpu_unbind - the GPU is no longer a consumer of the ring
+ * @index: the ring's number, which another ring may get from here on
+ * What was not returned of the ring another consumer sees again. Not while a kernel runs
+ * (-EBUSY). -EINVAL: no such ring; -EIO.
+ */
+RGATE_API int rgate_gpu_unbind(struct rgate_gpu *gpu, unsigned int index);
+
+/*
+ * A ring was unbound by the runtime, as its producer is not to be relied on: while a kernel
+ * runs, or by a start or launch. The others go on. The handle stays the caller's.
+ */
+struct rgate_gpu_event {
+	size_t sz;		/* in: sizeof(struct rgate_gpu_event) */
+	uint32_t ring;		/* its number; given to another ring only after this call */
+	int32_t error;		/* -EPROTO: it told of what cannot be, or handed over what is no
+				 * memory of a ring; -EPIPE: it ended while it resized the ring;
+				 * -ETIMEDOUT: resized, and the new memory did not come within
+				 * stall_ms; or why that could not be bound */
+};
+
+/*
+ * rgate_gpu_event - what has happened to a ring
+ * @event: out, if there is one
+ * 1: there was; 0: none.
+ */
+RGATE_API int rgate_gpu_event(struct rgate_gpu *gpu, struct rgate_gpu_event *event);
+
+/* rgate_gpu_event_fd - descriptor for poll(2): readable while there are events. The runtime's,
+ * until rgate_gpu_close() */
+RGATE_API int rgate_gpu_event_fd(const struct rgate_gpu *gpu);
+
 enum rgate_gpu_full {
 	RGATE_GPU_FULL_DROP = 0,	/* drop the answer, count it */
 	RGATE_GPU_FULL_WAIT = 1,	/* wait for room */
@@ -173,7 +205,7 @@ enum rgate_gpu_state {
 struct rgate_gpu_status {
 	size_t sz;		/* in: sizeof(struct rgate_gpu_status) */
 	uint32_t state;		/* enum rgate_gpu_state */
-	uint32_t rings;
+	uint32_t rings;		/* bound */
 	uint64_t launches;	/* so far, with those of a time limit */
 	uint64_t beat_age_ns;	/* since the last sign of life of who has given none for longest */
 	uint32_t blocks;	/* of the kernel that runs or ran */
@@ -207,7 +239,8 @@ RGATE_API int rgate_gpu_ring_stats(struct rgate_gpu *gpu, unsigned int index,
  * For kernels that go their own way (ringgate/gpu/ring.cuh): where a bound ring lies for
  * the device, and where to begin
  * @dring: struct rgate_dring, @len its size
- * -EINVAL: no such ring, or another version's structure
+ * -EINVAL: no such ring, or another version's structure; -ESTALE: it was resized, and its new
+ * memory is not there, or was unbound
  */
 RGATE_API int rgate_gpu_ring_view(struct rgate_gpu *gpu, unsigned int index, void *dring,
 				  size_t len, uint64_t *start);

@@ -19,6 +19,7 @@ struct alloc {
 } __attribute__((aligned(16)));
 
 struct CUstream_st {
+	struct CUstream_st *next;
 	int device;
 	pthread_mutex_t lock;		/* all below */
 	pthread_cond_t done;
@@ -39,6 +40,7 @@ struct fake_cuda fake;
 static _Thread_local int current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct alloc *allocs;
+static struct CUstream_st *streams;
 
 static unsigned int get(const unsigned int *p)
 {
@@ -245,6 +247,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 	s->device = current;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->done, NULL);
+	pthread_mutex_lock(&lock);
+	s->next = streams;
+	streams = s;
+	pthread_mutex_unlock(&lock);
 	add(&device()->streams, 1);
 	add(&device()->made, 1);
 	*stream = s;
@@ -259,9 +265,24 @@ static void join_last(struct CUstream_st *s)
 	s->joinable = false;
 }
 
+void fake_join(void)
+{
+	struct CUstream_st *s;
+
+	for (s = streams; s; s = s->next)
+		join_last(s);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
+	struct CUstream_st **link;
+
 	unit_require(!s->busy);
+	pthread_mutex_lock(&lock);
+	for (link = &streams; *link != s; link = &(*link)->next)
+		;
+	*link = s->next;
+	pthread_mutex_unlock(&lock);
 	join_last(s);
 	add(&fake.dev[s->device].streams, -1U);
 	pthread_cond_destroy(&s->done);
@@ -316,7 +337,6 @@ static void *kernel_main(void *arg)
 	unsigned int i;
 
 	s->body(&s->ctx);
-	add(&fake.running, -1U);
 	pthread_mutex_lock(&s->lock);
 	for (i = 0; i < s->funcs; i++)
 		s->func[i].fn(s->func[i].arg);
@@ -344,7 +364,6 @@ static CUresult CUDAAPI launch(CUfunction f, unsigned int gx, unsigned int gy, u
 	memcpy(&s->body, &f, sizeof(s->body));
 	memcpy(&s->ctx, args[0], sizeof(s->ctx));
 	s->busy = s->joinable = true;
-	add(&fake.running, 1);
 	unit_require(!pthread_create(&s->thread, NULL, kernel_main, s));
 	pthread_mutex_unlock(&s->lock);
 	return CUDA_SUCCESS;

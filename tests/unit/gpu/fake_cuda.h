@@ -27,13 +27,14 @@ extern struct fake_cuda {
 	struct fake_device dev[FAKE_DEVICES];
 	unsigned int registered;	/* ranges of the host's memory, now */
 	unsigned int hosts;		/* cudaHostAlloc(), now */
-	unsigned int running;		/* kernels, now */
 	unsigned int strays;		/* launches on another device than the stream's */
 	/* Failures: the n-th call from now on (1: the next), once; 0: none */
 	unsigned int fail_malloc, fail_register, fail_launch, fail_host_func;
 	unsigned int fault;		/* cudaError_t that streams tell from now on */
 } fake;
 
+/* Waits for the kernels of streams that were never destroyed */
+void fake_join(void);
 /* No failures; and after a test: nothing is left, nothing went astray */
 int fake_setup(void **state);
 int fake_teardown(void **state);
