@@ -294,6 +294,9 @@ int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, o.action);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_FANOUT, o.fanout);
 	mnl_attr_put_u32(nlh, RGATE_A_ATT_SAMPLE, o.sample);
+	/* a module from before there were kinds knows no such attribute */
+	if (o.kind)
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_KIND, o.kind);
 	for (i = 0; i < n; i++)
 		put_ring(nlh, &rings[i]);
 	if (prog.len)

@@ -229,6 +229,7 @@ static const struct field att_fields[] = {
 	[RGATE_A_ATT_RING] = { .kind = KIND_LIST },
 	[RGATE_A_ATT_STATS] = { .kind = KIND_NEST, .nest = &att_stats },
 	[RGATE_A_ATT_COOKIE] = FIELD(KIND_U64, struct rgate_att_info, cookie),
+	[RGATE_A_ATT_KIND] = ATT32(kind),
 };
 
 static const struct table att_table = {

@@ -51,6 +51,7 @@ struct rgate_attach_opts {
 	uint32_t sample;		/* 1 in N; 0, 1: all */
 	const char *filter;		/* tcpdump expression; NULL: all */
 	const struct sock_fprog *prog;	/* or classic BPF; not both */
+	uint32_t kind;			/* enum rgate_kind; of kind XDP, the program filters */
 };
 
 /*
@@ -59,7 +60,12 @@ struct rgate_attach_opts {
  * @att: out, the attachment; may be NULL
  * It lasts until rgate_ctl_detach(), until its last ring closes, or its device
  * goes. -ENODEV, -ENOENT: no such ring; -ESTALE: another ring has that number now;
- * -EPERM; -EINVAL.
+ * -EPERM; -EINVAL; -EOPNOTSUPP: kind XDP with a filter or a priority, or on a device
+ * without Ethernet headers.
+ *
+ * One of kind XDP gets its frames from XDP programs on the device, which call
+ * bpf_ringgate_push() with @att's number and cookie (ringgate/netlink.h); loading such
+ * a program is the caller's matter. Documentation/examples/xdp_filter.bpf.c is one.
  */
 RGATE_API int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
 			       const struct rgate_ident *rings, unsigned int n,
@@ -118,6 +124,8 @@ struct rgate_att_info {
 	uint64_t dropped_fault;
 	uint64_t passed;
 	uint64_t spilled;
+	uint32_t kind;		/* enum rgate_kind */
+	uint32_t reserved1;	/* 0 */
 	uint64_t reserved[8];	/* 0 */
 };
 
