@@ -237,7 +237,7 @@ $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
-$(xdp_test_bin): $(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp)
+$(xdp_test_bin): $(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog)
 $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
 $(fabric_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fabric) $(O)/obj/tests/unit/lib/unit.o \

@@ -8,7 +8,6 @@
 #include "module.h"
 #include "xdp.h"
 
-#define FUNC_NAME	"bpf_ringgate_push"
 #define PROG_NAME	"ringgate"
 
 /* A descriptor of the module's types, or -errno */
@@ -54,7 +53,7 @@ int xdp_func(int *btf_fd, uint32_t *id)
 		err = -errno;
 		goto free_kernel;
 	}
-	err = btf__find_by_name_kind(own, FUNC_NAME, BTF_KIND_FUNC);
+	err = btf__find_by_name_kind(own, XDP_FUNC, BTF_KIND_FUNC);
 	btf__free(own);
 	if (err > 0) {
 		*btf_fd = fd;

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <linux/bpf.h>
 
+#define XDP_FUNC	"bpf_ringgate_push"
+
 /*
  * xdp_func - the module's function for XDP programs
  * @btf_fd: out, the module's types; close it
