@@ -281,6 +281,8 @@ static void init(struct rgate_engine *e, const struct rgate_engine_opts *o)
 {
 	e->flags = o->flags;
 	e->spin_us = o->spin_us;
+	e->log = o->log;
+	e->log_ctx = o->log_ctx;
 	e->stats.sz = sizeof(e->stats);
 	list_init(&e->active);
 	list_init(&e->seats);
@@ -330,7 +332,7 @@ int rgate_engine_create(struct rgate_engine **engine, const struct rgate_engine_
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->end_lock, NULL);
 	rgate_engine_add(e, &rgate_service_core, e);
-	rgate_engine_add(e, &rgate_service_log, NULL);
+	rgate_engine_add(e, &rgate_service_log, e);
 	err = e->flags & RGATE_ENGINE_LOOP ? 0 : rgate_thread_start(&e->thread, NULL, run, e);
 	if (err) {
 		fini(e);
@@ -419,4 +421,60 @@ int rgate_engine_stats(struct rgate_engine *e, struct rgate_engine_stats *out)
 	}
 	pthread_mutex_unlock(&e->lock);
 	return rgate_info_copy(out, &st, sizeof(st));
+}
+
+static struct user *find_user(struct rgate_engine *e, uid_t uid)
+{
+	struct link *l;
+
+	for (l = e->users.next; l != &e->users; l = l->next)
+		if (container_of(l, struct user, of_engine)->uid == uid)
+			return container_of(l, struct user, of_engine);
+	return NULL;
+}
+
+int rgate_engine_user(struct rgate_engine *e, unsigned int i, struct rgate_user_stats *out)
+{
+	struct rgate_user_stats st = { .sz = sizeof(st) };
+	struct link *l;
+	struct user *u;
+
+	pthread_mutex_lock(&e->lock);
+	for (l = e->users.next; l != &e->users && i; i--)
+		l = l->next;
+	if (l == &e->users) {
+		pthread_mutex_unlock(&e->lock);
+		return -ENOENT;
+	}
+	u = container_of(l, struct user, of_engine);
+	st.uid = u->uid;
+	st.seats = u->sessions;
+	st.memory = u->memory;
+#define GET(f)	(st.f = __atomic_load_n(&u->f, __ATOMIC_RELAXED))
+	GET(under_way);
+	GET(handles);
+	GET(accepted);
+	GET(refused);
+	GET(completions);
+#undef GET
+	pthread_mutex_unlock(&e->lock);
+	return rgate_info_copy(out, &st, sizeof(st));
+}
+
+int rgate_engine_limits(struct rgate_engine *e, uid_t uid, const struct rgate_limits *limits)
+{
+	struct user *u;
+
+	pthread_mutex_lock(&e->lock);
+	u = find_user(e, uid);
+	if (u) {
+		u->later = *limits;
+		u->changed = true;
+		__atomic_store_n(&e->commands, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!u)
+		return -ENOENT;
+	engine_wake(e);
+	return 0;
 }

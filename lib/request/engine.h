@@ -97,7 +97,16 @@ struct rgate_engine_opts {
 	size_t sz;
 	uint32_t flags;		/* RGATE_ENGINE_* */
 	uint32_t spin_us;	/* polls a quiet seat so long at most, see rgate_spin.h */
+	/*
+	 * log - RGATE_REQ_LOG_WRITE; engine's thread, should not wait
+	 * @text: the engine's copy, @len bytes of any value, 1 to RGATE_ENGINE_LINE
+	 * Returns the request's result. NULL: the line is one of the library's log.
+	 */
+	int (*log)(void *ctx, uid_t uid, const char *text, size_t len);
+	void *log_ctx;
 };
+
+#define RGATE_ENGINE_LINE	256U	/* bytes of a line for the log */
 
 /*
  * rgate_engine_create - with the services 0 and 1, and no seat
@@ -148,6 +157,35 @@ struct rgate_engine_stats {
 
 /* Any thread; @stats->sz is set by the caller. -EINVAL */
 int rgate_engine_stats(struct rgate_engine *engine, struct rgate_engine_stats *stats);
+
+/* Of a user, since he has had a seat without a pause */
+struct rgate_user_stats {
+	size_t sz;
+	uint64_t seats;		/* now */
+	uint64_t under_way;
+	uint64_t handles;
+	uint64_t memory;	/* bytes */
+	uint64_t accepted;	/* requests, so far */
+	uint64_t refused;	/* of these, by a check */
+	uint64_t completions;
+	uid_t uid;
+	uint32_t reserved;
+};
+
+/*
+ * rgate_engine_user - of the @i-th of those who have seats, in no particular order
+ * -ENOENT: there are not so many. Otherwise as rgate_engine_stats().
+ */
+int rgate_engine_user(struct rgate_engine *engine, unsigned int i,
+		      struct rgate_user_stats *stats);
+
+/*
+ * rgate_engine_limits - what the user may have from now on
+ * What he has beyond them already, he keeps; requests that were begun go on. -ENOENT: he has
+ * no seat. Any thread.
+ */
+int rgate_engine_limits(struct rgate_engine *engine, uid_t uid,
+			const struct rgate_limits *limits);
 
 /* ---- Seats ---- */
 

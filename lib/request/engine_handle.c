@@ -64,7 +64,7 @@ int rgate_seat_handle(struct rgate_seat *s, uint32_t service, void *object, uint
 	h->service = service;
 	/* 1 and on, so that no handle is 0 */
 	h->generation = h->generation % (PLACES_MAX - 1) + 1;
-	u->handles++;
+	count(&u->handles, 1);
 	count(&s->engine->stats.handles, 1);
 	*handle = h->generation << PLACE_BITS | i;
 	return 0;
@@ -78,7 +78,7 @@ static void *take(struct rgate_seat *s, struct handle *h)
 	h->object = NULL;
 	if (place < s->free_handle)
 		s->free_handle = place;
-	s->user->handles--;
+	count(&s->user->handles, (uint64_t)-1);
 	count(&s->engine->stats.handles, (uint64_t)-1);
 	return object;
 }

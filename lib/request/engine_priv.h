@@ -70,7 +70,10 @@ struct user {
 	uint32_t sessions;		/* likewise */
 	uint64_t memory;		/* likewise */
 	struct rgate_limits limits;
-	uint32_t under_way, handles;
+	struct rgate_limits later;	/* the engine's lock: become `limits`, if `changed` */
+	bool changed;
+	/* one writer, the thread; relaxed */
+	uint64_t under_way, handles, accepted, refused, completions;
 	struct link active;		/* of those with hot seats */
 	struct link hot;		/* seats */
 	struct link blocked;		/* seats, by the user's limit */
@@ -126,6 +129,8 @@ struct req_chunk {
 
 struct rgate_engine {
 	uint32_t flags, spin_us;
+	int (*log)(void *ctx, uid_t uid, const char *text, size_t len);
+	void *log_ctx;
 	struct service service[RGATE_REQ_SERVICES];
 	pthread_t thread;
 	int epfd, wake_fd;

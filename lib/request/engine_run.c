@@ -160,6 +160,7 @@ void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value
 	__atomic_store_n(&c->seq, rgate_area_comp_lap(&s->area, s->posted), __ATOMIC_RELEASE);
 	s->posted++;
 	count(&e->stats.completions, 1);
+	count(&s->user->completions, 1);
 	if (s->dirty)
 		return;
 	s->dirty = true;
@@ -221,7 +222,7 @@ static void finish(struct rgate_req *r, int result)
 	if (s->drain == r)
 		s->drain = NULL;
 	s->under_way--;
-	s->user->under_way--;
+	count(&s->user->under_way, (uint64_t)-1);
 	count(&e->stats.under_way, (uint64_t)-1);
 	if (s->leaving)
 		e->dying = true;

@@ -313,6 +313,10 @@ int rgate_seat_add(struct rgate_engine *e, const struct rgate_seat_opts *opts,
 		.max_handles = s->limits.handles, .services = allowed(e, &s->limits),
 	};
 	*seat = s;
+	/* Its limits are later ones than those that were set so far. */
+	pthread_mutex_lock(&e->lock);
+	s->user->changed = false;
+	pthread_mutex_unlock(&e->lock);
 	command(e, &e->add, &s->to_add);
 	return 0;
 close_wait:
@@ -346,6 +350,15 @@ static void unblock_all(struct user *u)
 {
 	while (!list_empty(&u->blocked))
 		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
+}
+
+static void user_limits(struct user *u)
+{
+	if (!u->changed)
+		return;
+	u->changed = false;
+	u->limits = u->later;
+	unblock_all(u);
 }
 
 static void seat_link(struct rgate_seat *s)
@@ -387,14 +400,16 @@ static struct link *first(struct link *list)
 
 void seat_commands(struct rgate_engine *e)
 {
-	struct link gone;
+	struct link gone, *l;
 
 	list_init(&gone);
 	pthread_mutex_lock(&e->lock);
 	__atomic_store_n(&e->commands, 0, __ATOMIC_RELAXED);
-	/* A seat that is removed was added before. */
+	/* A seat that is removed was added before; and limits that were set are later ones. */
 	while (!list_empty(&e->add))
 		seat_link(container_of(first(&e->add), struct rgate_seat, to_add));
+	for (l = e->users.next; l != &e->users; l = l->next)
+		user_limits(container_of(l, struct user, of_engine));
 	while (!list_empty(&e->remove))
 		list_add_tail(&gone, first(&e->remove));
 	pthread_mutex_unlock(&e->lock);

@@ -171,6 +171,7 @@ static void accept_one(struct rgate_seat *s)
 
 	s->have_head = false;
 	count(&e->stats.accepted, 1);
+	count(&s->user->accepted, 1);
 	if (!r) {
 		s->chain = s->head.flags & RGATE_REQ_LINK ? CHAIN_BROKEN : CHAIN_NONE;
 		seat_post(s, s->head.cookie, -ENOMEM, 0);
@@ -179,13 +180,15 @@ static void accept_one(struct rgate_seat *s)
 	r->q = s->head;
 	r->seat = s;
 	s->under_way++;
-	s->user->under_way++;
+	count(&s->user->under_way, 1);
 	count(&e->stats.under_way, 1);
 	r->result = check(r);
-	if (r->result)
+	if (r->result) {
 		count(&e->stats.refused, 1);
-	else if (r->q.deadline_us)
+		count(&s->user->refused, 1);
+	} else if (r->q.deadline_us) {
 		r->result = timer_add(e, r);
+	}
 	if (r->result)
 		r->op = NULL;
 	if (r->q.flags & RGATE_REQ_DRAIN)

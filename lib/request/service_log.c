@@ -6,27 +6,34 @@
 #include "engine_priv.h"
 #include "log.h"
 
-#define LINE_MAX_LEN	256U
+/* No line ends, no control sequences in the log */
+static void to_library(uid_t uid, char *line, uint32_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		if (line[i] < ' ' || line[i] > '~')
+			line[i] = '?';
+	line[len] = '\0';
+	rgate_info("user %u: %s", (unsigned int)uid, line);
+}
 
 static int log_write(struct rgate_req *r, void *ctx)
 {
+	const uid_t uid = rgate_seat_uid(rgate_req_seat(r));
 	const struct rgate_request *q = rgate_req_get(r);
-	char line[LINE_MAX_LEN + 1];
-	uint32_t i;
+	const struct rgate_engine *e = ctx;
+	char line[RGATE_ENGINE_LINE + 1];
 
-	(void)ctx;
 	if (!q->len)
 		return -EINVAL;
-	if (q->len > LINE_MAX_LEN)
+	if (q->len > RGATE_ENGINE_LINE)
 		return -EMSGSIZE;
 	/* A copy: the client may write its memory while it is looked at. */
 	memcpy(line, rgate_req_mem(r), q->len);
-	line[q->len] = '\0';
-	/* No line ends, no control sequences in the log */
-	for (i = 0; i < q->len; i++)
-		if (line[i] < ' ' || line[i] > '~')
-			line[i] = '?';
-	rgate_info("user %u: %s", (unsigned int)rgate_seat_uid(rgate_req_seat(r)), line);
+	if (e->log)
+		return e->log(e->log_ctx, uid, line, q->len);
+	to_library(uid, line, q->len);
 	return 0;
 }
 
