@@ -14,7 +14,7 @@
 #define BLOCKS_A_RING	8U	/* where the caller does not say */
 #define BLOCKS_LEAST	16U
 #define PAUSE_NS	100U
-#define TOLD		3U
+#define TOLD		3U	/* see struct target */
 
 static bool pow2(uint64_t v)
 {
@@ -337,7 +337,8 @@ static bool ring_finished(const struct rgate_gpu *gpu, unsigned int i, struct ta
 		return true;
 	t->told += looks != t->looks;
 	t->looks = looks;
-	if (!t->known && (t->told >= TOLD || !rgate_gpu_busy(gpu))) {
+	/* exactly, where no kernel is there */
+	if (!t->known && (t->told >= TOLD || rgate_gpu_returned(gpu) || !rgate_gpu_busy(gpu))) {
 		t->pos = rgate_gpu_published(&gpu->ring[i], __atomic_load_n(&s->next,
 									    __ATOMIC_ACQUIRE));
 		t->known = true;

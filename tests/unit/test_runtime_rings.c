@@ -304,6 +304,28 @@ static void dies_resizing(void **state)
 	and_ends(&t);
 }
 
+/* All others have ended: nothing runs while it is awaited, and all is drained */
+static void awaited_alone(void **state)
+{
+	struct two t;
+
+	(void)state;
+	two_open(&t, 0);
+	start(&t);
+	goes_on(&t);
+	retire(&t);
+	__atomic_store_n(&prod_of(t.r.ring[GOOD])->state, RGATE_STATE_CLOSED, __ATOMIC_RELEASE);
+	runtime_until(runtime_state(&t.r) == RGATE_GPU_RUNNING &&
+		      !rgate_gpu_drain(t.r.gpu, 100));
+	assert_int_equal(rgate_gpu_wait(t.r.gpu, 10), -ETIMEDOUT);
+	assert_int_equal(rgate_gpu_drain(t.r.gpu, runtime_ms()), 0);
+	close(t.sock);
+	t.sock = -1;
+	lost(&t, -EPIPE);
+	runtime_until(runtime_state(&t.r) == RGATE_GPU_ENDED);
+	two_close(&t);
+}
+
 /* The new memory is right, and cannot be bound */
 static void not_bound(void **state)
 {
@@ -393,6 +415,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(no_memory, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(other_memory, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(dies_resizing, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(awaited_alone, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(not_bound, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(head_lies, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(head_exaggerates, fake_setup, fake_teardown),
