@@ -157,6 +157,8 @@ struct rgate_cache *rgate_cache_get(struct rgate_pool *pool)
 	}
 	c->pool = pool;
 	c->room = pool->cache_bytes;
+	c->last = &c->bin[0];
+	c->last_cls = &pool->cls[0];
 	c->of_thread = mine;
 	mine = c;
 	pthread_mutex_lock(&pool->reclaim);

@@ -36,6 +36,12 @@ struct rgate_cache {
 	struct rgate_pool *pool;	/* atomic; NULL: the pool is no more */
 	unsigned int busy;
 	unsigned int stolen;
+	/*
+	 * The bin that the thread released into last, and its class. To guess it is cheaper
+	 * than to wait for the buffer to say which it is, and mostly right.
+	 */
+	struct rgate_bin *last;
+	const struct rgate_class *last_cls;
 	size_t room;			/* bytes that no bin has been given yet */
 	struct rgate_cache *of_thread;	/* the thread's next one */
 	struct rgate_cache *next;	/* the pool's; under its reclaim lock */
@@ -45,9 +51,9 @@ struct rgate_cache {
 
 /* The cache this thread used last; most threads use one pool. */
 extern __thread struct rgate_cache *rgate_cache_last
-	__attribute__((tls_model("initial-exec")));
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 /* membarrier(2) serves as the owner's fence */
-extern bool rgate_cache_fenced;
+extern bool rgate_cache_fenced __attribute__((visibility("hidden")));
 
 /* False: buffers are being taken back; the owner stays out (rgate_cache_wait()) */
 static inline bool rgate_cache_enter(struct rgate_cache *c)

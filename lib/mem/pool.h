@@ -129,7 +129,13 @@ static inline void rgate_count(uint64_t *c)
 /* Never changes as long as the slab's structure is there */
 static inline struct rgate_slab *rgate_buf_slab(const struct rgate_buf *buf)
 {
-	return (struct rgate_slab *)buf->reserved;
+	return (struct rgate_slab *)buf->reserved[0];
+}
+
+/* The class, and with it the pool, without a look at the slab. Never changes either */
+static inline struct rgate_class *rgate_buf_class(const struct rgate_buf *buf)
+{
+	return (struct rgate_class *)buf->reserved[1];
 }
 
 /* The length of a buffer that somebody holds, 0: nobody does */

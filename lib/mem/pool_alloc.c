@@ -180,8 +180,13 @@ slow:
 
 static int check_opts(struct rgate_alloc_opts *opts, const struct rgate_alloc_opts *user)
 {
-	int err = rgate_opts_copy(opts, sizeof(*opts), user);
+	int err;
 
+	if (!user) {
+		*opts = (struct rgate_alloc_opts){ .align = RGATE_POOL_LINE };
+		return 0;
+	}
+	err = rgate_opts_copy(opts, sizeof(*opts), user);
 	if (err)
 		return err;
 	if (!opts->align)
@@ -362,24 +367,40 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 	return err;
 }
 
+/*
+ * The bin for @buf, if it is one of the pool's that threads keep; by its class, which lies
+ * in the pool. Inside.
+ */
+static inline struct rgate_bin *bin_of(struct rgate_cache *c, const struct rgate_buf *buf)
+{
+	const struct rgate_class *cls = rgate_buf_class(buf), *all = c->pool->cls;
+	size_t at = (uintptr_t)cls - (uintptr_t)all;
+
+	if (likely(cls == c->last_cls))
+		return c->last;
+	if (at >= RGATE_CLASSES * sizeof(*cls))
+		return NULL;
+	c->last_cls = cls;
+	c->last = &c->bin[at / sizeof(*cls)];
+	return c->last;
+}
+
 int rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *cbuf)
 {
 	struct rgate_buf *buf = (struct rgate_buf *)cbuf;
 	struct rgate_cache *c = rgate_cache_last;
-	const struct rgate_slab *s;
 	struct rgate_bin *bin;
 
 	if (unlikely(!buf))
 		return 0;
 	if (unlikely(!c || c->pool != pool))
 		return free_slow(pool, buf);
-	s = rgate_buf_slab(buf);
-	if (unlikely(!rgate_buf_held(buf) || !s || s->pool != pool || s->cls >= RGATE_CLASSES ||
-		     !rgate_cache_enter(c)))
+	if (unlikely(!rgate_cache_enter(c)))
 		goto slow;
-	bin = &c->bin[s->cls];
-	/* Behind the fence of entering, see rgate_pool_tight() */
-	if (unlikely(bin->n == bin->cap || rgate_pool_tight(pool)))
+	bin = bin_of(c, buf);
+	/* Tight: behind the fence of entering */
+	if (unlikely(!bin || !rgate_buf_held(buf) || bin->n == bin->cap ||
+		     rgate_pool_tight(pool)))
 		goto slow;
 	rgate_buf_hold(buf, 0);
 	bin->buf[bin->n++] = buf;
@@ -400,41 +421,33 @@ static unsigned int free_cached(struct rgate_pool *pool, const struct rgate_buf 
 				unsigned int n)
 {
 	struct rgate_cache *c = rgate_cache_last;
-	const struct rgate_slab *s;
+	const struct rgate_class *cls;
 	struct rgate_buf **to;
 	struct rgate_bin *bin;
-	unsigned int i, cls;
+	unsigned int i = 0;
 
 	if (!c || c->pool != pool || !bufs[0])
 		return 0;
-	s = rgate_buf_slab(bufs[0]);
-	if (!s || s->pool != pool || s->cls >= RGATE_CLASSES)
-		return 0;
-	cls = s->cls;
-	if (!rgate_cache_enter(c)) {
-		rgate_cache_leave(c);
-		return 0;
-	}
-	bin = &c->bin[cls];
+	if (!rgate_cache_enter(c))
+		goto leave;
+	bin = bin_of(c, bufs[0]);
+	if (!bin || rgate_pool_tight(pool))
+		goto leave;
+	cls = c->last_cls;
 	if (n > bin->cap - bin->n)
 		n = bin->cap - bin->n;
-	if (rgate_pool_tight(pool))
-		n = 0;
 	to = bin->buf + bin->n;
-	for (i = 0; i < n && bufs[i]; i++) {
+	for (; i < n; i++) {
 		struct rgate_buf *buf = (struct rgate_buf *)bufs[i];
-		const struct rgate_slab *its = rgate_buf_slab(buf);
 
-		if (its != s && (!its || its->pool != pool || its->cls != cls))
-			break;
-		s = its;
-		if (!rgate_buf_held(buf))
+		if (!buf || rgate_buf_class(buf) != cls || !rgate_buf_held(buf))
 			break;
 		rgate_buf_hold(buf, 0);
 		to[i] = buf;
 	}
 	bin->n += i;
 	rgate_cache_note(&bin->frees, i);
+leave:
 	rgate_cache_leave(c);
 	return i;
 }

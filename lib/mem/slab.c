@@ -108,7 +108,7 @@ static void fill_bufs(struct rgate_slab *s)
 			.addr = s->base + i * s->size,
 			.lkey = s->region->lkey,
 			.rkey = s->region->rkey,
-			.reserved = (uintptr_t)s,
+			.reserved = { (uintptr_t)s, (uintptr_t)&s->pool->cls[s->cls] },
 		};
 		/* The first is the first to be taken. */
 		s->free[i] = s->n - 1 - i;

@@ -36,7 +36,7 @@ struct rgate_buf {
 	size_t length;		/* bytes, as asked for */
 	uint32_t lkey;		/* 0 without a device */
 	uint32_t rkey;		/* without a device: number of the region + 1 */
-	uintptr_t reserved;
+	uintptr_t reserved[2];
 } __attribute__((aligned(RGATE_POOL_LINE)));	/* threads that hold neighbours share no line */
 
 typedef void (*rgate_pool_progress_fn)(void *ctx, size_t done, size_t total);
