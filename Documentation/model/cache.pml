@@ -5,8 +5,11 @@
  * fence into it. With the owner's store buffer, as in wake.pml; the other one's stores
  * are followed by full fences anyway.
  *
- * What has to hold: the two are never inside at the same time, and what was put in is
- * either there or was taken, once.
+ * A search that finds nothing leaves the pool dry, and tight: the owner keeps nothing then,
+ * and the other looks at the slabs only.
+ *
+ * What has to hold: the two are never inside at the same time, what was put in is either
+ * there or was taken, once, and a dry pool has nothing in the cache.
  *
  * check: pass	the owner stores busy, the other calls membarrier(2)
  * check: pass	no membarrier(2): the owner has a fence of its own : -DOWNER_FENCE -DNO_MEMBARRIER
@@ -15,6 +18,9 @@
  * check: fail	the other goes in although the owner did not come out : -DIMPATIENT
  * check: fail	the owner does not look whether it may go in : -DNO_LOOK
  * check: fail	the other looks at busy before it stores stolen : -DLOOK_FIRST
+ * check: fail	it gets tight when the search is over : -DLATE
+ * check: fail	the owner looks whether it is tight before it enters : -DEARLY
+ * check: fail	dry although the owner did not come out : -DHASTY
  */
 #define ROUNDS	3			/* of the owner, and of the other */
 
@@ -22,6 +28,8 @@
 bool busy, stolen;
 byte bin;				/* buffers in it */
 bool reclaim;				/* the pool's lock */
+byte slab, tight;			/* buffers there; who looks for some */
+bool dry;
 
 /* the owner's store buffer, in order: which word, what */
 mtype = { BUSY, BIN };
@@ -42,15 +50,18 @@ end:
 	od
 }
 
-/* rgate_cache_enter(), rgate_cache_leave(), rgate_cache_wait() */
+/* rgate_cache_enter(), rgate_cache_leave(), rgate_cache_wait(); free_slow(), refill() */
 active proctype owner()
 {
 	byte round, n;
-	bool out;
+	bool out, keep;
 
 	do
 	:: round == ROUNDS -> break
 	:: round < ROUNDS ->
+#ifdef EARLY
+		keep = !tight;
+#endif
 		buffer ! BUSY, 1;
 #ifdef OWNER_FENCE
 		empty(buffer);
@@ -66,26 +77,52 @@ active proctype owner()
 			!reclaim		/* waits for the lock */
 		:: !out ->
 			atomic { inside++; assert(inside == 1) };
-			/* a CPU sees its own stores before they are in memory */
-			n = (pending -> last : bin) + 1;
-			atomic { buffer ! BIN, n; last = n; pending++ };
-			d_step { put++; inside--; n = 0 };
+#ifndef EARLY
+			keep = !tight;
+#endif
+			if
+			:: keep ->
+				/* a CPU sees its own stores before they are in memory */
+				n = (pending -> last : bin) + 1;
+				atomic { buffer ! BIN, n; last = n; pending++ };
+				put++
+			:: !keep
+			fi;
+			d_step { inside--; n = 0 };
 			buffer ! BUSY, 0;
+			if
+			:: !keep ->
+				empty(buffer);		/* the class's lock */
+				d_step { slab++; put++ }
+			:: keep
+			:: atomic { !keep && dry && empty(buffer) ->	/* plenty */
+				dry = false; tight--; slab++; put++ }
+			fi;
 			round++
 		fi
 	od;
 	finished++
 }
 
-/* rgate_cache_reclaim(), owner_out() */
+/* take_hard(), search(), rgate_cache_reclaim(), owner_out() */
 active proctype other()
 {
 	byte round;
-	bool out;
+	bool out, found;
 
 	do
 	:: round == ROUNDS -> break
-	:: round < ROUNDS ->
+	:: round < ROUNDS && dry ->
+		atomic {
+			assert(!dry || (!bin && !pending));
+			taken = taken + slab;
+			slab = 0
+		};
+		round++
+	:: round < ROUNDS && !dry ->
+#ifndef LATE
+		tight++;
+#endif
 		reclaim = true;
 #ifdef LOOK_FIRST
 		out = !busy;
@@ -105,15 +142,27 @@ active proctype other()
 #ifdef IMPATIENT
 		out = true;
 #endif
+		found = false;
 		if
 		:: out ->
 			atomic { inside++; assert(inside == 1) };
-			d_step { taken = taken + bin; bin = 0 };
+			d_step { found = bin > 0; taken = taken + bin; bin = 0 };
 			inside--
 		:: !out
 		fi;
 		stolen = false;
 		reclaim = false;
+#ifdef HASTY
+		out = true;
+#endif
+		d_step { found = found || slab; taken = taken + slab; slab = 0 };
+#ifdef LATE
+		tight++;
+#endif
+		if
+		:: out && !found -> dry = true
+		:: !out || found -> tight--
+		fi;
 		round++
 	od;
 	finished++
@@ -122,5 +171,5 @@ active proctype other()
 init
 {
 	finished == 2 && empty(buffer);
-	assert(put == ROUNDS && bin + taken == put)
+	assert(put == ROUNDS && bin + slab + taken == put)
 }
