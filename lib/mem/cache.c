@@ -80,6 +80,7 @@ static void end_cache(struct rgate_cache *c)
 		}
 		unlink_cache(pool, c);
 		pthread_mutex_unlock(&pool->reclaim);
+		rgate_pool_uncharge(pool, c->meta);
 		rgate_pool_released(pool);
 	}
 	pthread_mutex_unlock(&orphans);
@@ -147,16 +148,17 @@ struct rgate_cache *rgate_cache_get(struct rgate_pool *pool)
 	for (c = mine; c; c = c->of_thread)
 		if (c->pool == pool)
 			goto found;
-	if (posix_memalign((void **)&c, 64, sizeof(*c)))
+	if (!rgate_pool_charge(pool, sizeof(*c)))
 		return NULL;
+	if (posix_memalign((void **)&c, 64, sizeof(*c)))
+		goto uncharge;
 	memset(c, 0, sizeof(*c));
 	/* Any value but NULL: the destructor is to be called. */
-	if (pthread_setspecific(key, c)) {
-		free(c);
-		return NULL;
-	}
+	if (pthread_setspecific(key, c))
+		goto free;
 	c->pool = pool;
 	c->room = pool->cache_bytes;
+	c->meta = sizeof(*c);
 	c->last = &c->bin[0];
 	c->last_cls = &pool->cls[0];
 	c->of_thread = mine;
@@ -170,6 +172,12 @@ struct rgate_cache *rgate_cache_get(struct rgate_pool *pool)
 found:
 	rgate_cache_last = c;
 	return c;
+
+free:
+	free(c);
+uncharge:
+	rgate_pool_uncharge(pool, sizeof(*c));
+	return NULL;
 }
 
 void rgate_cache_wait(struct rgate_cache *c)
@@ -190,16 +198,19 @@ bool rgate_cache_open_bin(struct rgate_cache *c, unsigned int cls)
 {
 	const size_t size = rgate_class_size(cls);
 	struct rgate_bin *bin = &c->bin[cls];
-	size_t cap = c->room / 2 / size;
+	size_t cap = c->room / 2 / size, bytes;
 
 	if (cap > c->pool->cache_buffers)
 		cap = c->pool->cache_buffers;
-	if (!cap)
+	bytes = cap * sizeof(struct rgate_buf *);
+	if (!cap || !rgate_pool_charge(c->pool, bytes))
 		return false;
-	if (posix_memalign((void **)&bin->buf, 64, cap * sizeof(struct rgate_buf *))) {
+	if (posix_memalign((void **)&bin->buf, 64, bytes)) {
 		bin->buf = NULL;
+		rgate_pool_uncharge(c->pool, bytes);
 		return false;
 	}
+	c->meta += bytes;
 	c->room -= cap * size;
 	bin->cap = (uint32_t)cap;
 	return true;

@@ -43,6 +43,7 @@ struct rgate_cache {
 	struct rgate_bin *last;
 	const struct rgate_class *last_cls;
 	size_t room;			/* bytes that no bin has been given yet */
+	size_t meta;			/* bytes of the heap that the pool was charged with */
 	struct rgate_cache *of_thread;	/* the thread's next one */
 	struct rgate_cache *next;	/* the pool's; under its reclaim lock */
 	struct rgate_cache *prev;

@@ -72,6 +72,7 @@ static void settle_flags(struct rgate_pool *pool, const struct rgate_pool_opts *
 	if (!(pool->flags & (RGATE_POOL_DEBUG | RGATE_POOL_NO_CACHE)) && !pool->annotate)
 		pool->cached = RGATE_CLASSES;
 	pool->access = o->access;
+	pool->max_meta = o->max_meta;
 	snprintf(pool->name, sizeof(pool->name), "%.31s", o->name ? o->name : "pool");
 	pool->backing = (struct rgate_backing_opts){
 		.name = pool->name,

@@ -88,6 +88,7 @@ struct rgate_pool {
 	size_t cache_bytes;
 	size_t region_size;
 	size_t max_size;
+	size_t max_meta;		/* 0: no limit */
 	uint32_t access;
 	uint32_t first_key;		/* without a device: rkey of the first region */
 	pid_t pid;
@@ -117,6 +118,7 @@ struct rgate_pool {
 	/* atomic, relaxed: counts */
 	uint64_t used_bytes;		/* out of slabs: held, cached, in depots */
 	uint64_t high_bytes;
+	uint64_t meta_bytes, meta_refused;
 	uint64_t refused, waits, timeouts, reclaims, grown, grow_failures;
 	uint64_t double_frees, foreign_frees, overruns;
 };
@@ -175,6 +177,23 @@ struct rgate_want {
 	const void *site;
 	bool zero;
 };
+
+/* Memory of the heap that is about to be taken for the pool; false: not beyond its quota */
+static inline bool rgate_pool_charge(struct rgate_pool *pool, size_t bytes)
+{
+	const uint64_t now = __atomic_add_fetch(&pool->meta_bytes, bytes, __ATOMIC_RELAXED);
+
+	if (!pool->max_meta || now <= pool->max_meta)
+		return true;
+	__atomic_sub_fetch(&pool->meta_bytes, bytes, __ATOMIC_RELAXED);
+	rgate_count(&pool->meta_refused);
+	return false;
+}
+
+static inline void rgate_pool_uncharge(struct rgate_pool *pool, size_t bytes)
+{
+	__atomic_sub_fetch(&pool->meta_bytes, bytes, __ATOMIC_RELAXED);
+}
 
 /* pool_dry.c */
 

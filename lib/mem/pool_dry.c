@@ -128,6 +128,7 @@ static struct rgate_buf *search(struct rgate_pool *pool, const struct rgate_want
 static struct rgate_buf *take_hard(struct rgate_pool *pool, const struct rgate_want *w,
 				   uint64_t end)
 {
+	const uint64_t refused = __atomic_load_n(&pool->meta_refused, __ATOMIC_RELAXED);
 	unsigned int regions = __atomic_load_n(&pool->regions, __ATOMIC_ACQUIRE);
 	/* Before the slabs are looked at: what is free was in them all the time then. */
 	const bool dry = __atomic_load_n(&pool->dry, __ATOMIC_ACQUIRE);
@@ -135,7 +136,9 @@ static struct rgate_buf *take_hard(struct rgate_pool *pool, const struct rgate_w
 
 	if (!buf && !(dry && __atomic_load_n(&pool->dry, __ATOMIC_ACQUIRE)))
 		buf = search(pool, w, end);
-	while (!buf && !grow(pool, regions, end)) {
+	/* A region is of no use where what would describe its buffers is refused. */
+	while (!buf && refused == __atomic_load_n(&pool->meta_refused, __ATOMIC_RELAXED) &&
+	       !grow(pool, regions, end)) {
 		regions = __atomic_load_n(&pool->regions, __ATOMIC_ACQUIRE);
 		buf = take(pool, w);
 	}

@@ -172,6 +172,7 @@ int rgate_pool_stats(const struct rgate_pool *cpool, struct rgate_pool_stats *ou
 	st.double_frees = counter(&pool->double_frees);
 	st.foreign_frees = counter(&pool->foreign_frees);
 	st.overruns = counter(&pool->overruns);
+	st.meta_bytes = counter(&pool->meta_bytes);
 	return rgate_info_copy(out, &st, sizeof(st));
 }
 

@@ -36,11 +36,16 @@ static void free_region(struct rgate_region *r)
 static int make_region(struct rgate_region **out, struct rgate_pool *pool, uint32_t number)
 {
 	const size_t grains = pool->region_size >> RGATE_GRAIN_SHIFT;
-	struct rgate_region *r = calloc(1, sizeof(*r));
+	const size_t meta = sizeof(struct rgate_region) + grains * sizeof(struct rgate_slab *) +
+			    rgate_runs_bytes((uint32_t)grains);
+	struct rgate_region *r;
 	int err = -ENOMEM;
 
+	if (!rgate_pool_charge(pool, meta))
+		return -ENOBUFS;
+	r = calloc(1, sizeof(*r));
 	if (!r)
-		return -ENOMEM;
+		goto uncharge;
 	r->number = number;
 	r->owner = calloc(grains, sizeof(struct rgate_slab *));
 	if (!r->owner)
@@ -61,6 +66,8 @@ static int make_region(struct rgate_region **out, struct rgate_pool *pool, uint3
 
 free:
 	free_region(r);
+uncharge:
+	rgate_pool_uncharge(pool, meta);
 	return err;
 }
 

@@ -70,6 +70,13 @@ static void take_out(struct rgate_runs *r, uint32_t first)
 	r->free -= n;
 }
 
+size_t rgate_runs_bytes(uint32_t grains)
+{
+	const struct rgate_runs *r = NULL;
+
+	return grains * (sizeof(*r->len) + sizeof(*r->next) + sizeof(*r->prev) + sizeof(*r->state));
+}
+
 int rgate_runs_init(struct rgate_runs *r, uint32_t grains)
 {
 	memset(r, 0, sizeof(*r));

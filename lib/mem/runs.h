@@ -26,6 +26,8 @@ struct rgate_runs {
 	uint32_t head[RGATE_RUNS_LEVELS][RGATE_RUNS_STEPS];
 };
 
+/* Of the heap that those of @grains take */
+size_t rgate_runs_bytes(uint32_t grains);
 /* One free run of @grains. 0 or -ENOMEM */
 int rgate_runs_init(struct rgate_runs *r, uint32_t grains);
 void rgate_runs_fini(struct rgate_runs *r);

@@ -70,23 +70,25 @@ static void own(struct rgate_slab *s, struct rgate_slab *who)
 static struct rgate_slab *structure(struct rgate_pool *pool, struct rgate_class *c, uint32_t n)
 {
 	const size_t size = sizeof(struct rgate_slab) + n * sizeof(struct rgate_buf);
+	const size_t info = pool->flags & RGATE_POOL_DEBUG ? n * sizeof(struct rgate_buf_info) : 0;
+	/* What is free stands behind the buffers. */
+	const size_t all = size + n * sizeof(uint32_t);
 	struct rgate_slab *s = c->spare;
 
 	if (s) {
 		c->spare = s->next;
 		return s;
 	}
-	/* What is free stands behind the buffers. */
-	if (posix_memalign((void **)&s, 64, size + n * sizeof(uint32_t)))
+	if (!rgate_pool_charge(pool, all + info))
 		return NULL;
-	memset(s, 0, size + n * sizeof(uint32_t));
+	if (posix_memalign((void **)&s, 64, all))
+		goto uncharge;
+	memset(s, 0, all);
 	s->free = (uint32_t *)((char *)s + size);
-	if (pool->flags & RGATE_POOL_DEBUG) {
+	if (info) {
 		s->info = rgate_debug_infos(n);
-		if (!s->info) {
-			free(s);
-			return NULL;
-		}
+		if (!s->info)
+			goto free;
 	}
 	s->pool = pool;
 	s->cls = (uint32_t)(c - pool->cls);
@@ -97,6 +99,12 @@ static struct rgate_slab *structure(struct rgate_pool *pool, struct rgate_class 
 	__atomic_store_n(&pool->slabs, s, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&pool->runs_lock);
 	return s;
+
+free:
+	free(s);
+uncharge:
+	rgate_pool_uncharge(pool, all + info);
+	return NULL;
 }
 
 static void fill_bufs(struct rgate_slab *s)
@@ -201,6 +209,19 @@ static unsigned int depot_take(struct rgate_class *c, struct rgate_buf **bufs, u
 	return n;
 }
 
+static void make_depot(struct rgate_pool *pool, struct rgate_class *c, size_t cap)
+{
+	const size_t bytes = cap * sizeof(struct rgate_buf *);
+
+	if (!cap || !rgate_pool_charge(pool, bytes))
+		return;
+	c->depot = malloc(bytes);
+	if (c->depot)
+		c->depot_cap = (uint32_t)cap;
+	else
+		rgate_pool_uncharge(pool, bytes);
+}
+
 /* How many of them it took; none when others look for memory */
 static unsigned int depot_give(struct rgate_pool *pool, unsigned int cls,
 			       struct rgate_buf **bufs, unsigned int n)
@@ -213,8 +234,7 @@ static unsigned int depot_give(struct rgate_pool *pool, unsigned int cls,
 		size_t cap = pool->cache_bytes / rgate_class_size(cls);
 
 		cap = cap < DEPOT_MAX ? cap : DEPOT_MAX;
-		c->depot = cap ? malloc(cap * sizeof(struct rgate_buf *)) : NULL;
-		c->depot_cap = c->depot ? (uint32_t)cap : 0;
+		make_depot(pool, c, cap);
 	}
 	if (n > c->depot_cap - c->depot_n)
 		n = c->depot_cap - c->depot_n;

@@ -456,6 +456,37 @@ static void dry(void **state)
 	end();
 }
 
+/* What describes buffers has a quota of its own: small ones take more of it than their size. */
+static void meta_quota(void **state)
+{
+	struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB,
+					      .max_size = 4 * MIB, .max_meta = 100,
+					      .flags = RGATE_POOL_NO_CACHE);
+	const struct rgate_buf *b;
+	unsigned int i, n, round;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(rgate_pool_create(&pool, NULL, &o), -ENOBUFS);
+	o.max_meta = 300 << 10;
+	assert_int_equal(rgate_pool_create(&pool, NULL, &o), 0);
+	before = stats().meta_bytes;
+	assert_in_range(before, 128 * 21, 16384);
+	for (round = 0; round < 2; round++) {
+		for (n = 0; n < MANY && !rgate_pool_alloc(pool, 64, &bufs[n]); n++)
+			;
+		/* four slabs of 1024, not five */
+		assert_int_equal(n, 4096);
+		assert_int_equal(rgate_pool_alloc(pool, 64, &b), -ENOBUFS);
+		assert_in_range(stats().meta_bytes, before + 4 * 65536, o.max_meta);
+		assert_int_equal(stats().regions, 1);
+		for (i = 0; i < n; i++)
+			assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
+	}
+	memset(bufs, 0, sizeof(bufs));
+	end();
+}
+
 static void mistakes(void **state)
 {
 	struct rgate_buf fake = { .addr = &fake, .length = 5 };
@@ -809,7 +840,7 @@ static void over_and_over(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(options), TEST(small_quota), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
 	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
-	TEST(asked_once), TEST(room_is_cheap), TEST(dry),
+	TEST(asked_once), TEST(room_is_cheap), TEST(dry), TEST(meta_quota),
 	TEST(mistakes), TEST(looked_up), TEST(described),
 	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),

@@ -65,6 +65,10 @@ struct rgate_pool_opts {
 	rgate_pool_progress_fn progress; /* called by the thread that makes the region,
 					  * with bytes ready so far */
 	void *progress_ctx;
+	size_t max_meta;	/* quota, in bytes, of what describes regions, slabs, buffers and
+				 * caches, which is heap memory; 0: none. It is at most four times
+				 * max_size, if all of it was cut into buffers of each size in
+				 * turn, and a hundredth with buffers of 8 KiB */
 };
 
 /*
@@ -205,6 +209,7 @@ struct rgate_pool_stats {
 	uint64_t double_frees;
 	uint64_t foreign_frees;
 	uint64_t overruns;		/* red zones found overwritten */
+	uint64_t meta_bytes;		/* heap memory that describes all this */
 };
 
 /* @stats->sz is set by the caller */
