@@ -78,11 +78,18 @@ static int check_limits(const struct rgate_spawn_request *req)
 	return 0;
 }
 
+/* Who runs others' processes looks at each of them, and at who waits next only then. */
+static bool too_many(uint32_t argc, uint32_t envc, uint32_t unsetc)
+{
+	return argc > RGATE_SPAWN_ARGS_MAX || envc > RGATE_SPAWN_ENV_MAX ||
+	       unsetc > RGATE_SPAWN_ENV_MAX;
+}
+
 int64_t rgate_spawn_encoded_size(const struct rgate_spawn_request *req)
 {
 	const char *exe = req->exe ? req->exe : req->argv ? req->argv[0] : NULL;
+	uint32_t argc, envc, unsetc;
 	uint64_t sum = HEAD;
-	uint32_t n;
 	int err;
 
 	if (!req->argv || !req->argv[0])
@@ -97,8 +104,9 @@ int64_t rgate_spawn_encoded_size(const struct rgate_spawn_request *req)
 	if (err)
 		return err;
 	sum += strlen(exe) + 1 + (req->cwd ? strlen(req->cwd) + 1 : 0);
-	sum += bytes_of(req->argv, &n) + bytes_of(req->env, &n) + bytes_of(req->unset, &n);
-	if (sum > RGATE_SPAWN_RECORD_MAX || req->input_len > RGATE_SPAWN_RECORD_MAX - sum)
+	sum += bytes_of(req->argv, &argc);
+	sum += bytes_of(req->env, &envc) + bytes_of(req->unset, &unsetc);
+	if (too_many(argc, envc, unsetc) || sum > RGATE_SPAWN_RECORD_MAX || req->input_len > RGATE_SPAWN_RECORD_MAX - sum)
 		return -E2BIG;
 	return (int64_t)(sum + req->input_len);
 }
@@ -357,7 +365,9 @@ int rgate_spawn_decode(const void *buf, size_t len, struct rgate_spawn_parsed *t
 	err = check_head(&r, len, why);
 	if (err)
 		return err;
-	/* Strings have at least a byte: so this is never more than a few MiB. */
+	*why = "too many strings";
+	if (too_many(le32toh(r.argv.count), le32toh(r.env.count), le32toh(r.unset.count)))
+		return -E2BIG;
 	pointers = (uint64_t)le32toh(r.argv.count) + le32toh(r.env.count) +
 		   le32toh(r.unset.count) + 3;
 	*why = "more strings than there are bytes";

@@ -109,6 +109,7 @@ static void least(void **state)
 /* Every byte but NUL, and as many arguments as there is room for */
 static void large(void **state)
 {
+	static const char *env[RGATE_SPAWN_ENV_MAX + 2];	/* ends with NULL */
 	const unsigned int n = 100000;
 	const char **many = calloc(n + 1, sizeof(*many));
 	struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = many);
@@ -148,6 +149,16 @@ static void large(void **state)
 	assert_int_equal(p.argc, 2);
 	rgate_spawn_parsed_free(&p);
 	free(buf);
+	/* as many strings as may be, and one more */
+	many[1] = NULL;
+	req.env = env;
+	for (i = 0; i < RGATE_SPAWN_ENV_MAX; i++)
+		env[i] = "a=";
+	assert_true(rgate_spawn_encoded_size(&req) > 0);
+	env[i] = "a=";
+	assert_int_equal(rgate_spawn_encoded_size(&req), -E2BIG);
+	req.env = NULL;
+	many[1] = huge;
 	huge[strlen(huge)] = 'y';
 	assert_int_equal(rgate_spawn_encoded_size(&req), -E2BIG);
 	free(huge);
@@ -240,9 +251,14 @@ static void refused_by_reader(void **state)
 	REFUSED(set32(buf, AT(exe) + 8, 2), -EPROTO);
 	REFUSED(set32(buf, AT(argv) + 8, 3), -EPROTO);
 	REFUSED(set32(buf, AT(argv) + 8, 5), -EPROTO);
-	REFUSED(set32(buf, AT(argv) + 8, UINT32_MAX), -EPROTO);
+	REFUSED(set32(buf, AT(argv) + 8, RGATE_SPAWN_ARGS_MAX), -EPROTO);
+	REFUSED(set32(buf, AT(argv) + 8, RGATE_SPAWN_ARGS_MAX + 1), -E2BIG);
+	REFUSED(set32(buf, AT(argv) + 8, UINT32_MAX), -E2BIG);
 	REFUSED(memset(buf + AT(argv), 0, 12), -EPROTO);
-	REFUSED(set32(buf, AT(env) + 8, UINT32_MAX - 7), -EPROTO);
+	REFUSED(set32(buf, AT(env) + 8, RGATE_SPAWN_ENV_MAX), -EPROTO);
+	REFUSED(set32(buf, AT(env) + 8, RGATE_SPAWN_ENV_MAX + 1), -E2BIG);
+	REFUSED(set32(buf, AT(env) + 8, UINT32_MAX - 7), -E2BIG);
+	REFUSED(set32(buf, AT(unset) + 8, RGATE_SPAWN_ENV_MAX + 1), -E2BIG);
 	REFUSED(set32(buf, AT(input) + 4, UINT32_MAX), -EPROTO);
 	REFUSED(set32(buf, AT(input) + 8, 1), -EPROTO);
 	REFUSED(buf[AT(env_mode)] = 1, -EPROTO);

@@ -135,8 +135,8 @@ RGATE_API int rgate_spawn_next(struct rgate_spawn *spawn, struct rgate_spawn_job
 /*
  * rgate_spawn_start - asks for a process; does not wait for an answer
  * -EINVAL: the request is malformed, see the log; -E2BIG: longer than
- * RGATE_SPAWN_RECORD_MAX; -ENOBUFS: a pool of the node is
- * exhausted; -EMSGSIZE: the rings do not fit in a region of it.
+ * RGATE_SPAWN_RECORD_MAX, or more strings than RGATE_SPAWN_ARGS_MAX or RGATE_SPAWN_ENV_MAX;
+ * -ENOBUFS: a pool of the node is exhausted; -EMSGSIZE: the rings do not fit in a region of it.
  */
 RGATE_API int rgate_spawn_start(struct rgate_spawn *spawn,
 				const struct rgate_spawn_request *request,
