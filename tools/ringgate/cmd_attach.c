@@ -8,6 +8,7 @@
 #include "names.h"
 #include "snapshot.h"
 #include "util.h"
+#include "xdp_link.h"
 
 struct attach_args {
 	const char *ifname;
@@ -15,10 +16,11 @@ struct attach_args {
 	unsigned int nrings;
 	struct rgate_attach_opts opts;
 	bool all;
+	bool generic;
 	bool json;
 };
 
-enum { KEY_STEAL = 256, KEY_ALL };
+enum { KEY_STEAL = 256, KEY_ALL, KEY_XDP, KEY_XDP_GENERIC };
 
 static const struct argp_option options[] = {
 	{ "ring", 'r', "RING", 0,
@@ -31,6 +33,10 @@ static const struct argp_option options[] = {
 	{ "fanout", 'F', "RULE", 0,
 	  "Which ring gets a frame: cpu (default), queue, hash, rollover", 0 },
 	{ "priority", 'p', "N", 0, "Netfilter hook priority (default 0)", 0 },
+	{ "xdp", KEY_XDP, NULL, 0, "By an XDP program in the driver, before the kernel makes a "
+	  "packet of a frame", 0 },
+	{ "xdp-generic", KEY_XDP_GENERIC, NULL, 0, "By an XDP program behind the driver, where "
+	  "that one has no XDP", 0 },
 	{ "sample", 's', "N", 0, "Take one in N of the frames that match", 0 },
 	OPT_JSON,
 	{ 0 }
@@ -63,6 +69,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->opts.priority = arg_signed(state, "--priority", arg, INT32_MIN,
 					      INT32_MAX);
 		break;
+	case KEY_XDP_GENERIC:
+		a->generic = true;
+		/* fall through */
+	case KEY_XDP:
+		a->opts.kind = RGATE_KIND_XDP;
+		break;
 	case 's':
 		a->opts.sample = arg_number(state, "--sample", arg, 1, UINT32_MAX);
 		break;
@@ -79,6 +91,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		if (!a->ifname)
 			argp_error(state, "which device?");
 		arg_steal(state, a->opts.action, a->opts.filter, a->all);
+		if (a->opts.kind == RGATE_KIND_XDP && a->opts.priority)
+			argp_error(state, "XDP knows no priorities");
 		if (!a->nrings)
 			argp_error(state, "which ring? give --ring; `ringgate "
 				   "status` lists them");
@@ -142,13 +156,44 @@ static void print_id(uint32_t id, bool json)
 	json_end(&j);
 }
 
+/* What was attached ends again if its program does not get to its place. */
+static int attach(struct rgate_ctl *ctl, const struct attach_args *a,
+		  const struct rgate_ident *rings, const struct xdp_ready *xdp)
+{
+	struct rgate_attach_opts opts = a->opts;
+	static const struct sock_fprog all;
+	struct rgate_ident att = { 0 };
+	int err, ret = EXIT_OK;
+
+	/* The program has it, not the module. */
+	if (xdp)
+		opts.prog = NULL;
+	err = rgate_ctl_attach(ctl, a->ifname, rings, a->nrings, &opts, &att);
+	if (err == -ENOENT || err == -ESTALE) {
+		say("a ring was closed while we looked; `ringgate status` lists "
+		    "those that are there");
+		return EXIT_FAIL;
+	}
+	if (err)
+		return fail_in(WHY_ATTACH, err, "cannot attach to %s", a->ifname);
+	if (xdp)
+		ret = xdp_bind(xdp, a->ifname, &att, a->opts.prog ? a->opts.prog : &all,
+			       a->generic);
+	if (ret)
+		rgate_ctl_detach(ctl, &att);
+	else
+		print_id(att.id, a->json);
+	return ret;
+}
+
 int cmd_attach(int argc, char **argv)
 {
 	struct attach_args a = { .opts.sz = sizeof(a.opts) };
-	struct rgate_ident rings[RGATE_ATT_RINGS_MAX], att = { 0 };
+	struct rgate_ident rings[RGATE_ATT_RINGS_MAX];
 	struct sock_fprog prog = { 0 };
+	struct xdp_ready xdp;
 	struct rgate_ctl *ctl;
-	int err, ret;
+	int ret;
 
 	cmd_parse(&argp, argc, argv, &a);
 	ret = ctl_open(&ctl);
@@ -159,15 +204,15 @@ int cmd_attach(int argc, char **argv)
 		ret = att_filter(a.ifname, &a.opts, &prog);
 	if (ret)
 		goto close;
-	err = rgate_ctl_attach(ctl, a.ifname, rings, a.nrings, &a.opts, &att);
-	if (err == -ENOENT || err == -ESTALE) {
-		say("a ring was closed while we looked; `ringgate status` lists "
-		    "those that are there");
-		ret = EXIT_FAIL;
-	} else if (err) {
-		ret = fail_in(WHY_ATTACH, err, "cannot attach to %s", a.ifname);
+	if (a.opts.kind != RGATE_KIND_XDP) {
+		ret = attach(ctl, &a, rings, NULL);
 	} else {
-		print_id(att.id, a.json);
+		ret = xdp_prepare(&xdp);
+		if (!ret) {
+			xdp_sweep(ctl);
+			ret = attach(ctl, &a, rings, &xdp);
+			xdp_unprepare(&xdp);
+		}
 	}
 	rgate_filter_free(&prog);
 close:

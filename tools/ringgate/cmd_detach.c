@@ -4,6 +4,7 @@
 #include "cmd.h"
 #include "snapshot.h"
 #include "util.h"
+#include "xdp_link.h"
 
 #define DETACH_MAX	256
 
@@ -62,6 +63,7 @@ int cmd_detach(int argc, char **argv)
 		if (err)
 			ret = fail_att(err, att.id, "end");
 	}
+	xdp_sweep(ctl);
 	rgate_ctl_close(ctl);
 	return ret;
 }

@@ -184,8 +184,11 @@ static void print_atts(const struct snapshot *s)
 		table_cell(&t, "%s", action_name(a->action));
 		table_cell(&t, "%s", fanout_name(a->fanout));
 		table_cell(&t, a->sample > 1 ? "1/%u" : "all", a->sample);
-		table_cell(&t, a->filter_len ? "%u instructions" : "none",
-			   a->filter_len);
+		if (a->kind == RGATE_KIND_XDP)
+			table_cell(&t, "XDP program");
+		else
+			table_cell(&t, a->filter_len ? "%u instructions" : "none",
+				   a->filter_len);
 		table_cell(&t, "%d", a->priority);
 		table_cell(&t, "%llu", (unsigned long long)a->seen);
 		table_cell(&t, "%llu", (unsigned long long)a->delivered);

@@ -12,6 +12,10 @@
 #include "cmd.h"
 #include "module.h"
 #include "util.h"
+#include "xdp_link.h"
+
+/* How long the kernel may take to let go of programs that were taken away */
+#define SWEPT_NS	(10 * NSEC)
 
 static const struct argp_option options[] = {
 	{ "wait", 'w', "SECONDS", 0,
@@ -40,13 +44,28 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
 	.doc = "Take the kernel module ringgate out.\v"
-	       "Fails while a process has a ring open or mapped, or while "
-	       "another module or a device (RDMA, GPU) holds ring memory; the "
-	       "processes are named where /proc shows them.",
+	       "Fails while a process has a ring open or mapped, while an XDP "
+	       "program calls the module, or while another module or a device "
+	       "(RDMA, GPU) holds ring memory; processes and programs are named "
+	       "where the kernel shows them.",
 };
+
+/* XDP programs whose attachments are over; were there any? */
+static bool sweep(void)
+{
+	struct rgate_ctl *ctl;
+	unsigned int n;
+
+	if (rgate_ctl_open(&ctl))
+		return false;
+	n = xdp_sweep(ctl);
+	rgate_ctl_close(ctl);
+	return n;
+}
 
 static void list_users(void)
 {
+	unsigned int programs = xdp_list_holders();
 	struct module_user *users;
 	bool hidden;
 	int i, n;
@@ -57,7 +76,7 @@ static void list_users(void)
 			users[i].comm, users[i].open ? RGATE_DEVICE " open" : "",
 			users[i].open && users[i].mapped ? ", " : "",
 			users[i].mapped ? "ring mapped" : "");
-	if (n <= 0)
+	if (n <= 0 && !programs)
 		fprintf(stderr, "  no process seen here has %s open or mapped: "
 			"look in other containers,%s or for a driver that "
 			"pins ring memory\n", RGATE_DEVICE,
@@ -119,6 +138,8 @@ int cmd_unload(int argc, char **argv)
 		kmod_unref(ctx);
 		return fail(err, "cannot look up the module");
 	}
+	if (sweep() && wait_ns < SWEPT_NS)
+		wait_ns = SWEPT_NS;
 	util_catch_signals();
 	end = util_now() + wait_ns;
 	while ((err = kmod_module_remove_module(mod, 0)) &&

@@ -108,6 +108,26 @@ static void check_device(struct check *k)
 	}
 }
 
+/* Registering a function for XDP programs succeeds without types, too: so look for them. */
+static void check_xdp(struct check *k)
+{
+	if (!access("/sys/kernel/btf/" MODULE_NAME, F_OK)) {
+		check_set(k, CHECK_OK, "XDP programs can call the module");
+		return;
+	}
+	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
+		check_set(k, CHECK_WARN, "no `attach --xdp`: this kernel has no types (BTF) for "
+			  "programs");
+		return;
+	}
+	check_set(k, CHECK_WARN, "no `attach --xdp`: the module was built without types (BTF)");
+	if (!access("/usr/bin/pahole", X_OK))
+		check_fix(k, "%s && sudo ringgate unload && sudo ringgate load", module_make());
+	else
+		check_fix(k, "sudo apt-get install dwarves && %s && sudo ringgate unload && "
+			  "sudo ringgate load", module_make());
+}
+
 void doctor_module(struct checks *c)
 {
 	struct check *k;
@@ -115,8 +135,10 @@ void doctor_module(struct checks *c)
 	if (missing(c))
 		return;
 	k = check_add(c, "module", NEED_MODULE);
-	if (module_loaded())
-		check_device(k);
-	else
+	if (!module_loaded()) {
 		explain_not_loaded(k);
+		return;
+	}
+	check_device(k);
+	check_xdp(check_add(c, "xdp", NEED_NOTHING));
 }

@@ -32,6 +32,11 @@ static const char *const fanouts[RGATE_FANOUT_COUNT] = {
 	[RGATE_FANOUT_ROLLOVER] = "rollover",
 };
 
+static const char *const kinds[RGATE_KIND_COUNT] = {
+	[RGATE_KIND_HOOK] = "hook",
+	[RGATE_KIND_XDP] = "xdp",
+};
+
 static const char *const events[] = {
 	[RGATE_EVENT_RING_FULL] = "ring-full",
 	[RGATE_EVENT_RING_ROOM] = "ring-room",
@@ -52,6 +57,11 @@ const char *policy_name(uint32_t v)
 const char *clock_name(uint32_t v)
 {
 	return name_of(clocks, ARRAY_SIZE(clocks), v);
+}
+
+const char *kind_name(uint32_t v)
+{
+	return name_of(kinds, ARRAY_SIZE(kinds), v);
 }
 
 const char *action_name(uint32_t v)

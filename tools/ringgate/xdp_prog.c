@@ -46,17 +46,24 @@ struct gen {
 	int err;
 };
 
-static void emit(struct gen *g, struct bpf_insn insn, int to)
+static struct bpf_insn insn(uint8_t code, uint8_t dst, uint8_t src, int16_t off, int32_t imm)
+{
+	return (struct bpf_insn){
+		.code = code, .dst_reg = dst & 0xf, .src_reg = src & 0xf, .off = off, .imm = imm,
+	};
+}
+
+static void emit(struct gen *g, struct bpf_insn v, int to)
 {
 	if (g->err)
 		return;
 	if (g->n == g->room) {
 		size_t room = g->room ? 2 * g->room : 256;
-		struct bpf_insn *v = reallocarray(g->v, room, sizeof(*v));
-		int *w = v ? reallocarray(g->to, room, sizeof(*w)) : NULL;
+		struct bpf_insn *all = reallocarray(g->v, room, sizeof(*all));
+		int *w = all ? reallocarray(g->to, room, sizeof(*w)) : NULL;
 
-		if (v)
-			g->v = v;
+		if (all)
+			g->v = all;
 		if (!w) {
 			g->err = -ENOMEM;
 			return;
@@ -65,13 +72,12 @@ static void emit(struct gen *g, struct bpf_insn insn, int to)
 		g->room = room;
 	}
 	g->to[g->n] = to;
-	g->v[g->n++] = insn;
+	g->v[g->n++] = v;
 }
 
 static void op(struct gen *g, uint8_t code, uint8_t dst, uint8_t src, int16_t off, int32_t imm)
 {
-	emit(g, (struct bpf_insn){ .code = code, .dst_reg = dst & 0xf, .src_reg = src & 0xf,
-				   .off = off, .imm = imm }, -1);
+	emit(g, insn(code, dst, src, off, imm), -1);
 }
 
 static void mov(struct gen *g, uint8_t dst, uint8_t src)
@@ -86,8 +92,7 @@ static void mov_u32(struct gen *g, uint8_t dst, uint32_t k)
 
 static void jump(struct gen *g, uint8_t code, uint8_t dst, uint8_t src, int32_t imm, int to)
 {
-	emit(g, (struct bpf_insn){ .code = code, .dst_reg = dst & 0xf, .src_reg = src & 0xf,
-				   .imm = imm }, to);
+	emit(g, insn(code, dst, src, 0, imm), to);
 }
 
 static void helper(struct gen *g, int func)
@@ -103,8 +108,7 @@ static void read_call(struct gen *g, int which, uint8_t tag, int fail)
 		mov(g, BPF_REG_3, tag);
 	else
 		mov_u32(g, BPF_REG_3, 0);
-	emit(g, (struct bpf_insn){ .code = BPF_JMP | BPF_CALL,
-				   .src_reg = BPF_PSEUDO_CALL }, TO_READ + which);
+	emit(g, insn(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_CALL, 0, 0), TO_READ + which);
 	g->used[which] = true;
 	if (fail >= 0)
 		jump(g, BPF_JMP | BPF_JSLT | BPF_K, BPF_REG_0, 0, 0, fail);
@@ -436,14 +440,12 @@ static void resolve(struct gen *g, const size_t *place)
 		if (g->to[i] < 0)
 			continue;
 		by = (ptrdiff_t)place[g->to[i]] - (ptrdiff_t)i - 1;
-		if (g->v[i].code == (BPF_JMP | BPF_CALL)) {
+		if (g->v[i].code == (BPF_JMP | BPF_CALL))
 			g->v[i].imm = (int32_t)by;
-		} else if (by > INT16_MAX) {
-			g->err = -E2BIG;
-			return;
-		} else {
+		else if (by <= INT16_MAX)
 			g->v[i].off = (int16_t)by;
-		}
+		else
+			g->err = -E2BIG;
 	}
 }
 

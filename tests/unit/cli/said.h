@@ -99,6 +99,7 @@
 	"      \"cookie\": \"0000000000a77007\",\n" \
 	"      \"ifindex\": 1,\n" \
 	"      \"ifname\": \"eth0\",\n" \
+	"      \"kind\": \"hook\",\n" \
 	"      \"priority\": -5,\n" \
 	"      \"action\": \"steal\",\n" \
 	"      \"fanout\": \"hash\",\n" \
@@ -125,6 +126,7 @@
 	"      \"cookie\": \"0000000000a77008\",\n" \
 	"      \"ifindex\": 1,\n" \
 	"      \"ifname\": \"lo\",\n" \
+	"      \"kind\": \"hook\",\n" \
 	"      \"priority\": -5,\n" \
 	"      \"action\": \"mirror\",\n" \
 	"      \"fanout\": \"cpu\",\n" \
