@@ -19,6 +19,8 @@ SRCDIR ?= /usr/src
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 LAB_KERNEL ?= 6.1
+# for programs that run in the kernel
+BPF_CC ?= clang
 # Warnings are errors in a checkout, not in a release.
 WERROR ?= $(if $(wildcard .git),1)
 
@@ -175,7 +177,10 @@ fuzz_device_src := $(wildcard tests/fuzz/dev/*.c)
 fuzz_src := $(wildcard tests/fuzz/user/*.c)
 cluster_src := $(wildcard tests/cluster/*.c)
 demo_src := $(wildcard tests/demo/*.c)
-example_src := $(wildcard Documentation/examples/*.c)
+example_src := $(filter-out %.bpf.c,$(wildcard Documentation/examples/*.c))
+# by clang alone, where it is there
+example_bpf := $(if $(shell command -v $(BPF_CC)),$(patsubst \
+	Documentation/%.c,$(O)/%.o,$(wildcard Documentation/examples/*.bpf.c)))
 tool_src := $(wildcard tools/ringgate/*.c)
 # The daemon shares what the CLI has for output.
 daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,address clean fmt json number table util why)
@@ -260,6 +265,12 @@ $(demo_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/demo) $(lib_static)
 $(cluster_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/cluster) $(O)/obj/tests/demo/lib/demo.o \
 		$(lib_static)
 	$(program)
+# Programs for the kernel; the headers of this machine's architecture are not in clang's way.
+$(example_bpf): $(O)/%.bpf.o: Documentation/%.bpf.c $(wildcard Documentation/examples/*.h)
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)
+	$(Q)$(BPF_CC) -O2 -g -target bpf -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) \
+		-I/usr/include/$(shell $(CC) -dumpmachine 2>/dev/null) -c -o $@ $<
 $(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_static)
 	$(program)
 $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
@@ -302,13 +313,14 @@ $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(c
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(xdp_test_bin): EXTRA_LIBS += $(TOOL_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
+$(O)/examples/xdp_filter: EXTRA_LIBS += $(call pc,--libs libbpf)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(cluster_bin) $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
 tools: $(tool_bin) $(daemon_bin)
-examples: $(example_bin)
+examples: $(example_bin) $(example_bpf)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
 bench-programs: $(bench_bin)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# timeout: 300
+# timeout: 400
 # The CLI and XDP: programs come onto devices and go with their attachments.
 
 if [ "${1:-}" != inside ]; then
@@ -33,6 +33,16 @@ if [ ! -e /sys/kernel/btf/ringgate ]; then
 	finish
 	exit
 fi
+
+has_program()
+{
+	[ "$(has_xdp)" = 1 ]
+}
+
+said()
+{
+	[ "$(wc -l <"$tmp/example")" -ge "$1" ]
+}
 
 # Values of a key over all attachments of `status --json`, in order; a Python for each
 # would take most of the time.
@@ -154,6 +164,27 @@ is "attach --xdp: takes the place of what was left" "$rc/$(has_xdp)/$(pins)" 0/1
 let_go
 run "$ringgate" unload
 is "unload: takes away what was left" "$rc/$(has_xdp)/$(pins)" 0/0/0
+
+# A program of one's own
+filter=$build/examples/xdp_filter
+if [ -e "$filter.bpf.o" ]; then
+	"$ringgate" load --module "$RGATE_KO" >/dev/null
+	"$filter" "$filter.bpf.o" v1 7777 >"$tmp/example" 2>"$tmp/example.err" &
+	pid=$!
+	wait_for 30 has_program
+	ip netns exec peer "$frames" udp 10.9.0.2 7778 5 100
+	ip netns exec peer "$frames" udp 10.9.0.2 7777 5 100
+	wait_for 20 said 5
+	kill "$pid"
+	wait "$pid" 2>/dev/null
+	is "an example: has the frames of its port alone" \
+		"$(sort "$tmp/example" | uniq -c | sed 's/^ *//')" "5 142 bytes, ip protocol 17"
+	sed 's/^/# /' "$tmp/example.err"
+	run "$ringgate" unload --wait 20
+	is "an example: nothing is left of it" "$rc/$(has_xdp)" 0/0
+else
+	skip "an example" "there is no clang to build it"
+fi
 
 ip link del v1
 umount /sys/fs/bpf
