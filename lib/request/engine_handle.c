@@ -105,14 +105,14 @@ void *rgate_req_object(const struct rgate_req *r)
 void handles_drop(struct rgate_seat *s)
 {
 	const struct service *to;
-	struct handle *h;
 	void *object;
+	uint32_t i;
 
-	for (h = s->handles; h < s->handles + s->nhandles; h++) {
-		if (!h->object)
+	for (i = 0; i < s->nhandles; i++) {
+		if (!s->handles[i].object)
 			continue;
-		to = &s->engine->service[h->service];
-		object = take(s, h);
+		to = &s->engine->service[s->handles[i].service];
+		object = take(s, &s->handles[i]);
 		if (to->s->drop)
 			to->s->drop(object, to->ctx);
 	}

@@ -139,7 +139,7 @@ static int ask_process(struct rgate_session *s, const struct rgate_session_opts 
 						     .requests = o->requests,
 						     .completions = o->completions,
 						     .memory = o->memory);
-	int err = rgate_process_seat(&so, &s->seat, w, fds);
+	int err = rgate_process_seat(&so, o->spin_us, &s->seat, w, fds);
 
 	if (!err)
 		s->where = RGATE_SESSION_PROCESS;

@@ -50,8 +50,8 @@ bool rgate_session_gone(struct rgate_session *s);
 void rgate_session_enlist(struct rgate_session *s);
 void rgate_session_delist(struct rgate_session *s);
 /* A seat at the engine of this process, which is made for the first; as rgate_seat_add() */
-int rgate_process_seat(const struct rgate_seat_opts *opts, struct rgate_seat **seat,
-		       struct rgate_welcome *w, int fds[RGATE_FDS]);
+int rgate_process_seat(const struct rgate_seat_opts *opts, uint32_t spin_us,
+		       struct rgate_seat **seat, struct rgate_welcome *w, int fds[RGATE_FDS]);
 /* Removes it; after the last one the engine ends. */
 void rgate_process_unseat(struct rgate_seat *seat);
 

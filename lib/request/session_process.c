@@ -66,15 +66,16 @@ void rgate_session_delist(struct rgate_session *s)
 	pthread_mutex_unlock(&lock);
 }
 
-int rgate_process_seat(const struct rgate_seat_opts *opts, struct rgate_seat **seat,
-		       struct rgate_welcome *w, int fds[RGATE_FDS])
+int rgate_process_seat(const struct rgate_seat_opts *opts, uint32_t spin_us,
+		       struct rgate_seat **seat, struct rgate_welcome *w, int fds[RGATE_FDS])
 {
+	const struct rgate_engine_opts eo = RGATE_OPTS(rgate_engine_opts, .spin_us = spin_us);
 	struct rgate_engine *unused = NULL;
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
 	if (!engine)
-		err = rgate_engine_create(&engine, NULL);
+		err = rgate_engine_create(&engine, &eo);
 	if (!err)
 		err = rgate_seat_add(engine, opts, seat, w, fds);
 	if (!err)

@@ -53,7 +53,7 @@ struct rgate_session_opts {
  * rgate_session_open - begins to ask
  * @opts: NULL: the daemon or this process, 256 places, no memory
  * The first session that this process serves itself starts a thread, which blocks all
- * signals; the last one to be closed ends it.
+ * signals, and polls as long as that session's spin_us says; the last one to be closed ends it.
  *
  * -EINVAL; -ENOENT, -ECONNREFUSED: RGATE_SESSION_DAEMON, and there is none; -EACCES: its
  * policy refuses this user; -EDQUOT: the user has as many sessions, or as much memory, as he
