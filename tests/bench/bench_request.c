@@ -25,7 +25,7 @@ enum what {
 	NOP_BATCHED,		/* ns a nop */
 	BARE_WAKE,		/* ns there and back, the asking side asleep */
 	NOP_WAKE,
-	WHATS
+	CASES
 };
 
 static const char *const name[] = {
@@ -220,16 +220,16 @@ static double measure(enum what what, unsigned int ms)
 int main(int argc, char **argv)
 {
 	struct bench_opts o = { .rounds = 9, .ms = 100 };
-	double v[WHATS][BENCH_ROUNDS_MAX], load, med[WHATS];
+	double v[CASES][BENCH_ROUNDS_MAX], load, med[CASES];
 	unsigned int r, i;
 
 	bench_start(argc, argv, 0, &o);
 	load = bench_load();
 	for (r = 0; r < o.rounds; r++)
-		for (i = 0; i < WHATS; i++)
+		for (i = 0; i < CASES; i++)
 			v[i][r] = measure(i, o.ms);
 	bench_json_begin(&o, load);
-	for (i = 0; i < WHATS; i++) {
+	for (i = 0; i < CASES; i++) {
 		med[i] = bench_median(v[i], o.rounds);
 		printf("%-30s %10.1f ns\n", name[i], med[i]);
 		if (o.json)
