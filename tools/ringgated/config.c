@@ -202,6 +202,20 @@ static int on_spawn(struct config *c, const char *where, const char *what, struc
 	return bad(where, "spawn is: policy FILE, or cgroup DIR or none", what);
 }
 
+static int on_requests(struct config *c, const char *where, const char *what,
+		       struct rgate_lex *lex)
+{
+	const char *value = rgate_lex_word(lex);
+
+	if (value && *value && !strcmp(what, "socket"))
+		return set(&c->requests_socket, value);
+	if (value && *value && !strcmp(what, "group"))
+		return set(&c->requests_group, value);
+	if (value && *value && !strcmp(what, "policy"))
+		return set(&c->requests_policy, value);
+	return bad(where, "requests is: socket PATH or none, group GROUP, or policy FILE", what);
+}
+
 /* Keys with one value, which is text */
 static char **text_of(struct config *c, const char *key)
 {
@@ -233,6 +247,8 @@ static int on_pair(struct config *c, const char *where, const char *key, const c
 		return on_source(c, where, value, lex);
 	if (!strcmp(key, "spawn"))
 		return on_spawn(c, where, value, lex);
+	if (!strcmp(key, "requests"))
+		return on_requests(c, where, value, lex);
 	if (!strcmp(key, "pool")) {
 		err = number(where, value, true, 1ULL << 40, &c->pool);
 		return err || c->pool >= POOL_LEAST ? err :
@@ -341,6 +357,9 @@ void config_free(struct config *c)
 	free(c->group);
 	free(c->spawn_policy);
 	free(c->spawn_cgroup);
+	free(c->requests_socket);
+	free(c->requests_group);
+	free(c->requests_policy);
 	for (i = 0; i < c->nsources; i++)
 		free(c->sources[i].filter);
 	memset(c, 0, sizeof(*c));

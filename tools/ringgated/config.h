@@ -36,6 +36,9 @@ struct config {
 	char *group;		/* that may talk to the socket; NULL: the process's */
 	char *spawn_policy;	/* file; NULL: runs no processes for others */
 	char *spawn_cgroup;	/* directory; "": none; NULL: the process's own */
+	char *requests_socket;	/* "none": none; NULL: as requests_path() says */
+	char *requests_group;	/* that may connect to it; NULL: all may */
+	char *requests_policy;	/* file; NULL: for root and the daemon's user alone */
 	uint64_t pool;		/* bytes */
 	uint64_t ring_memory;	/* bytes of all rings of programs; 0: CONFIG_RING_MEMORY */
 	uint32_t spin_us;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "requests.h"
 #include "ringgated.h"
 #include "util.h"
 
@@ -168,8 +169,13 @@ int daemon_start(struct daemon *d)
 	err = spawn_start(d);
 	if (err)
 		goto stop_role;
+	err = requests_start(d);
+	if (err)
+		goto stop_spawn;
 	return 0;
 
+stop_spawn:
+	spawn_stop(d);
 stop_role:
 	(void)stop_role(d);
 unwatch:
@@ -184,6 +190,7 @@ destroy_node:
 
 void daemon_stop(struct daemon *d)
 {
+	requests_stop(d);
 	spawn_stop(d);
 	/* that all go now is no news */
 	peers_unwatch(d);

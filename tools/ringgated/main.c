@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "requests.h"
 #include "ringgated.h"
 #include "util.h"
 
@@ -36,6 +37,7 @@ struct args {
 
 enum {
 	OPT_SOURCE = 256, OPT_RINGS, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN, OPT_LINE,
+	OPT_REQUESTS,
 };
 
 static const struct argp_option options[] = {
@@ -56,6 +58,8 @@ static const struct argp_option options[] = {
 	{ "group", OPT_GROUP, "GROUP", 0, "May talk to the socket, beside this user", 0 },
 	{ "spawn", OPT_SPAWN, "WHAT", 0, "Run processes for other nodes, for instance "
 	  "'policy /etc/ringgate/spawn.conf'", 0 },
+	{ "requests", OPT_REQUESTS, "WHAT", 0, "Programs of this machine may ask, for instance "
+	  "'policy /etc/ringgate/requests.conf' or 'socket none'; can be repeated", 0 },
 	{ "check", OPT_CHECK, NULL, 0, "Check all that the start would refuse, then end", 0 },
 	{ "verbose", 'v', NULL, 0, "Say more", 0 },
 	{ 0 }
@@ -84,6 +88,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		{ OPT_POOL, "pool", false }, { OPT_RINGS, "ring-memory", false },
 		{ OPT_SPIN, "spin", false }, { OPT_SOURCE, "source", true },
 		{ OPT_SPAWN, "spawn", true }, { OPT_LINE, "cluster-line", true },
+		{ OPT_REQUESTS, "requests", true },
 	};
 	struct args *a = state->input;
 	unsigned int i;
@@ -177,6 +182,17 @@ static void lift_memlock(void)
 		say("RLIMIT_MEMLOCK stays: %s", strerror(errno));
 }
 
+/* Each session of a program has some descriptors. */
+static void lift_nofile(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 /* What sources need, of the permitted ones */
 static int keep_capabilities(void)
 {
@@ -195,11 +211,13 @@ static int keep_capabilities(void)
 static int become(const struct config *c, bool keep)
 {
 	const struct passwd *pw = getpwnam(c->user);
+	const char *requests = requests_path(c);
 
 	if (!pw)
 		return -ENOENT;
-	/* The socket's file is removed at the end by whom it belongs to. */
+	/* The sockets' files are removed at the end by whom they belong to. */
 	if (chown(c->socket, pw->pw_uid, (gid_t)-1) < 0 ||
+	    (requests && chown(requests, pw->pw_uid, (gid_t)-1) < 0) ||
 	    initgroups(c->user, pw->pw_gid) < 0 || setgid(pw->pw_gid) < 0 ||
 	    (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) || setuid(pw->pw_uid) < 0)
 		return -errno;
@@ -275,6 +293,8 @@ static int serve(struct daemon *d, struct control *ctl, int sig_fd)
 			say("the rules were read again");
 		if (!spawn_reload(d) && d->spawnd)
 			say("the policy was read again");
+		if (!requests_reload(d) && d->conf.requests_policy)
+			say("the policy of requests was read again");
 		notify("READY=1");
 	}
 }
@@ -291,10 +311,13 @@ static int run(struct daemon *d)
 		goto close_signals;
 	/* After the spawner was made: what it runs gets the limits that we got. */
 	lift_memlock();
+	lift_nofile();
 	err = control_open(&ctl, d);
 	if (err)
 		goto unload;
-	err = start(d);
+	err = requests_open(d);
+	if (!err)
+		err = start(d);
 	if (!err) {
 		say("node %u (%s) is ready", d->self.id, d->self.name);
 		notify("READY=1");
@@ -304,6 +327,7 @@ static int run(struct daemon *d)
 	control_close(ctl);
 	if (d->hub)
 		daemon_stop(d);
+	requests_close(d);
 unload:
 	daemon_unload(d);
 close_signals:

@@ -16,7 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <ringgate/rgate_session.h>
+
 #include "address.h"
+#include "requests.h"
 #include "ringgated.h"
 #include "util.h"
 
@@ -28,6 +31,10 @@ static int check_names(const struct config *c)
 	}
 	if (c->group && !getgrnam(c->group)) {
 		say("there is no group '%s'", c->group);
+		return -ENOENT;
+	}
+	if (c->requests_group && !getgrnam(c->requests_group)) {
+		say("there is no group '%s'", c->requests_group);
 		return -ENOENT;
 	}
 	return 0;
@@ -52,22 +59,36 @@ static int check_directory(const char *what, const char *path)
 	return err;
 }
 
-static int check_socket(const struct config *c)
+static int check_socket(const char *path)
 {
 	struct stat st;
 
-	if (strlen(c->socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
-		say("the socket's path is too long: %s", c->socket);
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
+		say("the socket's path is too long: %s", path);
 		return -ENAMETOOLONG;
 	}
-	if (!lstat(c->socket, &st) && !S_ISSOCK(st.st_mode)) {
-		say("%s is there, and no socket", c->socket);
+	if (!lstat(path, &st) && !S_ISSOCK(st.st_mode)) {
+		say("%s is there, and no socket", path);
 		return -EEXIST;
 	}
-	/* that one is made at the start */
-	if (!strcmp(c->socket, RGATE_DAEMON_SOCKET))
+	/* their directory is made at the start */
+	if (!strcmp(path, RGATE_DAEMON_SOCKET) || !strcmp(path, RGATE_SESSION_SOCKET))
 		return 0;
-	return check_directory("the socket", c->socket);
+	return check_directory("the socket", path);
+}
+
+static int check_requests(const struct config *c)
+{
+	const char *path = requests_path(c);
+	int err = requests_check(c);
+
+	if (err || !path)
+		return err;
+	if (!strcmp(path, c->socket)) {
+		say("the socket of requests is that of the daemon: %s", path);
+		return -EINVAL;
+	}
+	return check_socket(path);
 }
 
 static int check_key(const struct daemon *d)
@@ -226,7 +247,9 @@ int preflight(struct daemon *d)
 	int err = check_names(&d->conf);
 
 	if (!err)
-		err = check_socket(&d->conf);
+		err = check_socket(d->conf.socket);
+	if (!err)
+		err = check_requests(&d->conf);
 	if (!err)
 		err = check_key(d);
 	if (!err)

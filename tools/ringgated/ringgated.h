@@ -9,6 +9,7 @@
 #include <ringgate/ringgate.h>
 
 #include "config.h"
+#include "json.h"
 #include "limit.h"
 
 struct source {
@@ -37,6 +38,8 @@ struct daemon {
 	struct rgate_spawnd *spawnd;	/* NULL: runs nothing for others */
 	pthread_t spawn_thread;
 	int spawn_stop;			/* eventfd */
+
+	struct requests *requests;	/* NULL: programs here cannot ask */
 };
 
 /* preflight.c: what the start would refuse, said; before anything is changed */
@@ -85,7 +88,11 @@ void status_counters(struct daemon *d, FILE *f);
 void steer_json(struct daemon *d, FILE *f);
 void steer_text(struct daemon *d, FILE *f);
 
-/* control.c: requests over the socket */
+/* status_requests.c */
+void requests_json(struct daemon *d, struct json *j);
+void requests_text(struct daemon *d, FILE *f);
+
+/* control.c: what is asked over the socket */
 struct control;
 int control_open(struct control **ctl, struct daemon *d);
 void control_close(struct control *ctl);

@@ -257,6 +257,7 @@ void status_json(struct daemon *d, FILE *f)
 		json_gateway(d, &j);
 	if (d->spawnd)
 		json_spawn(d, &j);
+	requests_json(d, &j);
 	json_object_end(&j);
 	json_end(&j);
 }
@@ -376,6 +377,7 @@ void status_text(struct daemon *d, FILE *f)
 		text_gateway(d, f);
 	if (d->spawnd)
 		text_spawn(d, f);
+	requests_text(d, f);
 }
 
 /* "NAME STATE FRAMES BYTES LOST DROPPED" of each node, or of each ring here */

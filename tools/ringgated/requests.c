@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The module: engine, socket, and a thread that looks after who is connected. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_session.h>
+
+#include "listen.h"
+#include "requests_clients.h"
+#include "util.h"
+
+#define RETRY_US	100000	/* after a connection for which there is no descriptor */
+
+const char *requests_path(const struct config *c)
+{
+	if (c->requests_socket)
+		return strcmp(c->requests_socket, "none") ? c->requests_socket : NULL;
+	/* Where several daemons are on a machine each is told its paths. */
+	return strcmp(c->socket, RGATE_DAEMON_SOCKET) ? NULL : RGATE_SESSION_SOCKET;
+}
+
+int requests_check(const struct config *c)
+{
+	struct request_policy *policy;
+	int err;
+
+	if (!requests_path(c)) {
+		if (!c->requests_policy && !c->requests_group)
+			return 0;
+		say("requests policy or group without requests socket: nobody can ask");
+		return -EINVAL;
+	}
+	err = request_policy_load(&policy, c->requests_policy);
+	if (!err)
+		request_policy_free(policy);
+	return err;
+}
+
+static int on_log(void *ctx, uid_t uid, const char *text, size_t len)
+{
+	return request_log_line(ctx, uid, text, len);
+}
+
+static void *serve(void *arg)
+{
+	struct requests *rq = arg;
+	struct epoll_event ev[32];
+	int i, n, wait = -1, err = 0;
+
+	for (;;) {
+		n = epoll_wait(rq->epoll_fd, ev, ARRAY_SIZE(ev), wait);
+		pthread_mutex_lock(&rq->lock);
+		for (i = 0; i < n; i++) {
+			const uint64_t tag = ev[i].data.u64;
+
+			if (tag == REQUESTS_TAG_STOP)
+				goto unlock;
+			if (tag == REQUESTS_TAG_LISTEN)
+				err = clients_accept(rq);
+			else if (rq->clients[tag].sock >= 0)
+				clients_read(rq, &rq->clients[tag]);
+		}
+		wait = clients_expire(rq);
+		pthread_mutex_unlock(&rq->lock);
+		/* Who waits would wake us at once again, and find no descriptor either. */
+		if (err)
+			usleep(RETRY_US);
+		err = 0;
+	}
+unlock:
+	pthread_mutex_unlock(&rq->lock);
+	return NULL;
+}
+
+static int watch(struct requests *rq, int fd, uint64_t tag)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(rq->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int start_engine(struct requests *rq)
+{
+	struct rgate_engine_opts o = { .sz = sizeof(o), .log = on_log };
+	int err;
+
+	err = request_log_open(&rq->log, STDERR_FILENO);
+	if (err)
+		return err;
+	o.log_ctx = rq->log;
+	err = rgate_engine_create(&rq->engine, &o);
+	if (err)
+		request_log_close(rq->log);
+	return err;
+}
+
+static void stop_engine(struct requests *rq)
+{
+	rgate_engine_destroy(rq->engine);
+	request_log_close(rq->log);
+}
+
+static void free_requests(struct requests *rq)
+{
+	if (rq->listen_fd >= 0) {
+		close(rq->listen_fd);
+		(void)unlink(rq->path);
+	}
+	request_policy_free(rq->policy);
+	pthread_mutex_destroy(&rq->lock);
+	free(rq);
+}
+
+int requests_open(struct daemon *d)
+{
+	const struct config *c = &d->conf;
+	struct requests *rq;
+	int err;
+
+	if (!requests_path(c))
+		return 0;
+	rq = calloc(1, sizeof(*rq));
+	if (!rq)
+		return -ENOMEM;
+	pthread_mutex_init(&rq->lock, NULL);
+	rq->path = requests_path(c);
+	rq->policy_path = c->requests_policy;
+	rq->listen_fd = -1;
+	err = request_policy_load(&rq->policy, rq->policy_path);
+	if (err)
+		goto free_requests;
+	rq->listen_fd = listen_open(rq->path, c->requests_group, 0666);
+	if (rq->listen_fd < 0) {
+		err = rq->listen_fd;
+		say("cannot listen at %s: %s", rq->path, strerror(-err));
+		goto free_requests;
+	}
+	d->requests = rq;
+	return 0;
+
+free_requests:
+	free_requests(rq);
+	return err;
+}
+
+void requests_close(struct daemon *d)
+{
+	if (d->requests)
+		free_requests(d->requests);
+	d->requests = NULL;
+}
+
+/* What the thread waits for */
+static int open_fds(struct requests *rq)
+{
+	int err = 0;
+
+	rq->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (rq->stop_fd < 0)
+		return -errno;
+	rq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (rq->epoll_fd < 0) {
+		err = -errno;
+		goto close_stop;
+	}
+	err = watch(rq, rq->stop_fd, REQUESTS_TAG_STOP);
+	if (!err)
+		err = watch(rq, rq->listen_fd, REQUESTS_TAG_LISTEN);
+	if (!err)
+		return 0;
+	close(rq->epoll_fd);
+close_stop:
+	close(rq->stop_fd);
+	return err;
+}
+
+static void close_fds(struct requests *rq)
+{
+	close(rq->epoll_fd);
+	close(rq->stop_fd);
+}
+
+int requests_start(struct daemon *d)
+{
+	struct requests *rq = d->requests;
+	int err;
+
+	if (!rq)
+		return 0;
+	err = start_engine(rq);
+	if (err)
+		goto fail;
+	err = open_fds(rq);
+	if (err)
+		goto stop_engine;
+	err = -pthread_create(&rq->thread, NULL, serve, rq);
+	if (!err)
+		return 0;
+	close_fds(rq);
+stop_engine:
+	stop_engine(rq);
+fail:
+	say("cannot serve requests: %s", strerror(-err));
+	return err;
+}
+
+void requests_stop(struct daemon *d)
+{
+	struct requests *rq = d->requests;
+	struct request_client *c;
+
+	if (!rq)
+		return;
+	eventfd_write(rq->stop_fd, 1);
+	pthread_join(rq->thread, NULL);
+	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
+		if (c->sock >= 0)
+			clients_drop(rq, c);
+	close_fds(rq);
+	stop_engine(rq);
+}
+
+int requests_reload(struct daemon *d)
+{
+	struct requests *rq = d->requests;
+	struct request_policy *policy, *old;
+	int err;
+
+	if (!rq)
+		return 0;
+	err = request_policy_load(&policy, rq->policy_path);
+	if (err)
+		return err;
+	pthread_mutex_lock(&rq->lock);
+	old = rq->policy;
+	rq->policy = policy;
+	clients_review(rq);
+	pthread_mutex_unlock(&rq->lock);
+	request_policy_free(old);
+	return 0;
+}
+
+void requests_stats(struct requests *rq, struct requests_stats *stats)
+{
+	struct request_log_stats log;
+
+	pthread_mutex_lock(&rq->lock);
+	*stats = rq->stats;
+	pthread_mutex_unlock(&rq->lock);
+	stats->engine.sz = sizeof(stats->engine);
+	(void)rgate_engine_stats(rq->engine, &stats->engine);
+	request_log_stats(rq->log, &log);
+	stats->log_lines = log.written;
+	stats->log_dropped = log.dropped;
+}
+
+int requests_user(struct requests *rq, unsigned int i, struct rgate_user_stats *stats)
+{
+	return rgate_engine_user(rq->engine, i, stats);
+}

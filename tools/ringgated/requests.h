@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Requests of any process of this machine: who connects to the socket gets a session with
+ * the engine, if the policy allows its user one.
+ */
+#ifndef REQUESTS_H
+#define REQUESTS_H
+
+#include "engine.h"
+#include "ringgated.h"
+
+struct requests_stats {
+	struct rgate_engine_stats engine;
+	uint64_t opened;	/* sessions */
+	uint64_t denied;	/* by the policy */
+	uint64_t failed;	/* over a limit, or out of something */
+	uint64_t malformed;	/* that spoke otherwise than clients do */
+	uint64_t silent;	/* that said nothing in time, or did not leave room for others */
+	uint64_t removed;	/* sessions that a policy read later does not allow */
+	uint64_t log_lines;
+	uint64_t log_dropped;
+};
+
+/* The socket's path, or NULL: there is none */
+const char *requests_path(const struct config *c);
+/* As the start will: what would be refused, said */
+int requests_check(const struct config *c);
+
+/* The socket, made by who started the daemon; who connects waits for the start */
+int requests_open(struct daemon *d);
+void requests_close(struct daemon *d);
+int requests_start(struct daemon *d);
+void requests_stop(struct daemon *d);
+/* Reads the policy again; the one that holds stays if it is malformed. Sessions have what
+ * the new one says, from now on. */
+int requests_reload(struct daemon *d);
+
+/* Any thread */
+void requests_stats(struct requests *rq, struct requests_stats *stats);
+/* Of user @i, of those that have sessions; -ENOENT: there are not so many */
+int requests_user(struct requests *rq, unsigned int i, struct rgate_user_stats *stats);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* Who is connected to the socket of requests */
+#ifndef REQUESTS_CLIENTS_H
+#define REQUESTS_CLIENTS_H
+
+#include <pthread.h>
+
+#include "requests.h"
+#include "requests_log.h"
+#include "requests_policy.h"
+
+#define CLIENTS_MAX	4096
+
+struct request_client {
+	int sock;			/* -1: none */
+	uid_t uid;
+	uint64_t until;			/* CLOCK_MONOTONIC ns: says hello before; 0: has */
+	struct rgate_seat *seat;	/* NULL: has not said hello */
+	struct request_rights rights;
+};
+
+struct requests {
+	struct rgate_engine *engine;
+	struct request_log *log;
+	const char *path, *policy_path;
+	int listen_fd, epoll_fd, stop_fd;
+	pthread_t thread;
+	pthread_mutex_t lock;		/* all below */
+	struct request_policy *policy;
+	struct requests_stats stats;	/* without the engine's */
+	unsigned int nclients;		/* places of the table that were ever used */
+	struct request_client clients[CLIENTS_MAX];
+};
+
+#define REQUESTS_TAG_LISTEN	CLIENTS_MAX
+#define REQUESTS_TAG_STOP	(CLIENTS_MAX + 1)
+
+/* All but the last: with the lock held */
+
+/* Somebody waits at the listening socket. -errno: is to be tried later */
+int clients_accept(struct requests *rq);
+/* There is something to read, or it is over. */
+void clients_read(struct requests *rq, struct request_client *c);
+/* Those that did not say hello in time go. In how many ms to look again; -1: need not */
+int clients_expire(struct requests *rq);
+/* The policy is another one */
+void clients_review(struct requests *rq);
+void clients_drop(struct requests *rq, struct request_client *c);
+
+#endif
