@@ -166,7 +166,9 @@ is "the oldest of many silent ones goes" "$(peer '
 socks = [connect() for i in range(17)]
 socks[16].send(hello())
 print(said(socks[0]), said(socks[16]))
-print(ask())
+# ... and no other, as would be if it was for their silence
+socks[1].send(hello())
+print(said(socks[1]))
 ')" $'closed (0, 3)\n(0, 3)'
 silent=$(count silent)
 is "silence is closed, in time" "$(peer 's = connect()
