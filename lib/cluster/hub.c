@@ -21,6 +21,7 @@
 #define EVENTS		(RGATE_NODES_MAX + 1)
 #define WAKE		RGATE_NODES_MAX	/* no peer, but wake_fd */
 #define ROOM_NS		2000000	/* between looks for room for messages */
+#define ROLES		(2 * RGATE_SERVICES_MAX)	/* those that serve, those that ask */
 
 struct hub_service {
 	struct rgate_service ops;	/* sz 0: none */
@@ -44,7 +45,7 @@ struct rgate_hub {
 
 	pthread_mutex_t lock;		/* services, and all calls of their functions */
 	struct hub_peer peers[RGATE_NODES_MAX];
-	struct hub_service services[RGATE_SERVICES_MAX];
+	struct hub_service services[ROLES];
 	uint64_t buf[MSG_BYTES / sizeof(uint64_t)];
 };
 
@@ -57,7 +58,7 @@ static void tell(struct rgate_hub *hub, uint32_t id, bool up)
 {
 	unsigned int i;
 
-	for (i = 0; i < RGATE_SERVICES_MAX; i++) {
+	for (i = 0; i < ROLES; i++) {
 		const struct hub_service *s = &hub->services[i];
 
 		if (s->ops.state)
@@ -83,17 +84,21 @@ static void look_at_state(struct rgate_hub *hub, uint32_t id)
 	}
 }
 
-static struct hub_service *service(struct rgate_hub *hub, uint32_t number)
+/* The place of a role, by its number as messages have it; NULL: there can be none */
+static struct hub_service *role(struct rgate_hub *hub, uint32_t number)
 {
-	return number < RGATE_SERVICES_MAX && hub->services[number].ops.sz ?
-	       &hub->services[number] : NULL;
+	const uint32_t of = number & ~(uint32_t)RGATE_SERVICE_ASKER;
+
+	if (!of || of >= RGATE_SERVICES_MAX)
+		return NULL;
+	return &hub->services[of + (number == of ? 0 : RGATE_SERVICES_MAX)];
 }
 
 static void dispatch(struct rgate_hub *hub, uint32_t id, const struct rgate_msg *msg)
 {
 	const uint32_t number = msg->has_imm ? msg->imm >> RGATE_NOTICE_SHIFT :
 				msg->len ? *(const uint8_t *)hub->buf : 0;
-	const struct hub_service *s = service(hub, number);
+	const struct hub_service *s = role(hub, number);
 
 	count(msg->has_imm ? &hub->stats.notices : &hub->stats.messages);
 	if (s && msg->has_imm && s->ops.notice)
@@ -142,7 +147,7 @@ static int64_t tick(struct rgate_hub *hub)
 	for (i = 0; i < RGATE_NODES_MAX; i++)
 		if (hub->peers[i].peer && outbox_pump(&hub->peers[i].out))
 			least = ROOM_NS;
-	for (i = 0; i < RGATE_SERVICES_MAX; i++) {
+	for (i = 0; i < ROLES; i++) {
 		const struct hub_service *s = &hub->services[i];
 		int64_t ns = s->ops.tick ? s->ops.tick(s->ctx) : -1;
 
@@ -312,9 +317,9 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 
 	if (!hub)
 		return 0;
-	for (i = 0; i < RGATE_SERVICES_MAX; i++)
+	for (i = 0; i < ROLES; i++)
 		if (hub->services[i].ops.sz) {
-			rgate_err("the hub is in use by service %u", i);
+			rgate_err("the hub is in use by service %u", i % RGATE_SERVICES_MAX);
 			return -EBUSY;
 		}
 	__atomic_store_n(&hub->stop, true, __ATOMIC_RELEASE);
@@ -331,13 +336,12 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *ops,
 		  void *ctx)
 {
-	struct hub_service *s;
+	struct hub_service *s = role(hub, number);
 	uint32_t id;
 	int err = 0;
 
-	if (!number || number >= RGATE_SERVICES_MAX || !ops)
+	if (!s || !ops)
 		return -EINVAL;
-	s = &hub->services[number];
 	pthread_mutex_lock(&hub->lock);
 	if (s->ops.sz)
 		err = -EEXIST;
@@ -357,10 +361,12 @@ int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_ser
 
 void rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
 {
-	if (number >= RGATE_SERVICES_MAX)
+	struct hub_service *s = role(hub, number);
+
+	if (!s)
 		return;
 	pthread_mutex_lock(&hub->lock);
-	memset(&hub->services[number], 0, sizeof(hub->services[number]));
+	memset(s, 0, sizeof(*s));
 	pthread_mutex_unlock(&hub->lock);
 }
 

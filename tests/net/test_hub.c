@@ -30,6 +30,7 @@ struct pair {
 	uint32_t got[8];
 	uint32_t epochs[8];		/* as the hub told with it */
 	unsigned int ngot;		/* atomic */
+	unsigned int answers;		/* atomic: messages for the role that asks */
 };
 
 static void on_state(void *ctx, uint32_t node, bool up)
@@ -258,11 +259,78 @@ static void sizes(void **state)
 	pair_down(&p);
 }
 
+static void on_answer(void *ctx, uint32_t node, const void *msg, size_t len)
+{
+	const struct note *n = msg;
+	struct pair *p = ctx;
+
+	if (node == 1 && len == sizeof(*n) && n->service == (SERVICE | RGATE_SERVICE_ASKER) &&
+	    n->number == __atomic_load_n(&p->answers, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&p->answers, 1, __ATOMIC_RELEASE);
+}
+
+static void tell_as(struct pair *p, uint32_t service, uint32_t number)
+{
+	const struct note n = { .service = (uint8_t)service, .number = number };
+
+	assert_int_equal(rgate_peer_send(p->peer, &n, sizeof(n), MS), 0);
+}
+
+static uint64_t unknown(const struct pair *p)
+{
+	struct rgate_hub_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(rgate_hub_stats(p->hub, &stats), 0);
+	return stats.unknown;
+}
+
+/* A node serves and asks: each role has its messages, and comes and goes by itself. */
+static void roles(void **state)
+{
+	const struct rgate_service asker = { .sz = sizeof(asker), .message = on_answer };
+	const struct rgate_service none = { .sz = sizeof(none) };
+	const uint32_t number = SERVICE | RGATE_SERVICE_ASKER;
+	struct pair p;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	tell_as(&p, number, 0);
+	wait_for(unknown(&p) == 1);
+	assert_int_equal(rgate_hub_add(p.hub, number, &asker, &p), 0);
+	assert_int_equal(rgate_hub_add(p.hub, number, &asker, &p), -EEXIST);
+	assert_int_equal(rgate_hub_add(p.hub, SERVICE, &asker, &p), -EEXIST);
+	assert_int_equal(rgate_hub_add(p.hub, RGATE_SERVICE_ASKER, &none, &p), -EINVAL);
+	assert_int_equal(rgate_hub_add(p.hub, RGATE_SERVICES_MAX | RGATE_SERVICE_ASKER, &none, &p),
+			 -EINVAL);
+	assert_int_equal(rgate_hub_add(p.hub, number << 8, &none, &p), -EINVAL);
+	tell(&p, 41);
+	tell_as(&p, number, 0);
+	tell_as(&p, number, 1);
+	tell(&p, 42);
+	wait_for(__atomic_load_n(&p.answers, __ATOMIC_ACQUIRE) == 2);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 2);
+	assert_int_equal(p.got[0], 41);
+	assert_int_equal(p.got[1], 42);
+	tell_as(&p, RGATE_SERVICE_ASKER, 2);
+	tell_as(&p, RGATE_SERVICES_MAX | RGATE_SERVICE_ASKER, 2);
+	wait_for(unknown(&p) == 3);
+	assert_int_equal(rgate_hub_destroy(p.hub), -EBUSY);
+	rgate_hub_remove(p.hub, number);
+	tell_as(&p, number, 2);
+	wait_for(unknown(&p) == 4);
+	tell(&p, 43);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 3);
+	assert_int_equal(p.answers, 2);
+	pair_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(unread),
 	cmocka_unit_test(ended),
 	cmocka_unit_test(late),
 	cmocka_unit_test(sizes),
+	cmocka_unit_test(roles),
 };
 
 UNIT_MAIN(tests)

@@ -3,8 +3,11 @@
  * A node's services: one thread that receives for all of them, from all peers.
  *
  * The first byte of a message is the number of the service that it is for, the topmost
- * four bits of a notice's 32 likewise. The thread calls the service's functions one at
- * a time; they should not wait for long, as all others wait for them.
+ * four bits of a notice's 32 likewise. A service has two roles: the one that serves, to
+ * which questions go, and the one that asks, to which answers and news go; the topmost bit
+ * of the first byte tells them apart, so a node can be both for the same peer. The thread
+ * calls the service's functions one at a time; they should not wait for long, as all others
+ * wait for them.
  */
 #ifndef RINGGATE_RGATE_HUB_H
 #define RINGGATE_RGATE_HUB_H
@@ -20,6 +23,7 @@ struct rgate_hub;
 #define RGATE_SERVICES_MAX	16	/* numbers 1 to 15; from 8 on they are the user's */
 #define RGATE_SERVICE_NET	1
 #define RGATE_SERVICE_SPAWN	2
+#define RGATE_SERVICE_ASKER	0x80	/* with a number: its role that asks */
 #define RGATE_NOTICE_SHIFT	28
 #define RGATE_HUB_MSG_MAX	256	/* bytes, by rgate_hub_send() */
 
@@ -37,6 +41,7 @@ struct rgate_service {
 	void (*state)(void *ctx, uint32_t node, bool up);
 	/* @msg is aligned for any type, and valid until the function returns */
 	void (*message)(void *ctx, uint32_t node, const void *msg, size_t len);
+	/* Never for the role that asks */
 	void (*notice)(void *ctx, uint32_t node, uint32_t imm);
 	/* Called before the thread sleeps; in how many ns again at the latest, -1: no wish */
 	int64_t (*tick)(void *ctx);
@@ -54,12 +59,15 @@ RGATE_API int rgate_hub_destroy(struct rgate_hub *hub);
 
 /*
  * rgate_hub_add - @number is this service's from now on
+ * @number: 1 to 15, its role that serves; with RGATE_SERVICE_ASKER: the other one, which is
+ *	added by itself
  * -EEXIST; -EINVAL. Not from a service's function. Any thread.
  */
 RGATE_API int rgate_hub_add(struct rgate_hub *hub, uint32_t number,
 			    const struct rgate_service *service, void *ctx);
 
-/* rgate_hub_remove - once it returns, none of the functions runs. Not from one of them. */
+/* rgate_hub_remove - of @number as it was added, none of the functions runs once this has
+ * returned. Not from one of them. */
 RGATE_API void rgate_hub_remove(struct rgate_hub *hub, uint32_t number);
 
 RGATE_API struct rgate_node *rgate_hub_node(const struct rgate_hub *hub);
@@ -75,7 +83,8 @@ RGATE_API uint32_t rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
 
 /*
  * rgate_hub_send - a message to a service of @node, which is not waited for
- * @msg: is copied; its first byte is the service's number.
+ * @msg: is copied; its first byte is the service's number, with RGATE_SERVICE_ASKER if it is
+ *	for the role that asks.
  *
  * Messages arrive in their order, all of them or, if the connection ends, the first ones:
  * when it comes up again, the services begin anew (state()). A wire that stalls for less
