@@ -144,7 +144,7 @@ void rgate_spawn_encode(const struct rgate_spawn_request *req, void *buf, size_t
 {
 	const char *exe = req->exe ? req->exe : req->argv[0];
 	struct rgate_spawn_record r = {
-		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
+		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_RECORD_VERSION),
 		.header = htole16(HEAD), .length = htole32((uint32_t)len),
 		.flags = htole32(req->flags), .env_mode = (uint8_t)req->env_mode,
 		.stdin_mode = (uint8_t)req->stdin_mode, .stdout_mode = (uint8_t)req->stdout_mode,
@@ -337,7 +337,7 @@ static int check_head(const struct rgate_spawn_record *r, size_t len, const char
 		*why = "not a request";
 		return -EPROTO;
 	}
-	if (le16toh(r->version) != RGATE_SPAWN_VERSION || le16toh(r->header) != HEAD) {
+	if (le16toh(r->version) != RGATE_SPAWN_RECORD_VERSION || le16toh(r->header) != HEAD) {
 		*why = "a version that this node does not know";
 		return -EPROTONOSUPPORT;
 	}

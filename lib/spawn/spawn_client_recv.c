@@ -161,7 +161,7 @@ static int take_message(struct rgate_spawn *sp, const struct rgate_msg *msg, con
 	if (msg->has_imm || len < sizeof(m.h))
 		return 0;
 	memcpy(&m.h, data, sizeof(m.h));
-	if (le32toh(m.h.service) != RGATE_SPAWN_SERVICE || m.h.type < RGATE_SPAWN_UPDATE)
+	if (le32toh(m.h.service) != RGATE_SPAWN_ASKER || m.h.type < RGATE_SPAWN_UPDATE)
 		return 0;
 	if (len > sizeof(m) || m.h.version != RGATE_SPAWN_VERSION)
 		return 1;

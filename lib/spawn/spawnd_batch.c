@@ -96,7 +96,7 @@ static void add_status(struct batch *b, struct spawnd_job *job)
 
 	fill_status(job, st);
 	*msg = (struct rgate_spawn_msg){
-		.service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		.service = htole32(RGATE_SPAWN_ASKER), .version = RGATE_SPAWN_VERSION,
 		.type = RGATE_SPAWN_UPDATE, .cookie = htole64(job->cookie),
 		.id = htole64(job->id),
 	};

@@ -117,7 +117,7 @@ static void queue_answer(struct spawnd_client *c, struct spawnd_answer *a, uint3
 			 uint64_t cookie, uint64_t id)
 {
 	a->msg.h = (struct rgate_spawn_msg){
-		.service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		.service = htole32(RGATE_SPAWN_ASKER), .version = RGATE_SPAWN_VERSION,
 		.type = (uint8_t)type, .cookie = htole64(cookie), .id = htole64(id),
 	};
 	a->client = c;

@@ -52,7 +52,7 @@ static void say(const void *m, size_t len)
 static struct rgate_spawn_answer answer(const struct rgate_spawn_ask *q, uint8_t type, int error)
 {
 	return (struct rgate_spawn_answer){
-		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
+		.h = { .service = htole32(RGATE_SPAWN_ASKER), .version = RGATE_SPAWN_VERSION,
 		       .type = type, .cookie = q->h.cookie },
 		.error = htole32((uint32_t)error),
 	};
@@ -150,7 +150,9 @@ static void lies(void **state)
 	lie.h.version++;
 	say(&lie, sizeof(lie));
 	lie = answer(&q, RGATE_SPAWN_DONE, EPERM);
-	lie.h.service = htole32(RGATE_SPAWN_SERVICE + 1);
+	lie.h.service = htole32(RGATE_SPAWN_ASKER + 1);
+	say(&lie, sizeof(lie));
+	lie.h.service = htole32(RGATE_SPAWN_SERVICE);		/* for its other role */
 	say(&lie, sizeof(lie));
 	lie = answer(&q, RGATE_SPAWN_KILL, EPERM);	/* what clients say */
 	say(&lie, sizeof(lie));

@@ -143,7 +143,7 @@ static struct rgate_order *order(uint32_t node, const char *exe, const char *arg
 {
 	struct rgate_order *o = rgate_spawner_order(&sp);
 	struct rgate_spawn_record r = {
-		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
+		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_RECORD_VERSION),
 		.header = htole16(sizeof(r)), .umask = htole32(RGATE_SPAWN_UMASK_DEFAULT),
 	};
 	const uint32_t exe_len = (uint32_t)strlen(exe) + 1, arg_len = (uint32_t)strlen(arg) + 1;

@@ -12,7 +12,8 @@
 #include <ringgate/desc.h>
 
 #define RGATE_SPAWN_MAGIC	0x4e505352	/* "RSPN" */
-#define RGATE_SPAWN_VERSION	1
+#define RGATE_SPAWN_VERSION	2	/* of messages */
+#define RGATE_SPAWN_RECORD_VERSION 1
 #define RGATE_SPAWN_RECORD_MAX	(1U << 20)	/* bytes of a record with its strings */
 #define RGATE_SPAWN_ARGS_MAX	131072U		/* strings in it: of a command */
 #define RGATE_SPAWN_ENV_MAX	4096U		/* of the environment, set or unset */
@@ -154,8 +155,10 @@ RGATE_AT(struct rgate_spawn_status, produced, 48);
 RGATE_AT(struct rgate_spawn_status, reason, 168);
 RGATE_ASSERT(sizeof(struct rgate_spawn_status) == 264);
 
-/* First word of each message; its first byte is the number of the service on a hub */
-#define RGATE_SPAWN_SERVICE	0x50535202	/* 2, "RSP" */
+/* First word of each message; its first byte is the number of the service on a hub, whose
+ * topmost bit says which side it is for */
+#define RGATE_SPAWN_SERVICE	0x50535202	/* 2, "RSP"; to the node that runs */
+#define RGATE_SPAWN_ASKER	0x50535282	/* likewise; to the node that asked */
 
 enum rgate_spawn_msg_type {
 	/* to the node that runs */
@@ -175,7 +178,7 @@ enum rgate_spawn_msg_type {
 };
 
 struct rgate_spawn_msg {
-	__le32	service;	/* RGATE_SPAWN_SERVICE */
+	__le32	service;	/* RGATE_SPAWN_SERVICE or RGATE_SPAWN_ASKER */
 	__u8	version;	/* RGATE_SPAWN_VERSION */
 	__u8	type;
 	__le16	reserved;	/* 0 */

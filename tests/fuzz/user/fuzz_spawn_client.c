@@ -29,7 +29,7 @@ static void to_client(void)
 	unsigned int i;
 
 	memset(peer.msg, 0, sizeof(peer.msg));
-	m->h.service = htole32(RGATE_SPAWN_SERVICE);
+	m->h.service = htole32(RGATE_SPAWN_ASKER);
 	m->h.version = RGATE_SPAWN_VERSION;
 	m->h.type = RGATE_SPAWN_UPDATE + how % 4;
 	m->error = htole32(fuzz_u8(&peer.in) & 1 ? ENOENT : 0);

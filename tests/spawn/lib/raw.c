@@ -51,7 +51,7 @@ uint32_t raw_record(uint8_t *to, const char *text, uint32_t len, uint32_t exe,
 		    uint32_t argc, uint8_t stdin_mode)
 {
 	struct rgate_spawn_record r = {
-		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_VERSION),
+		.magic = htole32(RGATE_SPAWN_MAGIC), .version = htole16(RGATE_SPAWN_RECORD_VERSION),
 		.header = htole16(sizeof(r)), .length = htole32(sizeof(r) + len),
 		.exe = { htole32(sizeof(r)), htole32(exe), htole32(1) },
 		.argv = { htole32(sizeof(r) + exe), htole32(len - exe), htole32(argc) },
