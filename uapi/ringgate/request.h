@@ -54,6 +54,24 @@ enum rgate_req_service_number {
 /* Operations of RGATE_REQ_LOG */
 #define RGATE_REQ_LOG_WRITE	RGATE_REQ_OP(RGATE_REQ_LOG, 0)	/* mem, off, len: the text */
 
+/*
+ * Operations of RGATE_REQ_SPAWN: <ringgate/spawn.h> has what lies in memory. Those on a process
+ * name it by the handle that START gave.
+ */
+#define RGATE_REQ_SPAWN_START	RGATE_REQ_OP(RGATE_REQ_SPAWN, 0)  /* a0: node; mem, off, len: the
+								   * record; value: handle */
+#define RGATE_REQ_SPAWN_STATUS	RGATE_REQ_OP(RGATE_REQ_SPAWN, 1)  /* mem, off, len: the status */
+#define RGATE_REQ_SPAWN_WAIT	RGATE_REQ_OP(RGATE_REQ_SPAWN, 2)  /* likewise, at its end */
+#define RGATE_REQ_SPAWN_READ	RGATE_REQ_OP(RGATE_REQ_SPAWN, 3)  /* a0: 1, 2: stdout, stderr; mem,
+								   * off, len: room; result: bytes,
+								   * 0: the end */
+#define RGATE_REQ_SPAWN_WRITE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 4)  /* mem, off, len: for stdin;
+								   * result: bytes taken */
+#define RGATE_REQ_SPAWN_CLOSE_STDIN RGATE_REQ_OP(RGATE_REQ_SPAWN, 5)  /* no more for stdin */
+#define RGATE_REQ_SPAWN_SIGNAL	RGATE_REQ_OP(RGATE_REQ_SPAWN, 6)  /* a0: number; a1: enum
+								   * rgate_spawn_scope */
+#define RGATE_REQ_SPAWN_CLOSE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 7)  /* kills it, if it runs */
+
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */
 #define RGATE_REQ_DRAIN		(1U << 1)	/* begins after all before, ends before all after */
