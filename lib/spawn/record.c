@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "opts.h"
 #include "record.h"
 
 #define HEAD	sizeof(struct rgate_spawn_record)
@@ -166,6 +167,26 @@ void rgate_spawn_encode(const struct rgate_spawn_request *req, void *buf, size_t
 	put_list(&r.unset, base, &at, req->unset);
 	put(&r.input, base, &at, req->input, req->input_len, 0);
 	memcpy(base, &r, sizeof(r));
+}
+
+int64_t rgate_spawn_record_encode(const struct rgate_spawn_request *user, void *buf, size_t len)
+{
+	struct rgate_spawn_request req;
+	int64_t size;
+	int err;
+
+	if (!user)
+		return -EINVAL;
+	err = rgate_opts_copy(&req, sizeof(req), user);
+	if (err)
+		return err;
+	size = rgate_spawn_encoded_size(&req);
+	if (size < 0 || !buf)
+		return size;
+	if ((uint64_t)size > len)
+		return -ENOBUFS;
+	rgate_spawn_encode(&req, buf, (size_t)size);
+	return size;
 }
 
 struct reader {

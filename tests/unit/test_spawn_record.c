@@ -165,6 +165,35 @@ static void large(void **state)
 	free(many);
 }
 
+/* As programs do that ask by requests */
+static void by_programs(void **state)
+{
+	struct rgate_spawn_request req = full();
+	char *buf, *want;
+	int64_t size;
+	size_t len;
+
+	(void)state;
+	req.sz = sizeof(req);
+	want = encode(&req, &len);
+	size = rgate_spawn_record_encode(&req, NULL, 0);
+	assert_int_equal(size, len);
+	buf = calloc(1, len + 1);
+	assert_non_null(buf);
+	assert_int_equal(rgate_spawn_record_encode(&req, buf, len - 1), -ENOBUFS);
+	assert_int_equal(buf[0], 0);
+	assert_int_equal(rgate_spawn_record_encode(&req, buf, len + 1), len);
+	assert_memory_equal(buf, want, len);
+	assert_int_equal(buf[len], 0);
+	assert_int_equal(rgate_spawn_record_encode(NULL, buf, len), -EINVAL);
+	req.argv = NULL;
+	assert_int_equal(rgate_spawn_record_encode(&req, buf, len), -EINVAL);
+	req.sz = 0;
+	assert_int_equal(rgate_spawn_record_encode(&req, buf, len), -EINVAL);
+	free(buf);
+	free(want);
+}
+
 static void refused_by_writer(void **state)
 {
 	static const char *const no_equals[] = { "A", NULL };
@@ -333,6 +362,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(round_trip),
 	cmocka_unit_test(least),
 	cmocka_unit_test(large),
+	cmocka_unit_test(by_programs),
 	cmocka_unit_test(refused_by_writer),
 	cmocka_unit_test(refused_by_reader),
 	cmocka_unit_test(garbled),

@@ -76,6 +76,19 @@ struct rgate_spawn_result {
 };
 
 /*
+ * rgate_spawn_record_encode - a request as the record that it travels as, <ringgate/spawn.h>
+ * @request: ring_bytes is not part of it
+ * @buf: for the record; NULL: only its length is asked for
+ * @len: bytes at @buf
+ * For requests of the operation RGATE_REQ_SPAWN_START; rgate_spawn_start() does it by itself.
+ *
+ * Return: the record's length in bytes; -EINVAL: the request is malformed, see the log; -E2BIG:
+ * longer than RGATE_SPAWN_RECORD_MAX; -ENOBUFS: longer than @len. Thread-safe.
+ */
+RGATE_API int64_t rgate_spawn_record_encode(const struct rgate_spawn_request *request, void *buf,
+					    size_t len);
+
+/*
  * Client
  */
 
