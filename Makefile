@@ -118,7 +118,7 @@ lib: $(lib_real) $(lib_static) $(lib_pc)
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
-$(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/cluster
+$(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/cluster -Ilib/request
 
 $(O)/lib/libringgate.so.$(VERSION) $(O)/lib/libringgate.a: $(ring_obj)
 $(O)/lib/libringgate.so.$(VERSION): SO_LIBS = $(RING_LIBS)
@@ -221,7 +221,7 @@ $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPD
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program

@@ -242,11 +242,11 @@ static int start_task(struct spawn_service *sv, struct spawn_node *n, const void
 	if (!err) {
 		rgate_spawn_job_set_data(task->job, task);
 		spawn_service_poke(sv, n);
+		*out = task;
 	}
 	pthread_mutex_unlock(&sv->lock);
 	if (err)
 		free(task);
-	*out = task;
 free_parsed:
 	rgate_spawn_parsed_free(&parsed);
 	return err;

@@ -331,6 +331,19 @@ void client_process(struct rgate_spawn *sp)
 	give(sp);
 }
 
+struct client_wish client_wish(struct rgate_spawn *sp)
+{
+	struct client_wish w;
+
+	pthread_mutex_lock(&sp->lock);
+	w = (struct client_wish){
+		.idle = !sp->jobs && call_idle(&sp->calls), .posted = !xfer_list_empty(&sp->xfers),
+		.news = sp->news, .wake_ns = sp->wake_ns,
+	};
+	pthread_mutex_unlock(&sp->lock);
+	return w;
+}
+
 int rgate_spawn_process(struct rgate_spawn *sp)
 {
 	pthread_mutex_lock(&sp->lock);
@@ -483,14 +496,19 @@ static void take_back(struct rgate_spawn *sp)
 	pthread_mutex_unlock(&sp->lock);
 }
 
+void client_settle(struct rgate_spawn *sp)
+{
+	if (client_wait(sp, none_left, sp, CLOSE_MS))
+		take_back(sp);
+}
+
 int rgate_spawn_close(struct rgate_spawn *sp)
 {
 	if (!sp)
 		return 0;
 	if (sp->handles)
 		return -EBUSY;
-	if (client_wait(sp, none_left, sp, CLOSE_MS))
-		take_back(sp);
+	client_settle(sp);
 	call_client_fini(&sp->calls);
 	close(sp->timer_fd);
 	close(sp->epoll_fd);

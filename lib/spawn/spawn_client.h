@@ -110,6 +110,23 @@ void client_receive(struct rgate_spawn *spawn);
 bool client_send(struct rgate_spawn *spawn);
 
 /*
+ * For who shares the peer and has a thread that calls rgate_spawn_process() when it is due, so
+ * that nobody needs the descriptor. Without the lock
+ */
+struct client_wish {
+	bool idle;		/* nothing to do before something is asked for */
+	bool posted;		/* the end of a transfer is waited for */
+	bool news;		/* for rgate_spawn_next() */
+	uint64_t wake_ns;	/* CLOCK_MONOTONIC, UINT64_MAX: never */
+};
+
+struct client_wish client_wish(struct rgate_spawn *spawn);
+/* What rgate_spawn_close() waits for, while the messages are still handed on */
+void client_settle(struct rgate_spawn *spawn);
+/* As its node would write it; without the count of signals. Without the lock */
+void client_job_status(struct rgate_spawn_job *job, struct rgate_spawn_status *status);
+
+/*
  * Without the lock, which is held while @done is asked. 0: it was so; -ETIMEDOUT
  */
 int client_wait(struct rgate_spawn *spawn, bool (*done)(void *arg), void *arg, int timeout_ms);

@@ -120,6 +120,33 @@ int rgate_spawn_job_result(struct rgate_spawn_job *job, struct rgate_spawn_resul
 	return err;
 }
 
+void client_job_status(struct rgate_spawn_job *job, struct rgate_spawn_status *to)
+{
+	const struct rgate_spawn_result *r = &job->result;
+	int i;
+
+	pthread_mutex_lock(&job->spawn->lock);
+	*to = (struct rgate_spawn_status){
+		.state = htole64(r->state), .id = htole64(job->id),
+		.error = htole32((uint32_t)-r->error), .stage = htole32(r->stage),
+		.exit_code = htole32((uint32_t)r->exit_code),
+		.signal = htole32((uint32_t)r->signal), .flags = htole32(r->flags),
+		.pid = htole32((uint32_t)r->pid), .ended = htole32(job->stream_ended),
+		.taken = htole64(job->taken), .queued_ns = htole64(r->queued_ns),
+		.started_ns = htole64(r->started_ns), .exited_ns = htole64(r->exited_ns),
+		.utime_us = htole64(r->utime_us), .stime_us = htole64(r->stime_us),
+		.maxrss = htole64(r->maxrss), .inblock = htole64(r->inblock),
+		.oublock = htole64(r->oublock), .minflt = htole64(r->minflt),
+		.majflt = htole64(r->majflt),
+	};
+	for (i = 0; i < 2; i++) {
+		to->produced[i] = htole64(r->produced[i]);
+		to->dropped[i] = htole64(r->dropped[i]);
+	}
+	memcpy(to->reason, r->reason, sizeof(to->reason));
+	pthread_mutex_unlock(&job->spawn->lock);
+}
+
 static bool is_ended(void *arg)
 {
 	return ((struct rgate_spawn_job *)arg)->ended;
