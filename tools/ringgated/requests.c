@@ -11,6 +11,7 @@
 
 #include "listen.h"
 #include "requests_clients.h"
+#include "requests_services.h"
 #include "util.h"
 
 #define RETRY_US	100000	/* after a connection for which there is no descriptor */
@@ -83,7 +84,7 @@ static int watch(struct requests *rq, int fd, uint64_t tag)
 	return epoll_ctl(rq->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-static int start_engine(struct requests *rq)
+static int start_engine(struct requests *rq, struct rgate_hub *hub)
 {
 	struct rgate_engine_opts o = { .sz = sizeof(o), .log = on_log };
 	int err;
@@ -94,13 +95,21 @@ static int start_engine(struct requests *rq)
 	o.log_ctx = rq->log;
 	err = rgate_engine_create(&rq->engine, &o);
 	if (err)
-		request_log_close(rq->log);
+		goto close_log;
+	err = services_start(rq, hub);
+	if (!err)
+		return 0;
+	rgate_engine_destroy(rq->engine);
+	services_stop(rq);
+close_log:
+	request_log_close(rq->log);
 	return err;
 }
 
 static void stop_engine(struct requests *rq)
 {
 	rgate_engine_destroy(rq->engine);
+	services_stop(rq);
 	request_log_close(rq->log);
 }
 
@@ -191,7 +200,7 @@ int requests_start(struct daemon *d)
 
 	if (!rq)
 		return 0;
-	err = start_engine(rq);
+	err = start_engine(rq, d->hub);
 	if (err)
 		goto fail;
 	err = open_fds(rq);

@@ -10,6 +10,7 @@
 #include "requests_policy.h"
 
 #define CLIENTS_MAX	4096
+#define REQUESTS_SERVICES 1	/* that the daemon adds to the engine's own */
 
 struct request_client {
 	int sock;			/* -1: none */
@@ -22,6 +23,7 @@ struct request_client {
 struct requests {
 	struct rgate_engine *engine;
 	struct request_log *log;
+	void *service[REQUESTS_SERVICES]; /* NULL: was not started */
 	const char *path, *policy_path;
 	int listen_fd, epoll_fd, stop_fd;
 	pthread_t thread;
