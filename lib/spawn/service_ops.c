@@ -193,6 +193,14 @@ static struct rgate_spawn_request request_of(const struct rgate_spawn_parsed *p)
 		.grace_ms = p->grace_ms);
 }
 
+/* Rings of processes may have so much of the node's pool: the rest is for what it does itself. */
+static bool is_crowded(const struct rgate_pool *pool)
+{
+	struct rgate_pool_stats st = { .sz = sizeof(st) };
+
+	return rgate_pool_stats(pool, &st) || st.used_bytes >= st.quota_bytes / 4 * 3;
+}
+
 static int start_job(struct task *task, const struct rgate_spawn_parsed *parsed)
 {
 	const struct rgate_spawn_request req = request_of(parsed);
@@ -200,6 +208,8 @@ static int start_job(struct task *task, const struct rgate_spawn_parsed *parsed)
 	/* Nobody could come back to it. */
 	if (req.flags & RGATE_SPAWN_KEEP)
 		return -EOPNOTSUPP;
+	if (is_crowded(task->node->spawn->pool))
+		return -ENOBUFS;
 	/* What happened meanwhile is not about this one. */
 	(void)rgate_spawn_process(task->node->spawn);
 	return rgate_spawn_start(task->node->spawn, &req, &task->job);
