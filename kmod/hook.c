@@ -67,7 +67,7 @@ unsigned int rgate_hook(void *priv, struct sk_buff *skb,
 		return NF_ACCEPT;
 	switch (rgate_deliver_fate(p, cfg->action, &f, rgate_deliver(att, p, &f))) {
 	case RGATE_FATE_TAKEN:
-		consume_skb(skb);
+		consume_skb(f.skb);
 		return NF_STOLEN;
 	case RGATE_FATE_DROP:
 		return NF_DROP;
