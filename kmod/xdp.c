@@ -212,6 +212,9 @@ static int rgate_xdp_push(struct rgate_att *att, struct xdp_buff *xdp, u32 snap)
 		.len = xdp_get_buff_len(xdp),
 	};
 
+	/* No driver hands over less; what follows reads the header there. */
+	if (unlikely(rgate_xdp_linear(&f) < ETH_HLEN))
+		return -EINVAL;
 	rgate_deliver_count(p, RGATE_A_ATT_STATS_SEEN, 1);
 	if (!snap) {
 		rgate_deliver_count(p, RGATE_A_ATT_STATS_FILTERED, 1);
@@ -241,8 +244,10 @@ __bpf_kfunc_start_defs();
  *
  * Return: XDP_PASS or XDP_DROP, what the attachment's action and its rings'
  * policies make of the frame; or -ENOENT, -ESTALE (another attachment has that
- * number), -EINVAL (not of kind XDP), -ENODEV (of another device), and the frame
- * was not looked at.
+ * number), -EINVAL (not of kind XDP, or no Ethernet header in the buffer), -ENODEV
+ * (of another device), and the frame was not looked at. Programs of a devmap send:
+ * there is no device that received for them, and older kernels leave garbage in its
+ * place, so it is not for these.
  */
 __bpf_kfunc int bpf_ringgate_push(struct xdp_md *ctx, u32 attachment, u64 cookie,
 				  u32 snap)
