@@ -124,7 +124,7 @@ static void check_xdp(struct check *k)
 	if (!access("/usr/bin/pahole", X_OK))
 		check_fix(k, "%s && sudo ringgate unload && sudo ringgate load", module_make());
 	else
-		check_fix(k, "sudo apt-get install dwarves && %s && sudo ringgate unload && "
+		check_fix(k, "sudo apt-get install pahole && %s && sudo ringgate unload && "
 			  "sudo ringgate load", module_make());
 }
 
