@@ -28,10 +28,10 @@ ok $? "without a daemon where it is asked for one it says so"
 awk '/^\.\. code-block:: text$/ { on = 1; next } on && /^[^ ]/ { on = 0 }
 	on { sub(/^   /, ""); print }' Documentation/services.rst >"$tmp/shown"
 while IFS= read -r line; do
-	grep -qxF -- "$line" lib/request/service_log.c || echo "not there: $line"
+	grep -qxF -- "$line" tests/unit/test_request_example.c || echo "not there: $line"
 done <"$tmp/shown" >"$tmp/log"
 [ "$(grep -c . "$tmp/shown")" -gt 20 ] && [ ! -s "$tmp/log" ]
-ok $? "the service of services.rst is lib/request/service_log.c"
+ok $? "the service of services.rst is the one that is tested"
 
 grep -ohE '``(rgate_[a-z_]+\(\)|RGATE_[A-Z_]+(\(\))?)``' Documentation/requests.rst Documentation/services.rst |
 	tr -d '`()' | sort -u >"$tmp/names"

@@ -172,10 +172,11 @@ static void publish(struct client *c, struct rgate_request q)
 static void good_asks(void)
 {
 	struct rgate_completion *slot = &good.area.completions[good.taken & good.area.comp_mask];
+	const struct rgate_request q = { .op = RGATE_REQ_NOP, .owner = good.w.owner,
+					 .cookie = good.taken, .a0 = ~good.taken };
 	uint64_t lap = rgate_area_comp_lap(&good.area, good.taken);
 
-	publish(&good, (struct rgate_request){ .op = RGATE_REQ_NOP, .owner = good.w.owner,
-					       .cookie = good.taken, .a0 = ~good.taken });
+	publish(&good, q);
 	kick(&good);
 	turns(TURNS);
 	FUZZ_CHECK(slot->seq == lap && slot->cookie == good.taken && !slot->result &&
