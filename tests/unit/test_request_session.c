@@ -605,6 +605,15 @@ static void two_threads(void **state)
 	rgate_session_close(s);
 }
 
+/* The daemon's engine has nothing of its clients any more. */
+static bool daemon_empty(void)
+{
+	struct rgate_engine_stats st = { .sz = sizeof(st) };
+
+	assert_int_equal(rgate_engine_stats(server.engine, &st), 0);
+	return !st.seats && !__atomic_load_n(&server.seats, __ATOMIC_ACQUIRE);
+}
+
 /* Closed while requests are with the service's threads */
 static void close_early(void **state)
 {
@@ -623,12 +632,9 @@ static void close_early(void **state)
 		}
 		rgate_session_close(s);
 	}
-	for (i = 0; i < 1000U * unit_patience(); i++) {
-		if (!__atomic_load_n(&server.seats, __ATOMIC_ACQUIRE))
-			break;
+	for (i = 0; i < 1000U * unit_patience() && !daemon_empty(); i++)
 		usleep(10000);
-	}
-	assert_int_equal(server.seats, 0);
+	assert_true(daemon_empty());
 }
 
 /* The daemon goes away: who waits is told, and what was done is still to be had. */
@@ -792,7 +798,11 @@ static void clean(void **state)
 
 	(void)state;
 	o.memory = 4096;
-	rgate_session_close(opened(&by));	/* the daemon has all of its own descriptors */
+	/* The daemon has all of its own descriptors, and of this session it keeps nothing. */
+	rgate_session_close(opened(&by));
+	for (i = 0; i < 1000U * unit_patience() && !daemon_empty(); i++)
+		usleep(10000);
+	assert_true(daemon_empty());
 	rgate_session_close(opened(&o));
 	fds = unit_entries("/proc/self/fd");
 	threads = unit_entries("/proc/self/task");
