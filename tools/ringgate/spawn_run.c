@@ -131,20 +131,21 @@ static void tagged(struct loop *l, struct one *o, int stream, const char *data, 
 {
 	struct out *out = &o->out[stream - 1];
 	const char *end;
+	size_t n;
 
-	while (len) {
+	for (; len; data += n, len -= n) {
 		end = memchr(data, '\n', len);
-		keep(out, data, end ? (size_t)(end - data) + 1 : len, PIECE);
-		if (end || out->len == PIECE) {
-			put_tagged(l, o, stream, out->data, out->len);
-			if (out->data[out->len - 1] != '\n')
-				put(l, stream, "\n", 1);
-			out->len = 0;
-		}
-		if (!end)
-			return;
-		len -= (size_t)(end - data) + 1;
-		data = end + 1;
+		n = end ? (size_t)(end - data) + 1 : len;
+		if (n > PIECE - out->len)
+			n = PIECE - out->len;
+		keep(out, data, n, PIECE);
+		/* A line that is longer than there is room goes on in another one. */
+		if (!out->len || (out->len < PIECE && out->data[out->len - 1] != '\n'))
+			continue;
+		put_tagged(l, o, stream, out->data, out->len);
+		if (out->data[out->len - 1] != '\n')
+			put(l, stream, "\n", 1);
+		out->len = 0;
 	}
 }
 
