@@ -18,7 +18,7 @@
 
 #include "cli.h"
 
-#define ARGS_MAX	64
+#define ARGS_MAX	300
 #define SECONDS		60	/* that a command may take */
 #define EPOCH		1700000000
 

@@ -26,7 +26,7 @@ extern struct cli {
 	uint64_t tick;		/* ns that it goes on when it is read, 1 % more each time */
 	/* What the last one left */
 	int status;		/* -1: killed by a signal */
-	char out[65536], err[16384];
+	char out[131072], err[16384];
 } cli;
 
 /* A setup and a teardown: the empty machine, of root with all capabilities */
