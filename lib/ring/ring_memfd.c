@@ -147,6 +147,7 @@ static int own_new(struct rgate_ring **out, struct rgate_memfd *core)
 
 	if (!ring)
 		return -ENOMEM;
+	ring->keep_fd = -1;
 	handle = rgate_memfd_handle_new(core, &ring->fd, &ring->life_fd);
 	if (handle < 0) {
 		free(ring);
