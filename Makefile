@@ -235,6 +235,7 @@ cmocka_src := $(unit_src) $(fabric_src) $(net_src) $(spawn_src) \
 $(cmocka_src:%.c=$(O)/obj/%.o): | need-cmocka
 $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
+$(O)/tests/unit/test_limit: $(O)/obj/tools/ringgated/limit.o
 $(filter-out $(cli_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
