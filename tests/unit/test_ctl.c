@@ -613,6 +613,21 @@ static void dump_atts(const struct nlmsghdr *req)
 	done(req, 0, false);
 }
 
+/* A late error, which is not this one's, and an end without one */
+static void dump_none(const struct nlmsghdr *req)
+{
+	struct nlmsghdr late = *req;
+
+	late.nlmsg_seq--;
+	acknowledge(&late, -EPERM, NULL);
+	done(req, 0, false);
+}
+
+static void dump_last(const struct nlmsghdr *req)
+{
+	done(req, -4095, true);
+}
+
 static void dump_cut(const struct nlmsghdr *req)
 {
 	done(req, -EMSGSIZE, true);
@@ -668,6 +683,10 @@ static void walks(void **state)
 	assert_int_equal(n, 1);
 	fake.answer = dump_cut;
 	assert_int_equal(rgate_ctl_atts(ctl, on_att, &n), -EMSGSIZE);
+	fake.answer = dump_none;
+	assert_int_equal(rgate_ctl_rings(ctl, on_ring, &n), 0);
+	fake.answer = dump_last;
+	assert_int_equal(rgate_ctl_rings(ctl, on_ring, &n), -4095);
 	fake.answer = dump_wild;
 	assert_int_equal(rgate_ctl_atts(ctl, on_att, &n), -EPROTO);
 	fake.answer = dump_strange;

@@ -207,9 +207,21 @@ static struct nlmsghdr *good_family(void)
 	return nlh;
 }
 
+/* A family whose groups are @len bytes of @attr */
+static int with_groups(const struct nlattr *attr, size_t len, uint32_t *group)
+{
+	struct nlmsghdr *nlh = begin(CTRL_CMD_NEWFAMILY);
+	uint16_t id;
+
+	mnl_attr_put_u16(nlh, CTRL_ATTR_FAMILY_ID, 33);
+	mnl_attr_put(nlh, CTRL_ATTR_MCAST_GROUPS, len, attr);
+	return rgate_parse_family(nlh, &id, group);
+}
+
 static void family(void **state)
 {
 	struct nlmsghdr *nlh;
+	struct nlattr *groups, *g;
 	uint32_t group;
 	uint16_t id;
 
@@ -222,6 +234,23 @@ static void family(void **state)
 	assert_int_equal(rgate_parse_family(nlh, &id, &group), 0);
 	assert_int_equal(group, 0);
 	nlh = begin(CTRL_CMD_NEWFAMILY);
+	assert_int_equal(rgate_parse_family(nlh, &id, &group), -EPROTO);
+	/* groups that are shorter than their head, or longer than what they are in */
+	assert_int_equal(with_groups(&(struct nlattr){ 3, 1 }, 4, &group), -EPROTO);
+	assert_int_equal(with_groups(&(struct nlattr){ 0, 1 }, 4, &group), -EPROTO);
+	assert_int_equal(with_groups(&(struct nlattr){ 5, 1 }, 4, &group), -EPROTO);
+	assert_int_equal(with_groups(&(struct nlattr){ 4, 1 }, 3, &group), -EPROTO);
+	/* an empty one has no number; none at all is no error */
+	assert_int_equal(with_groups(&(struct nlattr){ 4, 1 }, 4, &group), -EPROTO);
+	assert_int_equal(with_groups(&(struct nlattr){ 4, 1 }, 0, &group), 0);
+	assert_int_equal(group, 0);
+	/* one that is wrong inside */
+	nlh = good_family();
+	groups = mnl_attr_nest_start(nlh, CTRL_ATTR_MCAST_GROUPS);
+	g = mnl_attr_nest_start(nlh, 1);
+	mnl_attr_put_u16(nlh, CTRL_ATTR_MCAST_GRP_ID, 8);
+	mnl_attr_nest_end(nlh, g);
+	mnl_attr_nest_end(nlh, groups);
 	assert_int_equal(rgate_parse_family(nlh, &id, &group), -EPROTO);
 }
 
@@ -269,8 +298,31 @@ static void errors(void **state)
 	nlh = error_msg(-EINVAL, NLM_F_ACK_TLVS, 20);
 	((struct nlmsgerr *)mnl_nlmsg_get_payload(nlh))->msg.nlmsg_len = 1 << 30;
 	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EPROTO);
+	/* ... one that is all of it, so that there is no room for words, and one without a head */
+	nlh = error_msg(-EINVAL, NLM_F_ACK_TLVS, 20);
+	((struct nlmsgerr *)mnl_nlmsg_get_payload(nlh))->msg.nlmsg_len = nlh->nlmsg_len;
+	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EINVAL);
+	assert_string_equal(msg, "");
+	((struct nlmsgerr *)mnl_nlmsg_get_payload(nlh))->msg.nlmsg_len = nlh->nlmsg_len + 1;
+	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EPROTO);
+	((struct nlmsgerr *)mnl_nlmsg_get_payload(nlh))->msg.nlmsg_len = sizeof(*nlh) - 1;
+	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EPROTO);
+	nlh = error_msg(-EINVAL, NLM_F_ACK_TLVS, 0);
+	mnl_attr_put_strz(nlh, NLMSGERR_ATTR_MSG, "at once");
+	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EINVAL);
+	assert_string_equal(msg, "at once");
+	/* nobody asks for the words, or has room for some of them */
+	assert_int_equal(rgate_parse_error(nlh, NULL, 0), -EINVAL);
+	assert_int_equal(rgate_parse_error(nlh, msg, 3), -EINVAL);
+	assert_string_equal(msg, "at");
+	/* what is no attribute is no words */
+	mnl_attr_put_strz(nlh, NLMSGERR_ATTR_MSG, "more");
+	nlh->nlmsg_len -= 4;
+	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EINVAL);
 	assert_int_equal(rgate_parse_error(error_msg(5, 0, 0), msg, sizeof(msg)),
 			 -EPROTO);
+	assert_int_equal(rgate_parse_error(error_msg(-4095, 0, 0), msg, sizeof(msg)), -4095);
+	assert_int_equal(rgate_parse_error(error_msg(-4096, 0, 0), msg, sizeof(msg)), -EPROTO);
 	nlh = error_msg(0, 0, 0);
 	nlh->nlmsg_len -= 4;
 	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EPROTO);
