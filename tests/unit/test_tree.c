@@ -163,6 +163,32 @@ static int killed(void)
 	return 0;
 }
 
+/* It gets a signal once. Real-time signals wait for their turn, the lowest number first. */
+static int once(void)
+{
+	int status, times = 0;
+	pid_t pid = fork();
+
+	unit_require(pid >= 0);
+	if (!pid) {
+		sigset_t all;
+
+		setsid();
+		sigfillset(&all);
+		sigprocmask(SIG_SETMASK, &all, NULL);
+		tell_pid();
+		while (sigwaitinfo(&all, NULL) != SIGRTMIN + 1)
+			times++;
+		_exit(times);
+	}
+	unit_require(told_pid() == pid);
+	unit_require(signal_to(pid, false, SIGRTMIN) == 1);
+	unit_require(!kill(pid, SIGRTMIN + 1));
+	unit_require(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	unit_require(WEXITSTATUS(status) == 1);
+	return 0;
+}
+
 /* The number of a leader that was reaped may be somebody else's. */
 static int recycled(void)
 {
@@ -256,6 +282,7 @@ static void in_child(int (*fn)(void))
 
 CASE(of_a_session, members)
 CASE(until_none_is_left, killed)
+CASE(once_each, once)
 CASE(number_of_another, recycled)
 CASE(orphans, marked)
 CASE(itself, not_itself)
@@ -270,6 +297,7 @@ static void counted_children(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_session), cmocka_unit_test(until_none_is_left),
+	cmocka_unit_test(once_each),
 	cmocka_unit_test(number_of_another), cmocka_unit_test(orphans),
 	cmocka_unit_test(itself), cmocka_unit_test(counted_children),
 };
