@@ -353,23 +353,25 @@ static void left_alone(void **state)
 	r->id = 0xa0000000bULL;
 	cli_is("spawn --detach true", 0, "0000000a-11\n", LEFT "let go of web, 5000\nclose of 1\n");
 	r->state = RGATE_SPAWN_RUNNING;
-	cli_is("spawn --detach true", 0, "0000000a-11\n", LEFT "let go of web, 5000\nclose of 1\n");
+	cli_is("spawn --detach true", 0, "0000000a-11\n", LEFT "wait 5 ms\nlet go of web, 5000\nclose of 1\n");
 	nodes.detach = -ETIMEDOUT;
-	cli_is("spawn --detach true", 255, "", LEFT "let go of web, 5000\n"
-	       "ringgate spawn: it does not let go: Connection timed out\nclose of 1\n");
+	cli_is("spawn --detach true", 255, "", LEFT "wait 5 ms\n"
+	       "let go of web, 5000\nringgate spawn: it does not let go: Connection timed out\nclose of 1\n");
 	r->state = RGATE_SPAWN_ERROR;
 	r->error = -ENOENT;
 	r->stage = RGATE_SPAWN_AT_EXEC;
 	cli_is("spawn --detach true", 255, "", LEFT "ringgate spawn: web: true: not started: "
 	       "No such file or directory\n" ENDED);
 	nodes.job[0].wait = -ECONNRESET;
-	cli_is("spawn --detach true", 255, "", LEFT "ringgate spawn: web: true: no answer\n" ENDED);
+	cli_is("spawn --detach true", 255, "",
+	       LEFT "wait 5 ms\nringgate spawn: web: true: no answer\n" ENDED);
 	/* for a minute, and no longer */
 	nodes.job[0].wait = 0;
 	r->state = RGATE_SPAWN_PENDING;
 	cli.still = true;
-	cli.tick = 1000000000;
-	cli_is("spawn --detach true", 255, "", LEFT "ringgate spawn: web: true: no answer\n" ENDED);
+	cli.tick = 19800000000;		/* 60.6 s with the third after the first */
+	cli_is("spawn --detach true", 255, "", LEFT "wait 5 ms\nwait 5 ms\nwait 5 ms\n"
+	       "ringgate spawn: web: true: no answer\n" ENDED);
 	nodes.start = -EOPNOTSUPP;
 	cli_is("spawn --detach true", 255, "", LEFT "ringgate spawn: true: it runs nothing for others: "
 	       "`ringgated --spawn 'policy FILE'` on that node\nclose of 1\n");

@@ -190,9 +190,11 @@ int __wrap_rgate_spawn_job_wait(struct rgate_spawn_job *job, struct rgate_spawn_
 {
 	const size_t sz = r->sz;
 
-	(void)timeout_ms;
-	if (job->wait || job->r.state < RGATE_SPAWN_COMPLETE)
+	if (job->wait || job->r.state < RGATE_SPAWN_COMPLETE) {
+		if (timeout_ms)
+			note("wait %d ms\n", timeout_ms);
 		return job->wait ?: -ETIMEDOUT;
+	}
 	*r = job->r;
 	r->sz = sz;
 	return 0;
