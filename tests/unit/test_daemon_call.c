@@ -118,6 +118,7 @@ static void answers(void **state)
 	call("err x", -EPROTO, "err x");
 	call("ok", -EPROTO, "ok");
 	call("yes ", -EPROTO, "yes ");
+	call("yes 5 x", -EPROTO, "yes 5 x");
 	call(CUT, -ECONNRESET, "");
 	call(EMPTY, -ECONNRESET, "");
 	/* as long as there is room, and one more */
