@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -131,6 +132,7 @@ static void arguments(void **state)
 	const unsigned int fds = unit_entries("/proc/self/fd");
 	static char longest[4098], path[120];
 	char answer[64] = "x";
+	struct rlimit files, none;
 
 	(void)state;
 	memset(longest, 'r', sizeof(longest) - 1);
@@ -146,6 +148,12 @@ static void arguments(void **state)
 	/* this one would fit, and is a directory */
 	path[107] = '\0';
 	assert_int_equal(rgate_daemon_call(path, "what", answer, sizeof(answer)), -ECONNREFUSED);
+	/* no descriptor is left */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){ 0, files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(rgate_daemon_call(d.path, "what", answer, sizeof(answer)), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
 	/* a request that is longer than any is not sent */
 	begin((const char *const[]){ "ok ", NULL });
 	assert_int_equal(rgate_daemon_call(d.path, longest, answer, sizeof(answer)), -EMSGSIZE);
