@@ -266,8 +266,8 @@ static int begin_start(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_request *q = rgate_req_get(r);
 	struct spawn_service *sv = ctx;
+	struct task *task = NULL;
 	uint32_t handle;
-	struct task *task;
 	void *record;
 	int err;
 
