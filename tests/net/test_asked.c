@@ -123,13 +123,18 @@ static void start_runner(void)
 	wait_for(sees_other(control) && sees_other(r.control));
 }
 
-static void stop_runner(void)
+/* Its wait status */
+static int stop_runner(int sig)
 {
-	if (!runner)
-		return;
-	kill(runner, SIGKILL);
-	assert_int_equal(waitpid(runner, NULL, 0), runner);
+	const pid_t pid = runner;
+	int status = 0;
+
 	runner = 0;
+	if (!pid)
+		return 0;
+	kill(pid, sig);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
 }
 
 static void daemons_up(const char *requests)
@@ -152,7 +157,7 @@ static void daemons_down(void)
 	close(word[0]);
 	close(word[1]);
 	assert_int_equal(ringgated_stop(&r, SIGTERM), 0);
-	stop_runner();
+	assert_int_equal(stop_runner(SIGTERM), 0);
 }
 
 /* ---- A client, in a child ---- */
@@ -614,7 +619,6 @@ static pid_t hear_pid(void)
 	assert_true(read(word[0], text, sizeof(text) - 1) > 1);
 	pid = atoi(text);
 	assert_true(pid > 1);
-	assert_int_equal(kill(pid, 0), 0);
 	return pid;
 }
 
@@ -632,6 +636,7 @@ static void clients_die(void **state)
 	daemons_up("allow any spawn\n");
 	client = begin(stays);
 	pid = hear_pid();
+	assert_int_equal(kill(pid, 0), 0);
 	kill(client, SIGKILL);
 	assert_int_equal(waitpid(client, NULL, 0), client);
 	wait_for(is_gone(pid));
@@ -642,6 +647,7 @@ static void clients_die(void **state)
 	assert_int_equal(waitpid(client, NULL, 0), client);
 	client = begin(stays);
 	pid = hear_pid();
+	assert_int_equal(kill(pid, 0), 0);
 	daemons_down();
 	wait_for(is_gone(pid));
 	kill(client, SIGKILL);
@@ -728,7 +734,7 @@ static void node_restarts(void **state)
 	p = (struct pollfd){ .fd = word[0], .events = POLLIN };
 	client = begin(outlives_node);
 	assert_int_equal(poll(&p, 1, (int)MS), 1);
-	stop_runner();
+	(void)stop_runner(SIGKILL);
 	start_runner();
 	assert_int_equal(waitpid(client, &status, 0), client);
 	assert_int_equal(status, 0);
@@ -748,7 +754,7 @@ static int up(void **state)
 static int down(void **state)
 {
 	(void)state;
-	stop_runner();
+	(void)stop_runner(SIGKILL);
 	ringgated_free(&r);
 	return 0;
 }
