@@ -324,6 +324,34 @@ static void time_is_over(void **state)
 	done_free(&d);
 }
 
+/* Somebody who cannot be found holds its output: that is not waited for for ever. */
+static void output_is_cut(void **state)
+{
+	static const char *const argv[] = { "/bin/sh", "-c", "env -i setsid sh -c "
+		"'trap \"\" TERM; echo on; echo $$; exec sleep 60' &", NULL };
+	struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+		.stdout_mode = RGATE_SPAWN_OUT_STREAM, .wall_ms = 300, .grace_ms = 100);
+	struct done d;
+	int pid;
+
+	(void)state;
+	d = run_until_ready(&req);
+	assert_int_equal(d.r.state, RGATE_SPAWN_COMPLETE);
+	assert_int_equal(d.r.flags & RGATE_SPAWN_CUT, RGATE_SPAWN_CUT);
+	pid = atoi(d.out[0].data + 3);
+	assert_true(pid > 1);
+	/* it is no leftover, and lives */
+	assert_int_equal(d.r.flags & RGATE_SPAWN_LEFTOVERS, 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	done_free(&d);
+	/* what ends by itself is not cut */
+	req.argv = (const char *const[]){ "/bin/true", NULL };
+	req.wall_ms = 0;
+	d = run_request(&s, &req);
+	assert_int_equal(d.r.flags & (RGATE_SPAWN_CUT | RGATE_SPAWN_TIMED_OUT), 0);
+	done_free(&d);
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -383,6 +411,7 @@ static const struct CMUnitTest tests[] = {
 	WITHOUT(limits),
 	WITH(time_is_over),
 	WITHOUT(time_is_over),
+	WITHOUT(output_is_cut),
 };
 
 UNIT_MAIN(tests)
