@@ -7,33 +7,18 @@
 #include "fds.h"
 #include "wire.h"
 
-union control {
-	struct cmsghdr align;
-	/* one more, so that too many are seen as such */
-	char buf[CMSG_SPACE(sizeof(int) * (RGATE_FDS + 1))];
-};
-
 int rgate_wire_send(int sock, const void *msg, size_t len, const int *fds, unsigned int nfds,
 		    int flags)
 {
 	struct iovec iov = { .iov_base = (void *)msg, .iov_len = len };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union control ctl;
+	union rgate_fds_room room;
 	ssize_t n;
 
 	if (nfds > RGATE_FDS)
 		return -EINVAL;
-	if (nfds) {
-		struct cmsghdr *c = &ctl.align;
-
-		memset(&ctl, 0, sizeof(ctl));
-		mh.msg_control = ctl.buf;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * nfds);
-	}
+	if (nfds)
+		rgate_put_fds(&mh, &room, fds, nfds);
 	do {
 		n = sendmsg(sock, &mh, flags | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
@@ -47,12 +32,12 @@ int rgate_wire_recv(int sock, void *msg, size_t len, int fds[RGATE_FDS], unsigne
 {
 	struct iovec iov = { .iov_base = msg, .iov_len = len };
 	int got[RGATE_FDS + 1];
-	union control ctl;
+	union rgate_fds_room room;
 	struct msghdr mh = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = ctl.buf,
-		.msg_controllen = sizeof(ctl.buf),
+		.msg_control = room.buf,
+		.msg_controllen = sizeof(room.buf),
 	};
 	unsigned int n;
 	ssize_t bytes;
@@ -64,6 +49,7 @@ int rgate_wire_recv(int sock, void *msg, size_t len, int fds[RGATE_FDS], unsigne
 	} while (bytes < 0 && errno == EINTR);
 	if (bytes < 0)
 		return -errno;
+	/* One more than there can be, so that too many are seen as such */
 	n = rgate_take_fds(&mh, got, RGATE_FDS + 1);
 	if (n > RGATE_FDS || (mh.msg_flags & MSG_CTRUNC)) {
 		while (n)
