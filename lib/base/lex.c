@@ -80,10 +80,12 @@ char *rgate_lex_word(struct rgate_lex *lex)
 
 	if (!*word)
 		return NULL;
-	if (*word == '"')
-		end = strchr(++word, '"');
-	else
+	if (*word == '"') {
+		word++;
+		end = word + strcspn(word, "\"");
+	} else {
 		end = word + strcspn(word, BLANKS);
+	}
 	lex->at = end;
 	if (*end) {
 		*end = '\0';
