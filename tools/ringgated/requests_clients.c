@@ -133,23 +133,16 @@ close_sock:
 	return 0;
 }
 
-/* What @uid may: what any of his processes may that have a session, or are @c */
-static void limits_of(struct requests *rq, uid_t uid, const struct request_client *with,
+/* What the user of @of may: what it may, and any other of his processes with a session */
+static void limits_of(struct requests *rq, const struct request_client *of,
 		      struct rgate_limits *limits)
 {
-	struct request_rights r = { 0 };
+	struct request_rights r = of->rights;
 	const struct request_client *c;
-	bool any = false;
 
-	for (c = rq->clients; c < rq->clients + rq->nclients; c++) {
-		if (c->sock < 0 || c->uid != uid || (!c->seat && c != with))
-			continue;
-		if (any)
+	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
+		if (c->seat && c->uid == of->uid)
 			request_rights_add(&r, &c->rights);
-		else
-			r = c->rights;
-		any = true;
-	}
 	request_rights_limits(&r, limits);
 }
 
@@ -172,7 +165,7 @@ static int give_seat(struct requests *rq, struct request_client *c, const struct
 	struct rgate_limits limits;
 	int fds[RGATE_FDS], err;
 
-	limits_of(rq, c->uid, c, &limits);
+	limits_of(rq, c, &limits);
 	o.limits = &limits;
 	err = rgate_seat_add(rq->engine, &o, &c->seat, &w, fds);
 	if (err)
@@ -277,7 +270,7 @@ void clients_review(struct requests *rq)
 	for (c = rq->clients; c < rq->clients + rq->nclients; c++) {
 		if (!c->seat)
 			continue;
-		limits_of(rq, c->uid, NULL, &limits);
+		limits_of(rq, c, &limits);
 		(void)rgate_engine_limits(rq->engine, c->uid, &limits);
 	}
 }
