@@ -482,6 +482,16 @@ static void refused(const struct nlmsghdr *req)
 	acknowledge(req, -EPERM, "you may not");
 }
 
+static void praised(const struct nlmsghdr *req)
+{
+	acknowledge(req, 0, "well done");
+}
+
+static void refused_shortly(const struct nlmsghdr *req)
+{
+	acknowledge(req, -EPERM, "x");
+}
+
 static void nonsense_error(const struct nlmsghdr *req)
 {
 	acknowledge(req, 5, NULL);
@@ -541,6 +551,16 @@ static void answers(void **state)
 	rgate_log_set(listen_log, NULL);
 	assert_int_equal(rgate_ctl_detach(ctl, &one), -EPERM);
 	assert_string_equal(words, "kernel: you may not");
+	fake.answer = refused_shortly;
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -EPERM);
+	assert_string_equal(words, "kernel: x");
+	/* no words, and words without an error, are not logged */
+	*words = '\0';
+	fake.answer = no_att;
+	assert_int_equal(rgate_ctl_detach(ctl, &one), -ENOENT);
+	fake.answer = praised;
+	assert_int_equal(rgate_ctl_detach(ctl, &one), 0);
+	assert_string_equal(words, "");
 	rgate_log_set(NULL, NULL);
 	fake.answer = nonsense_error;
 	assert_int_equal(rgate_ctl_detach(ctl, &one), -EPROTO);
@@ -628,6 +648,11 @@ static void dump_last(const struct nlmsghdr *req)
 	done(req, -4095, true);
 }
 
+static void dump_beyond(const struct nlmsghdr *req)
+{
+	done(req, -4096, true);
+}
+
 static void dump_cut(const struct nlmsghdr *req)
 {
 	done(req, -EMSGSIZE, true);
@@ -687,6 +712,8 @@ static void walks(void **state)
 	assert_int_equal(rgate_ctl_rings(ctl, on_ring, &n), 0);
 	fake.answer = dump_last;
 	assert_int_equal(rgate_ctl_rings(ctl, on_ring, &n), -4095);
+	fake.answer = dump_beyond;
+	assert_int_equal(rgate_ctl_rings(ctl, on_ring, &n), -EPROTO);
 	fake.answer = dump_wild;
 	assert_int_equal(rgate_ctl_atts(ctl, on_att, &n), -EPROTO);
 	fake.answer = dump_strange;

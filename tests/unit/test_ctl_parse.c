@@ -244,6 +244,16 @@ static void family(void **state)
 	assert_int_equal(with_groups(&(struct nlattr){ 4, 1 }, 4, &group), -EPROTO);
 	assert_int_equal(with_groups(&(struct nlattr){ 4, 1 }, 0, &group), 0);
 	assert_int_equal(group, 0);
+	/* another one behind it changes nothing */
+	nlh = good_family();
+	groups = mnl_attr_nest_start(nlh, CTRL_ATTR_MCAST_GROUPS);
+	g = mnl_attr_nest_start(nlh, 1);
+	mnl_attr_put_u32(nlh, CTRL_ATTR_MCAST_GRP_ID, 8);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_MCAST_GRP_NAME, "other");
+	mnl_attr_nest_end(nlh, g);
+	mnl_attr_nest_end(nlh, groups);
+	assert_int_equal(rgate_parse_family(nlh, &id, &group), 0);
+	assert_int_equal(group, 9);
 	/* one that is wrong inside */
 	nlh = good_family();
 	groups = mnl_attr_nest_start(nlh, CTRL_ATTR_MCAST_GROUPS);
@@ -311,6 +321,11 @@ static void errors(void **state)
 	mnl_attr_put_strz(nlh, NLMSGERR_ATTR_MSG, "at once");
 	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EINVAL);
 	assert_string_equal(msg, "at once");
+	/* what is not said to be words is none */
+	nlh->nlmsg_flags = 0;
+	assert_int_equal(rgate_parse_error(nlh, msg, sizeof(msg)), -EINVAL);
+	assert_string_equal(msg, "");
+	nlh->nlmsg_flags = NLM_F_ACK_TLVS;
 	/* nobody asks for the words, or has room for some of them */
 	assert_int_equal(rgate_parse_error(nlh, NULL, 0), -EINVAL);
 	assert_int_equal(rgate_parse_error(nlh, msg, 3), -EINVAL);
