@@ -89,7 +89,11 @@ block Documentation/spawn.rst "Quick start:shell:1" >commands
 ok $? "spawn.rst: $(head -n 1 commands)"
 ringgate cluster show >"$tmp/log" 2>&1
 ok $? "... and ringgate cluster show finds nothing wrong"
-block Documentation/spawn.rst "Quick start:text:2" >/etc/ringgate/spawn.conf
+{
+	block Documentation/spawn.rst "Quick start:text:2"
+	# For a program that asks its daemon
+	printf 'node one user alice\nallow one /usr/bin/*\n'
+} >/etc/ringgate/spawn.conf
 chmod 600 /etc/ringgate/spawn.conf
 block Documentation/spawn.rst "Quick start:text:3" >/etc/ringgate/ringgated.conf
 id alice >/dev/null 2>&1 || useradd -m -d "$tmp/alice" alice 2>>"$tmp/log" || {
@@ -97,7 +101,8 @@ id alice >/dev/null 2>&1 || useradd -m -d "$tmp/alice" alice 2>>"$tmp/log" || {
 	mkdir -p "$tmp/alice" && chown 4711:4711 "$tmp/alice"
 }
 for node in gw one; do
-	ringgated --node "$node" --socket "/run/ringgate/$node.sock" --pool 32M >>"$tmp/log.$node" 2>&1 &
+	ringgated --node "$node" --socket "/run/ringgate/$node.sock" --pool 32M \
+		--requests "socket /run/ringgate/$node.requests" >>"$tmp/log.$node" 2>&1 &
 	pids+=($!)
 done
 wait_for 20 grep -q "is ready" "$tmp/log.gw" && wait_for 20 grep -q "is ready" "$tmp/log.one"
@@ -138,6 +143,12 @@ ok $rc "... runs"
 ok $? "... and loses nothing of the output, however long a pause is"
 grep -qx 'exit code 7' "$tmp/log"
 ok $? "... and tells how it ended"
+build_blocks asked Documentation/spawn.rst "Without a node of one's own:c:1" >"$tmp/log" 2>&1
+ok $? "spawn.rst: what asks without a node compiles"
+timeout 60 ./asked /run/ringgate/one.requests /usr/bin/sh -c 'exit 5' >said 2>"$tmp/log"
+rc=$?
+[ "$rc" = 0 ] && grep -qx 'exit code 5' said
+ok $? "... and runs at the other node"
 kill "${pids[@]}"
 wait "${pids[@]}"
 pids=()
