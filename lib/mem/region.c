@@ -73,7 +73,7 @@ uncharge:
 
 int rgate_region_add(struct rgate_pool *pool)
 {
-	struct rgate_region *r;
+	struct rgate_region *r = NULL;
 	int err;
 
 	if (pool->regions == pool->max_regions)
