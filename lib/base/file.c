@@ -49,7 +49,7 @@ static int check_owner(int fd)
 
 	if (fstat(fd, &st))
 		return -errno;
-	return S_ISREG(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	return S_ISREG(st.st_mode) && !(st.st_mode & 0022) &&
 	       (!st.st_uid || st.st_uid == geteuid()) ? 0 : -EPERM;
 }
 

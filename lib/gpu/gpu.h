@@ -96,7 +96,7 @@ struct rgate_gpu {
 	uint32_t blocks;
 	uint64_t launches;
 	uint64_t noted;			/* of them, whose return the thread has seen to */
-	uint64_t beat_ns;		/* the last sign of life of who has given none for longest */
+	uint64_t beat_ns;		/* the last sign of life of who gave none for longest */
 
 	/* host memory that the device reaches */
 	struct rgate_dctl *ctl;

@@ -112,7 +112,7 @@ static int fill(struct rgate_backing *b, const struct rgate_backing_opts *opts)
 }
 
 /*
- * What is more than there is is refused here: the kernel would find that out half-way, and
+ * More than there is, is refused here: the kernel would find that out half-way, and
  * might kill a process to go on.
  */
 static int check_available(const struct rgate_backing_opts *opts)

@@ -24,8 +24,8 @@ struct rgate_backing_opts {
 	void *progress_ctx;
 };
 
-/* @b is left as it was by what fails. -ENOMEM: not so much memory, or no huge pages where only these will do; -EINVAL: the
- * node; what memfd_create(2) and mmap(2) say */
+/* @b is left as it was by what fails. -ENOMEM: not so much memory, or no huge pages where only
+ * these will do; -EINVAL: the node; what memfd_create(2) and mmap(2) say */
 int rgate_backing_make(struct rgate_backing *b, const struct rgate_backing_opts *opts);
 void rgate_backing_free(struct rgate_backing *b);
 

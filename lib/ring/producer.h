@@ -35,7 +35,7 @@ RGATE_WITHIN uint64_t rgate_producer_free(struct rgate_producer *p);
  * counted here): accounts for them and wakes who sleeps. -EPROTO: @head cannot be.
  */
 RGATE_WITHIN int rgate_producer_landed(struct rgate_producer *p, uint64_t head,
-			  const struct rgate_stats *stats);
+				       const struct rgate_stats *stats);
 
 /*
  * Who filled the slots is gone without a last word: takes what is complete for

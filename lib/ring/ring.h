@@ -51,6 +51,6 @@ void rgate_ring_set_view(struct rgate_ring *ring, void *base,
 
 /* Options with defaults filled in and checked; @name is left to the caller. */
 RGATE_WITHIN int rgate_ring_opts_get(struct rgate_ring_opts *o,
-			const struct rgate_ring_opts *opts);
+				     const struct rgate_ring_opts *opts);
 
 #endif

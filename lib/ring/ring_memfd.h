@@ -20,7 +20,8 @@ int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle
  * producer of this process, which it still has, only accounts for them:
  * rgate_producer_landed(). It is never resized (-EOPNOTSUPP).
  */
-RGATE_WITHIN int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts);
+RGATE_WITHIN int rgate_ring_open_filled(struct rgate_ring **ring,
+					const struct rgate_ring_opts *opts);
 
 /* The file, owned by the ring, and where its slots are in it; of a ring made here */
 RGATE_WITHIN int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off);

@@ -107,7 +107,8 @@ int64_t rgate_spawn_encoded_size(const struct rgate_spawn_request *req)
 	sum += strlen(exe) + 1 + (req->cwd ? strlen(req->cwd) + 1 : 0);
 	sum += bytes_of(req->argv, &argc);
 	sum += bytes_of(req->env, &envc) + bytes_of(req->unset, &unsetc);
-	if (too_many(argc, envc, unsetc) || sum > RGATE_SPAWN_RECORD_MAX || req->input_len > RGATE_SPAWN_RECORD_MAX - sum)
+	if (too_many(argc, envc, unsetc) || sum > RGATE_SPAWN_RECORD_MAX ||
+	    req->input_len > RGATE_SPAWN_RECORD_MAX - sum)
 		return -E2BIG;
 	return (int64_t)(sum + req->input_len);
 }

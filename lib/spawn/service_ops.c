@@ -360,36 +360,36 @@ static void drop(void *object, void *ctx)
 	close_task(ctx, object);
 }
 
-#define OP(number)	[(number) & ((1U << RGATE_REQ_OP_SHIFT) - 1)]
+#define OP(number)	((number) & ((1U << RGATE_REQ_OP_SHIFT) - 1))
 
 static const struct rgate_req_op ops[] = {
-	OP(RGATE_REQ_SPAWN_START) = {
+	[OP(RGATE_REQ_SPAWN_START)] = {
 		.name = "start", .uses = RGATE_USES_A0 | RGATE_USES_MEM, .begin = begin_start,
 	},
-	OP(RGATE_REQ_SPAWN_STATUS) = {
+	[OP(RGATE_REQ_SPAWN_STATUS)] = {
 		.name = "status", .uses = RGATE_USES_HANDLE | RGATE_USES_MEM,
 		.begin = begin_status,
 	},
-	OP(RGATE_REQ_SPAWN_WAIT) = {
+	[OP(RGATE_REQ_SPAWN_WAIT)] = {
 		.name = "wait", .uses = RGATE_USES_HANDLE | RGATE_USES_MEM, .begin = begin_wait,
 		.cancel = cancel_task,
 	},
-	OP(RGATE_REQ_SPAWN_READ) = {
+	[OP(RGATE_REQ_SPAWN_READ)] = {
 		.name = "read", .uses = RGATE_USES_HANDLE | RGATE_USES_A0 | RGATE_USES_MEM,
 		.begin = begin_read, .cancel = cancel_task,
 	},
-	OP(RGATE_REQ_SPAWN_WRITE) = {
+	[OP(RGATE_REQ_SPAWN_WRITE)] = {
 		.name = "write", .uses = RGATE_USES_HANDLE | RGATE_USES_MEM,
 		.begin = begin_write, .cancel = cancel_task,
 	},
-	OP(RGATE_REQ_SPAWN_CLOSE_STDIN) = {
+	[OP(RGATE_REQ_SPAWN_CLOSE_STDIN)] = {
 		.name = "close-stdin", .uses = RGATE_USES_HANDLE, .begin = begin_close_stdin,
 	},
-	OP(RGATE_REQ_SPAWN_SIGNAL) = {
+	[OP(RGATE_REQ_SPAWN_SIGNAL)] = {
 		.name = "signal", .uses = RGATE_USES_HANDLE | RGATE_USES_A0 | RGATE_USES_A1,
 		.begin = begin_signal,
 	},
-	OP(RGATE_REQ_SPAWN_CLOSE) = {
+	[OP(RGATE_REQ_SPAWN_CLOSE)] = {
 		.name = "close", .uses = RGATE_USES_HANDLE, .begin = begin_close,
 	},
 };

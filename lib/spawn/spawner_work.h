@@ -32,7 +32,7 @@ struct work {			/* a process, from its start to the end of what it left */
 	uint32_t node;
 	uint64_t wall_ms;
 	uint64_t begun_ns;		/* CLOCK_REALTIME */
-	uint64_t deadline_ns;		/* CLOCK_MONOTONIC: it has been executed, or is gone, by then */
+	uint64_t deadline_ns;		/* CLOCK_MONOTONIC: executed, or gone, by then */
 	uint32_t flags;			/* RGATE_SPAWN_NO_CGROUP */
 	pid_t pid;
 	uint64_t group;			/* control group; 0: none */

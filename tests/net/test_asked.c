@@ -219,13 +219,14 @@ static int start_with(uint64_t node, const char *const *argv, uint32_t output, u
 		.cwd = "/", .stdin_mode = RGATE_SPAWN_IN_STREAM, .stdout_mode = output,
 		.stderr_mode = output);
 	const int64_t len = rgate_spawn_record_encode(&req, mem + RECORD, STATUS - RECORD);
+	const struct rgate_request start = { .op = RGATE_REQ_SPAWN_START, .a0 = node,
+					     .off = RECORD, .len = (uint32_t)len };
 	uint64_t value = 0;
 	int err;
 
 	if (len < 0)
 		return (int)len;
-	err = ask((struct rgate_request){ .op = RGATE_REQ_SPAWN_START, .a0 = node, .off = RECORD,
-					  .len = (uint32_t)len }, &value);
+	err = ask(start, &value);
 	*handle = (uint32_t)value;
 	return err;
 }
@@ -518,7 +519,7 @@ static int many(void)
 				   .len = sizeof(struct rgate_spawn_status) };
 	struct rgate_completion c;
 	bool seen[MANY] = { false };
-	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
+	const char *argv[4] = { "/bin/sh", "-c" };
 	uint32_t handle[MANY], i;
 	char script[32];
 
@@ -541,12 +542,13 @@ static int many(void)
 	for (i = 0; i < MANY; i++) {
 		need(!next(&c) && c.cookie < MANY && !seen[c.cookie] && !c.result);
 		seen[c.cookie] = true;
-		need(le32toh(status_at(STATUSES + (uint32_t)c.cookie * 512)->exit_code) == c.cookie);
+		need(le32toh(status_at(STATUSES + (uint32_t)c.cookie * 512)->exit_code) ==
+		     c.cookie);
 	}
 	return 0;
 }
 
-/* They do not get all of the daemon's memory, whose pool has 16 MiB, and give back what they had. */
+/* They do not get all of the daemon's memory, whose pool has 16 MiB, and give it back. */
 static int crowd(void)
 {
 	static const char *const cat[] = { "/bin/cat", NULL };

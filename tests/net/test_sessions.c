@@ -74,7 +74,8 @@ static int nop(void)
 
 static int tell(const char *text, size_t len)
 {
-	const struct rgate_request q = { .op = RGATE_REQ_LOG_WRITE, .cookie = 8, .len = (uint32_t)len };
+	const struct rgate_request q = { .op = RGATE_REQ_LOG_WRITE, .cookie = 8,
+					 .len = (uint32_t)len };
 
 	memcpy(rgate_session_memory(session, NULL), text, len);
 	return ask(&q, NULL);
@@ -121,14 +122,14 @@ static int no_session(void)
 /* Without a policy there are sessions for root and the daemon's user. */
 static void nobody_else(void **state)
 {
+	const struct rgate_request probe = { .op = RGATE_REQ_PROBE, .a0 = RGATE_REQ_LOG };
 	uint64_t ops = 0;
 
 	(void)state;
 	ringgated_start(&r, NULL, -1);
 	assert_int_equal(session_open(4096), 0);
 	assert_int_equal(nop(), 0);
-	assert_int_equal(ask(&(struct rgate_request){ .op = RGATE_REQ_PROBE,
-						      .a0 = RGATE_REQ_LOG }, &ops), 0);
+	assert_int_equal(ask(&probe, &ops), 0);
 	assert_true(ops & 1);
 	assert_int_equal(ringgated_count(&r, "opened"), 1);
 	rgate_session_close(session);
@@ -482,7 +483,8 @@ static void daemon_ends(void **state)
 		ringgated_start(&r, NULL, -1);
 		assert_int_equal(session_open(4096), 0);
 		assert_int_equal(nop(), 0);
-		assert_int_equal(ringgated_stop(&r, signals[i]), signals[i] == SIGKILL ? SIGKILL : 0);
+		assert_int_equal(ringgated_stop(&r, signals[i]),
+				 signals[i] == SIGKILL ? SIGKILL : 0);
 		assert_int_equal(rgate_session_wait(session, (int)MS), -EPIPE);
 		assert_int_equal(rgate_session_poll(session, &c, 1), -EPIPE);
 		assert_int_equal(nop(), -EPIPE);

@@ -324,7 +324,7 @@ static void time_is_over(void **state)
 	done_free(&d);
 }
 
-/* Somebody who cannot be found holds its output: that is not waited for for ever. */
+/* Somebody who cannot be found holds its output: it is not waited for without end. */
 static void output_is_cut(void **state)
 {
 	static const char *const argv[] = { "/bin/sh", "-c", "env -i setsid sh -c "

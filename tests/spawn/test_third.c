@@ -86,7 +86,8 @@ static void other_program(void **state)
 	wait_for((rgate_spawn_process(s.spawn), told.h.type == RGATE_SPAWN_START));
 	/* What the server is to write, others can, too: that is how they reach it at all. */
 	assert_int_equal(reach(RGATE_OP_WRITE, &told.memory, buf, 8), 0);
-	len = raw_record(buf->addr, "/bin/echo\0/bin/echo\0third", 26, 10, 2, RGATE_SPAWN_IN_STREAM);
+	len = raw_record(buf->addr, "/bin/echo\0/bin/echo\0third", 26, 10, 2,
+			 RGATE_SPAWN_IN_STREAM);
 	assert_refused(RGATE_OP_WRITE, &told.lent, buf, len);
 	assert_refused(RGATE_OP_COMPARE_SWAP, &told.lent, buf, 8);
 	assert_refused(RGATE_OP_FETCH_ADD, &told.lent, buf, 8);

@@ -159,7 +159,7 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	if (!strcmp(path, "/proc/meminfo"))
 		text = fake.meminfo;
 	else if (!strcmp(path, "/proc/self/mountinfo"))
-		text = "21 1 0:19 / /proc rw - proc proc rw\n"
+		text = "21 1 0:19 / /proc rw - proc none rw\n"
 		       "22 1 0:20 / /groups rw - cgroup2 cgroup2 rw\n";
 	else if (!strcmp(path, "/proc/self/cgroup"))
 		text = fake.grouped ? "4:memory:/a/b\n0::/a/b\n" : "4:memory:/a/b\n";

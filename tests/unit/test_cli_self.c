@@ -70,7 +70,8 @@ static void moves(void **state)
 /* Each of its parts fails in turn */
 static void fails(void **state)
 {
-	unsigned int *const fail[] = { &mock.fail_mr, &mock.fail_cq, &mock.fail_qp, &mock.fail_modify };
+	unsigned int *const fail[] = { &mock.fail_mr, &mock.fail_cq, &mock.fail_qp,
+				       &mock.fail_modify };
 	struct probe_rdma r;
 	unsigned int i, n, failed = 0;
 	int err;

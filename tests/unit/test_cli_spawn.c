@@ -115,7 +115,8 @@ static void streams(void **state)
 
 	(void)state;
 	*job = (struct rgate_spawn_job){
-		.piece = { { "one\n", AGAIN, "two", AGAIN, AGAIN, "three\n" }, { AGAIN, "four\n" } },
+		.piece = { { "one\n", AGAIN, "two", AGAIN, AGAIN, "three\n" },
+			   { AGAIN, "four\n" } },
 		.r = { .state = RGATE_SPAWN_COMPLETE, .exit_code = 7 },
 	};
 	cli_is("spawn true", 7, "one\ntwothree\n", BEGUN "four\n" ENDED);
@@ -221,8 +222,10 @@ static void failures(void **state)
 	       "`systemctl status ringgated` on it\nclose of 1\n");
 }
 
-#define ALL_START(node, rest) "start on " node ": argv true; env; unset; mode 0, cwd -, in 0 out 1 " \
-	"err 1, tail 0, flags 0, ms 0, memory 0, cpu 0, processes 0, files 0, nice 0, ring 262144\n" rest
+#define ALL_START(node, rest)							\
+	"start on " node ": argv true; env; unset; mode 0, cwd -, in 0 out 1 "	\
+	"err 1, tail 0, flags 0, ms 0, memory 0, cpu 0, processes 0, files 0, nice 0, "	\
+	"ring 262144\n" rest
 
 /* Whole lines, each with its node; an end without one gets it */
 static void lines_of_all(void **state)

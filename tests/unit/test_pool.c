@@ -838,7 +838,8 @@ static void over_and_over(void **state)
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, setup, mock_teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(options), TEST(small_quota), TEST(a_buffer), TEST(mixes), TEST(carved_exactly), TEST(aligned),
+	TEST(options), TEST(small_quota), TEST(a_buffer), TEST(mixes), TEST(carved_exactly),
+	TEST(aligned),
 	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
 	TEST(asked_once), TEST(room_is_cheap), TEST(dry), TEST(meta_quota),
 	TEST(mistakes), TEST(looked_up), TEST(described),

@@ -125,7 +125,8 @@ static void after_release(void **state)
 
 static void mistakes(void **state)
 {
-	struct rgate_buf fake = { .addr = said, .length = 10, .reserved = { 0x1234567, 0x7654321 } };
+	struct rgate_buf fake = { .addr = said, .length = 10,
+				  .reserved = { 0x1234567, 0x7654321 } };
 	const struct rgate_buf *b, *second;
 
 	(void)state;

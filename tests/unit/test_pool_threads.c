@@ -549,7 +549,8 @@ static void after_fork(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(hammered), TEST(hammered_dry), TEST(handed_on), TEST(thread_exit),
-	TEST(taken_back), TEST(owner_off_cpu), TEST(dry_for_all), TEST(waits), TEST(nobody_is_forgotten), TEST(pools_come_and_go),
+	TEST(taken_back), TEST(owner_off_cpu), TEST(dry_for_all), TEST(waits),
+	TEST(nobody_is_forgotten), TEST(pools_come_and_go),
 	TEST(thread_outlives_pool), TEST(grows_once), TEST(grows_slowly),
 	TEST(after_fork),
 };

@@ -108,7 +108,7 @@ static void hear(void *ctx, enum rgate_log_level level, const char *msg)
 
 static void logged(void **state)
 {
-	const char text[] = "a line\nand \033 more";
+	static const char text[] = "a line\nand \033 more";
 
 	(void)state;
 	rgate_log_set(hear, NULL);

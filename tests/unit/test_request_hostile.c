@@ -61,10 +61,10 @@ static void *scribble(void *arg)
 static void one_nop(uint64_t i)
 {
 	uint64_t until = unit_now_ns() + 20000000000ULL * unit_patience();
+	const struct rgate_request q = { .op = RGATE_REQ_NOP, .cookie = i, .a0 = ~i };
 	struct rgate_completion done;
 
-	client_submit(&good, (struct rgate_request){ .op = RGATE_REQ_NOP, .cookie = i,
-						     .a0 = ~i });
+	client_submit(&good, q);
 	while (!client_poll(&good, &done)) {
 		assert_true(unit_now_ns() < until);
 		sched_yield();

@@ -303,7 +303,7 @@ static void four_descriptors(void **state)
 static bool leaves(void)
 {
 	struct rgate_order *o = order(1, "/bin/sh", "-c");
-	const char script[] = "sleep 1000 &";
+	static const char script[] = "sleep 1000 &";
 	const int fds[3] = { sp.null_fd, sp.null_fd, sp.null_fd };
 	struct rgate_spawn_record r;
 	struct rgate_spawner_packet p;

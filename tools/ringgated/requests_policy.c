@@ -136,7 +136,8 @@ static int read_service(const struct parser *p, const char *word, uint32_t *serv
 			break;
 	if (number == ARRAY_SIZE(names) &&
 	    number_parse(word, false, 0, RGATE_REQ_SERVICES - 1, &number))
-		return bad(p, "'%s' is no service: core, log, spawn, memory, a number or all", word);
+		return bad(p, "'%s' is no service: core, log, spawn, memory, a number or all",
+			   word);
 	*services |= 1U << number;
 	return 0;
 }

@@ -48,7 +48,7 @@ enum rgate_req_service_number {
 /* Operations of RGATE_REQ_CORE */
 #define RGATE_REQ_NOP		RGATE_REQ_OP(RGATE_REQ_CORE, 0)	/* value: a0 */
 #define RGATE_REQ_PROBE		RGATE_REQ_OP(RGATE_REQ_CORE, 1)	/* a0: service; value: its ops */
-#define RGATE_REQ_TIME		RGATE_REQ_OP(RGATE_REQ_CORE, 2)	/* a0: enum rgate_clock; value: ns */
+#define RGATE_REQ_TIME		RGATE_REQ_OP(RGATE_REQ_CORE, 2)	/* a0: rgate_clock; value: ns */
 #define RGATE_REQ_CANCEL	RGATE_REQ_OP(RGATE_REQ_CORE, 3)	/* a0: the cookie of another */
 
 /* Operations of RGATE_REQ_LOG */
@@ -58,19 +58,22 @@ enum rgate_req_service_number {
  * Operations of RGATE_REQ_SPAWN: <ringgate/spawn.h> has what lies in memory. Those on a process
  * name it by the handle that START gave.
  */
-#define RGATE_REQ_SPAWN_START	RGATE_REQ_OP(RGATE_REQ_SPAWN, 0)  /* a0: node; mem, off, len: the
-								   * record; value: handle */
-#define RGATE_REQ_SPAWN_STATUS	RGATE_REQ_OP(RGATE_REQ_SPAWN, 1)  /* mem, off, len: the status */
-#define RGATE_REQ_SPAWN_WAIT	RGATE_REQ_OP(RGATE_REQ_SPAWN, 2)  /* likewise, at its end */
-#define RGATE_REQ_SPAWN_READ	RGATE_REQ_OP(RGATE_REQ_SPAWN, 3)  /* a0: 1, 2: stdout, stderr; mem,
-								   * off, len: room; result: bytes,
-								   * 0: the end */
-#define RGATE_REQ_SPAWN_WRITE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 4)  /* mem, off, len: for stdin;
-								   * result: bytes taken */
-#define RGATE_REQ_SPAWN_CLOSE_STDIN RGATE_REQ_OP(RGATE_REQ_SPAWN, 5)  /* no more for stdin */
-#define RGATE_REQ_SPAWN_SIGNAL	RGATE_REQ_OP(RGATE_REQ_SPAWN, 6)  /* a0: number; a1: enum
-								   * rgate_spawn_scope */
-#define RGATE_REQ_SPAWN_CLOSE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 7)  /* kills it, if it runs */
+/* a0: node; mem, off, len: the record; value: handle */
+#define RGATE_REQ_SPAWN_START	RGATE_REQ_OP(RGATE_REQ_SPAWN, 0)
+/* mem, off, len: the status */
+#define RGATE_REQ_SPAWN_STATUS	RGATE_REQ_OP(RGATE_REQ_SPAWN, 1)
+/* likewise, at its end */
+#define RGATE_REQ_SPAWN_WAIT	RGATE_REQ_OP(RGATE_REQ_SPAWN, 2)
+/* a0: 1, 2: stdout, stderr; mem, off, len: room; result: bytes, 0: the end */
+#define RGATE_REQ_SPAWN_READ	RGATE_REQ_OP(RGATE_REQ_SPAWN, 3)
+/* mem, off, len: for stdin; result: bytes taken */
+#define RGATE_REQ_SPAWN_WRITE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 4)
+/* no more for stdin */
+#define RGATE_REQ_SPAWN_CLOSE_STDIN RGATE_REQ_OP(RGATE_REQ_SPAWN, 5)
+/* a0: number; a1: enum rgate_spawn_scope */
+#define RGATE_REQ_SPAWN_SIGNAL	RGATE_REQ_OP(RGATE_REQ_SPAWN, 6)
+/* kills it, if it runs */
+#define RGATE_REQ_SPAWN_CLOSE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 7)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */

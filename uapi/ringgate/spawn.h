@@ -155,8 +155,10 @@ RGATE_AT(struct rgate_spawn_status, produced, 48);
 RGATE_AT(struct rgate_spawn_status, reason, 168);
 RGATE_ASSERT(sizeof(struct rgate_spawn_status) == 264);
 
-/* First word of each message; its first byte is the number of the service on a hub, whose
- * topmost bit says which side it is for */
+/*
+ * First word of each message; its first byte is the number of the service on a hub, whose
+ * topmost bit says which side it is for
+ */
 #define RGATE_SPAWN_SERVICE	0x50535202	/* 2, "RSP"; to the node that runs */
 #define RGATE_SPAWN_ASKER	0x50535282	/* likewise; to the node that asked */
 

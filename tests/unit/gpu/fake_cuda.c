@@ -404,7 +404,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **fn, unsign
 	};
 	size_t i;
 
-	(void)version, (void)flags;
+	(void)version;
+	(void)flags;
 	for (i = 0; i < ARRAY_LEN(entries); i++)
 		if (!strcmp(name, entries[i].name)) {
 			memcpy(fn, &entries[i].fn, sizeof(*fn));

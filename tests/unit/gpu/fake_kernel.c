@@ -30,11 +30,11 @@ static void *warp_main(void *arg)
 {
 	const struct warp *w = arg;
 	struct rgate_dpoll polls[RGATE_DPOLL_RINGS];
+	const size_t len = RGATE_DWARP_BYTES(w->sh->near_len, w->sh->reply, w->sh->run);
 	struct rgate_dnear near;
 	unsigned char *mem;
 
-	mem = aligned_alloc(64, (RGATE_DWARP_BYTES(w->sh->near_len, w->sh->reply, w->sh->run) + 63) &
-			    ~63UL);
+	mem = aligned_alloc(64, (len + 63) & ~63UL);
 	unit_require(mem);
 	rgate_dnear_init(&near, mem, w->sh);
 	if (w->ctx->until)

@@ -91,7 +91,8 @@ static bool is_lent(const struct rgate_op *op)
 	for (i = 0; i < peer.nlent; i++) {
 		const struct rgate_remote *m = &peer.lent[i];
 
-		if (m->access == access && op->rkey == m->rkey && op->remote >= m->addr && len <= m->length &&
+		if (m->access == access && op->rkey == m->rkey && op->remote >= m->addr &&
+		    len <= m->length &&
 		    op->remote - m->addr <= m->length - len)
 			return true;
 	}
