@@ -16,10 +16,10 @@ mount -t sysfs sysfs /sys
 sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 ip link set lo up
 ip link add v0 type veth peer name v1
-ip netns add peer
-ip link set v0 netns peer
-ip netns exec peer ip link set v0 up
-ip netns exec peer ip addr add 10.9.0.1/24 dev v0
+ip netns add xdp-peer
+ip link set v0 netns xdp-peer
+ip netns exec xdp-peer ip link set v0 up
+ip netns exec xdp-peer ip addr add 10.9.0.1/24 dev v0
 ip link set v1 up
 ip addr add 10.9.0.2/24 dev v1
 
@@ -124,12 +124,12 @@ is "attach --xdp: status 0" "$rc" 0
 att=$out
 is "attach --xdp: as asked" "$(values kind)/$(values ifname)/$(pins)" "hook xdp/v1 v1/1"
 is "attach --xdp: in the driver" "$(has_xdp)/$(ip -d link show v1 | grep -c xdpgeneric)" 1/0
-ip netns exec peer "$frames" udp 10.9.0.2 7777 10 100
-ip netns exec peer "$frames" udp 10.9.0.2 7778 10 100
+ip netns exec xdp-peer "$frames" udp 10.9.0.2 7777 10 100
+ip netns exec xdp-peer "$frames" udp 10.9.0.2 7778 10 100
 wait_for 20 at_least seen 20
 is "attach --xdp: what matches is in the ring" \
 	"$(last delivered)" 10
-ok "attach --xdp: the stack hears the rest" ip netns exec peer ping -c 1 -W 5 10.9.0.2
+ok "attach --xdp: the stack hears the rest" ip netns exec xdp-peer ping -c 1 -W 5 10.9.0.2
 run "$ringgate" attach --xdp v1 --ring "$ring"
 is "a second program: status 1" "$rc/$(attachments)" "1/2"
 like "a second program: says who is there" "$err" 'v1 has an XDP program already.*ringgate'
@@ -147,7 +147,7 @@ like "a driver without XDP: says what does it" "$err" '--xdp-generic'
 run "$ringgate" attach --xdp-generic v1 --ring "$ring" --steal --filter icmp
 is "attach --xdp-generic: status 0" "$rc/$(ip -d link show v1 | grep -c xdpgeneric)" 0/1
 att=$out
-if ip netns exec peer ping -c 1 -W 2 10.9.0.2 >/dev/null; then
+if ip netns exec xdp-peer ping -c 1 -W 2 10.9.0.2 >/dev/null; then
 	result 1 "attach --xdp-generic --steal: the stack does not hear it"
 else
 	result 0 "attach --xdp-generic --steal: the stack does not hear it"
@@ -156,7 +156,7 @@ is "attach --xdp-generic --steal: the ring has it" "$(last delivered)" 1
 
 # The ring ends, and with it the attachment; the program only when somebody looks.
 let_go
-ok "without a ring the stack has it all again" ip netns exec peer ping -c 1 -W 5 10.9.0.2
+ok "without a ring the stack has it all again" ip netns exec xdp-peer ping -c 1 -W 5 10.9.0.2
 hold
 is "the program is left" "$(has_xdp)/$(pins)" 1/1
 run "$ringgate" attach --xdp v1 --ring "$ring"
@@ -172,8 +172,8 @@ if [ -e "$filter.bpf.o" ]; then
 	"$filter" "$filter.bpf.o" v1 7777 >"$tmp/example" 2>"$tmp/example.err" &
 	pid=$!
 	wait_for 30 has_program
-	ip netns exec peer "$frames" udp 10.9.0.2 7778 5 100
-	ip netns exec peer "$frames" udp 10.9.0.2 7777 5 100
+	ip netns exec xdp-peer "$frames" udp 10.9.0.2 7778 5 100
+	ip netns exec xdp-peer "$frames" udp 10.9.0.2 7777 5 100
 	wait_for 20 said 5
 	kill "$pid"
 	wait "$pid" 2>/dev/null

@@ -374,6 +374,7 @@ static void att_round_trip(struct fuzz_in *in)
 		[RGATE_A_ATT_FANOUT] = &want.fanout,
 		[RGATE_A_ATT_SAMPLE] = &want.sample,
 		[RGATE_A_ATT_FILTER_LEN] = &want.filter_len,
+		[RGATE_A_ATT_KIND] = &want.kind,
 	};
 	unsigned int rings = fuzz_u8(in) % (RGATE_ATT_RINGS_MAX + 2);
 	uint16_t i;
@@ -401,7 +402,8 @@ static void att_round_trip(struct fuzz_in *in)
 		*u32[i] = fuzz_u32(in);
 		mnl_attr_put_u32(nlh, i, *u32[i]);
 	}
-	fuzz_bytes(in, &want.seen, sizeof(want) - offsetof(struct rgate_att_info, seen));
+	fuzz_bytes(in, &want.seen,
+		   offsetof(struct rgate_att_info, kind) - offsetof(struct rgate_att_info, seen));
 	put_u64s(nlh, RGATE_A_ATT_STATS, RGATE_A_ATT_STATS_SEEN, &want.seen,
 		 RGATE_A_ATT_STATS_MAX - RGATE_A_ATT_STATS_SEEN + 1);
 	if (rings > RGATE_ATT_RINGS_MAX) {
