@@ -15,6 +15,13 @@ static inline uint64_t rgate_clock_now(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* A time, or so long, in ns */
+static inline struct timespec rgate_clock_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
 /* The system's clock for an enum rgate_clock */
 static inline clockid_t rgate_clock_id(uint32_t clock)
 {

@@ -72,9 +72,7 @@ static void linger(struct local_late *late)
 	const uint64_t part = late->longest_ns >> (unsigned int)rand_r(&late->seed) % 6;
 	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) +
 			     part * (unsigned int)(rand_r(&late->seed) % 1000) / 1000;
-	const struct timespec ts = {
-		.tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000),
-	};
+	const struct timespec ts = rgate_clock_timespec(end);
 
 	while (!late->stop && rgate_clock_now(CLOCK_MONOTONIC) < end)
 		pthread_cond_timedwait(&late->changed, &late->lock, &ts);

@@ -278,10 +278,8 @@ void rgate_peer_close(struct rgate_peer *peer)
 
 static struct timespec deadline_after(int ms)
 {
-	uint64_t ns = rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)(ms > 0 ? ms : 0) * 1000000;
-
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-				  .tv_nsec = (long)(ns % 1000000000) };
+	return rgate_clock_timespec(rgate_clock_now(CLOCK_MONOTONIC) +
+				    (uint64_t)(ms > 0 ? ms : 0) * 1000000);
 }
 
 int rgate_peer_wait_up(struct rgate_peer *peer, int timeout_ms)

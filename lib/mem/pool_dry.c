@@ -30,15 +30,10 @@ static struct rgate_buf *take(struct rgate_pool *pool, const struct rgate_want *
 	return rgate_slab_take(pool, w->cls, &buf, 1) ? buf : NULL;
 }
 
-static struct timespec until(uint64_t end)
-{
-	return (struct timespec){ (time_t)(end / 1000000000), (long)(end % 1000000000) };
-}
-
 /* One thread at a time; another may be making a region, which can take seconds. */
 static int begin_growing(struct rgate_pool *pool, uint64_t end)
 {
-	const struct timespec ts = until(end);
+	const struct timespec ts = rgate_clock_timespec(end);
 	int err = 0;
 
 	pthread_mutex_lock(&pool->wait);
@@ -152,7 +147,7 @@ static struct rgate_buf *take_hard(struct rgate_pool *pool, const struct rgate_w
 static struct rgate_buf *wait_for(struct rgate_pool *pool, const struct rgate_want *w,
 				  uint64_t end)
 {
-	const struct timespec ts = until(end);
+	const struct timespec ts = rgate_clock_timespec(end);
 	struct rgate_buf *buf;
 	uint64_t seen;
 	int err = 0;

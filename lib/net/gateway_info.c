@@ -63,7 +63,7 @@ int rgate_gateway_node(struct rgate_gateway *gw, uint32_t node, struct rgate_gat
 {
 	struct rgate_gateway_node n;
 
-	if (node >= RGATE_NODES_MAX || !rgate_hub_peer(gw->hub, node))
+	if (!rgate_hub_peer(gw->hub, node))
 		return -ENOENT;
 	n = (struct rgate_gateway_node){
 		.frames = read_word(&gw->nodes[node].frames),

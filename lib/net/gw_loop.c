@@ -304,7 +304,7 @@ static void nap(struct rgate_gateway *gw)
 		armed[n++] = src;
 		fds[n] = (struct pollfd){ .fd = fd_of(src), .events = POLLIN };
 	}
-	ts = (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	ts = rgate_clock_timespec((uint64_t)ns);
 	if (!awake) {
 		gw_count(&gw->stats.sleeps, 1);
 		(void)ppoll(fds, n + 1, &ts, NULL);

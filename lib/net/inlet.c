@@ -334,9 +334,7 @@ give_place_back:
 static void wait_left(struct rgate_inlet *in, struct inlet_ring *r)
 {
 	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + LEAVE_NS;
-	const struct timespec ts = {
-		.tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000),
-	};
+	const struct timespec ts = rgate_clock_timespec(end);
 
 	while (!r->left)
 		if (pthread_cond_timedwait(&in->left, &in->lock, &ts))

@@ -140,6 +140,14 @@ static void clocks(void **state)
 	assert_true(rgate_clock_now(CLOCK_MONOTONIC) >= now);
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	assert_true(now <= (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec);
+	ts = rgate_clock_timespec(now);
+	assert_int_equal((uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec, now);
+	ts = rgate_clock_timespec(7000000000);
+	assert_int_equal(ts.tv_sec, 7);
+	assert_int_equal(ts.tv_nsec, 0);
+	ts = rgate_clock_timespec(8999999999);
+	assert_int_equal(ts.tv_sec, 8);
+	assert_int_equal(ts.tv_nsec, 999999999);
 }
 
 static void *own_mask(void *arg)
