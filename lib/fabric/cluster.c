@@ -12,6 +12,7 @@
 
 #include <ringgate/rgate_cluster.h>
 
+#include "cluster_copy.h"
 #include "file.h"
 #include "lex.h"
 #include "log.h"
@@ -465,6 +466,34 @@ int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
 			return rgate_info_copy(node, n, sizeof(*n));
 	}
 	return -ENOENT;
+}
+
+static bool is_whole(const struct rgate_cluster_node *node)
+{
+	return node->sz == sizeof(*node) && node->id < RGATE_NODES_MAX &&
+	       memchr(node->name, '\0', sizeof(node->name)) &&
+	       memchr(node->addr, '\0', sizeof(node->addr));
+}
+
+int rgate_cluster_copy(struct rgate_cluster **out, uint32_t provider,
+		       const struct rgate_cluster_node *nodes, unsigned int n)
+{
+	struct rgate_cluster *c;
+	unsigned int i;
+
+	if (n > RGATE_NODES_MAX)
+		return -EINVAL;
+	for (i = 0; i < n; i++)
+		if (!is_whole(&nodes[i]))
+			return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->n = n;
+	c->provider = provider;
+	memcpy(c->node, nodes, n * sizeof(*nodes));
+	*out = c;
+	return 0;
 }
 
 uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster)

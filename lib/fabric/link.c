@@ -45,17 +45,21 @@ int rgate_link_create(struct rgate_link **out, const struct rgate_link_opts *opt
 	link->inbox = calloc(opts->msg_depth, sizeof(*link->inbox));
 	if (!link->records || !link->inbox)
 		goto free_link;
-	err = rgate_pool_alloc(opts->pool, sizeof(*link->line) + room * opts->msg_depth,
-			       &link->mem);
+	err = rgate_pool_alloc(opts->pool, sizeof(*link->line), &link->mem);
 	if (err)
 		goto free_link;
+	err = rgate_pool_alloc(opts->stage, room * opts->msg_depth, &link->box);
+	if (err)
+		goto free_mem;
 	link->line = link->mem->addr;
 	memset(link->line, 0, sizeof(*link->line));
 	link->line->header = htole64(RGATE_MSG_USER);
-	link->slots = (uint8_t *)(link->line + 1);
+	link->slots = link->box->addr;
 	*out = link;
 	return 0;
 
+free_mem:
+	rgate_pool_free(opts->pool, link->mem);
 free_link:
 	free(link->inbox);
 	free(link->records);
@@ -76,6 +80,7 @@ void rgate_link_destroy(struct rgate_link *link)
 		return;
 	rgate_link_disconnect(link);
 	rgate_hs_end(&link->hs);
+	rgate_pool_free(link->o.stage, link->box);
 	rgate_pool_free(link->o.pool, link->mem);
 	free(link->inbox);
 	free(link->records);
@@ -90,7 +95,7 @@ static uint8_t *slot_addr(const struct rgate_link *link, uint32_t slot)
 static int post_receive(struct rgate_link *link, uint32_t slot)
 {
 	return link->o.prov->recv(link->conn, slot, slot_addr(link, slot),
-				  link->o.msg_size + RGATE_MSG_HEADER, link->mem->lkey);
+				  link->o.msg_size + RGATE_MSG_HEADER, link->box->lkey);
 }
 
 int rgate_link_prepare(struct rgate_link *link)

@@ -39,7 +39,8 @@ struct rgate_op_count {
 
 struct rgate_link_opts {
 	const struct rgate_prov_ops *prov;
-	struct rgate_pool *pool;
+	struct rgate_pool *pool;	/* that peers write */
+	struct rgate_pool *stage;	/* that no peer can */
 	struct rgate_op_count *counts;	/* RGATE_OP_KINDS of them */
 	uint32_t msg_size;
 	uint32_t msg_depth;
@@ -93,7 +94,8 @@ struct rgate_link {
 	struct rgate_hs hs;
 	uint64_t incarnation;		/* of the peer */
 
-	const struct rgate_buf *mem;	/* line, message of the handshake, receives */
+	const struct rgate_buf *mem;	/* line, message of the handshake */
+	const struct rgate_buf *box;	/* receives: what one peer says no other can change */
 	struct rgate_line *line;
 	struct rgate_remote peer_line;
 

@@ -301,8 +301,8 @@ struct rgate_link_opts rgate_node_link_opts(const struct rgate_node *node,
 					    struct rgate_peer *peer)
 {
 	return (struct rgate_link_opts){
-		.prov = node->prov, .pool = node->pool, .counts = peer->counts,
-		.msg_size = node->msg_size, .msg_depth = node->msg_depth,
+		.prov = node->prov, .pool = node->pool, .stage = node->stage,
+		.counts = peer->counts, .msg_size = node->msg_size, .msg_depth = node->msg_depth,
 		.send_depth = node->send_depth,
 	};
 }

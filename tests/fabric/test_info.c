@@ -2,6 +2,9 @@
 /* What is told of a peer: each field, while it is up and once it is gone. */
 #include "nodes.h"
 
+#include "link.h"
+#include "node.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -97,7 +100,28 @@ static void gone(void **state)
 	cluster_free(&d.c);
 }
 
+/* What a peer says lies where no other peer can change it before it is taken. */
+static void receives_apart(void **state)
+{
+	struct rgate_pool_region r = { .sz = sizeof(r) };
+	const uint8_t *at;
+	unsigned int i, k;
+	struct duo d;
+
+	(void)state;
+	duo_up(&d, 0);
+	for (k = 0; k < 2; k++) {
+		assert_int_equal(rgate_peer_flush(d.peer[k], MS), 0);
+		at = d.peer[k]->link->slots;
+		for (i = 0; !rgate_pool_region(rgate_node_pool(d.node[k]), i, &r); i++)
+			assert_false(at >= (uint8_t *)r.addr && at < (uint8_t *)r.addr + r.length);
+		assert_true(i > 0);
+	}
+	duo_down(&d);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(receives_apart),
 	cmocka_unit_test(up),
 	cmocka_unit_test(credit),
 	cmocka_unit_test(gone),

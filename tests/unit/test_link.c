@@ -93,7 +93,7 @@ static void up(struct fixture *f)
 	answers = posted = 0;
 	post_err = 0;
 	assert_int_equal(rgate_pool_create(&f->pool, NULL, &po), 0);
-	lo.pool = f->pool;
+	lo.pool = lo.stage = f->pool;
 	assert_int_equal(rgate_link_create(&f->link, &lo), 0);
 	f->link->conn = (struct rgate_conn *)f;
 	assert_int_equal(rgate_link_prepare(f->link), 0);

@@ -51,6 +51,36 @@ static int teardown(void **state)
 	       0;
 }
 
+/* What the own device serves at once is what the other end is told, but no more than of use. */
+static void own_depth(void **state)
+{
+	static const struct {
+		int can, told;
+	} cases[] = { { 4, 4 }, { 16, 16 }, { 64, 16 } };
+	const struct ibv_qp_attr *rtr = &mock.modified[IBV_QPS_RTR];
+	const struct ibv_qp_attr *rts = &mock.modified[IBV_QPS_RTS];
+	struct rgate_device *other;
+	struct rgate_rc_addr at;
+	struct rgate_rc *rc;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		mock.dev[0].max_rd_atomic = cases[i].can;
+		assert_int_equal(rgate_device_open(&other, NULL), 0);
+		assert_int_equal(rgate_rc_create(&rc, other, NULL), 0);
+		rgate_rc_addr(rc, &at);
+		assert_int_equal(at.rd_atomic, cases[i].told);
+		/* to itself, as one that serves three */
+		at.rd_atomic = 3;
+		assert_int_equal(rgate_rc_connect(rc, &at), 0);
+		assert_int_equal(rtr->max_dest_rd_atomic, cases[i].told);
+		assert_int_equal(rts->max_rd_atomic, 3);
+		rgate_rc_destroy(rc);
+		assert_int_equal(rgate_device_close(other), 0);
+	}
+}
+
 static struct rgate_rc_work work(enum rgate_rc_op op, size_t local, size_t remote, uint32_t len)
 {
 	return (struct rgate_rc_work){
@@ -391,6 +421,7 @@ static void device_gone(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(one_sided, setup, teardown),
 	cmocka_unit_test_setup_teardown(messages, setup, teardown),
+	cmocka_unit_test_setup_teardown(own_depth, mock_setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(refused, setup, teardown),
 	cmocka_unit_test_setup_teardown(queue_accounting, setup, teardown),
 	cmocka_unit_test_setup_teardown(long_chain, setup, teardown),

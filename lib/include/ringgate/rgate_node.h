@@ -66,6 +66,7 @@ RGATE_API const struct rgate_cluster *rgate_node_cluster(const struct rgate_node
 RGATE_API struct rgate_pool *rgate_node_pool(const struct rgate_node *node);
 /*
  * rgate_node_stage - buffers that the own device reads and writes, and no peer can
+ * What peers send is received there, too.
  * Sources and answers of operations belong here: a buffer of rgate_node_pool() lies in one
  * region with all others of it, and a peer that was given a descriptor of one of them can
  * write to every one. rgate_buf_desc() refuses these with -EACCES. Owned by the node.
