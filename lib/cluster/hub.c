@@ -40,6 +40,7 @@ struct rgate_hub {
 	pthread_t thread;
 	int epoll_fd;
 	int wake_fd;
+	bool started;			/* there is a thread */
 	bool stop;			/* atomic */
 	struct rgate_hub_stats stats;	/* atomic words */
 
@@ -48,6 +49,9 @@ struct rgate_hub {
 	struct hub_service services[ROLES];
 	uint64_t buf[MSG_BYTES / sizeof(uint64_t)];
 };
+
+/* The hub whose thread this one is; NULL: of none */
+static __thread const struct rgate_hub *own;
 
 static void count(uint64_t *counter)
 {
@@ -177,7 +181,7 @@ static uint32_t arm_awaited(struct rgate_hub *hub)
 /* Sleeps for @ns at most, or for ever. Returns the peers that have something */
 static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
 {
-	const struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	const struct timespec ts = rgate_clock_timespec((uint64_t)ns);
 	struct epoll_event events[EVENTS];
 	uint32_t ready = 0;
 	eventfd_t v;
@@ -197,6 +201,7 @@ static void *hub_main(void *arg)
 	struct rgate_hub *hub = arg;
 	uint32_t ready = UINT32_MAX, id;
 
+	own = hub;
 	while (!__atomic_load_n(&hub->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t more = 0;
 		int64_t ns;
@@ -258,9 +263,15 @@ static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 	return err;
 }
 
-static int start_thread(struct rgate_hub *hub)
+int rgate_hub_start(struct rgate_hub *hub)
 {
-	return rgate_thread_start(&hub->thread, NULL, hub_main, hub);
+	int err;
+
+	if (hub->started)
+		return -EALREADY;
+	err = rgate_thread_start(&hub->thread, NULL, hub_main, hub);
+	hub->started = !err;
+	return err;
 }
 
 int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
@@ -271,6 +282,8 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	int err;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
+	if (!err && o.flags & ~(uint32_t)RGATE_HUB_PAUSED)
+		err = -EINVAL;
 	if (err)
 		return err;
 	hub = calloc(1, sizeof(*hub));
@@ -292,7 +305,7 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	err = open_peers(hub, o.nodes);
 	if (err)
 		goto destroy_lock;
-	err = start_thread(hub);
+	err = o.flags & RGATE_HUB_PAUSED ? 0 : rgate_hub_start(hub);
 	if (err)
 		goto close_peers;
 	*out = hub;
@@ -324,7 +337,8 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 		}
 	__atomic_store_n(&hub->stop, true, __ATOMIC_RELEASE);
 	rgate_hub_wake(hub);
-	pthread_join(hub->thread, NULL);
+	if (hub->started)
+		pthread_join(hub->thread, NULL);
 	close_peers(hub);
 	pthread_mutex_destroy(&hub->lock);
 	close(hub->wake_fd);
@@ -406,7 +420,7 @@ void rgate_hub_await(struct rgate_hub *hub, uint32_t node)
 		return;
 	/* Pairs with arm_awaited(): what was posted before is seen when it is armed. */
 	__atomic_store_n(&hub->peers[node].awaited, true, __ATOMIC_RELEASE);
-	if (!pthread_equal(pthread_self(), hub->thread))
+	if (own != hub)
 		rgate_hub_wake(hub);
 }
 

@@ -325,12 +325,48 @@ static void roles(void **state)
 	pair_down(&p);
 }
 
+/* What comes while a hub has no thread yet waits for the services that are added meanwhile. */
+static void paused(void **state)
+{
+	const struct rgate_hub_opts o = { .sz = sizeof(o), .flags = RGATE_HUB_PAUSED };
+	const struct rgate_hub_opts wrong = { .sz = sizeof(wrong), .flags = 2 };
+	const struct rgate_service service = {
+		.sz = sizeof(service), .state = on_state, .message = on_message,
+	};
+	struct pair p = { .ups = 0 };
+
+	(void)state;
+	cluster_make(&p.c, 2, 0);
+	p.node[0] = cluster_node(&p.c, 0);
+	p.node[1] = cluster_node(&p.c, 1);
+	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &wrong), -EINVAL);
+	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &o), 0);
+	assert_int_equal(rgate_hub_destroy(p.hub), 0);
+	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &o), 0);
+	assert_int_equal(rgate_peer_open(&p.peer, p.node[1], 0), 0);
+	assert_int_equal(rgate_peer_wait_up(p.peer, MS), 0);
+	tell(&p, 17);
+	/* Nobody has heard it: also one that comes late does */
+	usleep(20000);
+	assert_int_equal(unknown(&p), 0);
+	assert_int_equal(rgate_hub_add(p.hub, SERVICE, &service, &p), 0);
+	assert_int_equal(p.ngot, 0);
+	assert_int_equal(rgate_hub_start(p.hub), 0);
+	assert_int_equal(rgate_hub_start(p.hub), -EALREADY);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 1);
+	assert_int_equal(p.got[0], 17);
+	assert_int_equal(p.ups, 1);
+	assert_int_equal(unknown(&p), 0);
+	pair_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(unread),
 	cmocka_unit_test(ended),
 	cmocka_unit_test(late),
 	cmocka_unit_test(sizes),
 	cmocka_unit_test(roles),
+	cmocka_unit_test(paused),
 };
 
 UNIT_MAIN(tests)

@@ -136,6 +136,31 @@ static void of_a_class(void **state)
 	assert_true(st.high_bytes >= 3 * 1024 && st.high_bytes <= SLAB);
 }
 
+/* What a thread keeps is counted as kept until it is flushed, and only then. */
+static void kept_by_a_thread(void **state)
+{
+	const struct rgate_buf *b[20];
+	uint64_t kept;
+	int i;
+
+	(void)state;
+	if (rgate_annotated())
+		unit_skip("where each access is watched threads keep nothing");
+	for (i = 0; i < 20; i++)
+		assert_int_equal(rgate_pool_alloc(pool, 1000, &b[i]), 0);
+	kept = stats().cached_buffers;
+	for (i = 0; i < 20; i++)
+		assert_int_equal(rgate_pool_free(pool, b[i]), 0);
+	assert_true(stats().cached_buffers > kept);
+	classes();
+	assert_int_equal(cls[0].cached, stats().cached_buffers);
+	assert_int_equal(cls[0].free + cls[0].cached, OF_SLAB);
+	assert_int_equal(stats().free_bytes, 2 * MIB - SLAB);
+	assert_int_equal(rgate_pool_flush(pool), 0);
+	assert_int_equal(stats().cached_buffers, 0);
+	assert_int_equal(stats().free_bytes, 2 * MIB);
+}
+
 static int stop_at_second(void *ctx, const struct rgate_pool_class *c)
 {
 	(void)c;
@@ -373,8 +398,8 @@ static void after_fork(void **state)
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(empty), TEST(of_a_class), TEST(several), TEST(of_runs), TEST(full), TEST(larger),
-	TEST(held), TEST(described), TEST(regions), TEST(after_fork),
+	TEST(empty), TEST(of_a_class), TEST(kept_by_a_thread), TEST(several), TEST(of_runs),
+	TEST(full), TEST(larger), TEST(held), TEST(described), TEST(regions), TEST(after_fork),
 };
 
 UNIT_MAIN(tests)

@@ -14,6 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "claim.h"
+#include "ring.h"
+
 #define WORKERS 4
 
 /* How often each frame was seen, shared by processes */
@@ -408,6 +411,44 @@ static void handed_to_nobody(void **state)
 	rgate_ring_close(ring);
 }
 
+static bool nobody_gone(const struct rgate_ring *ring, uint32_t handle)
+{
+	(void)ring;
+	(void)handle;
+	return false;
+}
+
+/* Who waits for what others hold looks after them by and by, and never waits longer for it. */
+static void naps(void **state)
+{
+	const struct rgate_ring_ops asks = { .holder_gone = nobody_gone }, knows = { 0 };
+	struct rgate_ring ring = { .ops = &asks };
+	uint64_t owner;
+	struct rgate_consumer c = { .ring = &ring, .owners = &owner };
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		assert_int_equal(rgate_claim_nap(&c, -1), RGATE_ORPHAN_MS << (i < 4 ? i : 4));
+	assert_int_equal(rgate_claim_nap(&c, RGATE_ORPHAN_MS), RGATE_ORPHAN_MS);
+	assert_int_equal(rgate_claim_nap(&c, 0), 0);
+	c.naps = 0;
+	assert_int_equal(rgate_claim_nap(&c, RGATE_ORPHAN_MS), RGATE_ORPHAN_MS);
+	assert_int_equal(rgate_claim_nap(&c, RGATE_ORPHAN_MS + 1), RGATE_ORPHAN_MS);
+	assert_int_equal(c.naps, 1);
+	/* nobody else holds anything; nobody to ask; not shared */
+	c.naps = 0xff;
+	assert_int_equal(rgate_claim_nap(&c, -1), -1);
+	assert_int_equal(rgate_claim_nap(&c, 7777), 7777);
+	c.naps = 0;
+	ring.ops = &knows;
+	assert_int_equal(rgate_claim_nap(&c, -1), -1);
+	ring.ops = &asks;
+	c.owners = NULL;
+	assert_int_equal(rgate_claim_nap(&c, -1), -1);
+	assert_int_equal(c.naps, 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(threads_shared),
 	cmocka_unit_test(threads_stride),
@@ -419,6 +460,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(overtaken),
 	cmocka_unit_test(handles),
 	cmocka_unit_test(handed_to_nobody),
+	cmocka_unit_test(naps),
 };
 
 UNIT_MAIN(tests)

@@ -23,6 +23,7 @@ struct rgate_hub;
 #define RGATE_SERVICES_MAX	16	/* numbers 1 to 15; from 8 on they are the user's */
 #define RGATE_SERVICE_NET	1
 #define RGATE_SERVICE_SPAWN	2
+#define RGATE_SERVICE_MEMORY	3
 #define RGATE_SERVICE_ASKER	0x80	/* with a number: its role that asks */
 #define RGATE_NOTICE_SHIFT	28
 #define RGATE_HUB_MSG_MAX	256	/* bytes, by rgate_hub_send() */
@@ -30,7 +31,13 @@ struct rgate_hub;
 struct rgate_hub_opts {
 	size_t sz;
 	uint32_t nodes;		/* bit N: a peer for node N; 0: for all others */
-	uint32_t reserved;
+	uint32_t flags;		/* enum rgate_hub_flags */
+};
+
+enum rgate_hub_flags {
+	/* Nothing is received before rgate_hub_start(): what comes meanwhile waits, and is not
+	 * for nobody because its service is not there yet */
+	RGATE_HUB_PAUSED = 1U << 0,
 };
 
 /* What a service does; each function may be NULL. @ctx: as given to rgate_hub_add() */
@@ -49,10 +56,16 @@ struct rgate_service {
 
 /*
  * rgate_hub_create - opens the peers and starts the thread, which blocks all signals
- * @node: must stay as long as the hub. -EBUSY: one of the peers is open already.
+ * @node: must stay as long as the hub. -EBUSY: one of the peers is open already; -EINVAL: flags.
  */
 RGATE_API int rgate_hub_create(struct rgate_hub **hub, struct rgate_node *node,
 			       const struct rgate_hub_opts *opts);
+
+/*
+ * rgate_hub_start - with RGATE_HUB_PAUSED: the services are there, the thread begins
+ * -EALREADY: it has begun; or as pthread_create(3). By one thread.
+ */
+RGATE_API int rgate_hub_start(struct rgate_hub *hub);
 
 /* rgate_hub_destroy - closes the peers; NULL is allowed. -EBUSY: services are added */
 RGATE_API int rgate_hub_destroy(struct rgate_hub *hub);
