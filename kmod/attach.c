@@ -323,6 +323,8 @@ int rgate_att_hook(struct rgate_att *att, const struct rgate_att_new *req,
 	}
 	/* The place was reserved, so this cannot fail. */
 	xa_store(&rgate_atts, att->ident.id, att, GFP_KERNEL);
+	if (att->kind == RGATE_KIND_XDP)
+		rgate_xdp_enter(att);
 	return 0;
 }
 
@@ -353,6 +355,8 @@ void rgate_att_remove(struct rgate_att *att)
 	xa_erase(&rgate_atts, att->ident.id);
 	if (att->kind == RGATE_KIND_HOOK)
 		nf_unregister_net_hook(att->net, &att->ops);
+	else
+		rgate_xdp_leave(att);
 	netdev_put(att->dev, &att->tracker);
 	queue_rcu_work(rgate_wq, &att->free);
 }

@@ -24,6 +24,14 @@ static void rgate_handle_set(struct rgate_handle *h, struct rgate_ring *ring)
 {
 	/* Pairs with the acquire in rgate_handle_ring(). */
 	smp_store_release(&h->ring, ring);
+	/* Pairs with the barrier in rgate_poll(). */
+	smp_mb();
+	/*
+	 * Who waits since before there was a ring: the ring is set, then the queue
+	 * looked at; poll goes on the queue, then looks for the ring. One sees the other.
+	 */
+	if (waitqueue_active(&h->wq))
+		rgate_ring_polled(ring, h);
 }
 
 static int rgate_open(struct inode *inode, struct file *file)
@@ -70,10 +78,13 @@ static int rgate_mmap(struct file *file, struct vm_area_struct *vma)
 static __poll_t rgate_poll(struct file *file, poll_table *wait)
 {
 	struct rgate_handle *h = file->private_data;
-	struct rgate_ring *ring = rgate_handle_ring(h);
+	struct rgate_ring *ring;
 
 	/* First, so that a file in an epoll set hears of a later ring. */
 	poll_wait(file, &h->wq, wait);
+	/* Pairs with the barrier in rgate_handle_set(). */
+	smp_mb();
+	ring = rgate_handle_ring(h);
 	if (!ring)
 		return EPOLLERR;
 	return rgate_ring_readable(ring, h) ? EPOLLIN | EPOLLRDNORM : 0;

@@ -9,15 +9,19 @@
 
 #include "attach.h"
 #include "frame.h"
+#include "put.h"
 #include "ring.h"
 
 /* Which of @n rings a frame falls to by the attachment's fan-out rule */
 static unsigned int rgate_source_choose(const struct rgate_att *att,
 					const struct rgate_frame *f,
 					unsigned int n);
-/* rgate_put() of the source */
+/* rgate_put() of the source, as a function of its own */
 static enum rgate_outcome rgate_source_put(const struct rgate_frame *f,
 					   struct rgate_ring *ring, bool spill);
+
+/* Receive paths have bottom halves off, which grace periods wait for as well. */
+#define rgate_deliver_rcu(p) rcu_dereference_check(p, rcu_read_lock_bh_held())
 
 /**
  * enum rgate_fate - what becomes of a frame behind the attachment
@@ -55,18 +59,18 @@ static inline bool rgate_deliver_sampled_out(struct rgate_att *att,
 /* Several rings: the one that the frame falls to, or one after it. */
 static noinline enum rgate_outcome
 rgate_deliver_fan_out(struct rgate_att *att, struct rgate_att_pcpu *p,
-		      const struct rgate_frame *f, unsigned int n)
+		      struct rgate_frame f, unsigned int n)
 {
-	unsigned int pick = rgate_source_choose(att, f, n), i;
+	unsigned int pick = rgate_source_choose(att, &f, n), i;
 	enum rgate_outcome out = RGATE_DROPPED;
 	struct rgate_ring *ring;
 	bool spill;
 
 	for (i = 0; i < n; i++) {
-		ring = rcu_dereference(att->rings[pick]);
+		ring = rgate_deliver_rcu(att->rings[pick]);
 		spill = i + 1 < n && (ring->policy == RGATE_POLICY_SPILL ||
 				      att->fanout == RGATE_FANOUT_ROLLOVER);
-		out = rgate_source_put(f, ring, spill);
+		out = rgate_source_put(&f, ring, spill);
 		if (out != RGATE_SPILLED)
 			break;
 		pick = pick + 1 < n ? pick + 1 : 0;
@@ -76,19 +80,19 @@ rgate_deliver_fan_out(struct rgate_att *att, struct rgate_att_pcpu *p,
 	return out;
 }
 
-static inline enum rgate_outcome rgate_deliver(struct rgate_att *att,
-					       struct rgate_att_pcpu *p,
-					       const struct rgate_frame *f)
+static __always_inline enum rgate_outcome
+rgate_deliver(struct rgate_att *att, struct rgate_att_pcpu *p,
+	      const struct rgate_frame *f)
 {
 	/* Pairs with the releases in rgate_att_join() and _unlink(). */
 	unsigned int n = smp_load_acquire(&att->nrings);
 
 	if (likely(n == 1))
-		return rgate_source_put(f, rcu_dereference(att->rings[0]), false);
+		return rgate_put(f, rgate_deliver_rcu(att->rings[0]), false);
 	/* The last ring has just left, and the attachment goes after it. */
 	if (!n)
 		return RGATE_PASSED;
-	return rgate_deliver_fan_out(att, p, f, n);
+	return rgate_deliver_fan_out(att, p, *f, n);
 }
 
 static inline enum rgate_a_att_stats rgate_deliver_loss(enum rgate_outcome out)

@@ -4,7 +4,6 @@
 #include <net/netlink.h>
 #include "alloc.h"
 #include "filter.h"
-#include "frame.h"
 
 /**
  * rgate_filter_new - a filter from a netlink attribute
@@ -45,20 +44,21 @@ void rgate_filter_free(struct bpf_prog *prog)
 /**
  * rgate_filter_run - does a frame match?
  * @prog: the program
- * @f: the frame
+ * @skb: data at the network header
+ * @mac_len: bytes of link-layer header before that
  *
  * Offsets in the program count from the link-layer header, so the skb's data is
  * moved there meanwhile, as traffic control's classifiers do at ingress.
  *
  * Return: 0: no; otherwise how many of its bytes the program wants.
  */
-u32 rgate_filter_run(const struct bpf_prog *prog, struct rgate_frame *f)
+u32 rgate_filter_run(const struct bpf_prog *prog, struct sk_buff *skb,
+		     u32 mac_len)
 {
-	struct sk_buff *skb = f->skb;
 	u32 res;
 
-	__skb_push(skb, f->mac_len);
+	__skb_push(skb, mac_len);
 	res = bpf_prog_run_save_cb(prog, skb);
-	__skb_pull(skb, f->mac_len);
+	__skb_pull(skb, mac_len);
 	return res;
 }

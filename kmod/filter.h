@@ -7,10 +7,11 @@
 
 struct bpf_prog;
 struct nlattr;
-struct rgate_frame;
+struct sk_buff;
 
 struct bpf_prog *rgate_filter_new(const struct nlattr *attr);
 void rgate_filter_free(struct bpf_prog *prog);
-u32 rgate_filter_run(const struct bpf_prog *prog, struct rgate_frame *f);
+u32 rgate_filter_run(const struct bpf_prog *prog, struct sk_buff *skb,
+		     u32 mac_len);
 
 #endif

@@ -130,7 +130,7 @@ static void rgate_filter_runs(struct kunit *test)
 	f = rgate_frame_of(skb);
 	KUNIT_EXPECT_EQ(test, f.mac_len, ETH_HLEN);
 	KUNIT_EXPECT_EQ(test, f.len, ETH_HLEN + 60);
-	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 33);
+	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, f.skb, f.mac_len), 33);
 	/* the skb is as it was */
 	KUNIT_EXPECT_PTR_EQ(test, skb->data, data);
 	KUNIT_EXPECT_EQ(test, skb->len, len);
@@ -138,7 +138,7 @@ static void rgate_filter_runs(struct kunit *test)
 
 	skb = rgate_test_skb(test, mac, ETH_P_IPV6, dev);
 	f = rgate_frame_of(skb);
-	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 0);
+	KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, f.skb, f.mac_len), 0);
 	kfree_skb(skb);
 	rgate_filter_free(prog);
 }
@@ -168,7 +168,7 @@ static void rgate_filter_no_mac(struct kunit *test)
 		f = rgate_frame_of(skb);
 		KUNIT_EXPECT_EQ(test, f.mac_len, 0);
 		KUNIT_EXPECT_EQ(test, f.len, 60);
-		KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, &f), 0x45);
+		KUNIT_EXPECT_EQ(test, rgate_filter_run(prog, f.skb, f.mac_len), 0x45);
 		kfree_skb(skb);
 	}
 	rgate_filter_free(prog);

@@ -53,6 +53,7 @@ static int rgate_frame_test_init(struct kunit *test)
 	rgate_wake_begin(&ctx->h, ring);
 	ring->handle[0] = &ctx->h;
 	ring->handle_mask = BIT(0);
+	ring->polled = BIT(0);
 	init_waitqueue_func_entry(&ctx->wait, rgate_frame_test_woken);
 	ctx->wait.private = ctx;
 	add_wait_queue(&ctx->h.wq, &ctx->wait);
@@ -125,7 +126,26 @@ static void rgate_frame_fault_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->woken, 2);
 }
 
+/* Nobody who sleeps has not polled: until then no wait word is looked at. */
+static void rgate_frame_polled_wakes(struct kunit *test)
+{
+	struct rgate_frame_ctx *ctx = test->priv;
+	u64 *want = &ctx->ring.mem->cons->waiter[0].want;
+
+	ctx->ring.polled = 0;
+	*want = ctx->ring.w.head + 1;
+	KUNIT_EXPECT_EQ(test, rgate_frame_test_put(test, 0), RGATE_DELIVERED);
+	KUNIT_EXPECT_EQ(test, ctx->woken, 0);
+	/* The poll that sleeps sees that frame. */
+	KUNIT_EXPECT_TRUE(test, rgate_ring_readable(&ctx->ring, &ctx->h));
+	*want = ctx->ring.w.head + 1;
+	KUNIT_EXPECT_FALSE(test, rgate_ring_readable(&ctx->ring, &ctx->h));
+	KUNIT_EXPECT_EQ(test, rgate_frame_test_put(test, 0), RGATE_DELIVERED);
+	KUNIT_EXPECT_EQ(test, ctx->woken, 1);
+}
+
 static struct kunit_case rgate_frame_cases[] = {
+	KUNIT_CASE(rgate_frame_polled_wakes),
 	KUNIT_CASE(rgate_frame_fault_wakes),
 	{}
 };

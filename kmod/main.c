@@ -7,7 +7,7 @@
  *	chardev, netlink	what users call
  *	attach, event		who gets frames, news go out
  *	hook, xdp		frames come in
- *	frame, put		they become slots
+ *	deliver, put		they become slots
  *	wake			who sleeps in poll
  *	ring			handles, resizing
  *	writer			the producer's side of the protocol

@@ -2,7 +2,8 @@
 /*
  * A frame into a ring, whatever it is made of. Who includes this is one kind of
  * source (an skb, an XDP buffer) and defines the four functions below; all of it
- * becomes one function there, without a call for each part.
+ * becomes one function there, without a call for each part. So that what is known
+ * of a frame stays in registers, nothing that is not inlined takes its address.
  */
 #ifndef RGATE_PUT_H
 #define RGATE_PUT_H
@@ -27,6 +28,16 @@ static int rgate_frame_copy(const struct rgate_frame *f, u32 off, u8 *to,
  */
 static void rgate_frame_describe(struct rgate_slot *slot,
 				 const struct rgate_frame *f, u32 flags);
+
+/* Two neighbouring fields of a slot in one store: the second follows @first. */
+static inline void rgate_slot_pair(__u16 *first, u16 a, u16 b)
+{
+#ifdef __LITTLE_ENDIAN
+	*(u32 *)first = a | (u32)b << 16;
+#else
+	*(u32 *)first = (u32)a << 16 | b;
+#endif
+}
 
 /* Headers of a frame that lies in pieces are looked for this far in. */
 #define RGATE_HEADERS 192
@@ -75,9 +86,9 @@ struct rgate_part {
 /* All but seq, which the writer publishes. */
 static __always_inline int rgate_put_slot(const struct rgate_frame *f,
 					  const struct rgate_ring *ring,
+					  struct rgate_slot *slot,
 					  struct rgate_part part)
 {
-	struct rgate_slot *slot = rgate_writer_slot(&ring->w, part.idx);
 	u8 *data = (u8 *)(slot + 1);
 
 	rgate_slot_clear_last(data, part.len);
@@ -93,35 +104,71 @@ static __always_inline int rgate_put_slot(const struct rgate_frame *f,
 	return 0;
 }
 
-static noinline int rgate_put_chain(const struct rgate_frame *f,
-				    const struct rgate_ring *ring,
-				    u32 n, u32 stored, u32 flags, u64 now)
+/* A frame is in the ring: counts what was cut off, and tells who traces. */
+static __always_inline void rgate_put_told(const struct rgate_frame *f,
+					   struct rgate_ring *ring, u32 n,
+					   u32 stored)
 {
-	struct rgate_part part = { .cnt = n, .flags = flags, .now = now };
-
-	for (; part.idx < n; part.idx++, part.off += part.len) {
-		part.len = min(stored - part.off, ring->w.room);
-		if (rgate_put_slot(f, ring, part))
-			return -EFAULT;
-		part.flags |= RGATE_SLOT_CONT;
-	}
-	return 0;
+	if (unlikely(stored < f->len))
+		rgate_writer_count(&ring->w.stats->truncated, 1);
+	if (trace_rgate_deliver_enabled())
+		trace_rgate_deliver(ring->id, ring->w.head - n, stored, f->len,
+				    rgate_frame_ifindex(f));
 }
 
-static __always_inline int rgate_put_fill(const struct rgate_frame *f,
-					  const struct rgate_ring *ring,
-					  u32 n, u32 stored)
+/* A full ring has room again. Its lock is held. */
+static inline void rgate_put_room(struct rgate_ring *ring)
 {
-	u64 now = rgate_clock_ns(ring->clock);
-	u32 flags = rgate_frame_flags(f);
+	if (unlikely(ring->w.full)) {
+		ring->w.full = false;
+		rgate_event_full(ring);
+	}
+}
 
+/* Into @n slots that are reserved. @f: by value, see above */
+static noinline enum rgate_outcome rgate_put_chain(struct rgate_frame f,
+						   struct rgate_ring *ring, u32 n)
+{
+	struct rgate_part part = {
+		.cnt = n,
+		.flags = rgate_frame_flags(&f),
+		.now = rgate_clock_ns(ring->clock),
+	};
+	u32 stored = min(f.snap, n * ring->w.room);
+
+	if (stored < f.len)
+		part.flags |= RGATE_SLOT_TRUNC;
+	for (; part.idx < n; part.idx++, part.off += part.len) {
+		part.len = min(stored - part.off, ring->w.room);
+		if (rgate_put_slot(&f, ring, rgate_writer_slot(&ring->w, part.idx),
+				   part))
+			return rgate_put_fault(ring);
+		part.flags |= RGATE_SLOT_CONT;
+	}
+	rgate_writer_commit(&ring->w, n, stored);
+	rgate_put_told(&f, ring, n, stored);
+	rgate_put_room(ring);
+	return RGATE_DELIVERED;
+}
+
+/* Into the one slot that is reserved */
+static __always_inline enum rgate_outcome rgate_put_one(const struct rgate_frame *f,
+							struct rgate_ring *ring,
+							u32 stored)
+{
+	/* First, while few values are live that would have to outlast the call. */
+	struct rgate_part part = { .cnt = 1, .now = rgate_clock_ns(ring->clock) };
+	struct rgate_slot *slot = rgate_writer_slot(&ring->w, 0);
+
+	part.flags = rgate_frame_flags(f);
 	if (unlikely(stored < f->len))
-		flags |= RGATE_SLOT_TRUNC;
-	if (unlikely(n > 1))
-		return rgate_put_chain(f, ring, n, stored, flags, now);
-	return rgate_put_slot(f, ring, (struct rgate_part){
-		.len = stored, .cnt = 1, .flags = flags, .now = now,
-	});
+		part.flags |= RGATE_SLOT_TRUNC;
+	part.len = stored;
+	if (unlikely(rgate_put_slot(f, ring, slot, part)))
+		return rgate_put_fault(ring);
+	rgate_writer_commit_one(&ring->w, slot, stored);
+	rgate_put_told(f, ring, 1, stored);
+	return RGATE_DELIVERED;
 }
 
 /**
@@ -135,31 +182,22 @@ static __always_inline int rgate_put_fill(const struct rgate_frame *f,
 static __always_inline enum rgate_outcome
 rgate_put(const struct rgate_frame *f, struct rgate_ring *ring, bool spill)
 {
-	struct rgate_writer *w = &ring->w;
-	enum rgate_outcome out = RGATE_DELIVERED;
-	u32 n, stored;
+	u32 stored = f->snap, n;
+	enum rgate_outcome out;
 
 	spin_lock(&ring->lock);
-	n = rgate_writer_reserve(w, f->snap);
-	if (unlikely(!n)) {
-		out = rgate_put_full(ring, spill);
-		goto wake;
+	if (unlikely(!rgate_writer_easy(&ring->w, stored))) {
+		n = rgate_writer_reserve_slow(&ring->w, stored);
+		if (n != 1) {
+			out = n ? rgate_put_chain(*f, ring, n) :
+				  rgate_put_full(ring, spill);
+			goto wake;
+		}
+		/* What follows a full ring is always a frame that comes by here. */
+		rgate_put_room(ring);
+		stored = min(stored, ring->w.room);
 	}
-	stored = min(f->snap, n * w->room);
-	if (unlikely(rgate_put_fill(f, ring, n, stored))) {
-		out = rgate_put_fault(ring);
-		goto wake;
-	}
-	rgate_writer_commit(w, n, stored);
-	if (unlikely(stored < f->len))
-		rgate_writer_count(&w->stats->truncated, 1);
-	if (unlikely(w->full)) {
-		w->full = false;
-		rgate_event_full(ring);
-	}
-	if (trace_rgate_deliver_enabled())
-		trace_rgate_deliver(ring->id, w->head - n, stored, f->len,
-				    rgate_frame_ifindex(f));
+	out = rgate_put_one(f, ring, stored);
 wake:
 	/* Also without a frame: filler may have been published for it. */
 	rgate_ring_wake(ring);

@@ -298,6 +298,7 @@ static void rgate_ring_clear_handle(struct rgate_ring *ring,
 	spin_lock_bh(&ring->lock);
 	ring->handle[h->index] = NULL;
 	ring->handle_mask &= ~BIT(h->index);
+	ring->polled &= ~BIT(h->index);
 	rgate_ring_turn(ring, h->index);
 	rgate_ring_wake_all(ring);
 	spin_unlock_bh(&ring->lock);
@@ -440,6 +441,14 @@ static bool rgate_ring_closed_since(const struct rgate_ring *ring,
 	return seen && seen - 1 != ring->closed && READ_ONCE(waiter->want);
 }
 
+/* rgate_ring_polled - somebody sleeps on this handle, who polled before it had a ring */
+void rgate_ring_polled(struct rgate_ring *ring, struct rgate_handle *h)
+{
+	spin_lock_bh(&ring->lock);
+	ring->polled |= BIT(h->index);
+	spin_unlock_bh(&ring->lock);
+}
+
 /**
  * rgate_ring_readable - is there what this handle's consumer waits for?
  * @ring: the ring
@@ -451,6 +460,11 @@ bool rgate_ring_readable(struct rgate_ring *ring, struct rgate_handle *h)
 	bool ready;
 
 	spin_lock_bh(&ring->lock);
+	/*
+	 * The lock tells the next frame to look for wait words; this one, and those
+	 * before it, are seen here.
+	 */
+	ring->polled |= BIT(h->index);
 	waiter = &ring->mem->cons->waiter[h->index];
 	ready = h->mapped != ring->mem->generation ||
 		rgate_ring_reached(ring, READ_ONCE(waiter->want)) ||

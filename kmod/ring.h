@@ -67,8 +67,12 @@ struct rgate_handle {
  * struct rgate_ring - a ring, from its first handle to its last
  * @lock: the data path: writer, counters, handle table. Taken with BHs off.
  * @w: what fills the slots
+ * @polled: handles that were ever polled, so that somebody may sleep there; a ring
+ *	without such costs frames no look at wait words
+ * @clock: of arrival times, RGATE_CLOCK_*
+ * @policy: enum rgate_policy
+ * @handle_mask: which of @handle are there
  * @handle: open files by index, for wakeups
- * @handle_mask: which of them are there
  * @wake_paid: until when, CLOCK_MONOTONIC, the share of time that waking may
  *	take has been spent; under @lock
  * @life: rgate_prod.life as it is; under @lock
@@ -89,8 +93,11 @@ struct rgate_handle {
 struct rgate_ring {
 	spinlock_t lock;	/* the data path */
 	struct rgate_writer w;
-	struct rgate_handle *handle[RGATE_HANDLES_MAX];
+	u32 polled;
+	u32 clock;
+	u32 policy;
 	u32 handle_mask;
+	struct rgate_handle *handle[RGATE_HANDLES_MAX];
 	u64 wake_paid;
 	u32 life[RGATE_HANDLES_MAX];
 	u64 closed;
@@ -99,8 +106,6 @@ struct rgate_ring {
 	u32 id;
 	u64 cookie;
 	u32 flags;
-	u32 policy;
-	u32 clock;
 	int node;
 	kuid_t uid;
 	char name[RGATE_NAME_LEN];
@@ -162,5 +167,6 @@ void rgate_ring_geometry(const struct rgate_geo *geo, u32 generation,
 			 struct rgate_geometry *out);
 void rgate_ring_look(struct rgate_ring *ring, struct rgate_ring_now *now);
 bool rgate_ring_readable(struct rgate_ring *ring, struct rgate_handle *h);
+void rgate_ring_polled(struct rgate_ring *ring, struct rgate_handle *h);
 
 #endif

@@ -27,11 +27,15 @@ static inline bool rgate_ring_reached(const struct rgate_ring *ring, u64 want)
  */
 static inline void rgate_ring_wake(struct rgate_ring *ring)
 {
-	const struct rgate_waiter *waiter = ring->w.cons->waiter;
-	u32 mask = ring->handle_mask;
+	const struct rgate_waiter *waiter;
+	u32 mask = ring->polled;
 	unsigned int i;
 	u64 want;
 
+	/* Who polls for the first time takes the lock after us, and looks at head. */
+	if (likely(!mask))
+		return;
+	waiter = ring->w.cons->waiter;
 	/*
 	 * Publish, then look for sleepers; they store their wait word, then
 	 * look at the slot: rgate_consumer_arm() has the other barrier.

@@ -51,6 +51,7 @@ static bool rgate_writer_refill(struct rgate_writer *w)
 		rgate_writer_count(&w->stats->overwritten, RGATE_BATCH);
 	}
 	w->limit = w->head + RGATE_BATCH;
+	w->lap = lap;
 	return true;
 }
 
@@ -68,7 +69,6 @@ static void rgate_writer_busy(struct rgate_writer *w, u32 n)
 /* rgate_writer_publish - make several slots visible */
 void rgate_writer_publish(struct rgate_writer *w, u32 n)
 {
-	u64 lap = rgate_writer_lap(w, w->head);
 	u32 i;
 
 	for (i = 0; i < n; i++) {
@@ -76,7 +76,7 @@ void rgate_writer_publish(struct rgate_writer *w, u32 n)
 		 * In order, so that a slot's successors are never seen before
 		 * it. Pairs with the acquire of rgate_consumer_ready().
 		 */
-		smp_store_release(&rgate_writer_slot(w, i)->seq, lap);
+		smp_store_release(&rgate_writer_slot(w, i)->seq, w->lap);
 	}
 	w->head += n;
 	/* Who acquires head sees the slots before it. */

@@ -24,6 +24,7 @@ struct rgate_mem;
  * struct rgate_writer - the producer's own state; nothing in it is user memory
  * @head: next position to fill
  * @limit: positions before this are known to be free; a batch boundary
+ * @lap: what the slots before @limit get as their seq; a batch lies in one lap
  * @mask: slots - 1
  * @room: bytes of a frame that fit a slot
  * @easy: frames from 1 to this many bytes need no more than a free slot
@@ -42,6 +43,7 @@ struct rgate_mem;
 struct rgate_writer {
 	u64 head;
 	u64 limit;
+	u64 lap;
 	u32 mask;
 	u32 room;
 	u32 easy;
@@ -82,6 +84,12 @@ static inline u64 rgate_writer_lap(const struct rgate_writer *w, u64 pos)
 	return (pos >> w->lap_shift) + 1;
 }
 
+/* rgate_writer_easy - does a frame of @len bytes get one free slot, and no questions? */
+static inline bool rgate_writer_easy(const struct rgate_writer *w, u32 len)
+{
+	return w->head != w->limit && len - 1 < w->easy;
+}
+
 /**
  * rgate_writer_reserve - room for a frame
  * @w: the writer, its ring's lock held
@@ -91,9 +99,31 @@ static inline u64 rgate_writer_lap(const struct rgate_writer *w, u64 pos)
  */
 static inline u32 rgate_writer_reserve(struct rgate_writer *w, u32 len)
 {
-	if (likely(w->head != w->limit && len - 1 < w->easy))
+	if (likely(rgate_writer_easy(w, len)))
 		return 1;
 	return rgate_writer_reserve_slow(w, len);
+}
+
+/**
+ * rgate_writer_commit_one - publish one filled slot
+ * @w: the writer, its ring's lock held since the reservation
+ * @slot: rgate_writer_slot(w, 0)
+ * @stored: bytes of the frame in it
+ */
+static inline void rgate_writer_commit_one(struct rgate_writer *w,
+					   struct rgate_slot *slot, u32 stored)
+{
+	struct rgate_prod *prod = w->prod;
+	u64 head = w->head + 1;
+
+	/* Pairs with the acquire of rgate_consumer_ready(). */
+	smp_store_release(&slot->seq, w->lap);
+	w->head = head;
+	/* Who acquires head sees the slots before it. */
+	smp_store_release(&prod->head, head);
+	rgate_writer_count(&prod->stats.delivered, 1);
+	rgate_writer_count(&prod->stats.bytes, stored);
+	w->gap = 0;
 }
 
 /**
@@ -104,17 +134,12 @@ static inline u32 rgate_writer_reserve(struct rgate_writer *w, u32 len)
  */
 static inline void rgate_writer_commit(struct rgate_writer *w, u32 n, u32 stored)
 {
-	if (likely(n == 1)) {
-		/* Pairs with the acquire of rgate_consumer_ready(). */
-		smp_store_release(&rgate_writer_slot(w, 0)->seq,
-				  rgate_writer_lap(w, w->head));
-		w->head++;
-		/* Who acquires head sees the slots before it. */
-		smp_store_release(&w->prod->head, w->head);
-	} else {
-		rgate_writer_publish(w, n);
-		rgate_writer_count(&w->stats->chained, 1);
+	if (n == 1) {
+		rgate_writer_commit_one(w, rgate_writer_slot(w, 0), stored);
+		return;
 	}
+	rgate_writer_publish(w, n);
+	rgate_writer_count(&w->stats->chained, 1);
 	rgate_writer_count(&w->stats->delivered, 1);
 	rgate_writer_count(&w->stats->bytes, stored);
 	w->gap = 0;

@@ -28,13 +28,14 @@ int main(int argc, char **argv)
 	struct rgate_consumer c;
 	struct rgate_source *src;
 	struct rgate_ring *ring;
-	int err;
+	int port, err;
 
-	if (argc != 2) {
+	port = argc == 2 ? atoi(argv[1]) : 0;
+	if (port < 1 || port > 65535) {
 		fprintf(stderr, "usage: udp_source PORT\n");
 		return 2;
 	}
-	at.sin_port = htons((uint16_t)atoi(argv[1]));
+	at.sin_port = htons((uint16_t)port);
 	err = rgate_ring_open_memfd(&ring, NULL);
 	if (err)
 		goto fail;

@@ -29,6 +29,8 @@
  * check: fail	no fence between CLOSED and waking : -DCLOSE -DNO_CLOSE_FENCE
  * check: fail	a producer that has nothing more does not flush : -DNO_LAST_FLUSH
  * check: fail	a word once woken for is never looked at again : -DMODULE -DEPOLL -DWOKEN_EARLY
+ * check: fail	poll(2) says that it was there only after it looked at head : -DMODULE -DPOLLED_LATE
+ * check: fail	a file that waits since before it had a ring is not taken for polled : -DMODULE -DEPOLL -DPOLLED_NEVER
  */
 #define BATCH	2
 #define FRAMES	4
@@ -54,6 +56,7 @@ byte woken;				/* last word that a wakeup was given for */
 bool wakes;
 bool locked;				/* ring->lock */
 bool queued;				/* waitqueue_active() */
+bool polled;				/* rgate_ring.polled, under the lock */
 bool event;				/* woken up since the last look; on epoll's list */
 bool late;				/* delayed_work_pending(): a worker is to wake */
 
@@ -110,10 +113,14 @@ inline deliver()
 {
 	atomic { !locked -> locked = true };
 	pub++;
+	if
+	:: polled ->
 #ifndef NO_PRODUCER_FENCE
-	PRODUCER_FENCE;
+		PRODUCER_FENCE;
 #endif
-	want = m_want;
+		want = m_want
+	:: else
+	fi;
 	if
 #ifdef WOKEN_EARLY
 	:: want != 0 && want != woken -> woken = want; event = queued
@@ -235,9 +242,21 @@ active proctype producer()
 /* rgate_ring_readable() */
 inline readable(yes)
 {
+#ifdef POLLED_LATE
 	atomic { !locked -> locked = true };
 	yes = state == ENDED || (m_want != 0 && pub >= m_want);
+	locked = false;
+	atomic { !locked -> locked = true };
+	polled = true;
 	locked = false
+#else
+	atomic { !locked -> locked = true };
+#ifndef POLLED_NEVER
+	polled = true;
+#endif
+	yes = state == ENDED || (m_want != 0 && pub >= m_want);
+	locked = false
+#endif
 }
 #endif
 
@@ -288,6 +307,10 @@ active proctype consumer()
 #ifdef EPOLL
 	queued = true;				/* EPOLL_CTL_ADD */
 	event = true;
+#ifndef POLLED_NEVER
+	/* EPOLL_CTL_ADD asks, or rgate_handle_set() finds the queue in use */
+	atomic { !locked -> polled = true };
+#endif
 #endif
 	do
 	::

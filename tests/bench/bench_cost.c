@@ -24,7 +24,7 @@
 #define WAIT_MS	2000
 
 static const struct rx_ops *const receivers[] = {
-	&rx_ring, &rx_recvmmsg, &rx_tpacket, &rx_xdp,
+	&rx_ring, &rx_ring_xdp, &rx_recvmmsg, &rx_tpacket, &rx_xdp, &rx_xdp_drop,
 };
 
 struct options {
@@ -72,7 +72,7 @@ static struct cost burst(const struct options *o, void *ctx)
 	struct rx_seen seen = { .next = 1 };
 	struct cost c = { .send_ns = o->tx->run(&o->flow) };
 
-	if (o->rx)
+	if (o->rx && o->rx->drain)
 		c.take_ns = take_all(o, ctx, &seen);
 	return c;
 }

@@ -43,6 +43,8 @@ for sender in pktgen packet; do
 		cost_drop tpacket_v3
 		# as a capture sees what is for another host: the stack drops it
 		cost -m $other -N "tpacket_v3 stack" tpacket_v3
+		cost xdp_drop
+		[ "$module" = none ] || cost ring_xdp
 		cost af_xdp
 		cost recvmmsg
 	done

@@ -11,6 +11,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include "xdp.h"
@@ -507,6 +508,66 @@ static void native_traffic(void)
 	EXPECT(got > 0);
 }
 
+static uint32_t by_hand_stop;
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	REQUIRE(!sched_setaffinity(0, sizeof(set), &set));
+}
+
+static void *send_all_along(void *arg)
+{
+	const int tx = *(int *)arg;
+
+	pin(1);
+	while (!__atomic_load_n(&by_hand_stop, __ATOMIC_RELAXED))
+		vt_tx_burst(tx, 1000, 0, 50);
+	return NULL;
+}
+
+/*
+ * Before Linux 6.3 a program that is run by hand is interrupted by frames that come, which
+ * are for the same ring: they are steered to its processor.
+ */
+static void beside_frames(void)
+{
+	static uint8_t f[1514];
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts), .data_in = f, .data_size_in = sizeof(f), .repeat = 20000,
+	};
+	uint64_t end;
+	pthread_t t;
+	uint32_t att, hook;
+	int fd, tx;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		vt_skip("needs two processors");
+	vt_veth("va", "vb", 0);
+	setup(256, 2048, 0, RGATE_POLICY_OVERWRITE);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	hook = vt_att_simple(&nl, "vb", ring.id);
+	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	/* sysfs shows the devices of the namespace that has mounted it */
+	vt_must("mount -t sysfs none /mnt && echo 1 >/mnt/class/net/vb/queues/rx-0/rps_cpus && "
+		"umount /mnt");
+	tx = vt_tx_open("va");
+	vt_pkt_udp(f, sizeof(f), 0, 0);
+	pin(0);
+	REQUIRE(!pthread_create(&t, NULL, send_all_along, &tx));
+	REQUIRE(VT_UNTIL(vt_att_stat(&nl, hook, RGATE_A_ATT_STATS_SEEN) > 0, 5000));
+	end = vt_now() + 5000000000ULL;
+	while (vt_now() < end)
+		REQUIRE(!bpf_prog_test_run_opts(fd, &opts));
+	__atomic_store_n(&by_hand_stop, 1, __ATOMIC_RELAXED);
+	pthread_join(t, NULL);
+	close(tx);
+	EXPECT(stat_of(att, RGATE_A_ATT_STATS_DELIVERED) >= 20000);
+}
+
 /* As long as a program is there that calls it, the module stays; then it goes. */
 static void holds_module(void)
 {
@@ -538,6 +599,7 @@ static const struct vt_case cases[] = {
 	{ .name = "fan-out by flow", .fn = fan_out },
 	{ .name = "an attachment that is gone", .fn = revoked },
 	{ .name = "in the driver, under traffic", .fn = native_traffic, .secs = 90 },
+	{ .name = "run by hand, beside frames that come", .fn = beside_frames, .secs = 60 },
 	{ .name = "programs hold the module", .fn = holds_module, .flags = VT_HOSTNS },
 };
 

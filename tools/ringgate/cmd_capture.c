@@ -2,12 +2,12 @@
 /* ringgate capture: frames to a pcapng file, or as lines to the terminal. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "att_filter.h"
 #include "cmd.h"
 #include "fmt.h"
@@ -93,35 +93,13 @@ static void add_filter(struct capture_opts *o, const char *arg,
 	o->filter = all;
 }
 
-/* ADDRESS:PORT, [ADDRESS]:PORT, :PORT, PORT */
 static void parse_addr(struct capture_opts *o, const char *arg,
 		       struct argp_state *state)
 {
-	struct addrinfo hints = {
-		.ai_socktype = SOCK_DGRAM,
-		.ai_flags = AI_PASSIVE,
-	}, *res;
-	char host[256] = "", *h = host;
-	const char *port = strrchr(arg, ':');
-	int err;
+	const char *why;
 
-	/* it would be cut to none, which means any address */
-	if (port && port - arg >= (int)sizeof(host))
-		argp_error(state, "udp: the address is too long");
-	if (port)
-		memcpy(host, arg, port - arg);
-	port = port ? port + 1 : arg;
-	if (*h == '[' && h[strlen(h) - 1] == ']') {
-		h[strlen(h) - 1] = '\0';
-		h++;
-	}
-	err = getaddrinfo(*h ? h : NULL, port, &hints, &res);
-	if (err)
-		argp_error(state, "udp: '%s' is no ADDRESS:PORT (%s)", arg,
-			   gai_strerror(err));
-	memcpy(&o->addr, res->ai_addr, res->ai_addrlen);
-	o->addrlen = res->ai_addrlen;
-	freeaddrinfo(res);
+	if (address_parse(arg, &o->addr, &o->addrlen, &why))
+		argp_error(state, "udp: '%s' is no ADDRESS:PORT: %s", arg, why);
 	o->addr_text = arg;
 	o->udp = true;
 }

@@ -149,12 +149,31 @@ void vt_mac(const char *ifname, uint8_t mac[6])
 	close(fd);
 }
 
+/*
+ * The end that was up first gets its carrier from the other one, and the kernel acts on that by
+ * and by. Until then what is sent there is taken, told as sent, and thrown away.
+ */
+static void wait_active(const char *ifname)
+{
+	struct ifreq ifr = { 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	REQUIRE(fd >= 0);
+	strncpy(ifr.ifr_name, ifname, IFNAMSIZ - 1);
+	if (!VT_UNTIL(!ioctl(fd, SIOCGIFFLAGS, &ifr) && ifr.ifr_flags & IFF_RUNNING, 20000))
+		DIE("%s does not run", ifname);
+	/* Its queue comes behind the flag, under a lock that a change takes; so does none. */
+	REQUIRE(!ioctl(fd, SIOCSIFFLAGS, &ifr));
+	close(fd);
+}
+
 void vt_veth(const char *a, const char *b, unsigned int mtu)
 {
 	if (!mtu)
 		mtu = 1500;
 	vt_must("ip link add %s mtu %u type veth peer name %s mtu %u && "
 		"ip link set %s up && ip link set %s up", a, mtu, b, mtu, a, b);
+	wait_active(a);
 }
 
 void vt_veth_ns(const char *a, const char *b, int ns, unsigned int mtu)
@@ -166,6 +185,7 @@ void vt_veth_ns(const char *a, const char *b, int ns, unsigned int mtu)
 		"ip link set %s up", a, mtu, b, mtu, b, vt_netns_path(ns), a, a);
 	vt_netns_must(ns, "ip addr add 10.9.0.2/24 dev %s && ip link set %s up",
 		      b, b);
+	wait_active(a);
 }
 
 int vt_tx_open(const char *ifname)

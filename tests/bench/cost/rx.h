@@ -26,15 +26,17 @@ struct rx_seen {
 struct rx_ops {
 	const char *name;
 	void *(*open)(const char *ifname);
-	/* takes all there is now, without waiting; returns frames */
+	/* takes all there is now, without waiting; returns frames. NULL: none arrive */
 	unsigned int (*drain)(void *ctx, struct rx_seen *seen);
 	void (*close)(void *ctx);
 };
 
 extern const struct rx_ops rx_ring;
+extern const struct rx_ops rx_ring_xdp;
 extern const struct rx_ops rx_recvmmsg;
 extern const struct rx_ops rx_tpacket;
 extern const struct rx_ops rx_xdp;
+extern const struct rx_ops rx_xdp_drop;
 
 /* @payload: what pktgen wrote after the UDP header */
 static inline void rx_look(struct rx_seen *seen, const void *payload)
