@@ -109,7 +109,7 @@ struct rgate_gpu {
 	struct rgate_dstate *dstate;
 	struct rgate_dshare *dshare;
 	struct rgate_dqueue *dqueue;
-	struct rgate_dcell *dcells;
+	struct rgate_dpair *dcells;
 	uint64_t ncells;
 	struct rgate_doutstate *dout;
 	uint32_t *dnothing;		/* slots finished of its batches */

@@ -25,7 +25,7 @@ static bool pow2(uint64_t v)
 static int make_queue(struct rgate_gpu *gpu)
 {
 	struct rgate_dqueue q;
-	struct rgate_dcell *cells;
+	struct rgate_dpair *cells;
 	uint64_t n = 64, sum = 0, i;
 	int err;
 
@@ -42,7 +42,7 @@ static int make_queue(struct rgate_gpu *gpu)
 	if (!cells)
 		return rgate_gpu_fail(gpu, -ENOMEM, "no memory");
 	for (i = 0; i < n; i++)
-		cells[i].turn = i;
+		cells[i].v[1] = RGATE_DCELL_WORD(i, 0, 0);
 	err = rgate_gpu_cuda(gpu, cudaMalloc((void **)&gpu->dcells, n * sizeof(*cells)),
 			     "cudaMalloc");
 	if (!err)

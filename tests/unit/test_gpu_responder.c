@@ -332,6 +332,9 @@ static void options(void **state)
 	o.udp_socket_plus1 = -3;
 	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
 	assert_null(r);
+	o.sz = sizeof(o.sz) - 1;	/* no sized structure at all */
+	assert_int_equal(rgate_responder_start(&r, ring, &o), -EINVAL);
+	assert_null(r);
 	rgate_responder_stop(NULL);
 	close(null);
 	close(tcp);

@@ -92,7 +92,7 @@ static void many(void **state)
 		looks++;
 	}
 	assert_int_equal(next, 4096);
-	assert_in_range(looks, 8, 12);	/* 1 + 2 + 4 + 8 + 7 * 16 batches and some */
+	assert_in_range(looks, 9, 10);	/* 1 + 2 + 4 + 8 + 16 + 3 * 31 batches and some */
 	rgate_producer_fini(&p);
 	gpu_dev_free(d);
 }

@@ -11,6 +11,7 @@
 #define PAUSE_NS	20000
 
 struct warp {
+	struct rgate_dmail *mail;	/* of each polling warp */
 	const struct rgate_dctx *ctx;
 	const struct rgate_dshape *sh;
 	uint32_t number;
@@ -40,7 +41,9 @@ static void *warp_main(void *arg)
 	if (w->ctx->until)
 		rgate_dbatch(w->ctx, w->sh, &near, w->number, w->warps);
 	else if (w->number < w->ctx->npollers)
-		rgate_dpoller(w->ctx, w->sh, &near, polls, w->number);
+		rgate_dpoller(w->ctx, w->sh, &near, polls, &w->mail[w->number], w->number);
+	else if (w->number < 2 * w->ctx->npollers)
+		rgate_dclerk(w->ctx, &w->mail[w->number - w->ctx->npollers]);
 	else
 		rgate_dworker(w->ctx, w->sh, &near);
 	rgate_dlaunch_out(w->ctx, w->warps);
@@ -50,20 +53,23 @@ static void *warp_main(void *arg)
 
 static void run(const struct rgate_dctx *ctx, const struct rgate_dshape *sh, uint32_t n)
 {
-	struct warp w[RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
+	struct rgate_dmail *mail = calloc(RGATE_GPU_RINGS_MAX, sizeof(*mail));
+	struct warp w[2 * RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
 	uint32_t i;
 
+	unit_require(mail);
 	for (i = 0; i < n; i++) {
-		w[i] = (struct warp){ .ctx = ctx, .sh = sh, .number = i, .warps = n };
+		w[i] = (struct warp){ .ctx = ctx, .sh = sh, .number = i, .warps = n, .mail = mail };
 		unit_require(!pthread_create(&w[i].thread, NULL, warp_main, &w[i]));
 	}
 	for (i = 0; i < n; i++)
 		pthread_join(w[i].thread, NULL);
+	free(mail);
 }
 
 void fake_persist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
 {
-	run(ctx, sh, ctx->npollers + FAKE_WORKERS);
+	run(ctx, sh, 2 * ctx->npollers + FAKE_WORKERS);
 }
 
 void fake_snapshot(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)

@@ -46,7 +46,7 @@ void gpu_dev_begin(struct gpu_dev *d)
 	assert_non_null(d->queue.cell);
 	d->queue.mask = cells - 1;
 	for (i = 0; i < cells; i++)
-		d->queue.cell[i].turn = i;
+		d->queue.cell[i].v[1] = RGATE_DCELL_WORD(i, 0, 0);
 	d->ctx.state = d->state;
 	d->ctx.stat = d->stat;
 	d->ctx.queue = &d->queue;
@@ -83,5 +83,5 @@ void gpu_dev_free(struct gpu_dev *d)
 
 uint32_t gpu_dev_find(struct gpu_dev *d, struct rgate_drun *run)
 {
-	return rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DPOLL_AHEAD, run);
+	return rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DLOOK_BATCHES, 1, run);
 }

@@ -9,7 +9,6 @@
 #include <ringgate/gpu/ring.cuh>
 
 #define RGATE_GPU_RINGS_MAX	64U	/* bound to one runtime; they travel by value */
-#define RGATE_DPOLL_AHEAD	16U	/* batches, and slots, looked at in one go */
 #define RGATE_DPOLL_RINGS	8U	/* rings a polling warp has at most */
 
 /* Host memory, written by the host */
@@ -80,15 +79,19 @@ struct rgate_dpoll {
 	uint32_t slots;
 	uint32_t ended;
 	uint32_t ring;
+	uint32_t told;		/* messages to the clerk, with the last report of this ring */
+	uint32_t due;		/* a report is */
 };
 
-struct rgate_dcell {
-	uint64_t turn;		/* ticket: free for it; ticket + 1: filled */
-	uint64_t pos;
-	uint32_t ring;
-	uint32_t count;
-	uint64_t reserved;
-};
+/*
+ * What a cell holds: a run's position, and RGATE_DCELL_WORD(). Turn is the ticket's lower
+ * half where the cell is free for it, one more where it is filled.
+ */
+#define RGATE_DCELL_WORD(turn, ring, count) \
+	((uint64_t)(uint32_t)(turn) << 32 | (uint64_t)(ring) << 16 | (count))
+#define RGATE_DCELL_TURN(word)	((uint32_t)((word) >> 32))
+#define RGATE_DCELL_RING(word)	((uint32_t)(word) >> 16)
+#define RGATE_DCELL_COUNT(word)	((uint32_t)(word) & 0xffffU)
 
 /* Device memory. Runs of slots, from polling warps to others, first come first served */
 struct rgate_dqueue {
@@ -96,7 +99,7 @@ struct rgate_dqueue {
 	uint64_t pad[15];
 	uint64_t head;		/* ... and to those that wait */
 	uint64_t pad2[15];
-	struct rgate_dcell *cell;
+	struct rgate_dpair *cell;
 	uint64_t mask;		/* cells - 1 */
 };
 

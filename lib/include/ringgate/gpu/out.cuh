@@ -39,6 +39,7 @@ RGATE_DEV uint32_t rgate_dout_scan(const struct rgate_dout *o)
 	uint64_t batches = (o->mask + 1) >> RGATE_BATCH_SHIFT;
 	uint32_t lane, mask = 0, n;
 
+	RGATE_DROLL
 	for (lane = rgate_dlane(); lane < 32 && lane < batches; lane += RGATE_DWARP) {
 		uint64_t lap = (b + lane) >> (o->lap_shift - RGATE_BATCH_SHIFT);
 
@@ -178,6 +179,7 @@ RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate
 	uint64_t pos = RGATE_DOUT_FULL, since = 0, none = 0, over = 0;
 	uint32_t tries, got;
 
+	RGATE_DROLL
 	for (tries = 1;; tries++) {
 		got = 0;
 		if (rgate_dlane() == 0)
@@ -232,29 +234,46 @@ RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *
 }
 
 /*
- * rgate_dout_publish - the whole warp: the @n slots from @pos on are written
- * @bytes: of their frames together
+ * rgate_dout_show - the whole warp: the @n slots from @pos on are written
+ * Who looks at the slots sees them from now on. Their turn is to be passed on then.
  */
-RGATE_DEV void rgate_dout_publish(const struct rgate_dout *o, uint64_t pos, uint32_t n,
-				  uint64_t bytes)
+RGATE_DEV void rgate_dout_show(const struct rgate_dout *o, uint64_t pos, uint32_t n)
 {
-	struct rgate_doutstate *st = o->state;
 	uint32_t i;
 
 	/* the barrier gives each lane all lanes' writes, its fence those to the system */
 	rgate_dwarp_sync();
 	rgate_dsys_fence();
+	RGATE_DROLL
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP)
 		rgate_dsys_store(&rgate_dout_slot(o, pos + i)->seq,
 				 ((pos + i) >> o->lap_shift) + 1);
 	rgate_dwarp_sync();
-	if (rgate_dlane() == 0) {
-		rgate_dgpu_add(&st->frames, n);
-		rgate_dgpu_add(&st->bytes, bytes);
-		while (rgate_dgpu_acquire(&st->tail) != pos)
-			rgate_dpause(32);
-		rgate_dgpu_release(&st->tail, pos + n);
-	}
+}
+
+/*
+ * rgate_dout_pass - one thread: counts what was shown, and passes the turn on
+ * @bytes: of the frames together
+ */
+RGATE_DEV void rgate_dout_pass(const struct rgate_dout *o, uint64_t pos, uint32_t n,
+			       uint64_t bytes)
+{
+	struct rgate_doutstate *st = o->state;
+
+	rgate_dgpu_add(&st->frames, n);
+	rgate_dgpu_add(&st->bytes, bytes);
+	while (rgate_dgpu_acquire(&st->tail) != pos)
+		rgate_dpause(32);
+	rgate_dgpu_release(&st->tail, pos + n);
+}
+
+/* The whole warp: both */
+RGATE_DEV void rgate_dout_publish(const struct rgate_dout *o, uint64_t pos, uint32_t n,
+				  uint64_t bytes)
+{
+	rgate_dout_show(o, pos, n);
+	if (rgate_dlane() == 0)
+		rgate_dout_pass(o, pos, n, bytes);
 	rgate_dwarp_sync();
 }
 

@@ -16,6 +16,9 @@
 
 #define RGATE_DSTOP_ROUNDS	64U	/* rounds between two readings of ctl->stop */
 #define RGATE_DREPORT_LOOKS	64U	/* looks between two reports */
+#define RGATE_DPOLL_LOOKS	8U	/* looks in a row by a warp with one ring */
+#define RGATE_DPOLL_AHEAD	64U	/* batches that all polling warps look ahead */
+#define RGATE_DPOLL_LEAST	8U	/* ... and each at least may */
 
 /* A run of slots inside one batch */
 struct rgate_drun {
@@ -32,29 +35,28 @@ struct rgate_drun {
 RGATE_DEV void rgate_dqueue_put(struct rgate_dqueue *q, uint64_t ticket,
 				const struct rgate_drun *run)
 {
-	struct rgate_dcell *c = &q->cell[ticket & q->mask];
+	struct rgate_dpair *c = &q->cell[ticket & q->mask];
 
-	/* acquire: the one who emptied it has read it */
-	while (rgate_dgpu_acquire(&c->turn) != ticket)
+	/* the one who emptied it has read it */
+	while (RGATE_DCELL_TURN(rgate_dgpu_pair_acquire(c).v[1]) != (uint32_t)ticket)
 		rgate_dpause(32);
-	c->pos = run->pos;
-	c->ring = run->ring;
-	c->count = run->count;
-	rgate_dgpu_release(&c->turn, ticket + 1);
+	rgate_dgpu_pair_release(c, run->pos,
+				RGATE_DCELL_WORD(ticket + 1, run->ring, run->count));
 }
 
 /* One thread: takes what is in the cell of @ticket. 0: nothing yet */
 RGATE_DEV int rgate_dqueue_take(struct rgate_dqueue *q, uint64_t ticket,
 				struct rgate_drun *run)
 {
-	struct rgate_dcell *c = &q->cell[ticket & q->mask];
+	struct rgate_dpair *c = &q->cell[ticket & q->mask];
+	struct rgate_dpair v = rgate_dgpu_pair_acquire(c);
 
-	if (rgate_dgpu_acquire(&c->turn) != ticket + 1)
+	if (RGATE_DCELL_TURN(v.v[1]) != (uint32_t)ticket + 1)
 		return 0;
-	run->pos = c->pos;
-	run->ring = c->ring;
-	run->count = c->count;
-	rgate_dgpu_release(&c->turn, ticket + q->mask + 1);
+	run->pos = v.v[0];
+	run->ring = RGATE_DCELL_RING(v.v[1]);
+	run->count = RGATE_DCELL_COUNT(v.v[1]);
+	rgate_dgpu_pair_store(c, 0, RGATE_DCELL_WORD(ticket + q->mask + 1, 0, 0));
 	return 1;
 }
 
@@ -71,6 +73,7 @@ RGATE_DEV void rgate_dqueue_hand(const struct rgate_dctx *ctx, uint32_t ring, ui
 	if (rgate_dlane() == 0)
 		ticket = rgate_dgpu_add(&ctx->queue->tail, pieces);
 	ticket = rgate_dwarp_first(ticket);
+	RGATE_DROLL
 	for (i = rgate_dlane(); i < pieces; i += RGATE_DWARP) {
 		uint64_t from = (first + i) * ctx->grain, to = from + ctx->grain;
 		struct rgate_drun run;
@@ -99,15 +102,13 @@ RGATE_DEV uint32_t *rgate_dbatch_count(const struct rgate_dring *r,
 	return &st->finished[(pos & r->mask) >> RGATE_BATCH_SHIFT];
 }
 
-/* The whole warp: all of @run is done with */
+/* One thread, after a barrier with all that had to do with it: all of @run is done with */
 RGATE_DEV void rgate_drun_done(const struct rgate_dctx *ctx, const struct rgate_drun *run)
 {
 	const struct rgate_dring *r = &ctx->ring[run->ring];
 	uint32_t *count = rgate_dbatch_count(r, &ctx->state[run->ring], run->pos);
 
-	rgate_dwarp_sync();
-	if (rgate_dlane() == 0 &&
-	    rgate_dgpu_add32(count, run->count) + run->count == rgate_dlap_count(r, run->pos))
+	if (rgate_dgpu_add32(count, run->count) + run->count == rgate_dlap_count(r, run->pos))
 		rgate_dring_release(r, run->pos);
 }
 
@@ -145,8 +146,10 @@ RGATE_DEV uint64_t rgate_dpoll_done(const struct rgate_dctx *ctx, const struct r
 	uint64_t b = p->done >> RGATE_BATCH_SHIFT, top = p->next >> RGATE_BATCH_SHIFT, pos;
 	uint32_t lane, mask, n, left, part = (uint32_t)(p->next & (RGATE_BATCH - 1));
 
+	RGATE_DROLL
 	for (; b < top; b += n) {
 		mask = 0;
+		RGATE_DROLL
 		for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP)
 			if (b + lane >= top ||
 			    rgate_dbatch_finished(r, st, (b + lane) << RGATE_BATCH_SHIFT))
@@ -202,21 +205,22 @@ RGATE_DEV int rgate_dpoll_returned(const struct rgate_dctx *ctx, const struct rg
 }
 
 /* How far the next look goes: doubled while all is there, else what was there and one */
-RGATE_DEV uint32_t rgate_dpoll_adapt(uint32_t now, uint32_t found)
+RGATE_DEV uint32_t rgate_dpoll_adapt(uint32_t now, uint32_t found, uint32_t most)
 {
 	uint32_t to = found >= now ? now * 2 : found + 1;
 
-	return to < RGATE_DPOLL_AHEAD ? to : RGATE_DPOLL_AHEAD;
+	return to < most ? to : most;
 }
 
 /*
- * rgate_dpoll_find - the whole warp: looks at a ring once
- * @most: batches at most, up to RGATE_DPOLL_AHEAD
+ * rgate_dpoll_find - the whole warp: looks at a ring
+ * @most: batches at most, up to RGATE_DLOOK_BATCHES
+ * @looks: how often at most while nothing is there, a power of two
  * @run: out, what is to be done: its count may be of several batches
  * Returns how many slots, 0: none. They are this warp's to hand out.
  */
 RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
-				    uint32_t most, struct rgate_drun *run)
+				    uint32_t most, uint32_t looks, struct rgate_drun *run)
 {
 	const struct rgate_dring *r = &ctx->ring[p->ring];
 	uint64_t pos = p->next;
@@ -226,7 +230,9 @@ RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_d
 		pos += RGATE_BATCH;
 	if (pos < p->check_end)
 		ahead = 1;	/* one that was returned may come next */
-	n = got = rgate_dring_look(r, pos, ahead, p->slots, &full);
+	/* looks in vain in a row come by every multiple of @looks */
+	looks -= (uint32_t)p->idle & (looks - 1);
+	n = got = rgate_dring_await(r, pos, ahead, p->slots, &looks, ctx->pause_ns, &full);
 	if (!full)
 		n = rgate_dring_whole(r, pos, n);
 	run->pos = pos;
@@ -234,13 +240,15 @@ RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_d
 	run->count = n;
 	if (rgate_dlane() == 0) {
 		/* all lanes have read what is changed here: the look ends in a barrier */
-		p->batches = rgate_dpoll_adapt(p->batches, full);
-		if (!full)
-			p->slots = rgate_dpoll_adapt(p->slots, got);
+		p->batches = rgate_dpoll_adapt(p->batches, full, RGATE_DLOOK_BATCHES);
+		/* where ends are published looks at single slots tell nothing */
+		p->slots = full ? 1 : rgate_dpoll_adapt(p->slots, got, RGATE_DLOOK_SLOTS);
 		p->next = pos + n;
-		p->looks++;
-		p->empty += !n;
-		p->idle = n ? 0 : p->idle + 1;
+		p->looks += looks;
+		p->empty += looks - !!n;
+		p->idle = n ? 0 : p->idle + looks;
+		p->due |= (p->looks - looks) / RGATE_DREPORT_LOOKS !=
+			  p->looks / RGATE_DREPORT_LOOKS;
 	}
 	rgate_dwarp_sync();
 	return n;
@@ -281,6 +289,8 @@ RGATE_DEV void rgate_dpoll_load(const struct rgate_dctx *ctx, struct rgate_dpoll
 		p->idle = 0;
 		p->batches = p->slots = 1;
 		p->ended = 0;
+		p->told = 0;
+		p->due = 0;
 		p->ring = ring;
 	}
 	rgate_dwarp_sync();

@@ -19,6 +19,10 @@
 #define RGATE_DEV	static __device__ __forceinline__
 #define RGATE_DWARP	32U
 #define RGATE_DUNROLL	_Pragma("unroll")
+/* Loops over what is one a lane have one round: unrolled they would be code and nothing else */
+#define RGATE_DROLL	_Pragma("unroll 1")
+
+#define RGATE_DALIGN(n)	__align__(n)
 
 struct __align__(16) rgate_dvec {
 	uint32_t w[4];
@@ -31,6 +35,8 @@ struct __align__(16) rgate_dvec {
 #define RGATE_DEV	static inline __attribute__((unused))
 #define RGATE_DWARP	1U
 #define RGATE_DUNROLL
+#define RGATE_DROLL
+#define RGATE_DALIGN(n)	__attribute__((aligned(n)))
 
 struct rgate_dvec {
 	uint32_t w[4];
@@ -262,6 +268,54 @@ RGATE_DEV void rgate_dgpu_release32(uint32_t *p, uint32_t v)
 #endif
 }
 
+/* Two words that are loaded and stored as one: the second says what the first is */
+struct RGATE_DALIGN(16) rgate_dpair {
+	uint64_t v[2];
+};
+
+RGATE_DEV struct rgate_dpair rgate_dgpu_pair_acquire(const struct rgate_dpair *p)
+{
+	struct rgate_dpair v;
+
+#ifdef __CUDACC__
+	asm volatile("{\n\t.reg .b128 both;\n\t"
+		     "ld.acquire.gpu.global.b128 both, [%2];\n\t"
+		     "mov.b128 {%0, %1}, both;\n\t}"
+		     : "=l"(v.v[0]), "=l"(v.v[1]) : "l"(p) : "memory");
+#else
+	v.v[1] = __atomic_load_n(&p->v[1], __ATOMIC_ACQUIRE);
+	v.v[0] = __atomic_load_n(&p->v[0], __ATOMIC_RELAXED);
+#endif
+	return v;
+}
+
+RGATE_DEV void rgate_dgpu_pair_release(struct rgate_dpair *p, uint64_t first, uint64_t second)
+{
+#ifdef __CUDACC__
+	asm volatile("{\n\t.reg .b128 both;\n\t"
+		     "mov.b128 both, {%1, %2};\n\t"
+		     "st.release.gpu.global.b128 [%0], both;\n\t}"
+		     :: "l"(p), "l"(first), "l"(second) : "memory");
+#else
+	__atomic_store_n(&p->v[0], first, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->v[1], second, __ATOMIC_RELEASE);
+#endif
+}
+
+/* Of a pair that this thread has loaded: comes after that load, and orders nothing else */
+RGATE_DEV void rgate_dgpu_pair_store(struct rgate_dpair *p, uint64_t first, uint64_t second)
+{
+#ifdef __CUDACC__
+	asm volatile("{\n\t.reg .b128 both;\n\t"
+		     "mov.b128 both, {%1, %2};\n\t"
+		     "st.relaxed.gpu.global.b128 [%0], both;\n\t}"
+		     :: "l"(p), "l"(first), "l"(second) : "memory");
+#else
+	/* two words here: the next one's must not overtake the load of the first */
+	rgate_dgpu_pair_release(p, first, second);
+#endif
+}
+
 /* Adds, returns what was there; relaxed */
 RGATE_DEV uint64_t rgate_dgpu_add(uint64_t *p, uint64_t v)
 {
@@ -302,6 +356,31 @@ RGATE_DEV uint64_t rgate_dgpu_cas(uint64_t *p, uint64_t old, uint64_t v)
 #else
 	__atomic_compare_exchange_n(p, &old, v, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
 	return old;
+#endif
+}
+
+/*
+ * Words of a block, in its shared memory
+ */
+
+RGATE_DEV uint32_t rgate_dblock_acquire(const uint32_t *p)
+{
+#ifdef __CUDACC__
+	uint32_t v;
+
+	asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return v;
+#else
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+
+RGATE_DEV void rgate_dblock_release(uint32_t *p, uint32_t v)
+{
+#ifdef __CUDACC__
+	asm volatile("st.release.cta.u32 [%0], %1;" :: "l"(p), "r"(v) : "memory");
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 #endif
 }
 

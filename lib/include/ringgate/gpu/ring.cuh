@@ -23,6 +23,7 @@
 #include <ringgate/ring.h>
 #include <ringgate/gpu/port.cuh>
 
+#define RGATE_DLOOK_BATCHES	31U	/* of which the ends are looked at, at most */
 #define RGATE_DLOOK_SLOTS	16U	/* looked at one by one, at most */
 
 /* All pointers are the device's addresses of memory of the host */
@@ -70,40 +71,56 @@ RGATE_DEV uint64_t rgate_dring_last(uint64_t pos)
 }
 
 /*
- * rgate_dring_look - one look by a whole warp at what is published from @pos on
- * @batches: 1 to 16: batches of which the last slot is looked at
- * @slots: 1 to RGATE_DLOOK_SLOTS: slots from @pos on, of its batch, that are looked at one by one
+ * rgate_dring_await - a whole warp looks until something is published from @pos on
+ * @batches: 1 to RGATE_DLOOK_BATCHES: batches of which the last slot is looked at
+ * @slots: 1 to RGATE_DLOOK_SLOTS: slots from @pos on, of its batch, that are looked at one by
+ *	one; fewer where @batches leave fewer lanes
+ * @looks: in: how often at most, out: how often
+ * @pause_ns: between looks
  * @full: out, this many batches from that of @pos on are published to their ends
  * Returns how many slots from @pos on are published; if @full is not 0 those up to the
- * ends of these. One load a lane, all in flight together.
+ * ends of these. One load a lane, all in flight together. What is not needed to see that
+ * nothing is there is left out of the loop: the sooner it looks again the sooner it sees.
  */
+RGATE_DEV uint32_t rgate_dring_await(const struct rgate_dring *r, uint64_t pos,
+				     uint32_t batches, uint32_t slots, uint32_t *looks,
+				     uint32_t pause_ns, uint32_t *full)
+{
+	/* the lanes from @first on look at single slots */
+	const uint32_t first = 32 - (slots < 32 - batches ? slots : 32 - batches);
+	uint64_t last = rgate_dring_last(pos);
+	uint32_t lane, mask = 0, most = *looks;
+
+	RGATE_DROLL
+	for (*looks = 1;; ++*looks) {
+		RGATE_DROLL
+		for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP) {
+			uint64_t at = lane < batches ? last + (uint64_t)lane * RGATE_BATCH :
+				      pos + lane - first;
+
+			if ((lane < batches || (lane >= first && at <= last)) &&
+			    rgate_dring_ready(r, at))
+				mask |= 1U << lane;
+		}
+		mask = rgate_dwarp_or(mask);
+		if (mask || *looks == most)
+			break;
+		rgate_dpause(pause_ns);
+	}
+	rgate_dwarp_sync();	/* what one lane's acquire brought all lanes may read */
+	*full = rgate_dones(mask & ((1U << batches) - 1));
+	if (*full)
+		return (uint32_t)(last + 1 - pos) + (*full - 1) * RGATE_BATCH;
+	return rgate_dones(mask >> first);
+}
+
+/* The same, once */
 RGATE_DEV uint32_t rgate_dring_look(const struct rgate_dring *r, uint64_t pos,
 				    uint32_t batches, uint32_t slots, uint32_t *full)
 {
-	uint64_t last = rgate_dring_last(pos);
-	uint32_t lane, mask = 0;
+	uint32_t looks = 1;
 
-	for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP) {
-		uint64_t at;
-
-		if (lane < 16) {
-			if (lane >= batches)
-				continue;
-			at = last + (uint64_t)lane * RGATE_BATCH;
-		} else {
-			at = pos + lane - 16;
-			if (lane - 16 >= slots || at > last)
-				continue;
-		}
-		if (rgate_dring_ready(r, at))
-			mask |= 1U << lane;
-	}
-	mask = rgate_dwarp_or(mask);
-	rgate_dwarp_sync();	/* what one lane's acquire brought all lanes may read */
-	*full = rgate_dones(mask & 0xffff);
-	if (*full)
-		return (uint32_t)(last + 1 - pos) + (*full - 1) * RGATE_BATCH;
-	return rgate_dones(mask >> 16);
+	return rgate_dring_await(r, pos, batches, slots, &looks, 0, full);
 }
 
 /*
@@ -151,6 +168,7 @@ RGATE_DEV int rgate_dring_bare(const struct rgate_dring *r, uint64_t pos)
 	if (rgate_dring_ready(r, last))
 		return 0;
 	/* as far as a look goes */
+	RGATE_DROLL
 	while (n < RGATE_DLOOK_SLOTS && pos + n < last && rgate_dring_ready(r, pos + n))
 		n++;
 	return !rgate_dring_whole(r, pos, n);

@@ -78,6 +78,7 @@ RGATE_DEV void rgate_dstage(const struct rgate_dring *r, uint64_t pos, uint32_t 
 	struct rgate_dvec v[RGATE_DSTAGE_LOADS];
 	uint32_t at, i;
 
+	RGATE_DROLL
 	for (at = rgate_dlane(); at < total; at += RGATE_DSTAGE_LOADS * step) {
 		RGATE_DUNROLL
 		for (i = 0; i < RGATE_DSTAGE_LOADS; i++) {
@@ -117,6 +118,17 @@ struct rgate_dtally {
 	uint32_t bytes;
 };
 
+/* What is left to do when a piece is done with, by anybody */
+struct rgate_dleft {
+	struct rgate_drun run;
+	uint64_t ns;		/* that it took */
+	uint64_t bytes;		/* of its packets */
+	uint32_t packets;
+	uint32_t answers;	/* shown, from @out on */
+	uint64_t answer_bytes;
+	uint64_t out;
+};
+
 RGATE_DEV void *rgate_dresult(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 			      const struct rgate_dnear *near, uint32_t i, uint64_t pos)
 {
@@ -133,6 +145,7 @@ RGATE_DEV void rgate_dreply_tail(unsigned char *frame, uint32_t len, uint32_t la
 {
 	uint32_t end = (len + 63) & ~63U, i;
 
+	RGATE_DROLL
 	for (i = len + lane; i < end; i += step)
 		frame[i] = 0;
 }
@@ -185,9 +198,11 @@ RGATE_DEV void rgate_dslot_work(const struct rgate_dctx *ctx, const struct rgate
 /*
  * The whole warp: puts the answers of @n packets into the output ring, in their order
  * @mine: bits of those that are this warp's
+ * @left: out, how many, and where: their turn is to be passed on
  */
 RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-				 struct rgate_dnear *near, uint32_t n, uint32_t mine)
+				 struct rgate_dnear *near, uint32_t n, uint32_t mine,
+				 struct rgate_dleft *left)
 {
 	const uint32_t per = (RGATE_SLOT_HDR + sh->reply) / 16;
 	const uint32_t stride = RGATE_DREPLY_STRIDE(sh->reply);
@@ -195,6 +210,8 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 	const struct rgate_dout *o = &ctx->out;
 	uint64_t pos;
 
+	left->answers = 0;
+	RGATE_DROLL
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP)
 		if (mine >> i & 1 && near->reply_len[i])
 			mask |= 1U << i;
@@ -205,6 +222,7 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 	pos = rgate_dout_reserve(ctx, &near->hint, &count);
 	if (!count)
 		return;
+	RGATE_DROLL
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP) {
 		uint32_t nth = rgate_dcount(mask & ((1U << i) - 1));
 		struct rgate_slot *s = (struct rgate_slot *)(near->replies + i * stride);
@@ -218,6 +236,7 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 	}
 	bytes = rgate_dwarp_add(bytes);
 	rgate_dwarp_sync();
+	RGATE_DROLL
 	for (i = rgate_dlane(); i < n * per; i += RGATE_DWARP) {
 		uint32_t k = i / per, off = i % per * 16;
 		uint32_t nth = rgate_dcount(mask & ((1U << k) - 1));
@@ -227,12 +246,16 @@ RGATE_DEV void rgate_dreply_send(const struct rgate_dctx *ctx, const struct rgat
 			*(struct rgate_dvec *)((unsigned char *)rgate_dout_slot(o, pos + nth) + off) =
 				*(const struct rgate_dvec *)(near->replies + k * stride + off);
 	}
-	rgate_dout_publish(o, pos, count, bytes);
+	rgate_dout_show(o, pos, count);
+	left->out = pos;
+	left->answers = count;
+	left->answer_bytes = bytes;
 }
 
-/* The whole warp: does a run of at most sh->run slots */
+/* The whole warp: does a run of at most sh->run slots. @left: out */
 RGATE_DEV void rgate_drun_piece(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
-				const struct rgate_drun *run, struct rgate_dnear *near)
+				const struct rgate_drun *run, struct rgate_dnear *near,
+				struct rgate_dleft *left)
 {
 	uint64_t began = rgate_dnow();
 	struct rgate_dtally t = { 0, 0 };
@@ -240,20 +263,32 @@ RGATE_DEV void rgate_drun_piece(const struct rgate_dctx *ctx, const struct rgate
 
 	rgate_dstage(&ctx->ring[run->ring], run->pos, run->count, near->slots, sh->near_len);
 	if (sh->warp_each) {
+		RGATE_DROLL
 		for (i = 0; i < run->count; i++)
 			rgate_dslot_work(ctx, sh, run, near, i, &t);
 	} else {
+		RGATE_DROLL
 		for (i = rgate_dlane(); i < run->count; i += RGATE_DWARP)
 			rgate_dslot_work(ctx, sh, run, near, i, &t);
 	}
 	rgate_dwarp_sync();
-	t.packets = rgate_dwarp_add(t.packets);
-	t.bytes = rgate_dwarp_add(t.bytes);
+	left->answers = 0;
 	if (sh->reply)
-		rgate_dreply_send(ctx, sh, near, run->count, ~0U);
-	if (rgate_dlane() == 0)
-		rgate_drun_count(ctx, run->ring, t.packets, t.bytes, rgate_dnow() - began);
-	rgate_drun_done(ctx, run);
+		rgate_dreply_send(ctx, sh, near, run->count, ~0U, left);
+	left->packets = rgate_dwarp_add(t.packets);
+	left->bytes = rgate_dwarp_add(t.bytes);
+	left->run = *run;
+	left->ns = rgate_dnow() - began;
+	rgate_dwarp_sync();
+}
+
+/* One thread, after a barrier with those that worked: what is left of a piece */
+RGATE_DEV void rgate_dleft_do(const struct rgate_dctx *ctx, const struct rgate_dleft *left)
+{
+	if (left->answers)
+		rgate_dout_pass(&ctx->out, left->out, left->answers, left->answer_bytes);
+	rgate_drun_count(ctx, left->run.ring, left->packets, left->bytes, left->ns);
+	rgate_drun_done(ctx, &left->run);
 }
 
 /* The whole warp: a run inside one batch */
@@ -261,13 +296,18 @@ RGATE_DEV void rgate_drun_work(const struct rgate_dctx *ctx, const struct rgate_
 			       const struct rgate_drun *run, struct rgate_dnear *near)
 {
 	struct rgate_drun piece = *run;
-	uint32_t left = run->count;
+	uint32_t todo = run->count;
+	struct rgate_dleft left;
 
-	while (left) {
-		piece.count = left < sh->run ? left : sh->run;
-		rgate_drun_piece(ctx, sh, &piece, near);
+	RGATE_DROLL
+	while (todo) {
+		piece.count = todo < sh->run ? todo : sh->run;
+		rgate_drun_piece(ctx, sh, &piece, near, &left);
+		if (rgate_dlane() == 0)
+			rgate_dleft_do(ctx, &left);
+		rgate_dwarp_sync();
 		piece.pos += piece.count;
-		left -= piece.count;
+		todo -= piece.count;
 	}
 }
 
