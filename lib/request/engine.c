@@ -16,9 +16,10 @@
 #define LOOK_TURNS	16	/* a busy engine looks for kicks once in so many turns */
 
 /*
- * A user's turn: so many requests that begin with one of that class rank, then so many with
- * these, and so on; what is left goes to the better ones again. A seat takes VISIT at once
- * where the user has several, of which these numbers are multiples: all visits are alike.
+ * A user's turn: so many requests, of which large ones count more, that begin with one of that
+ * class rank, then so many with these, and so on; what is left goes to the better ones again. A
+ * seat takes VISIT at once where the user has several, of which these numbers are multiples: all
+ * visits are alike.
  */
 static const struct {
 	unsigned int rank, until;
@@ -75,7 +76,7 @@ static void quiet(struct rgate_seat *s, enum taken why)
 		seat_park(s, why);
 }
 
-/* The next of the user's hot seats; how many requests it had for this share */
+/* The next of the user's hot seats; how much of the share it has used */
 static unsigned int visit(struct user *u, unsigned int rank, unsigned int most, bool *more)
 {
 	struct rgate_seat *s = container_of(u->hot.next, struct rgate_seat, turn);
@@ -210,7 +211,7 @@ int64_t rgate_engine_turn(struct rgate_engine *e)
 
 static void sleep_for(struct rgate_engine *e, int64_t ns)
 {
-	const struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	const struct timespec ts = rgate_clock_timespec((uint64_t)ns);
 	struct epoll_event ev[EVENTS];
 	int n = epoll_pwait2(e->epfd, ev, EVENTS, ns < 0 ? NULL : &ts, NULL);
 
@@ -291,10 +292,12 @@ static void init(struct rgate_engine *e, const struct rgate_engine_opts *o)
 	list_init(&e->remove);
 	e->ready_last = &e->ready_first;
 	/* Clients choose cookies, not where they are kept. */
-	if (getrandom(&e->secret, sizeof(e->secret), GRND_NONBLOCK) != sizeof(e->secret))
-		e->secret = rgate_clock_now(CLOCK_MONOTONIC) ^ (uintptr_t)e;
-	e->next_owner = (uint32_t)(e->secret >> 32);
-	e->secret |= 1;
+	if (getrandom(e->secret, sizeof(e->secret), GRND_NONBLOCK) != sizeof(e->secret)) {
+		e->secret[0] = rgate_clock_now(CLOCK_MONOTONIC) ^ (uintptr_t)e;
+		e->secret[1] = e->secret[0] * 0x9e3779b97f4a7c15;
+	}
+	e->next_owner = (uint32_t)(e->secret[1] >> 32);
+	e->secret[1] |= 1;
 }
 
 static void fini(struct rgate_engine *e)

@@ -227,6 +227,13 @@ void rgate_seat_remove(struct rgate_seat *seat);
 
 uid_t rgate_seat_uid(const struct rgate_seat *seat);
 
+/*
+ * rgate_seat_memory - @len bytes at @off of the session's memory, as rgate_req_mem() has them
+ * For a request that names a second part of it. Engine's thread, while one of the seat's requests
+ * is under way or it has a handle. NULL: not inside of it, or no bytes
+ */
+void *rgate_seat_memory(const struct rgate_seat *seat, uint64_t off, uint64_t len);
+
 /* ---- Requests, for services ---- */
 
 /* What the client asked; the engine's copy, and checked. Valid until it ends. */

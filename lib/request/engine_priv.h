@@ -144,7 +144,7 @@ struct rgate_engine {
 	struct rgate_req *free;
 	struct req_chunk *chunks;
 	struct link *cookies;
-	uint64_t ncookies, cookie_places, secret;
+	uint64_t ncookies, cookie_places, secret[2];
 	struct rgate_req **heap;
 	uint32_t nheap, heap_room;
 	bool dying;			/* a seat is over, and waits for its burial */
@@ -187,8 +187,8 @@ enum taken {
 	TAKE_MORE,		/* or of a class whose turn it is not */
 };
 
-/* Accepts up to @most requests, the first of class rank @rank, others of that or a better one;
- * how many, and why no more
+/* Accepts requests that make up @most of a turn, the last maybe more: the first of class rank
+ * @rank, others of that or a better one; how much they make up, and why no more
  */
 unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int most,
 		       enum taken *why);
@@ -206,6 +206,8 @@ bool req_run_ready(struct rgate_engine *e);	/* true: more are ready */
 void req_reap(struct rgate_engine *e);		/* what rgate_req_end() was called for */
 void req_free_all(struct rgate_engine *e);
 void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value);
+/* @s cannot use what came free of the user's limit: the next one may */
+void seat_pass_on(struct rgate_seat *s);
 
 /* engine_timer.c */
 int timer_add(struct rgate_engine *e, struct rgate_req *r);

@@ -76,11 +76,19 @@ void req_free_all(struct rgate_engine *e)
 
 /* ---- Who is under way ---- */
 
+/*
+ * Both halves of the product, and those mixed again: each bit of the cookie counts for each one
+ * of the place. With less a client knew cookies that share a place, whatever the secret is.
+ */
 static struct link *bucket(const struct rgate_engine *e, const struct rgate_seat *s,
 			   uint64_t cookie)
 {
-	uint64_t h = (cookie ^ (uint64_t)s->owner << 32) * e->secret;
+	__extension__ unsigned __int128 all = cookie ^ e->secret[0] ^ (uint64_t)s->owner << 32;
+	uint64_t h;
 
+	all *= e->secret[1];
+	h = (uint64_t)all ^ (uint64_t)(all >> 64);
+	h = (h ^ h >> 32) * e->secret[1];
 	return &e->cookies[(h >> 32) & (e->cookie_places - 1)];
 }
 
@@ -207,6 +215,14 @@ static void unblock(struct rgate_seat *s)
 		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
 }
 
+void seat_pass_on(struct rgate_seat *s)
+{
+	struct user *u = s->user;
+
+	if (!list_empty(&u->blocked) && u->under_way < u->limits.requests)
+		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
+}
+
 static void finish(struct rgate_req *r, int result)
 {
 	struct rgate_seat *s = r->seat;
@@ -228,6 +244,9 @@ static void finish(struct rgate_req *r, int result)
 		e->dying = true;
 	else if (result < 0 || !(r->q.flags & RGATE_REQ_NO_COMPLETION))
 		seat_post(s, r->q.cookie, result, result < 0 ? 0 : r->value);
+	else if (s->parked)
+		/* Its place is free; of what is not told no credit comes. */
+		seat_hot(s);
 	unblock(s);
 	free_later(e, r);
 }

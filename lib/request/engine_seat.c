@@ -344,6 +344,13 @@ uid_t rgate_seat_uid(const struct rgate_seat *s)
 	return s->user->uid;
 }
 
+void *rgate_seat_memory(const struct rgate_seat *s, uint64_t off, uint64_t len)
+{
+	if (!len || off > s->mem_len || len > s->mem_len - off)
+		return NULL;
+	return (char *)s->mem + off;
+}
+
 /* ---- In the engine's thread ---- */
 
 static void unblock_all(struct user *u)
@@ -380,6 +387,7 @@ static void seat_leave(struct rgate_seat *s)
 	if (!s->user->nhot)
 		list_del(&s->user->active);
 	s->leaving = true;
+	seat_pass_on(s);
 	/* A cancelled request goes from the list by itself, or later; no other one does. */
 	for (l = s->reqs.next; l != &s->reqs; l = next) {
 		next = l->next;

@@ -5,6 +5,8 @@
 
 #include "engine_priv.h"
 
+#define COST_BYTES	16384U
+
 /* By turn: urgent, normal, bulk; a class that there is not is refused as a normal one. */
 static unsigned int rank_of(unsigned int cls)
 {
@@ -123,6 +125,18 @@ static int check(struct rgate_req *r)
 	return 0;
 }
 
+/*
+ * Has the user as much under way as he may? The engine's own operations are over at once, and
+ * may begin all the same; but for those that would wait in a chain, which takes memory.
+ */
+static bool is_beyond(const struct rgate_seat *s)
+{
+	const struct user *u = s->user;
+
+	return u->limits.requests && u->under_way >= u->limits.requests &&
+	       (s->chain == CHAIN_RUNS || s->head.op >> RGATE_REQ_OP_SHIFT != RGATE_REQ_CORE);
+}
+
 /* May it begin, for what its user and the requests before it are doing? */
 static bool hindered(struct rgate_seat *s)
 {
@@ -130,8 +144,7 @@ static bool hindered(struct rgate_seat *s)
 
 	if (s->drain || (s->head.flags & RGATE_REQ_DRAIN && s->under_way)) {
 		seat_cool(s);
-	} else if (u->limits.requests && u->under_way >= u->limits.requests &&
-		   s->head.op >> RGATE_REQ_OP_SHIFT != RGATE_REQ_CORE) {
+	} else if (is_beyond(s)) {
 		/* In their order: what ends makes the first of them hot. */
 		seat_cool(s);
 		list_add_tail(&u->blocked, &s->turn);
@@ -196,12 +209,18 @@ static void accept_one(struct rgate_seat *s)
 	link_in(s, r);
 }
 
+/* What is copied and looked through takes time, too: so many bytes as much as one request */
+static unsigned int cost(const struct rgate_request *q)
+{
+	return 1 + q->len / COST_BYTES;
+}
+
 unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int most,
 		       enum taken *why)
 {
-	unsigned int n;
+	unsigned int n = 0;
 
-	for (n = 0; n < most; n++) {
+	while (n < most) {
 		if (!look(s)) {
 			*why = TAKE_EMPTY;
 			return n;
@@ -211,6 +230,7 @@ unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int mos
 			return n;
 		}
 		if (!place(s)) {
+			seat_pass_on(s);
 			*why = TAKE_FULL;
 			return n;
 		}
@@ -218,6 +238,7 @@ unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int mos
 		if (n ? rank_of(s->head.cls) > rank : rank_of(s->head.cls) != rank)
 			break;
 		s->quiet = 0;
+		n += cost(&s->head);
 		accept_one(s);
 	}
 	*why = TAKE_MORE;

@@ -246,7 +246,7 @@ static bool spin_for_it(struct rgate_session *s, uint64_t from)
 /* Asleep until woken, or @until ns; 0: something may be there; -ETIMEDOUT; -EINTR; -EPIPE */
 static int sleep_once(struct rgate_session *s, uint64_t until, int timeout_ms)
 {
-	uint64_t now, ns = 0;
+	uint64_t now;
 	struct epoll_event ev[2];
 	struct timespec ts;
 	int n;
@@ -255,9 +255,7 @@ static int sleep_once(struct rgate_session *s, uint64_t until, int timeout_ms)
 		now = rgate_clock_now(CLOCK_MONOTONIC);
 		if (now >= until)
 			return -ETIMEDOUT;
-		ns = until - now;
-		ts.tv_sec = (time_t)(ns / 1000000000);
-		ts.tv_nsec = (long)(ns % 1000000000);
+		ts = rgate_clock_timespec(until - now);
 	}
 	rgate_spin_count(&s->sleeps);
 	n = epoll_pwait2(s->wait_fd, ev, 2, timeout_ms < 0 ? NULL : &ts, NULL);

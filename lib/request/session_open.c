@@ -105,7 +105,7 @@ static int ask_daemon(struct rgate_session *s, const struct rgate_session_opts *
 		.version_max = RGATE_REQ_VERSION, .requests = o->requests,
 		.completions = o->completions, .memory = o->memory,
 	};
-	unsigned int nfds = 0;
+	unsigned int nfds;
 	int len, err, sock;
 
 	sock = dial(o);

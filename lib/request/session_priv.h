@@ -55,4 +55,12 @@ int rgate_process_seat(const struct rgate_seat_opts *opts, uint32_t spin_us,
 /* Removes it; after the last one the engine ends. */
 void rgate_process_unseat(struct rgate_seat *seat);
 
+/*
+ * What that engine serves besides what every engine does, from the layers above, which have
+ * these two (lib/memory/process.c). @services: out, for _free() after the engine's end; NULL is
+ * allowed there.
+ */
+int rgate_process_services(struct rgate_engine *engine, void **services);
+void rgate_process_services_free(void *services);
+
 #endif

@@ -12,6 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct link sessions = { &sessions, &sessions };
 static struct rgate_engine *engine;	/* of this process; NULL: nobody needs one */
+static void *services;			/* of that engine */
 static unsigned int seats;
 
 static void before_fork(void)
@@ -41,6 +42,7 @@ static void in_child(void)
 	}
 	__atomic_store_n(&rgate_session_forks, rgate_session_forks + 1, __ATOMIC_RELAXED);
 	engine = NULL;
+	services = NULL;
 	seats = 0;
 	pthread_mutex_init(&lock, NULL);
 }
@@ -66,39 +68,67 @@ void rgate_session_delist(struct rgate_session *s)
 	pthread_mutex_unlock(&lock);
 }
 
+static int start_engine(uint32_t spin_us)
+{
+	const struct rgate_engine_opts o = RGATE_OPTS(rgate_engine_opts, .spin_us = spin_us);
+	int err;
+
+	err = rgate_engine_create(&engine, &o);
+	if (err)
+		return err;
+	err = rgate_process_services(engine, &services);
+	if (err) {
+		rgate_engine_destroy(engine);
+		engine = NULL;
+	}
+	return err;
+}
+
+/* Not with the lock: its last requests have to end. */
+static void stop_engine(struct rgate_engine *e, void *sv)
+{
+	rgate_engine_destroy(e);
+	rgate_process_services_free(sv);
+}
+
 int rgate_process_seat(const struct rgate_seat_opts *opts, uint32_t spin_us,
 		       struct rgate_seat **seat, struct rgate_welcome *w, int fds[RGATE_FDS])
 {
-	const struct rgate_engine_opts eo = RGATE_OPTS(rgate_engine_opts, .spin_us = spin_us);
 	struct rgate_engine *unused = NULL;
+	void *with = NULL;
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
 	if (!engine)
-		err = rgate_engine_create(&engine, &eo);
+		err = start_engine(spin_us);
 	if (!err)
 		err = rgate_seat_add(engine, opts, seat, w, fds);
 	if (!err)
 		seats++;
 	if (err && !seats) {
 		unused = engine;
+		with = services;
 		engine = NULL;
+		services = NULL;
 	}
 	pthread_mutex_unlock(&lock);
-	rgate_engine_destroy(unused);
+	stop_engine(unused, with);
 	return err;
 }
 
 void rgate_process_unseat(struct rgate_seat *seat)
 {
 	struct rgate_engine *unused = NULL;
+	void *with = NULL;
 
 	pthread_mutex_lock(&lock);
 	rgate_seat_remove(seat);
 	if (!--seats) {
 		unused = engine;
+		with = services;
 		engine = NULL;
+		services = NULL;
 	}
 	pthread_mutex_unlock(&lock);
-	rgate_engine_destroy(unused);
+	stop_engine(unused, with);
 }

@@ -27,22 +27,20 @@ int rgate_wire_send(int sock, const void *msg, size_t len, const int *fds, unsig
 	return (size_t)n == len ? 0 : -EMSGSIZE;
 }
 
-int rgate_wire_recv(int sock, void *msg, size_t len, int fds[RGATE_FDS], unsigned int *nfds,
-		    int flags)
+int rgate_wire_recv(int sock, void *msg, size_t len, int *fds, unsigned int *nfds, int flags)
 {
 	struct iovec iov = { .iov_base = msg, .iov_len = len };
 	int got[RGATE_FDS + 1];
 	union rgate_fds_room room;
-	struct msghdr mh = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = room.buf,
-		.msg_controllen = sizeof(room.buf),
-	};
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
 	unsigned int n;
 	ssize_t bytes;
 
-	*nfds = 0;
+	if (fds) {
+		*nfds = 0;
+		mh.msg_control = room.buf;
+		mh.msg_controllen = sizeof(room.buf);
+	}
 	memset(msg, 0, len);
 	do {
 		bytes = recvmsg(sock, &mh, flags | MSG_CMSG_CLOEXEC);
@@ -58,7 +56,9 @@ int rgate_wire_recv(int sock, void *msg, size_t len, int fds[RGATE_FDS], unsigne
 	}
 	if (!bytes && !n)
 		return -EPIPE;
-	memcpy(fds, got, n * sizeof(*fds));
-	*nfds = n;
+	if (n) {
+		memcpy(fds, got, n * sizeof(*fds));
+		*nfds = n;
+	}
 	return (int)bytes;
 }

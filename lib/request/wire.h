@@ -72,12 +72,13 @@ int rgate_wire_send(int sock, const void *msg, size_t len, const int *fds, unsig
 
 /*
  * rgate_wire_recv - one message of at most @len bytes; beyond what came @msg is zeroed
- * @fds: out, room for RGATE_FDS; those that came are the caller's, close-on-exec
- * @nfds: out, how many
+ * @fds: out, room for RGATE_FDS; those that came are the caller's, close-on-exec. NULL: none
+ *	are taken, which matters: to close one's own descriptor of what somebody sent can take
+ *	as long as he likes
+ * @nfds: out, how many; NULL with @fds
  * Returns the bytes that came, at most @len: a longer message is cut; -EPIPE: the other end is
  * closed; -EPROTO: more descriptors than fit; -errno of recvmsg(2). Then no descriptor stays.
  */
-int rgate_wire_recv(int sock, void *msg, size_t len, int fds[RGATE_FDS], unsigned int *nfds,
-		    int flags);
+int rgate_wire_recv(int sock, void *msg, size_t len, int *fds, unsigned int *nfds, int flags);
 
 #endif

@@ -13,6 +13,16 @@
 static struct rgate_engine *e;
 static struct client a, b;
 
+/* A turn looks for what is there, and leaves it to the caller to wait. */
+int __real_epoll_wait(int ep, struct epoll_event *ev, int n, int ms);
+int __wrap_epoll_wait(int ep, struct epoll_event *ev, int n, int ms);
+
+int __wrap_epoll_wait(int ep, struct epoll_event *ev, int n, int ms)
+{
+	unit_require(!ms);
+	return __real_epoll_wait(ep, ev, n, ms);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -431,6 +441,16 @@ static void cancelled(void **state)
 	expect(&a, 6, -EALREADY);
 	late_end(52, 5, 5);
 	expect(&a, 52, 5);
+	/* what says itself that it is too late, and is not asked again */
+	late.refuses = true;
+	client_submit(&a, ASK(LATE_WAIT, .cookie = 53));
+	client_submit(&a, ASK(RGATE_REQ_CANCEL, .cookie = 7, .a0 = 53));
+	client_submit(&a, ASK(RGATE_REQ_CANCEL, .cookie = 8, .a0 = 53));
+	expect(&a, 7, -EALREADY);
+	expect(&a, 8, -EALREADY);
+	assert_int_equal(late.asked, 3);
+	late_end(53, 6, 6);
+	expect(&a, 53, 6);
 	assert_int_equal(stats().cancelled, 2);
 }
 
@@ -673,6 +693,125 @@ static void limits(void **state)
 	expect(&a, 7, 0);
 }
 
+/* Whose session came first goes on first, also when another one's request made the room. */
+static void in_order(void **state)
+{
+	struct rgate_limits lim;
+	struct rgate_seat_opts o;
+	static struct client c, d;
+
+	(void)state;
+	rgate_limits_init(&lim);
+	lim.requests = 1;
+	o = limited(5, &lim);
+	assert_int_equal(client_open(&c, e, &o), 0);
+	assert_int_equal(client_open(&d, e, &o), 0);
+	client_submit(&c, ASK(LATE_WAIT, .cookie = 1));
+	bed_run(e);
+	client_submit(&d, ASK(LATE_WAIT, .cookie = 2));
+	bed_run(e);
+	client_submit(&c, ASK(LATE_WAIT, .cookie = 3));
+	bed_run(e);
+	late_end(1, 0, 0);
+	expect(&c, 1, 0);
+	assert_true(late_has(2) && !late_has(3));
+	late_end(2, 0, 0);
+	expect(&d, 2, 0);
+	assert_true(late_has(3));
+	late_end(3, 0, 0);
+	expect(&c, 3, 0);
+	rgate_seat_remove(c.seat);
+	rgate_seat_remove(d.seat);
+	bed_run(e);
+	client_close(&c);
+	client_close(&d);
+}
+
+/* Where things are in an area is what clients of all versions reckon by themselves. */
+static void layout(void **state)
+{
+	static const struct {
+		uint32_t requests, completions;
+		uint64_t req_credits, completed, client, comp_credits, requested, len;
+	} areas[] = {
+		{ 64, 64, 192, 256, 4096, 4160, 4224, 12288 },
+		{ 64, 128, 192, 256, 8192, 8256, 8320, 16384 },
+		{ 4096, 64, 192, 1216, 4096, 4160, 4224, 270336 },
+		{ 65536, 65536, 192, 16576, 2117632, 2117696, 2134080, 6332416 },
+	};
+	struct rgate_area area;
+	unsigned int i;
+	int fd;
+
+	(void)state;
+	if (getpagesize() != 4096)
+		unit_skip("areas begin at pages, which are larger here");
+	for (i = 0; i < ARRAY_LEN(areas); i++) {
+		assert_int_equal(rgate_area_create(&area, areas[i].requests, areas[i].completions,
+						   0, 1, &fd), 0);
+		assert_int_equal(area.head->server_off, 128);
+		assert_int_equal(area.head->req_credits_off, areas[i].req_credits);
+		assert_int_equal(area.head->completions_off, areas[i].completed);
+		assert_int_equal(area.head->client_off, areas[i].client);
+		assert_int_equal(area.head->comp_credits_off, areas[i].comp_credits);
+		assert_int_equal(area.head->requests_off, areas[i].requested);
+		assert_int_equal(area.head->area_len, areas[i].len);
+		assert_int_equal(area.len, areas[i].len);
+		rgate_area_unmap(&area);
+		close(fd);
+	}
+}
+
+/* The head of an area is the engine's word: one that does not fit what was asked for is none. */
+static void heads(void **state)
+{
+	static const struct {
+		size_t at, len;
+		int err;
+	} fields[] = {
+#define FIELD(f, err) { offsetof(struct rgate_req_head, f), \
+			sizeof(((struct rgate_req_head *)NULL)->f), err }
+		FIELD(magic, -EPROTO), FIELD(version, -EPROTONOSUPPORT),
+		FIELD(features, -EPROTONOSUPPORT), FIELD(requests, -EPROTO),
+		FIELD(completions, -EPROTO), FIELD(batch, -EPROTO), FIELD(area_len, -EPROTO),
+		FIELD(mem_len, -EPROTO), FIELD(server_off, -EPROTO), FIELD(client_off, -EPROTO),
+		FIELD(req_credits_off, -EPROTO), FIELD(comp_credits_off, -EPROTO),
+		FIELD(requests_off, -EPROTO), FIELD(completions_off, -EPROTO),
+	};
+	struct rgate_area own, other;
+	struct rgate_req_head was;
+	unsigned int i, maps;
+	int fd;
+
+	(void)state;
+	assert_int_equal(rgate_area_create(&own, 64, 128, 4096, 1, &fd), 0);
+	was = *own.head;
+	maps = unit_mappings("memfd:ringgate-requests");
+	for (i = 0; i < ARRAY_LEN(fields); i++) {
+		((unsigned char *)own.head)[fields[i].at] ^= 1;
+		assert_int_equal(rgate_area_map(&other, fd, 64, 128, 4096), fields[i].err);
+		*own.head = was;
+	}
+	/* A longer head has more at its end, a shorter one less than there must be. */
+	own.head->head_size = sizeof(was) + 8;
+	assert_int_equal(rgate_area_map(&other, fd, 64, 128, 4096), 0);
+	rgate_area_unmap(&other);
+	own.head->head_size = sizeof(was) - 8;
+	assert_int_equal(rgate_area_map(&other, fd, 64, 128, 4096), -EPROTO);
+	*own.head = was;
+	assert_int_equal(rgate_area_map(&other, fd, 64, 128, 0), -EPROTO);
+	assert_int_equal(rgate_area_map(&other, fd, 128, 64, 4096), -EPROTO);
+	assert_int_equal(rgate_area_map(&other, fd, 64, 1024, 4096), -EPROTO);
+	assert_int_equal(rgate_area_map(&other, fd, 63, 128, 4096), -EPROTO);
+	assert_int_equal(rgate_area_map(&other, fd, 64, 0, 4096), -EPROTO);
+	assert_int_equal(unit_mappings("memfd:ringgate-requests"), maps);
+	assert_int_equal(rgate_area_map(&other, fd, 64, 128, 4096), 0);
+	rgate_area_unmap(&other);
+	rgate_area_unmap(&own);
+	close(fd);
+	assert_int_equal(rgate_area_map(&other, fd, 64, 128, 4096), -EBADF);
+}
+
 /* A client with more places than one turn takes, and always with more requests than that */
 static void big(struct client *c, uid_t uid)
 {
@@ -865,7 +1004,8 @@ int main(void)
 		TEST(out_of_step), TEST(linked), TEST(chain_fails), TEST(chain_cut),
 		TEST(long_chain), TEST(drained), TEST(silent), TEST(cancelled),
 		TEST(many_cookies), TEST(deadlines), TEST(deadline_heap), TEST(gone),
-		TEST(handles), TEST(limits), TEST(fair), TEST(classes), TEST(woken),
+		TEST(handles), TEST(limits), TEST(in_order), TEST(layout), TEST(heads),
+		TEST(fair), TEST(classes), TEST(woken),
 		TEST(options), TEST(own_memory),
 	};
 

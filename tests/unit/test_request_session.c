@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -572,6 +573,54 @@ static void by_epoll(void **state)
 	rgate_session_close(s);
 }
 
+static pthread_t sleeper;
+static uint32_t awake;		/* atomic */
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void *interrupt(void *arg)
+{
+	const struct rgate_session *s = arg;
+
+	while (!__atomic_load_n(&awake, __ATOMIC_ACQUIRE)) {
+		if (info_of(s).sleeps)
+			pthread_kill(sleeper, SIGUSR1);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* What is there is there, whatever the timeout; and a signal ends the wait. */
+static void waits_end(void **state)
+{
+	const struct sigaction act = { .sa_handler = on_signal };
+	const struct rgate_request q = { .op = RGATE_REQ_NOP };
+	struct rgate_session_opts o = by_daemon();
+	struct rgate_session *s = opened(&o);
+	struct sigaction was;
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &act, &was), 0);
+	sleeper = pthread_self();
+	__atomic_store_n(&awake, 0, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_create(&t, NULL, interrupt, s), 0);
+	assert_int_equal(rgate_session_wait(s, PATIENCE_MS), -EINTR);
+	__atomic_store_n(&awake, 1, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	sigaction(SIGUSR1, &was, NULL);
+	submit(s, &q);
+	assert_int_equal(rgate_session_wait(s, PATIENCE_MS), 1);
+	assert_int_equal(rgate_session_wait(s, 0), 1);
+	assert_int_equal(rgate_session_wait(s, -1), 1);
+	(void)next(s);
+	assert_int_equal(rgate_session_wait(s, 0), 0);
+	rgate_session_close(s);
+}
+
 /* What one thread submits another takes. */
 static void *taker(void *arg)
 {
@@ -826,7 +875,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(nops), TEST(daemons), TEST(either), TEST(options), TEST(memory),
-		TEST(cancel), TEST(by_epoll), TEST(two_threads), TEST(close_early),
+		TEST(cancel), TEST(by_epoll), TEST(waits_end), TEST(two_threads), TEST(close_early),
 		TEST(daemon_gone), TEST(liars), TEST(no_answer), TEST(forked), TEST(clean),
 	};
 

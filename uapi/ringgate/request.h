@@ -74,6 +74,42 @@ enum rgate_req_service_number {
 #define RGATE_REQ_SPAWN_SIGNAL	RGATE_REQ_OP(RGATE_REQ_SPAWN, 6)
 /* kills it, if it runs */
 #define RGATE_REQ_SPAWN_CLOSE	RGATE_REQ_OP(RGATE_REQ_SPAWN, 7)
+/* to one that runs: a0: node; a1: its id; value: handle */
+#define RGATE_REQ_SPAWN_ATTACH	RGATE_REQ_OP(RGATE_REQ_SPAWN, 8)
+/* the handle is gone, the process goes on; value: its id */
+#define RGATE_REQ_SPAWN_DETACH	RGATE_REQ_OP(RGATE_REQ_SPAWN, 9)
+/*
+ * a0: node; a1: an id, 0: from the first; mem, off, len: room for struct rgate_spawn_entry;
+ * result: how many of those behind that id; value: how many there are
+ */
+#define RGATE_REQ_SPAWN_LIST	RGATE_REQ_OP(RGATE_REQ_SPAWN, 10)
+/* a signal by id: a0: RGATE_REQ_SPAWN_TO(); a1: the id */
+#define RGATE_REQ_SPAWN_KILL	RGATE_REQ_OP(RGATE_REQ_SPAWN, 11)
+#define RGATE_REQ_SPAWN_TO(node, signal, scope) \
+	((__u64)(node) | (__u64)(signal) << 16 | (__u64)(scope) << 32)
+/* mem, off, len: room for struct rgate_spawn_node; result: how many; value: there are */
+#define RGATE_REQ_SPAWN_NODES	RGATE_REQ_OP(RGATE_REQ_SPAWN, 12)
+
+/*
+ * Operations of RGATE_REQ_MEMORY: <ringgate/memory.h> has what a0, a1 and values are made of.
+ * Those on memory that was opened name it by the handle that OPEN gave.
+ */
+/* mem, off, len: the part; a0: where its name lies; a1: _EXPORT_A1(); value: handle */
+#define RGATE_REQ_MEMORY_EXPORT	RGATE_REQ_OP(RGATE_REQ_MEMORY, 0)
+/* of either kind of handle */
+#define RGATE_REQ_MEMORY_RELEASE RGATE_REQ_OP(RGATE_REQ_MEMORY, 1)
+/* a0: node; a1: _OPEN_A1(); mem, off, len: the name; value: _HANDLE(), _LENGTH() */
+#define RGATE_REQ_MEMORY_OPEN	RGATE_REQ_OP(RGATE_REQ_MEMORY, 2)
+/* a0: from which byte; mem, off, len: to here */
+#define RGATE_REQ_MEMORY_READ	RGATE_REQ_OP(RGATE_REQ_MEMORY, 3)
+/* a0: to which byte; mem, off, len: from here */
+#define RGATE_REQ_MEMORY_WRITE	RGATE_REQ_OP(RGATE_REQ_MEMORY, 4)
+/* a0: which byte, of 8 aligned ones; a1: is added; value: what was there */
+#define RGATE_REQ_MEMORY_FETCH_ADD RGATE_REQ_OP(RGATE_REQ_MEMORY, 5)
+/* likewise; a1: if that is there; mem, off, len: 8 bytes to put there; value: what was there */
+#define RGATE_REQ_MEMORY_CMP_SWAP RGATE_REQ_OP(RGATE_REQ_MEMORY, 6)
+/* what was written before is visible to the memory's owner */
+#define RGATE_REQ_MEMORY_FLUSH	RGATE_REQ_OP(RGATE_REQ_MEMORY, 7)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */

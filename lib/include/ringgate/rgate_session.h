@@ -18,6 +18,7 @@
 #ifndef RINGGATE_RGATE_SESSION_H
 #define RINGGATE_RGATE_SESSION_H
 
+#include <ringgate/memory.h>
 #include <ringgate/request.h>
 #include <ringgate/rgate.h>
 #include <ringgate/rgate_spin.h>

@@ -51,6 +51,8 @@ static int cancel(struct rgate_req *r, void *ctx)
 {
 	(void)ctx;
 	late.asked++;
+	if (late.refuses)
+		return -EALREADY;
 	if (!late.slow)
 		late_end(rgate_req_get(r)->cookie, 77, 77);
 	return 0;

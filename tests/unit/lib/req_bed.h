@@ -31,6 +31,7 @@ struct late {
 	unsigned int n;
 	unsigned int asked;	/* cancel() calls */
 	bool slow;		/* cancel() leaves it to the test to end the request */
+	bool refuses;		/* cancel() says that it is too late */
 	unsigned int dropped;	/* handles */
 };
 

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,4 +227,41 @@ void unit_reap(int pid, int status)
 	assert_int_equal(waitpid(pid, &st, 0), pid);
 	assert_true(WIFEXITED(st));
 	assert_int_equal(WEXITSTATUS(st), status);
+}
+
+/*
+ * The library's mutexes check errors in tests (--wrap, see the Makefile): a lock that is taken
+ * twice, or given back by who does not have it, ends the program at once.
+ */
+int __real_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr);
+int __real_pthread_mutex_lock(pthread_mutex_t *m);
+int __real_pthread_mutex_unlock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
+
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr)
+{
+	pthread_mutexattr_t checks;
+	int err;
+
+	pthread_mutexattr_init(&checks);
+	if (attr)
+		checks = *attr;
+	pthread_mutexattr_settype(&checks, PTHREAD_MUTEX_ERRORCHECK);
+	err = __real_pthread_mutex_init(m, &checks);
+	pthread_mutexattr_destroy(&checks);
+	return err;
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
+{
+	unit_require(!__real_pthread_mutex_lock(m));
+	return 0;
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	unit_require(!__real_pthread_mutex_unlock(m));
+	return 0;
 }
