@@ -47,7 +47,10 @@ static const struct {
 	{ EOWNERDEAD, "of the process that this one was forked from" },
 	{ ECANCELED, "cancelled" },
 	{ EALREADY, "too late, or under way already" },
-	{ ESTALE, "the ring was resized, and its new memory did not reach this process" },
+	{ ESTALE, "gone: the ring was resized, and its new memory did not reach this process, or "
+		  "memory was released" },
+	{ ENOTCONN, "no connection to its node" },
+	{ ECONNRESET, "the connection was lost: whether it was done is not known" },
 	{ EMSGSIZE, "longer than fits" },
 	{ EDESTADDRREQ, "not a connected socket" },
 	{ ENOTSOCK, "the descriptor is not a socket" },

@@ -17,7 +17,7 @@ build=${RGATE_BUILD:-$top/build}
 . "$here/lib/blocks.sh"
 . "$top/tests/cli/lib/keys.sh"
 . "$top/tests/cli/lib/wait.sh"
-export PATH=$build/tools:$PATH
+export PATH=$build/tools:$PATH RGATE_SPAWNER=$build/tools/ringgate-spawner
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; wait; cd /; umount -l /etc /run /var/lib; umount -l "$tmp"; rm -rf "$tmp"' EXIT
 
@@ -77,13 +77,15 @@ rm /etc/ringgate/node2.key
 # --- spawn.rst: nodes of this machine instead of addresses
 {
 	echo "provider local"
-	block Documentation/spawn.rst "Quick start:text:1" |
-		sed -E 's, [0-9.]+\.([0-9]+)(:([0-9]+))? , /run/ringgate/n\1\3 ,'
+	{
+		block Documentation/spawn.rst "Quick start:text:1"
+		block Documentation/spawn.rst "A node of one's own:text:1"
+	} | sed -E 's, [0-9.]+\.([0-9]+)(:([0-9]+))? , /run/ringgate/n\1\3 ,'
 } >/etc/ringgate/cluster.conf
 for node in gw one; do
 	ringgate cluster keygen --node $node >>/etc/ringgate/cluster.conf
 done 2>"$tmp/log"
-block Documentation/spawn.rst "Quick start:shell:1" >commands
+block Documentation/spawn.rst "A node of one's own:shell:1" >commands
 # shellcheck disable=SC1091
 . ./commands >>/etc/ringgate/cluster.conf 2>>"$tmp/log"
 ok $? "spawn.rst: $(head -n 1 commands)"
@@ -91,11 +93,15 @@ ringgate cluster show >"$tmp/log" 2>&1
 ok $? "... and ringgate cluster show finds nothing wrong"
 {
 	block Documentation/spawn.rst "Quick start:text:2"
-	# For a program that asks its daemon
-	printf 'node one user alice\nallow one /usr/bin/*\n'
+	printf 'node shell user alice\nallow shell /usr/bin/*\n'
 } >/etc/ringgate/spawn.conf
 chmod 600 /etc/ringgate/spawn.conf
-block Documentation/spawn.rst "Quick start:text:3" >/etc/ringgate/ringgated.conf
+block Documentation/spawn.rst "Quick start:text:4" >/etc/ringgate/requests.conf
+chmod 600 /etc/ringgate/requests.conf
+{
+	block Documentation/spawn.rst "Quick start:text:3"
+	block Documentation/spawn.rst "Quick start:text:5"
+} >/etc/ringgate/ringgated.conf
 id alice >/dev/null 2>&1 || useradd -m -d "$tmp/alice" alice 2>>"$tmp/log" || {
 	echo "alice:x:4711:4711::$tmp/alice:/bin/sh" >>/etc/passwd
 	mkdir -p "$tmp/alice" && chown 4711:4711 "$tmp/alice"
@@ -111,28 +117,35 @@ cat "$tmp"/log.* >"$tmp/log"
 ok $rc "spawn.rst: the daemons start with what the quick start writes"
 
 head -c 100000 /dev/urandom >data.bin
-block Documentation/spawn.rst "Quick start:shell:2" >commands
-# What it leaves in the shell stays for the next one. The last line has two commands more.
+block Documentation/spawn.rst "Quick start:shell:1" >commands
+export RGATE_REQUESTS=/run/ringgate/one.requests
+cluster_up() { ringgate cluster status --socket /run/ringgate/one.sock | grep -q ' up '; }
+wait_for 20 cluster_up
+alice() { setpriv --reuid "$(id -u alice)" --clear-groups "$@"; }
+# The last line has two commands more.
 n_commands=0
 while IFS= read -r line; do
 	n_commands=$((n_commands + 1))
-	eval "$line" >"$tmp/said.$n_commands" 2>"$tmp/log" </dev/null
+	alice bash -c "$line" >"$tmp/said.$n_commands" 2>"$tmp/log" </dev/null
 	rc=$?
+	# The node of the section after it is in the cluster's file already.
+	[ "$(<"$tmp/log")" != "ringgate spawn: shell: cannot be reached" ] || rc=0
 	ok $rc "spawn.rst: $line"
 done <commands
-same said.2 < <(uname -n)
+same said.1 < <(uname -n)
 ok $? "... the node's name"
-same said.3 < <(sha256sum <data.bin)
+same said.2 < <(sha256sum <data.bin)
 ok $? "... the hash of what it was given"
-[ "$(grep -c 'load average' said.4)" -eq 2 ]
-ok $? "... both nodes"
-grep -q 'sleep 1000' said.5
+[ "$(grep -c '^gw:.*load average' said.3)" -eq 1 ]
+ok $? "... every other node"
+grep -q 'sleep 1000' said.4
 ok $? "... what runs"
-ended() { ! ringgate ps | grep 'sleep 1000' | grep -q running; }
+ended() { ! alice ringgate ps | grep 'sleep 1000' | grep -q running; }
 wait_for 10 ended
 ok $? "... and was ended"
 
-build_blocks spawn Documentation/spawn.rst "Quick start:c:1" >"$tmp/log" 2>&1
+export RGATE_NODE=shell
+build_blocks spawn Documentation/spawn.rst "A node of one's own:c:1" >"$tmp/log" 2>&1
 ok $? "spawn.rst: the program compiles"
 # A pause longer than its patience, and more than fits into the ring
 timeout 60 ./spawn /usr/bin/sh -c 'echo begin; sleep 2; seq 100000; sleep 2; echo end; exit 7' \

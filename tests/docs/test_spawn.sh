@@ -7,6 +7,7 @@ build=${RGATE_BUILD:-$top/build}
 . "$(dirname "$0")/lib/tap.sh"
 . "$top/tests/cli/lib/keys.sh"
 cd "$top" || exit 1
+export RGATE_SPAWNER=${RGATE_SPAWNER:-$build/tools/ringgate-spawner}
 
 timeout 60 "$build/examples/spawn" >"$tmp/log" 2>&1
 rc=$?

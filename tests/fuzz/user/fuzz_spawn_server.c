@@ -20,7 +20,7 @@
 
 static const char policy_text[] = "node 1 user root admin\nallow 1 any\nmax-running 4\n"
 				  "max-queued 6\nenv * *\n";
-static struct rgate_order *orders;
+static struct rgate_spawner_shared *shared;
 static int null_fd;
 
 static struct {				/* the spawner */
@@ -40,9 +40,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	signal(SIGPIPE, SIG_IGN);
 	spawn_peer_init();
-	orders = mmap(NULL, RGATE_ORDERS * sizeof(*orders), PROT_READ | PROT_WRITE,
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	FUZZ_CHECK(orders != MAP_FAILED);
+	FUZZ_CHECK(shared != MAP_FAILED);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	FUZZ_CHECK(null_fd >= 0);
 	return 0;
@@ -62,7 +62,7 @@ int __wrap_rgate_spawner_create(struct rgate_spawner *s, const struct rgate_spaw
 	(void)o;
 	s->sock = dup(peer_ready_fd);
 	s->null_fd = null_fd;
-	s->orders = orders;
+	s->shared = shared;
 	return s->sock < 0 ? -errno : 0;
 }
 
@@ -90,12 +90,12 @@ struct rgate_order *__wrap_rgate_spawner_order(struct rgate_spawner *s)
 		s->used = 0;	/* it has copied them */
 	slot = (unsigned int)__builtin_ctz(~s->used);
 	s->used |= 1U << slot;
-	return &s->orders[slot];
+	return &s->shared->orders[slot];
 }
 
 void __wrap_rgate_spawner_cancel(struct rgate_spawner *s, const struct rgate_order *order)
 {
-	s->used &= ~(1U << (order - s->orders));
+	s->used &= ~(1U << (order - s->shared->orders));
 }
 
 int __wrap_rgate_spawner_start(struct rgate_spawner *s, struct rgate_order *order,
@@ -113,7 +113,7 @@ int __wrap_rgate_spawner_start(struct rgate_spawner *s, struct rgate_order *orde
 		return sp.dead ? -EPIPE : -EAGAIN;
 	}
 	sp.proc[sp.n].id = order->id;
-	sp.proc[sp.n].slot = (uint32_t)(order - s->orders);
+	sp.proc[sp.n].slot = (uint32_t)(order - s->shared->orders);
 	sp.proc[sp.n].in = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
 	sp.proc[sp.n].out = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
 	sp.n++;
@@ -222,6 +222,7 @@ static size_t fill_start(struct rgate_spawn_start *m)
 	for (i = 0; i < 2; i++)
 		m->consumed[i] = rings & 32 ? UINT64_MAX : htole64(fuzz_u16(&peer.in));
 	m->incarnation = htole64(peer.incarnation);
+	m->owner = htole32(rings >> 3 & 3);
 	return sizeof(*m);
 }
 
