@@ -269,8 +269,8 @@ void rgate_cgroups_chore(struct rgate_cgroups *cg)
 	cg->failed = !cg->spare;
 }
 
-static int set_limits(const struct rgate_cgroups *cg, int fd, uint64_t memory,
-		      uint32_t processes)
+int rgate_cgroup_limit(const struct rgate_cgroups *cg, int fd, uint64_t memory,
+		       uint32_t processes)
 {
 	char value[32];
 	int err = 0;
@@ -306,7 +306,7 @@ int rgate_cgroup_create(struct rgate_cgroups *cg, uint64_t memory, uint32_t proc
 	}
 	if (fd < 0)
 		return fd;
-	err = set_limits(cg, fd, memory, processes);
+	err = rgate_cgroup_limit(cg, fd, memory, processes);
 	if (!err)
 		return fd;
 	close(fd);

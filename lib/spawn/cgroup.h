@@ -42,6 +42,9 @@ void rgate_cgroups_chore(struct rgate_cgroups *cg);
  * -errno: there is none for this process */
 int rgate_cgroup_create(struct rgate_cgroups *cg, uint64_t memory, uint32_t processes,
 			uint64_t *n);
+/* Other limits for the group whose directory is @fd, which has none yet */
+int rgate_cgroup_limit(const struct rgate_cgroups *cg, int fd, uint64_t memory,
+		       uint32_t processes);
 /* A descriptor: who writes "0" there is in the group whose directory is @fd */
 int rgate_cgroup_procs(int fd);
 /* 0; -EBUSY: something lives in it */

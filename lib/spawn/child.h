@@ -7,8 +7,13 @@
 #include "spawner.h"
 #include "tree.h"
 
+#define RGATE_CHILD_MARK	64	/* bytes of RGATE_TREE_MARK... */
+
+struct rgate_ahead;
+
 struct rgate_child_env {		/* of all of them */
 	struct rgate_cgroups *cg;
+	struct rgate_ahead *ahead;
 	struct rlimit files;
 	int nice;			/* the spawner's own */
 };
@@ -20,6 +25,8 @@ struct rgate_request {
 	const struct rgate_spawn_policy *policy;
 	const struct rgate_policy_node *who;
 	struct rgate_spawn_parsed req;
+	const uint8_t *record;		/* what it was decoded from */
+	uint32_t record_len;
 };
 
 struct rgate_child {
@@ -30,7 +37,7 @@ struct rgate_child {
 	uint32_t stage;
 	char why[RGATE_POLICY_WHY];
 	uint64_t group;			/* its control group; 0: it has none */
-	char mark[64];			/* RGATE_TREE_MARK... */
+	char mark[RGATE_CHILD_MARK];
 };
 
 /*

@@ -24,7 +24,7 @@ static int64_t look_after(struct spawn_service *sv, struct spawn_node *n)
 	struct rgate_spawn_job *job;
 	struct client_wish w;
 	struct task *task;
-	uint64_t now;
+	uint64_t now, due;
 
 	while (!rgate_spawn_next(n->spawn, &job, 0)) {
 		task = rgate_spawn_job_data(job);
@@ -32,9 +32,11 @@ static int64_t look_after(struct spawn_service *sv, struct spawn_node *n)
 		if (task)
 			spawn_task_news(task);
 	}
+	due = spawn_inquiries_look(n);
 	w = client_wish(n->spawn);
 	n->busy = !w.idle;
 	n->due_ns = w.idle ? UINT64_MAX : w.wake_ns;
+	n->due_ns = due < n->due_ns ? due : n->due_ns;
 	if (w.posted)
 		rgate_hub_await(sv->hub, (uint32_t)(n - sv->node));
 	if (n->due_ns == UINT64_MAX)
@@ -120,6 +122,7 @@ int spawn_service_create(struct spawn_service **out, struct rgate_hub *hub)
 		return -ENOMEM;
 	sv->hub = hub;
 	pthread_mutex_init(&sv->lock, NULL);
+	pthread_mutex_init(&sv->share_lock, NULL);
 	err = open_nodes(sv);
 	if (!err)
 		err = rgate_hub_add(hub, NUMBER, &service, sv);
@@ -130,6 +133,7 @@ int spawn_service_create(struct spawn_service **out, struct rgate_hub *hub)
 
 close_nodes:
 	close_nodes(sv);
+	pthread_mutex_destroy(&sv->share_lock);
 	pthread_mutex_destroy(&sv->lock);
 	free(sv);
 	return err;
@@ -152,6 +156,7 @@ void spawn_service_destroy(struct spawn_service *sv)
 			client_settle(sv->node[id].spawn);
 	rgate_hub_remove(sv->hub, NUMBER);
 	close_nodes(sv);
+	pthread_mutex_destroy(&sv->share_lock);
 	pthread_mutex_destroy(&sv->lock);
 	free(sv);
 }

@@ -6,6 +6,9 @@
  * other nodes say and ends the requests that waited for it. Neither waits for a node. All that
  * they share, and all of a node's struct rgate_spawn, has one lock; the hub's comes before it,
  * those of a struct rgate_spawn and of the engine's ends after.
+ *
+ * What a user has started is that user's: the other node keeps whose it is, as this one tells
+ * it, so it outlives this process. Root asks for all that this node has started.
  */
 #ifndef RGATE_SPAWN_SERVICE_H
 #define RGATE_SPAWN_SERVICE_H

@@ -6,8 +6,6 @@
 #include "record.h"
 #include "service_priv.h"
 
-#define ERRNO_MAX	4095
-
 /* ---- What may have to wait ---- */
 
 /* Who polls the state's word finds the rest in its place. */
@@ -23,12 +21,11 @@ static void give_status(struct rgate_spawn_job *job, struct rgate_req *r)
 	__atomic_store_n(&to->state, st.state, __ATOMIC_RELEASE);
 }
 
-/* What its node says is an errno, or else it is none of ours. */
 static int end_of(const struct rgate_spawn_result *result)
 {
 	if (result->state != RGATE_SPAWN_ERROR)
 		return 0;
-	return result->error < 0 && result->error >= -ERRNO_MAX ? result->error : -EIO;
+	return result->error ? result->error : -EIO;
 }
 
 static int try_wait(struct rgate_spawn_job *job, struct rgate_req *r)
@@ -56,6 +53,13 @@ static int try_write(struct rgate_spawn_job *job, struct rgate_req *r)
 	return n == -EAGAIN ? RGATE_REQ_LATER : (int)n;
 }
 
+static int try_detach(struct rgate_spawn_job *job)
+{
+	const int err = client_job_detach(job);
+
+	return err == -EAGAIN ? RGATE_REQ_LATER : err;
+}
+
 /* The result, or RGATE_REQ_LATER: not yet */
 static int try(struct task *task, struct rgate_req *r, enum task_kind kind)
 {
@@ -64,24 +68,45 @@ static int try(struct task *task, struct rgate_req *r, enum task_kind kind)
 		return try_wait(task->job, r);
 	case TASK_WRITE:
 		return try_write(task->job, r);
+	case TASK_DETACH:
+		return try_detach(task->job);
 	default:
 		return try_read(task->job, r, kind == TASK_READ_OUT ? 1 : 2);
 	}
 }
 
 /* The first of its kind is over; the request is not to be touched any more. */
-static void end_first(struct waiter **first, int result)
+static void end_first(struct waiter **first, int result, uint64_t value)
 {
 	struct waiter *w = *first;
 
 	*first = w->next;
 	rgate_req_set_data(w->r, NULL);
-	rgate_req_end(w->r, result, 0);
+	rgate_req_end(w->r, result, value);
 	free(w);
+}
+
+/* All waiters, but those of a kind */
+static void end_others(struct task *task, enum task_kind but)
+{
+	unsigned int kind;
+
+	for (kind = 0; kind < TASK_KINDS; kind++)
+		while (kind != but && task->waiters[kind])
+			end_first(&task->waiters[kind], -ECANCELED, 0);
+}
+
+/* Nothing names it any more. */
+static void leave_task(struct task *task)
+{
+	rgate_spawn_job_set_data(task->job, NULL);
+	client_job_leave(task->job);
+	free(task);
 }
 
 void spawn_task_news(struct task *task)
 {
+	const bool leaves = task->waiters[TASK_DETACH];
 	struct waiter **first;
 	unsigned int kind;
 	int result;
@@ -92,9 +117,11 @@ void spawn_task_news(struct task *task)
 			result = try(task, (*first)->r, kind);
 			if (result == RGATE_REQ_LATER)
 				break;
-			end_first(first, result);
+			end_first(first, result, leaves ? rgate_spawn_job_id(task->job) : 0);
 		}
 	}
+	if (leaves && !task->waiters[TASK_DETACH])
+		leave_task(task);
 }
 
 static int wait_for(struct task *task, struct rgate_req *r, enum task_kind kind)
@@ -134,13 +161,23 @@ static int cancel_task(struct rgate_req *r, void *ctx)
 {
 	struct spawn_service *sv = ctx;
 	struct waiter **at, *w;
+	struct spawn_node *node;
+	struct task *task;
+	bool leaves;
 
 	pthread_mutex_lock(&sv->lock);
 	w = rgate_req_data(r);
 	if (w) {
-		for (at = &w->task->waiters[w->kind]; *at != w; at = &(*at)->next)
+		task = w->task;
+		leaves = w->kind == TASK_DETACH;
+		for (at = &task->waiters[w->kind]; *at != w; at = &(*at)->next)
 			;
-		end_first(at, -ECANCELED);
+		end_first(at, -ECANCELED, 0);
+		/* It is let go without what its stdin has not taken. */
+		node = task->node;
+		if (leaves)
+			leave_task(task);
+		spawn_service_poke(sv, node);
 	}
 	pthread_mutex_unlock(&sv->lock);
 	return w ? 0 : -EALREADY;
@@ -193,36 +230,10 @@ static struct rgate_spawn_request request_of(const struct rgate_spawn_parsed *p)
 		.grace_ms = p->grace_ms);
 }
 
-/* Rings of processes may have so much of the node's pool: the rest is for what it does itself. */
-static bool is_crowded(const struct rgate_pool *pool)
-{
-	struct rgate_pool_stats st = { .sz = sizeof(st) };
-
-	return rgate_pool_stats(pool, &st) || st.used_bytes >= st.quota_bytes / 4 * 3;
-}
-
-static int start_job(struct task *task, const struct rgate_spawn_parsed *parsed)
-{
-	const struct rgate_spawn_request req = request_of(parsed);
-
-	/* Nobody could come back to it. */
-	if (req.flags & RGATE_SPAWN_KEEP)
-		return -EOPNOTSUPP;
-	if (is_crowded(task->node->spawn->pool))
-		return -ENOBUFS;
-	/* What happened meanwhile is not about this one. */
-	(void)rgate_spawn_process(task->node->spawn);
-	return rgate_spawn_start(task->node->spawn, &req, &task->job);
-}
-
 static void close_task(struct spawn_service *sv, struct task *task)
 {
-	unsigned int kind;
-
 	pthread_mutex_lock(&sv->lock);
-	for (kind = 0; kind < TASK_KINDS; kind++)
-		while (task->waiters[kind])
-			end_first(&task->waiters[kind], -ECANCELED);
+	end_others(task, TASK_KINDS);
 	rgate_spawn_job_set_data(task->job, NULL);
 	rgate_spawn_job_close(task->job);
 	spawn_service_poke(sv, task->node);
@@ -230,48 +241,76 @@ static void close_task(struct spawn_service *sv, struct task *task)
 	free(task);
 }
 
-/* Of a record that nobody else can write */
-static int start_task(struct spawn_service *sv, struct spawn_node *n, const void *record,
-		      size_t len, struct task **out)
+/* Of what @parsed says; NULL: attached to the process that the request names */
+static int make_job(struct rgate_req *r, struct spawn_service *sv, struct task *task,
+		    const struct rgate_spawn_parsed *parsed)
 {
-	struct rgate_spawn_parsed parsed;
-	struct task *task;
-	const char *why;
+	struct rgate_spawn *spawn = task->node->spawn;
+	struct rgate_spawn_request req;
+	struct spawn_share *share;
 	int err;
 
-	err = rgate_spawn_decode(record, len, &parsed, &why);
+	err = spawn_share_begin(sv, spawn, rgate_seat_uid(rgate_req_seat(r)), &share);
 	if (err)
 		return err;
-	err = -ENOMEM;
-	task = calloc(1, sizeof(*task));
+	/* What happened meanwhile is not about this one. */
+	(void)rgate_spawn_process(spawn);
+	if (parsed) {
+		req = request_of(parsed);
+		err = client_start(spawn, &req, spawn_owner_of(r), &task->job);
+	} else {
+		err = client_attach(spawn, rgate_req_get(r)->a1, 0, spawn_owner_of(r),
+				    &task->job);
+	}
+	spawn_share_end(share, err ? NULL : task->job);
+	return err;
+}
+
+/* And the handle for it */
+static int make_task(struct rgate_req *r, struct spawn_service *sv,
+		     const struct rgate_spawn_parsed *parsed)
+{
+	struct task *task = calloc(1, sizeof(*task));
+	uint32_t handle;
+	int err;
+
 	if (!task)
-		goto free_parsed;
-	task->node = n;
+		return -ENOMEM;
+	task->node = &sv->node[rgate_req_get(r)->a0];
 	pthread_mutex_lock(&sv->lock);
-	err = start_job(task, &parsed);
+	err = make_job(r, sv, task, parsed);
 	if (!err) {
 		rgate_spawn_job_set_data(task->job, task);
-		spawn_service_poke(sv, n);
-		*out = task;
+		spawn_service_poke(sv, task->node);
 	}
 	pthread_mutex_unlock(&sv->lock);
-	if (err)
+	if (err) {
 		free(task);
-free_parsed:
-	rgate_spawn_parsed_free(&parsed);
+		return err;
+	}
+	err = rgate_seat_handle(rgate_req_seat(r), RGATE_REQ_SPAWN, task, &handle);
+	if (err)
+		close_task(sv, task);
+	else
+		rgate_req_set_value(r, handle);
 	return err;
+}
+
+static bool is_node(const struct spawn_service *sv, uint64_t node)
+{
+	return node < RGATE_NODES_MAX && sv->node[node].spawn;
 }
 
 static int begin_start(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_request *q = rgate_req_get(r);
+	struct rgate_spawn_parsed parsed;
 	struct spawn_service *sv = ctx;
-	struct task *task = NULL;
-	uint32_t handle;
+	const char *why;
 	void *record;
 	int err;
 
-	if (q->a0 >= RGATE_NODES_MAX || !sv->node[q->a0].spawn)
+	if (!is_node(sv, q->a0))
 		return -ENXIO;
 	if (!q->len)
 		return -EINVAL;
@@ -281,17 +320,47 @@ static int begin_start(struct rgate_req *r, void *ctx)
 	if (!record)
 		return -ENOMEM;
 	memcpy(record, rgate_req_mem(r), q->len);
-	err = start_task(sv, &sv->node[q->a0], record, q->len, &task);
-	free(record);
+	err = rgate_spawn_decode(record, q->len, &parsed, &why);
 	if (err)
-		return err;
-	err = rgate_seat_handle(rgate_req_seat(r), RGATE_REQ_SPAWN, task, &handle);
-	if (err) {
-		close_task(sv, task);
-		return err;
+		goto free_record;
+	err = make_task(r, sv, &parsed);
+	rgate_spawn_parsed_free(&parsed);
+free_record:
+	free(record);
+	return err;
+}
+
+static int begin_attach(struct rgate_req *r, void *ctx)
+{
+	const struct rgate_request *q = rgate_req_get(r);
+
+	if (!is_node(ctx, q->a0))
+		return -ENXIO;
+	return q->a1 ? make_task(r, ctx, NULL) : -EINVAL;
+}
+
+/* The handle is gone whatever becomes of it: all else that waits for it is cancelled. */
+static int begin_detach(struct rgate_req *r, void *ctx)
+{
+	struct task *task = rgate_req_object(r);
+	struct spawn_service *sv = ctx;
+	struct spawn_node *node;
+	int err;
+
+	if (!task)
+		return -EBADF;
+	node = task->node;
+	pthread_mutex_lock(&sv->lock);
+	err = wait_for(task, r, TASK_DETACH);
+	if (err == RGATE_REQ_LATER) {
+		(void)rgate_seat_release(rgate_req_seat(r), RGATE_REQ_SPAWN,
+					 rgate_req_get(r)->handle);
+		end_others(task, TASK_DETACH);
+		spawn_task_news(task);
+		spawn_service_poke(sv, node);
 	}
-	rgate_req_set_value(r, handle);
-	return 0;
+	pthread_mutex_unlock(&sv->lock);
+	return err;
 }
 
 static int begin_status(struct rgate_req *r, void *ctx)
@@ -355,9 +424,23 @@ static int begin_close(struct rgate_req *r, void *ctx)
 	return 0;
 }
 
+/* Its session is over. */
 static void drop(void *object, void *ctx)
 {
-	close_task(ctx, object);
+	struct spawn_service *sv = ctx;
+	struct task *task = object;
+	struct spawn_node *node = task->node;
+
+	if (!task->job->keep) {
+		close_task(sv, task);
+		return;
+	}
+	/* RGATE_SPAWN_KEEP; or it was there before the session was. */
+	pthread_mutex_lock(&sv->lock);
+	end_others(task, TASK_KINDS);
+	leave_task(task);
+	spawn_service_poke(sv, node);
+	pthread_mutex_unlock(&sv->lock);
 }
 
 #define OP(number)	((number) & ((1U << RGATE_REQ_OP_SHIFT) - 1))
@@ -391,6 +474,24 @@ static const struct rgate_req_op ops[] = {
 	},
 	[OP(RGATE_REQ_SPAWN_CLOSE)] = {
 		.name = "close", .uses = RGATE_USES_HANDLE, .begin = begin_close,
+	},
+	[OP(RGATE_REQ_SPAWN_ATTACH)] = {
+		.name = "attach", .uses = RGATE_USES_A0 | RGATE_USES_A1, .begin = begin_attach,
+	},
+	[OP(RGATE_REQ_SPAWN_DETACH)] = {
+		.name = "detach", .uses = RGATE_USES_HANDLE, .begin = begin_detach,
+		.cancel = cancel_task,
+	},
+	[OP(RGATE_REQ_SPAWN_LIST)] = {
+		.name = "list", .uses = RGATE_USES_A0 | RGATE_USES_A1 | RGATE_USES_MEM,
+		.begin = service_begin_list, .cancel = service_cancel_inquiry,
+	},
+	[OP(RGATE_REQ_SPAWN_KILL)] = {
+		.name = "kill", .uses = RGATE_USES_A0 | RGATE_USES_A1,
+		.begin = service_begin_kill, .cancel = service_cancel_inquiry,
+	},
+	[OP(RGATE_REQ_SPAWN_NODES)] = {
+		.name = "nodes", .uses = RGATE_USES_MEM, .begin = service_begin_nodes,
 	},
 };
 

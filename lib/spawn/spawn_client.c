@@ -23,8 +23,7 @@ RGATE_ASSERT(sizeof(struct rgate_spawn_status) <= CLIENT_STATUS);
 
 void client_wake_at(struct rgate_spawn *sp, uint64_t ns)
 {
-	const struct itimerspec it = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
-						     .tv_nsec = (long)(ns % 1000000000) } };
+	const struct itimerspec it = { .it_value = rgate_clock_timespec(ns) };
 
 	if (ns >= sp->wake_ns)
 		return;
@@ -70,6 +69,8 @@ static void free_memory(struct rgate_spawn_job *job)
 {
 	struct rgate_spawn *sp = job->spawn;
 
+	if (job->freed)
+		job->freed(job, job->freed_ctx);
 	rgate_pool_free(sp->stage, job->said);
 	rgate_pool_free(sp->readable, job->lent);
 	rgate_pool_free(sp->pool, job->buf);
@@ -224,7 +225,9 @@ static void went_down(struct rgate_spawn *sp)
 			/* Nobody reaches its memory any more. */
 			job->gone = true;
 			job->need = 0;
-		} else if (job->closed) {
+			if (job->detached)
+				client_news(job);
+		} else if (job->closed && !job->leaves) {
 			job->need = job->sent ? RGATE_NEED_RELEASE : 0;
 		}
 		client_job_reap(job);
@@ -240,7 +243,7 @@ static void came_up(struct rgate_spawn *sp)
 	for (job = sp->jobs; job; job = job->next) {
 		if (job->ended || job->gone || !job->sent)
 			continue;
-		if (job->closed) {
+		if (job->closed && !job->leaves) {
 			client_need(job, RGATE_NEED_RELEASE);
 			continue;
 		}

@@ -7,6 +7,8 @@
 #ifndef RGATE_SPAWN_CLIENT_H
 #define RGATE_SPAWN_CLIENT_H
 
+#include <endian.h>
+#include <errno.h>
 #include <pthread.h>
 
 #include "call.h"
@@ -39,7 +41,11 @@ struct rgate_spawn_job {
 	struct rgate_spawn *spawn;
 	uint64_t cookie;
 	uint64_t id;
+	uint32_t owner;			/* for whom, as the messages have it */
 	void *data;
+	/* Its memory is being freed; with the lock. NULL: nobody wants to know */
+	void (*freed)(struct rgate_spawn_job *job, void *ctx);
+	void *freed_ctx;
 	const struct rgate_buf *buf;	/* which the server writes: status, rings of output */
 	const struct rgate_buf *lent;	/* and reads: record, ring of stdin */
 	const struct rgate_buf *said;	/* the message that is under way */
@@ -53,6 +59,7 @@ struct rgate_spawn_job {
 	bool closed;			/* the caller's handle is gone */
 	bool gone;			/* the server does not use its memory */
 	bool detached;
+	bool leaves;			/* closed, and to be detached when it is answered */
 	bool keep;			/* its result, too, until this handle is closed */
 	bool kept;			/* the server has it */
 	bool ended;
@@ -98,6 +105,8 @@ void client_need(struct rgate_spawn_job *job, uint32_t need);
 void client_news(struct rgate_spawn_job *job);
 struct rgate_spawn_job *client_job_create(struct rgate_spawn *spawn, const uint32_t ring_len[3],
 					  uint32_t record_len, int *err);
+/* It goes on without the caller */
+void client_job_let_run(struct rgate_spawn_job *job);
 /* Frees it as soon as nothing uses its memory */
 void client_job_reap(struct rgate_spawn_job *job);
 void client_job_lose(struct rgate_spawn_job *job, int err, uint32_t stage, const char *reason);
@@ -123,6 +132,45 @@ struct client_wish {
 struct client_wish client_wish(struct rgate_spawn *spawn);
 /* What rgate_spawn_close() waits for, while the messages are still handed on */
 void client_settle(struct rgate_spawn *spawn);
+/* Which user's it is, as the messages have it: the functions without are the node's own */
+int client_start(struct rgate_spawn *spawn, const struct rgate_spawn_request *request,
+		 uint32_t owner, struct rgate_spawn_job **job);
+int client_attach(struct rgate_spawn *spawn, uint64_t id, uint32_t ring_bytes, uint32_t owner,
+		  struct rgate_spawn_job **job);
+/*
+ * A step of rgate_spawn_job_detach(), without waiting, as often as there is news: -EAGAIN: not
+ * yet; else nothing uses its memory, and client_job_leave() is due: 0, or why it did not run.
+ */
+int client_job_detach(struct rgate_spawn_job *job);
+/*
+ * The handle is gone, the job goes on, or its result stays there. Input that its node has not
+ * taken is lost, and so is a job that it was not told of.
+ */
+void client_job_leave(struct rgate_spawn_job *job);
+
+/* A question that is answered once, and who wants to know */
+struct client_ask {
+	uint8_t type;		/* RGATE_SPAWN_LIST, RGATE_SPAWN_KILL */
+	uint32_t owner;
+	uint64_t id;
+	int signal;
+	uint32_t scope;
+	/* @err: 0, or why there is no answer. Of a list @answer->count are at @entries. With the
+	 * lock; nothing of the client may be called. */
+	void (*over)(void *arg, int err, const struct rgate_spawn_answer *answer,
+		     const struct rgate_spawn_entry *entries);
+	void *arg;
+};
+
+struct client_question;
+
+/* 0: over() will be called, maybe already was, and *@q is there until then; -EAGAIN: later,
+ * others ask; -ENOMEM, -ENOBUFS */
+int client_ask(struct rgate_spawn *spawn, const struct client_ask *ask,
+	       struct client_question **q);
+/* Nobody waits for the answer: over() is called as soon as no memory is used, maybe at once */
+void client_ask_leave(struct client_question *q);
+
 /* As its node would write it; without the count of signals. Without the lock */
 void client_job_status(struct rgate_spawn_job *job, struct rgate_spawn_status *status);
 
@@ -130,6 +178,16 @@ void client_job_status(struct rgate_spawn_job *job, struct rgate_spawn_status *s
  * Without the lock, which is held while @done is asked. 0: it was so; -ETIMEDOUT
  */
 int client_wait(struct rgate_spawn *spawn, bool (*done)(void *arg), void *arg, int timeout_ms);
+
+#define CLIENT_ERRNO_MAX	4095
+
+/* 0 or -errno, of the number that the other side says; what is none is -EIO */
+static inline int client_error(uint32_t le)
+{
+	const uint32_t v = le32toh(le);
+
+	return v > CLIENT_ERRNO_MAX ? -EIO : -(int)v;
+}
 
 /* Where the bytes of stream 0 (stdin), 1 or 2 are */
 static inline uint8_t *client_ring(const struct rgate_spawn_job *job, int stream)

@@ -41,13 +41,10 @@ int rgate_spawn_next(struct rgate_spawn *sp, struct rgate_spawn_job **job, int t
 	return err;
 }
 
-struct question {
+struct client_question {
 	struct rgate_spawn *spawn;
 	struct call call;
-	uint8_t type;
-	uint64_t id;
-	int signal;
-	uint32_t scope;
+	struct client_ask ask;		/* without over(): it is waited for */
 	const struct rgate_buf *entries; /* RGATE_SPAWN_LIST: where they are written to */
 	bool over;
 	int err;
@@ -56,39 +53,48 @@ struct question {
 
 #define ENTRY_BYTES	(ENTRIES * sizeof(struct rgate_spawn_entry))
 
-static void free_question(struct question *q)
+static void free_question(struct client_question *q)
 {
 	rgate_pool_free(q->spawn->pool, q->entries);
 	free(q);
 }
 
 /* Memory of its own, as it may be written for longer than the caller waits */
-static struct question *make(struct rgate_spawn *sp, uint8_t type, uint64_t id)
+static int make(struct rgate_spawn *sp, const struct client_ask *ask, struct client_question **out)
 {
-	struct question *q = calloc(1, sizeof(*q));
+	struct client_question *q = calloc(1, sizeof(*q));
+	int err = 0;
 
 	if (!q)
-		return NULL;
+		return -ENOMEM;
 	q->spawn = sp;
-	q->type = type;
-	q->id = id;
-	if (type == RGATE_SPAWN_LIST && rgate_pool_alloc(sp->pool, ENTRY_BYTES, &q->entries)) {
+	q->ask = *ask;
+	if (ask->type == RGATE_SPAWN_LIST)
+		err = rgate_pool_alloc(sp->pool, ENTRY_BYTES, &q->entries);
+	if (err)
 		free(q);
-		return NULL;
-	}
-	return q;
+	else
+		*out = q;
+	return err;
 }
 
 static void answered(struct call *c, int err, const void *answer, size_t len)
 {
-	struct question *q = container_of(c, struct question, call);
+	struct client_question *q = container_of(c, struct client_question, call);
 
 	if (!err) {
 		memcpy(&q->answer, answer, len);
-		err = -(int)le32toh(q->answer.error);
+		err = client_error(q->answer.error);
+		/* No more than there is room for, whatever it says */
+		if (le32toh(q->answer.count) > (q->entries ? ENTRIES : 0))
+			q->answer.count = htole32(q->entries ? ENTRIES : 0);
 	}
 	q->err = err;
 	q->over = true;
+	if (!q->ask.over)
+		return;
+	q->ask.over(q->ask.arg, err, &q->answer, q->entries ? q->entries->addr : NULL);
+	free_question(q);
 }
 
 static void unwanted(struct call *c, int err, const void *answer, size_t len)
@@ -96,17 +102,19 @@ static void unwanted(struct call *c, int err, const void *answer, size_t len)
 	(void)err;
 	(void)answer;
 	(void)len;
-	free_question(container_of(c, struct question, call));
+	free_question(container_of(c, struct client_question, call));
 }
 
-static int fill(const struct question *q)
+static int fill(const struct client_question *q)
 {
 	struct rgate_spawn_ask *m = q->call.msg;
 
 	*m = (struct rgate_spawn_ask){
 		.h = { .service = htole32(RGATE_SPAWN_SERVICE), .version = RGATE_SPAWN_VERSION,
-		       .type = q->type, .cookie = htole64(q->call.number), .id = htole64(q->id) },
-		.signal = htole32((uint32_t)q->signal), .scope = htole32(q->scope),
+		       .type = q->ask.type, .cookie = htole64(q->call.number),
+		       .id = htole64(q->ask.id) },
+		.signal = htole32((uint32_t)q->ask.signal), .scope = htole32(q->ask.scope),
+		.owner = htole32(q->ask.owner),
 	};
 	if (!q->entries)
 		return 0;
@@ -115,7 +123,7 @@ static int fill(const struct question *q)
 
 static bool asked(void *arg)
 {
-	struct question *q = arg;
+	struct client_question *q = arg;
 	int err;
 
 	if (call_open(&q->spawn->calls, &q->call))
@@ -132,15 +140,15 @@ static bool asked(void *arg)
 
 static bool is_over(void *arg)
 {
-	const struct question *q = arg;
+	const struct client_question *q = arg;
 
 	return q->over;
 }
 
 /* 0, with an answer, or an error; the question is the caller's to free, or NULL */
-static int ask(struct question **at, int timeout_ms)
+static int ask(struct client_question **at, int timeout_ms)
 {
-	struct question *q = *at;
+	struct client_question *q = *at;
 	struct rgate_spawn *sp = q->spawn;
 	int err;
 
@@ -162,19 +170,53 @@ static int ask(struct question **at, int timeout_ms)
 	return err;
 }
 
+int client_ask(struct rgate_spawn *sp, const struct client_ask *what, struct client_question **at)
+{
+	struct client_question *q;
+	int err;
+
+	err = make(sp, what, &q);
+	if (err)
+		return err;
+	/* Nobody is told of what this returns. */
+	q->ask.over = NULL;
+	pthread_mutex_lock(&sp->lock);
+	err = asked(q) ? q->err : -EAGAIN;
+	if (err) {
+		free_question(q);
+	} else {
+		*at = q;
+		q->ask.over = what->over;
+		client_process(sp);
+	}
+	pthread_mutex_unlock(&sp->lock);
+	return err;
+}
+
+void client_ask_leave(struct client_question *q)
+{
+	struct rgate_spawn *sp = q->spawn;
+
+	pthread_mutex_lock(&sp->lock);
+	call_leave(&q->call, answered);
+	pthread_mutex_unlock(&sp->lock);
+}
+
 int rgate_spawn_kill(struct rgate_spawn *sp, uint64_t id, int signal,
 		     enum rgate_spawn_scope scope, int timeout_ms)
 {
-	struct question *q;
+	const struct client_ask what = {
+		.type = RGATE_SPAWN_KILL, .owner = RGATE_SPAWN_NODE, .id = id, .signal = signal,
+		.scope = (uint32_t)scope,
+	};
+	struct client_question *q;
 	int err;
 
 	if (signal < 1 || signal > SIGRTMAX)
 		return -EINVAL;
-	q = make(sp, RGATE_SPAWN_KILL, id);
-	if (!q)
-		return -ENOMEM;
-	q->signal = signal;
-	q->scope = (uint32_t)scope;
+	err = make(sp, &what, &q);
+	if (err)
+		return err;
 	err = ask(&q, timeout_ms);
 	if (q)
 		free_question(q);
@@ -187,7 +229,10 @@ static void take_entry(const struct rgate_spawn_entry *e, struct rgate_spawn_inf
 		.sz = sizeof(*info), .id = le64toh(e->id), .state = le32toh(e->state),
 		.node = le32toh(e->node), .pid = (int32_t)le32toh(e->pid),
 		.attached = e->attached, .started_ns = le64toh(e->started_ns),
+		.owned = le32toh(e->owner) != RGATE_SPAWN_NODE, .owner = le32toh(e->owner) - 1,
 	};
+	if (!info->owned)
+		info->owner = 0;
 	memcpy(info->user, e->user, sizeof(e->user));
 	memcpy(info->command, e->command, sizeof(e->command));
 }
@@ -213,20 +258,21 @@ int rgate_spawn_list(struct rgate_spawn *sp,
 		     int (*fn)(void *ctx, const struct rgate_spawn_info *info), void *ctx,
 		     int timeout_ms)
 {
-	struct question *q = make(sp, RGATE_SPAWN_LIST, 0);
+	const struct client_ask what = { .type = RGATE_SPAWN_LIST, .owner = RGATE_SPAWN_NODE };
+	struct client_question *q;
 	uint32_t n, total;
 	int err;
 
-	if (!q)
-		return -ENOMEM;
+	err = make(sp, &what, &q);
+	if (err)
+		return err;
 	do {
 		n = total = 0;
 		err = ask(&q, timeout_ms);
 		if (!err) {
 			n = le32toh(q->answer.count);
-			n = n < ENTRIES ? n : ENTRIES;
 			total = le32toh(q->answer.total);
-			err = tell(q->entries->addr, n, fn, ctx, &q->id);
+			err = tell(q->entries->addr, n, fn, ctx, &q->ask.id);
 		}
 	} while (!err && n && total > n);
 	if (q)

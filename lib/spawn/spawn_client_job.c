@@ -24,8 +24,8 @@ static bool has_ring(uint32_t mode)
 	return mode == RGATE_SPAWN_OUT_STREAM || mode == RGATE_SPAWN_OUT_TAIL;
 }
 
-int rgate_spawn_start(struct rgate_spawn *sp, const struct rgate_spawn_request *user,
-		      struct rgate_spawn_job **out)
+int client_start(struct rgate_spawn *sp, const struct rgate_spawn_request *user, uint32_t owner,
+		 struct rgate_spawn_job **out)
 {
 	struct rgate_spawn_request req;
 	struct rgate_spawn_job *job;
@@ -52,6 +52,7 @@ int rgate_spawn_start(struct rgate_spawn *sp, const struct rgate_spawn_request *
 		rgate_spawn_encode(&req, job->lent->addr, (size_t)len);
 		/* Its streams begin at 0. */
 		job->greeted = true;
+		job->owner = owner;
 		job->keep = req.flags & RGATE_SPAWN_KEEP;
 		client_need(job, RGATE_NEED_START);
 		client_process(sp);
@@ -62,8 +63,14 @@ int rgate_spawn_start(struct rgate_spawn *sp, const struct rgate_spawn_request *
 	return err;
 }
 
-int rgate_spawn_attach(struct rgate_spawn *sp, uint64_t id, uint32_t ring_bytes,
-		       struct rgate_spawn_job **out)
+int rgate_spawn_start(struct rgate_spawn *sp, const struct rgate_spawn_request *user,
+		      struct rgate_spawn_job **out)
+{
+	return client_start(sp, user, RGATE_SPAWN_NODE, out);
+}
+
+int client_attach(struct rgate_spawn *sp, uint64_t id, uint32_t ring_bytes, uint32_t owner,
+		  struct rgate_spawn_job **out)
 {
 	struct rgate_spawn_job *job;
 	uint32_t ring[3];
@@ -80,6 +87,7 @@ int rgate_spawn_attach(struct rgate_spawn *sp, uint64_t id, uint32_t ring_bytes,
 	if (job) {
 		job->id = job->result.id = id;
 		job->keep = true;
+		job->owner = owner;
 		client_need(job, RGATE_NEED_ATTACH);
 		client_process(sp);
 		*out = job;
@@ -87,6 +95,12 @@ int rgate_spawn_attach(struct rgate_spawn *sp, uint64_t id, uint32_t ring_bytes,
 	}
 	pthread_mutex_unlock(&sp->lock);
 	return err;
+}
+
+int rgate_spawn_attach(struct rgate_spawn *sp, uint64_t id, uint32_t ring_bytes,
+		       struct rgate_spawn_job **out)
+{
+	return client_attach(sp, id, ring_bytes, RGATE_SPAWN_NODE, out);
 }
 
 uint64_t rgate_spawn_job_id(struct rgate_spawn_job *job)
@@ -411,6 +425,52 @@ static bool is_taken(void *arg)
 	       job->stream_ended & RGATE_SPAWN_IN_CLOSED;
 }
 
+void client_job_let_run(struct rgate_spawn_job *job)
+{
+	if (job->detached)
+		return;
+	if (!job->ended) {
+		/* What was read counts: the next one goes on behind it. */
+		client_need(job, RGATE_NEED_CONTROL | RGATE_NEED_DETACH);
+		job->detached = true;
+	} else if (job->kept && job->spawn->session.up) {
+		/* Its end is there for the next one. */
+		client_need(job, RGATE_NEED_DETACH);
+		job->detached = true;
+		job->gone = job->kept = false;
+	}
+}
+
+int client_job_detach(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn *sp = job->spawn;
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&sp->lock);
+	if (job->ended || (job->answered && is_taken(job)))
+		client_job_let_run(job);
+	if (job->detached ? job->gone : job->ended)
+		err = job->result.error;
+	client_process(sp);
+	pthread_mutex_unlock(&sp->lock);
+	return err;
+}
+
+void client_job_leave(struct rgate_spawn_job *job)
+{
+	struct rgate_spawn *sp = job->spawn;
+
+	pthread_mutex_lock(&sp->lock);
+	hand_in(job);
+	if (job->answered || job->ended)
+		client_job_let_run(job);
+	else
+		job->leaves = true;
+	client_job_reap(job);
+	client_process(sp);
+	pthread_mutex_unlock(&sp->lock);
+}
+
 int rgate_spawn_job_detach(struct rgate_spawn_job *job, int timeout_ms)
 {
 	struct rgate_spawn *sp = job->spawn;
@@ -424,16 +484,7 @@ int rgate_spawn_job_detach(struct rgate_spawn_job *job, int timeout_ms)
 		pthread_mutex_unlock(&sp->lock);
 		return -EAGAIN;
 	}
-	if (!job->ended) {
-		/* What was read counts: the next one goes on behind it. */
-		client_need(job, RGATE_NEED_CONTROL | RGATE_NEED_DETACH);
-		job->detached = true;
-	} else if (job->kept && sp->session.up) {
-		/* Its end is there for the next one. */
-		client_need(job, RGATE_NEED_DETACH);
-		job->detached = true;
-		job->gone = job->kept = false;
-	}
+	client_job_let_run(job);
 	pthread_mutex_unlock(&sp->lock);
 	err = client_wait(sp, is_gone, job, timeout_ms);
 	if (err)

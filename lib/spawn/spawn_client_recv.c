@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "opts.h"
 #include "spawn_client.h"
 
 #define MESSAGES	256	/* taken at once */
@@ -37,7 +38,7 @@ static bool take_streams(struct rgate_spawn_job *job, const struct rgate_spawn_s
 static void take_words(struct rgate_spawn_result *r, const struct rgate_spawn_status *st)
 {
 	r->id = le64toh(st->id);
-	r->error = -(int32_t)le32toh(st->error);
+	r->error = client_error(st->error);
 	r->stage = le32toh(st->stage);
 	r->exit_code = (int32_t)le32toh(st->exit_code);
 	r->signal = (int32_t)le32toh(st->signal);
@@ -55,6 +56,23 @@ static void take_words(struct rgate_spawn_result *r, const struct rgate_spawn_st
 	r->majflt = le64toh(st->majflt);
 	memcpy(r->reason, st->reason, sizeof(r->reason));
 	r->reason[sizeof(r->reason) - 1] = '\0';
+}
+
+int rgate_spawn_status_decode(const struct rgate_spawn_status *from,
+			      struct rgate_spawn_result *result)
+{
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	struct rgate_spawn_status st;
+	int i;
+
+	memcpy(&st, from, sizeof(st));
+	take_words(&r, &st);
+	r.state = (uint32_t)le64toh(st.state) & 0xff;
+	for (i = 0; i < 2; i++) {
+		r.produced[i] = le64toh(st.produced[i]);
+		r.dropped[i] = le64toh(st.dropped[i]);
+	}
+	return rgate_info_copy(result, &r, sizeof(r));
 }
 
 static void on_update(struct rgate_spawn_job *job)
@@ -78,6 +96,8 @@ static void on_update(struct rgate_spawn_job *job)
 		job->id = le64toh(st.id);
 	job->answered = true;
 	job->asked_ns = 0;
+	if (job->leaves)
+		client_job_let_run(job);
 	if (state < RGATE_SPAWN_PENDING || state > RGATE_SPAWN_ERROR || !take_streams(job, &st)) {
 		client_job_lose(job, -EPROTO, RGATE_SPAWN_AT_LOST,
 				"its status makes no sense");
@@ -113,7 +133,7 @@ static void on_update(struct rgate_spawn_job *job)
 
 static void on_gone(struct rgate_spawn_job *job, const struct rgate_spawn_answer *m)
 {
-	const int err = -(int)le32toh(m->error);
+	const int err = client_error(m->error);
 	char reason[RGATE_SPAWN_REASON];
 
 	memcpy(reason, m->reason, sizeof(reason));
@@ -121,6 +141,7 @@ static void on_gone(struct rgate_spawn_job *job, const struct rgate_spawn_answer
 	if (!err) {
 		job->gone = true;
 		job->need = 0;
+		client_news(job);
 		return;
 	}
 	client_job_lose(job, err, RGATE_SPAWN_AT_REQUEST, reason);

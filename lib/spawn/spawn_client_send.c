@@ -36,6 +36,7 @@ static size_t fill_start(struct rgate_spawn_job *job, struct rgate_spawn_start *
 	for (i = 0; i < 2; i++)
 		m->consumed[i] = htole64(job->greeted || !attach ? job->consumed[i] : UINT64_MAX);
 	m->incarnation = htole64(rgate_node_incarnation(job->spawn->node));
+	m->owner = htole32(job->owner);
 	return sizeof(*m);
 }
 

@@ -42,8 +42,7 @@ int spawnd_watch(struct rgate_spawnd *sd, int fd, uint32_t events, struct rgate_
 
 void spawnd_wake_at(struct rgate_spawnd *sd, uint64_t ns)
 {
-	const struct itimerspec it = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
-						     .tv_nsec = (long)(ns % 1000000000) } };
+	const struct itimerspec it = { .it_value = rgate_clock_timespec(ns) };
 
 	if (ns >= sd->wake_ns)
 		return;
@@ -147,7 +146,7 @@ static int start_spawner(struct rgate_spawnd *sd)
 {
 	struct rgate_spawner_opts o = {
 		.cgroup = sd->cgroup, .start_ms = sd->o.start_ms, .cluster = sd->cluster,
-		.policy_path = sd->policy_path, .policy = sd->policy,
+		.policy_path = sd->policy_path,
 	};
 	struct rlimit more;
 	int err;
@@ -354,7 +353,7 @@ static int await_reloaded(struct rgate_spawnd *sd)
  * has read, also to tell what is wrong with it. */
 static int take_policy(struct rgate_spawnd *sd, int err)
 {
-	const struct rgate_spawner_policy *text = sd->spawner.policy;
+	const struct rgate_spawner_policy *text = &sd->spawner.shared->policy;
 	struct rgate_spawn_policy *policy = NULL;
 	int ret = 0;
 

@@ -55,7 +55,8 @@ struct spawnd_answer {
 	struct xfer xfer;
 	struct rgate_spawn_answer msg;
 	const struct rgate_buf *buf;	/* as soon as it is posted: msg, then entries */
-	uint32_t max;			/* RGATE_SPAWN_LISTED: entries that there is room for, */
+	uint32_t owner;			/* RGATE_SPAWN_LISTED: for whom, */
+	uint32_t max;			/* entries that there is room for, */
 	struct rgate_remote to;		/* here */
 };
 
@@ -119,6 +120,7 @@ struct spawnd_job {
 	uint64_t id;
 	uint64_t cookie;
 	uint64_t incarnation;		/* of the client that it is attached to */
+	uint32_t owner;			/* as the messages have it */
 	bool attached;			/* memory is the client's */
 	bool detaching;			/* the client wants it back */
 	bool greet;			/* no output until the client has seen where it begins */
@@ -229,9 +231,9 @@ void spawnd_client_gone(struct spawnd_client *c);
 
 /* spawnd_msg.c; 1: it was for this service */
 int spawnd_client_message(struct spawnd_client *c, const struct rgate_msg *msg, const void *data);
-/* The first @max of the jobs behind @after that node @c may see; -ENOMEM */
-int spawnd_list(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entry *to,
-		uint32_t max, uint32_t *total);
+/* The first @max of the jobs behind @after that @owner of node @c may see; -ENOMEM */
+int spawnd_list(struct spawnd_client *c, uint32_t owner, uint64_t after,
+		struct rgate_spawn_entry *to, uint32_t max, uint32_t *total);
 
 /* spawnd_job.c */
 struct spawnd_job *spawnd_job_find(struct rgate_spawnd *sd, uint64_t id);

@@ -49,7 +49,8 @@ static bool stage_answer(struct spawnd_client *c, struct spawnd_answer *a, uint3
 	msg = a->buf->addr;
 	*msg = a->msg;
 	if (a->msg.h.type == RGATE_SPAWN_LISTED)
-		n = spawnd_list(c, le64toh(a->msg.h.id), (void *)(msg + 1), a->max, &total);
+		n = spawnd_list(c, a->owner, le64toh(a->msg.h.id), (void *)(msg + 1), a->max,
+				&total);
 	if (n < 0)
 		msg->error = htole32((uint32_t)-n);
 	n = n < 0 ? 0 : n;

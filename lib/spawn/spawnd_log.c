@@ -51,13 +51,15 @@ static void name_of(const struct spawnd_job *job, char name[32])
 void spawnd_log(const struct spawnd_job *job, const char *fmt, ...)
 {
 	const struct rgate_spawnd_opts *o = &job->sd->o;
-	char line[LINE], name[32];
+	char line[LINE], name[32], owner[32] = "";
 	va_list ap;
 	int n;
 
 	name_of(job, name);
-	n = snprintf(line, sizeof(line), "spawn %08x-%u: node %s as %s: %s: ",
-		     (unsigned int)(job->id >> 32), (unsigned int)job->id, name,
+	if (job->owner != RGATE_SPAWN_NODE)
+		snprintf(owner, sizeof(owner), " (its user %u)", job->owner - 1);
+	n = snprintf(line, sizeof(line), "spawn %08x-%u: node %s%s as %s: %s: ",
+		     (unsigned int)(job->id >> 32), (unsigned int)job->id, name, owner,
 		     *job->user ? job->user : "nobody", job->command ? job->command : "?");
 	va_start(ap, fmt);
 	if (n > 0 && n < (int)sizeof(line))

@@ -10,7 +10,8 @@
 
 #define LIST_MAX	1024U		/* entries at once */
 #define QUEUED_BYTES	(64U << 20)	/* records of one node */
-#define KEPT_JOBS	4096U		/* of one node, besides those that wait */
+#define KEPT_JOBS	4096U		/* of one node, besides those that wait, */
+#define KEPT_OWNED	1024U		/* and of one of its users */
 
 union message {
 	struct rgate_spawn_msg h;
@@ -168,6 +169,26 @@ static struct spawnd_job *find_cookie(struct spawnd_client *c, uint64_t cookie,
 	return NULL;
 }
 
+/* What a node may have waiting, and altogether. One of its users may have half of the places to
+ * wait in, so that there are some for others. */
+static bool has_room(const struct spawnd_client *c, uint32_t owner)
+{
+	const uint32_t most = rgate_policy_max_queued(c->sd->policy, c->id);
+	uint32_t all = 0, waiting = 0;
+	const struct spawnd_job *job;
+
+	if (c->queued >= most || c->queued_bytes > QUEUED_BYTES || c->njobs >= most + KEPT_JOBS)
+		return false;
+	/* There is no need to count where not even all together are too many. */
+	if (owner == RGATE_SPAWN_NODE || (c->queued <= most / 2 && c->njobs < KEPT_OWNED))
+		return true;
+	for (job = c->jobs; job; job = job->next) {
+		all += job->owner == owner;
+		waiting += job->owner == owner && job->step <= RGATE_JOB_QUEUED;
+	}
+	return all < KEPT_OWNED + most / 2 && waiting <= most / 2;
+}
+
 static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
 {
 	const uint64_t cookie = le64toh(m->h.cookie);
@@ -185,9 +206,7 @@ static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
 					     "asked again, with other memory");
 		return;
 	}
-	if (c->queued >= rgate_policy_max_queued(c->sd->policy, c->id) ||
-	    c->queued_bytes > QUEUED_BYTES ||
-	    c->njobs >= rgate_policy_max_queued(c->sd->policy, c->id) + KEPT_JOBS) {
+	if (!has_room(c, le32toh(m->owner))) {
 		c->sd->stats.refused++;
 		spawnd_client_answer(c, RGATE_SPAWN_GONE, cookie, 0, -EAGAIN,
 				     "too many requests of this node wait");
@@ -207,8 +226,20 @@ static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)
 	}
 	c->queued_bytes += job->record_len;
 	job->incarnation = c->session.incarnation;
+	job->owner = le32toh(m->owner);
 	job->attached = true;
 	spawnd_job_mark(job);
+}
+
+/* Those of others are none of its business, not even whether there are any. */
+static bool may_see(const struct spawnd_client *c, uint32_t owner, const struct spawnd_job *job)
+{
+	const struct rgate_policy_node *n;
+
+	if (job->client == c)
+		return owner == RGATE_SPAWN_NODE || owner == job->owner;
+	n = rgate_policy_node(c->sd->policy, c->id);
+	return owner == RGATE_SPAWN_NODE && n && n->admin;
 }
 
 static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m)
@@ -217,8 +248,9 @@ static void on_attach(struct spawnd_client *c, const struct rgate_spawn_start *m
 	struct spawnd_job *job = spawnd_job_find(c->sd, id);
 	int err = -ENOENT;
 
-	/* Those of others are none of its business, not even whether there are any. */
-	if (job && job->client == c && job->step != RGATE_JOB_READING && !job->abandoned)
+	/* Where to write would be another node's to say: not even an admin's. */
+	if (job && job->client == c && may_see(c, le32toh(m->owner), job) &&
+	    job->step != RGATE_JOB_READING && !job->abandoned)
 		err = attach(job, m);
 	if (!err)
 		job->sure = true;
@@ -284,10 +316,9 @@ static void on_control(struct spawnd_client *c, const struct rgate_spawn_control
 
 static int kill_one(struct spawnd_client *c, const struct rgate_spawn_ask *m)
 {
-	const struct rgate_policy_node *n = rgate_policy_node(c->sd->policy, c->id);
 	struct spawnd_job *job = spawnd_job_find(c->sd, le64toh(m->h.id));
 
-	if (!job || (job->client != c && !(n && n->admin)))
+	if (!job || !may_see(c, le32toh(m->owner), job))
 		return -ENOENT;
 	if (job->step == RGATE_JOB_OVER)
 		return -ESRCH;
@@ -329,6 +360,7 @@ static void fill_entry(const struct spawnd_job *job, struct rgate_spawn_entry *e
 		.id = htole64(job->id), .state = htole32((uint32_t)job->st.state),
 		.node = htole32(job->client->id), .pid = htole32(job->st.pid),
 		.attached = htole32(job->attached), .started_ns = htole64(job->st.started_ns),
+		.owner = htole32(job->owner),
 	};
 	snprintf((char *)e->user, sizeof(e->user), "%.31s", job->user);
 	snprintf((char *)e->command, sizeof(e->command), "%s", job->command ? job->command : "");
@@ -341,10 +373,9 @@ static int by_id(const void *a, const void *b)
 	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-int spawnd_list(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entry *to,
-		uint32_t max, uint32_t *total)
+int spawnd_list(struct spawnd_client *c, uint32_t owner, uint64_t after,
+		struct rgate_spawn_entry *to, uint32_t max, uint32_t *total)
 {
-	const struct rgate_policy_node *n = rgate_policy_node(c->sd->policy, c->id);
 	const struct spawnd_job **all, *job;
 	uint32_t i, count = 0;
 
@@ -354,7 +385,7 @@ int spawnd_list(struct spawnd_client *c, uint64_t after, struct rgate_spawn_entr
 		return -ENOMEM;
 	for (i = 0; i < RGATE_NODES_MAX; i++)
 		for (job = c->sd->client[i].jobs; job; job = job->next)
-			if (job->id > after && (i == c->id || (n && n->admin)))
+			if (job->id > after && may_see(c, owner, job))
 				all[(*total)++] = job;
 	qsort(all, *total, sizeof(*all), by_id);
 	for (; count < max && count < *total; count++)
@@ -382,6 +413,7 @@ static void on_list(struct spawnd_client *c, const struct rgate_spawn_ask *m)
 		return;
 	max = mem.length / sizeof(struct rgate_spawn_entry);
 	a = spawnd_client_answer(c, RGATE_SPAWN_LISTED, number, le64toh(m->h.id), 0, "");
+	a->owner = le32toh(m->owner);
 	a->max = max < LIST_MAX ? (uint32_t)max : LIST_MAX;
 	a->to = mem;
 }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,66 +18,220 @@
 #include "spawner.h"
 
 #define LARGE	(64U << 10)	/* of a record: its pages are given back */
-#define END_MS	8000		/* for the spawner to end */
+#define BEGIN_MS	30000	/* for the spawner to begin, */
+#define END_MS		8000	/* and to end */
+#define ABOVE		10	/* descriptors are moved here before they go where it has them */
 
-static int make_child(struct rgate_spawner *s, const struct rgate_spawner_opts *opts, int theirs)
+static const char *program(void)
 {
-	sigset_t all, old;
+	const char *path = secure_getenv("RGATE_SPAWNER");
 
-	/* No handler of the caller's runs in the child. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	s->pid = fork();
-	if (!s->pid)
-		_exit(rgate_spawner_main(theirs, s, opts));
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return s->pid < 0 ? -errno : 0;
+	return path && *path ? path : RGATE_LIBEXECDIR "/ringgate/ringgate-spawner";
 }
 
-#define ORDERS_LEN	(RGATE_ORDERS * sizeof(struct rgate_order))
-
-static void *share(size_t len)
+/* Nothing of the environment, no handler of the caller's, and its signals when it asks for them */
+static int execute(struct rgate_spawner *s, posix_spawn_file_actions_t *actions,
+		   posix_spawnattr_t *attr)
 {
-	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0);
+	char *argv[2] = { (char *)program(), NULL }, *env[1] = { NULL };
+	sigset_t all;
+	int err;
+
+	sigfillset(&all);
+	(void)posix_spawnattr_setsigmask(attr, &all);
+	(void)posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
+	err = -posix_spawn(&s->pid, argv[0], actions, attr, argv, env);
+	if (err)
+		rgate_err("%s: %s: it comes with `make install`; RGATE_SPAWNER names another",
+			  argv[0], strerror(-err));
+	return err;
+}
+
+/* @fds: the socket and the memory, as the program is to have them */
+static int run(struct rgate_spawner *s, const int fds[2])
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	int err;
+
+	err = -posix_spawn_file_actions_init(&actions);
+	if (err)
+		return err;
+	err = -posix_spawnattr_init(&attr);
+	if (err)
+		goto destroy_actions;
+	err = -posix_spawn_file_actions_adddup2(&actions, fds[0], RGATE_SPAWNER_SOCK);
+	if (!err)
+		err = -posix_spawn_file_actions_adddup2(&actions, fds[1], RGATE_SPAWNER_MEM);
+	if (!err)
+		err = execute(s, &actions, &attr);
+	(void)posix_spawnattr_destroy(&attr);
+destroy_actions:
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return err;
+}
+
+/* Who holds it may read and write it, and punch holes, but not take its end away: where that
+ * is missing the other one would get a signal. */
+static int make_memory(struct rgate_spawner *s)
+{
+	const int fd = memfd_create("ringgate-spawner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, sizeof(*s->shared)) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		goto fail;
+	s->shared = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s->shared != MAP_FAILED)
+		return fd;
+fail:
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int await(const struct rgate_spawner *s)
+{
+	struct pollfd p = { .fd = s->sock, .events = POLLIN };
+	int n;
+
+	do
+		n = poll(&p, 1, BEGIN_MS);
+	while (n < 0 && errno == EINTR);
+	return n > 0 ? 0 : -ETIMEDOUT;
+}
+
+static int hear_hello(const struct rgate_spawner *s)
+{
+	struct rgate_spawner_hello ours, theirs = { .magic = 0 };
+	int err = await(s);
+	ssize_t n;
+
+	if (err)
+		return err;
+	n = recv(s->sock, &theirs, sizeof(theirs), MSG_DONTWAIT);
+	if (n <= 0)
+		return -EPIPE;
+	rgate_spawner_hello(&ours);
+	if (n == sizeof(theirs) && !memcmp(&ours, &theirs, sizeof(ours)))
+		return 0;
+	theirs.version[sizeof(theirs.version) - 1] = '\0';
+	rgate_err("%s is of version \"%s\", and the library of \"%s\": they work together if both were installed at once",
+		  program(), n == sizeof(theirs) ? theirs.version : "", ours.version);
+	return -EPROTONOSUPPORT;
+}
+
+static int set_path(char to[PATH_MAX], const char *path)
+{
+	return snprintf(to, PATH_MAX, "%s", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int tell_birth(const struct rgate_spawner *s, const struct rgate_spawner_opts *opts)
+{
+	struct rgate_spawner_birth *b = calloc(1, sizeof(*b));
+	uint32_t i;
+	int err;
+
+	if (!b)
+		return -ENOMEM;
+	rgate_spawner_hello(&b->hello);
+	b->start_ms = opts->start_ms;
+	b->files = opts->files;
+	b->provider = rgate_cluster_provider(opts->cluster);
+	b->nodes = rgate_cluster_nodes(opts->cluster);
+	for (i = 0; i < b->nodes; i++) {
+		b->node[i].sz = sizeof(b->node[i]);
+		(void)rgate_cluster_node(opts->cluster, i, &b->node[i]);
+	}
+	b->with_cgroup = opts->cgroup;
+	err = set_path(b->cgroup, opts->cgroup ? opts->cgroup : "");
+	if (!err)
+		err = set_path(b->policy_path, opts->policy_path);
+	if (!err && send(s->sock, b, sizeof(*b), MSG_NOSIGNAL) < 0)
+		err = -errno;
+	free(b);
+	return err;
+}
+
+/* What it says of the policy, once it is all there */
+static int hear_policy(struct rgate_spawner *s)
+{
+	struct rgate_spawner_packet packet;
+	int err = await(s);
+
+	if (err)
+		return err;
+	if (rgate_spawner_recv(s, &packet) <= 0 || packet.type != RGATE_SPAWNER_RELOADED)
+		return -EPIPE;
+	return packet.a == -ENOENT ? 0 : packet.a;
+}
+
+static int meet(struct rgate_spawner *s, const struct rgate_spawner_opts *opts)
+{
+	int err = hear_hello(s);
+
+	if (!err)
+		err = tell_birth(s, opts);
+	return err ? err : hear_policy(s);
+}
+
+static int begin(struct rgate_spawner *s, int theirs, int mem,
+		 const struct rgate_spawner_opts *opts)
+{
+	int fds[2], err;
+
+	fds[0] = fcntl(theirs, F_DUPFD_CLOEXEC, ABOVE);
+	fds[1] = fcntl(mem, F_DUPFD_CLOEXEC, ABOVE);
+	err = fds[0] < 0 || fds[1] < 0 ? -EMFILE : run(s, fds);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
+	/* Its end is seen only where nobody else has it. */
+	close(theirs);
+	if (err)
+		return err;
+	err = meet(s, opts);
+	if (err) {
+		(void)kill(s->pid, SIGKILL);
+		(void)waitpid(s->pid, NULL, 0);
+	}
+	return err;
 }
 
 int rgate_spawner_create(struct rgate_spawner *s, const struct rgate_spawner_opts *opts)
 {
-	int socks[2], err;
+	int socks[2], mem, err;
 
 	s->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (s->null_fd < 0)
 		return -errno;
-	s->orders = share(ORDERS_LEN);
-	if (s->orders == MAP_FAILED) {
-		err = -errno;
+	mem = make_memory(s);
+	if (mem < 0) {
+		err = mem;
 		goto close_null;
-	}
-	s->policy = share(sizeof(*s->policy));
-	if (s->policy == MAP_FAILED) {
-		err = -errno;
-		goto unmap_orders;
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks)) {
 		err = -errno;
 		goto unmap;
 	}
-	err = make_child(s, opts, socks[1]);
-	close(socks[1]);
+	s->sock = socks[0];
+	err = begin(s, socks[1], mem, opts);
 	if (err)
 		goto close_sock;
-	s->sock = socks[0];
+	close(mem);
 	return 0;
 
 close_sock:
-	close(socks[0]);
+	close(s->sock);
 unmap:
-	munmap(s->policy, sizeof(*s->policy));
-unmap_orders:
-	munmap(s->orders, ORDERS_LEN);
+	munmap(s->shared, sizeof(*s->shared));
+	close(mem);
 close_null:
 	close(s->null_fd);
+	s->pid = 0;
 	return err;
 }
 
@@ -107,15 +263,14 @@ void rgate_spawner_destroy(struct rgate_spawner *s)
 		(void)kill(s->pid, SIGKILL);
 	reap(s);
 	close(s->sock);
-	munmap(s->policy, sizeof(*s->policy));
-	munmap(s->orders, ORDERS_LEN);
+	munmap(s->shared, sizeof(*s->shared));
 	close(s->null_fd);
 	s->pid = 0;
 }
 
 static void free_slot(struct rgate_spawner *s, unsigned int slot)
 {
-	struct rgate_order *order = &s->orders[slot];
+	struct rgate_order *order = &s->shared->orders[slot];
 
 	if (order->record_len > LARGE)
 		(void)madvise(order, sizeof(*order), MADV_REMOVE);
@@ -130,19 +285,19 @@ struct rgate_order *rgate_spawner_order(struct rgate_spawner *s)
 		return NULL;
 	for (slot = 0; slot < RGATE_ORDERS; slot++)
 		if (s->used & 1U << slot &&
-		    __atomic_load_n(&s->orders[slot].taken, __ATOMIC_ACQUIRE))
+		    __atomic_load_n(&s->shared->orders[slot].taken, __ATOMIC_ACQUIRE))
 			free_slot(s, slot);
 	if (s->used == UINT32_MAX)
 		return NULL;
 	slot = (unsigned int)__builtin_ctz(~s->used);
 	s->used |= 1U << slot;
-	s->orders[slot].taken = 0;
-	return &s->orders[slot];
+	s->shared->orders[slot].taken = 0;
+	return &s->shared->orders[slot];
 }
 
 void rgate_spawner_cancel(struct rgate_spawner *s, const struct rgate_order *order)
 {
-	free_slot(s, (unsigned int)(order - s->orders));
+	free_slot(s, (unsigned int)(order - s->shared->orders));
 }
 
 static int send_packet(struct rgate_spawner *s, const struct rgate_spawner_packet *packet,
@@ -165,7 +320,7 @@ static int send_packet(struct rgate_spawner *s, const struct rgate_spawner_packe
 int rgate_spawner_start(struct rgate_spawner *s, struct rgate_order *order, const int fds[3])
 {
 	const struct rgate_spawner_packet packet = {
-		.type = RGATE_SPAWNER_START, .slot = (uint32_t)(order - s->orders),
+		.type = RGATE_SPAWNER_START, .slot = (uint32_t)(order - s->shared->orders),
 		.id = order->id,
 	};
 	int err = send_packet(s, &packet, fds, 3);

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The process that starts processes. It is forked before there is any registered
- * memory, and shares with the server a socket and a few slots, in which orders lie. The
- * server faces the network, so it is not trusted: what it orders is copied first, and the
- * policy, which the spawner reads itself, decides who runs what, when its turn has come.
+ * The process that starts processes: a program of its own, which has nothing of the
+ * server's but a socket and a few slots, in which orders lie. The server faces the network, so
+ * it is not trusted: what it orders is copied first, and the policy, which the spawner
+ * reads itself, decides who runs what, when its turn has come.
  */
 #ifndef RGATE_SPAWN_SPAWNER_H
 #define RGATE_SPAWN_SPAWNER_H
 
+#include <limits.h>
 #include <sys/resource.h>
 
 #include "policy.h"
+
+/* Its descriptors when it begins; others it closes */
+#define RGATE_SPAWNER_SOCK	3
+#define RGATE_SPAWNER_MEM	4
 
 #define RGATE_ORDERS	32	/* slots: what the spawner has not taken yet */
 
@@ -22,12 +27,42 @@ struct rgate_order {
 	uint64_t mark;			/* with id: different from all others on this machine */
 	uint32_t record_len;
 	uint8_t record[RGATE_SPAWN_RECORD_MAX];
-};
+} __attribute__((aligned(4096)));	/* its pages are given back when it was large */
 
 /* The policy's text as the spawner read it last; written by the spawner */
 struct rgate_spawner_policy {
 	uint32_t len;
 	char text[RGATE_POLICY_MAX];
+};
+
+struct rgate_spawner_shared {
+	struct rgate_order orders[RGATE_ORDERS];
+	struct rgate_spawner_policy policy;
+};
+
+/*
+ * The first that both say. Library and program may have been installed at different times: they
+ * work together only if they are of one version and mean the same by what they share. This
+ * struct stays as it is, for those to understand each other that do not.
+ */
+struct rgate_spawner_hello {
+	uint32_t magic;
+	uint32_t birth, packet, shared;	/* bytes of each */
+	char version[16];
+};
+
+#define RGATE_SPAWNER_MAGIC	0x72677370U
+
+/* What the server tells it then */
+struct rgate_spawner_birth {
+	struct rgate_spawner_hello hello;
+	uint32_t start_ms;		/* from its order to execve(2) */
+	uint32_t provider, nodes;	/* of the cluster, */
+	struct rgate_cluster_node node[RGATE_NODES_MAX]; /* as the policy names them */
+	struct rlimit files;		/* for what runs, unless a request says less */
+	bool with_cgroup;		/* as it is given here, not the process's own */
+	char cgroup[PATH_MAX];
+	char policy_path[PATH_MAX];
 };
 
 enum rgate_spawner_packet_type {
@@ -40,7 +75,7 @@ enum rgate_spawner_packet_type {
 	RGATE_SPAWNER_STARTED,		/* id, a: pid or -errno, b: stage; wall_ms, why */
 	RGATE_SPAWNER_EXITED,		/* id, a: status, b: something is left; usage */
 	RGATE_SPAWNER_FINISHED,		/* id; flags */
-	RGATE_SPAWNER_RELOADED,		/* a: -errno: the old one holds */
+	RGATE_SPAWNER_RELOADED,		/* a: -errno: the old one holds; also the first of all */
 };
 
 struct rgate_spawner_packet {
@@ -60,24 +95,25 @@ struct rgate_spawner {
 	pid_t pid;
 	int sock;
 	int null_fd;
-	struct rgate_order *orders;	/* RGATE_ORDERS of them, shared */
-	struct rgate_spawner_policy *policy; /* shared */
+	struct rgate_spawner_shared *shared;
 	uint32_t used;			/* bits */
 	bool dead;
 	bool ending;			/* as it was told to */
 };
 
-/* What the server tells its spawner at birth */
 struct rgate_spawner_opts {
 	const char *cgroup;		/* as in struct rgate_spawnd_opts */
-	struct rlimit files;		/* for what runs, unless a request says less */
-	uint32_t start_ms;		/* from its order to execve(2) */
+	struct rlimit files;
+	uint32_t start_ms;
 	const struct rgate_cluster *cluster;
 	const char *policy_path;
-	struct rgate_spawn_policy *policy; /* what holds at first; the spawner has a copy */
 };
 
-/* Forks it. @spawner: zeroed */
+/*
+ * Runs it: the program that environment RGATE_SPAWNER names, else the one of `make install`.
+ * @spawner: zeroed. -ENOENT, ...: no such program; -EPROTONOSUPPORT: it is of another version;
+ * -EPIPE: it has ended; -ETIMEDOUT: it says nothing; -EINVAL, -EPERM, ...: of the policy
+ */
 int rgate_spawner_create(struct rgate_spawner *spawner, const struct rgate_spawner_opts *opts);
 /* Ends it and what it runs; waits some seconds at most */
 void rgate_spawner_destroy(struct rgate_spawner *spawner);
@@ -93,8 +129,9 @@ int rgate_spawner_tell(struct rgate_spawner *spawner, uint32_t type, uint64_t id
 /* 1: a packet; 0: none; -EPIPE: dead */
 int rgate_spawner_recv(struct rgate_spawner *spawner, struct rgate_spawner_packet *packet);
 
-/* The process itself (spawner_main.c); returns its exit status. @shared: what it shares */
-int rgate_spawner_main(int sock, const struct rgate_spawner *shared,
-		       const struct rgate_spawner_opts *opts);
+/* What this version says */
+void rgate_spawner_hello(struct rgate_spawner_hello *hello);
+/* The program itself (spawner_main.c); returns its exit status */
+int rgate_spawner_main(void);
 
 #endif

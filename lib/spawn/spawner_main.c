@@ -4,24 +4,28 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "cluster_copy.h"
 #include "fds.h"
 #include "filehash.h"
-#include "log.h"
 #include "spawner_work.h"
 
 #define LAST_MS		5000	/* for killed processes to end */
 #define EVENTS		16
+#define QUIET_MS	2	/* without events: nobody waits for anything */
 
 void spawner_tell(struct spawner *s, const struct rgate_spawner_packet *p)
 {
@@ -37,18 +41,18 @@ void spawner_tell(struct spawner *s, const struct rgate_spawner_packet *p)
 /* On a malformed file the policy that there was holds. Its text is there in any case. */
 static int reload(struct spawner *s)
 {
-	struct rgate_spawner_policy *text = s->policy_text;
+	struct rgate_spawner_policy *text = &s->shared->policy;
 	struct rgate_spawn_policy *policy;
 	char *buf = NULL;
 	size_t len = 0;
 	int err;
 
 	/* Not parsed where the server could write meanwhile */
-	err = rgate_policy_read(s->policy_path, &buf, &len);
+	err = rgate_policy_read(s->birth.policy_path, &buf, &len);
 	if (!err) {
 		memcpy(text->text, buf, len);
 		text->len = (uint32_t)len;
-		err = rgate_policy_parse(&policy, s->cluster, s->policy_path, buf, len);
+		err = rgate_policy_parse(&policy, s->cluster, s->birth.policy_path, buf, len);
 	} else if (err == -ENOENT && rgate_policy_nothing(&policy)) {
 		err = -ENOMEM;
 	}
@@ -57,6 +61,7 @@ static int reload(struct spawner *s)
 		return err;
 	rgate_policy_free(s->policy);
 	s->policy = policy;
+	rgate_ahead_drop(&s->ahead);
 	return err;
 }
 
@@ -148,20 +153,48 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+/* What makes the next start shorter, a step at a time. False: there is nothing of it */
+static bool has_chores(const struct spawner *s)
+{
+	/* A start is somebody's who waits. */
+	return !s->starting &&
+	       !(rgate_ahead_idle(&s->ahead) && rgate_cgroups_idle(&s->cg));
+}
+
+static void do_chore(struct spawner *s)
+{
+	if (!rgate_ahead_idle(&s->ahead))
+		rgate_ahead_make(&s->ahead, s->policy, &s->env);
+	else
+		rgate_cgroups_chore(&s->cg);
+}
+
+/* For events, or for the time for chores, which are done then. -errno */
+static int wait_for_events(struct spawner *s, struct epoll_event *ev, int ms)
+{
+	const bool chores = has_chores(s);
+	int n;
+
+	/* Where something was started they are done while it runs. Where something has ended,
+	 * whoever hears of that needs the CPU, and may ask for the next. */
+	n = epoll_wait(s->epoll_fd, ev, EVENTS, !chores ? ms : s->started ? 0 : QUIET_MS);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (!n && chores)
+		do_chore(s);
+	return n;
+}
+
 static void loop(struct spawner *s)
 {
 	struct epoll_event ev[EVENTS];
 	int n, i, ms = -1;
-	bool packet, chores;
+	bool packet;
 
 	while (!s->end) {
-		/* A start is somebody's who waits. */
-		chores = !s->starting && !rgate_cgroups_idle(&s->cg);
-		n = epoll_wait(s->epoll_fd, ev, EVENTS, chores ? 0 : ms);
-		if (n < 0 && errno != EINTR)
+		n = wait_for_events(s, ev, ms);
+		if (n < 0)
 			break;
-		if (!n && chores)
-			rgate_cgroups_chore(&s->cg);
 		for (i = 0, packet = false; i < n; i++) {
 			packet |= ev[i].data.u64 == SPAWNER_SOCKET;
 			on_event(s, ev[i].data.u64);
@@ -170,6 +203,8 @@ static void loop(struct spawner *s)
 		if (packet)
 			take_packet(s);
 		ms = sooner(spawner_overdue(s), spawner_ending(s));
+		if (!s->starting)
+			ms = sooner(ms, rgate_ahead_due(&s->ahead));
 	}
 }
 
@@ -181,10 +216,11 @@ static void kill_all(struct spawner *s)
 	unsigned int i;
 
 	s->end = true;
+	rgate_ahead_drop(&s->ahead);
 	for (i = 0; i < SPAWNER_BUCKETS; i++)
 		for (w = s->by_id[i]; w; w = w->next_id)
 			(void)spawner_signal_tree(s, w, SIGKILL);
-	while (s->live && rgate_clock_now(CLOCK_MONOTONIC) < end) {
+	while ((s->live || s->ahead.pid) && rgate_clock_now(CLOCK_MONOTONIC) < end) {
 		spawner_reap(s);
 		usleep(1000);
 	}
@@ -203,22 +239,21 @@ static void kill_all(struct spawner *s)
 			spawner_forget(s, s->by_id[i]);
 }
 
-/* 0 to 2 are open, to nothing, 3 is the socket, and nothing else is open. */
-static int become_clean_fds(struct spawner *s)
+/* 0 to 2 are open, to nothing, and else what it was given. */
+static int become_clean_fds(void)
 {
-	/* It may be one of those itself, in a process that was started without them. */
-	const int sock = fcntl(s->sock, F_DUPFD_CLOEXEC, 3);
-	int null = open("/dev/null", O_RDWR), i;
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int i;
 
-	if (sock < 0 || null < 0)
+	if (null < 0)
 		return -errno;
 	for (i = 0; i < 3; i++)
 		if (null != i && dup2(null, i) < 0)
 			return -errno;
-	if (sock != 3 && dup3(sock, 3, O_CLOEXEC) < 0)
+	if (fcntl(RGATE_SPAWNER_SOCK, F_SETFD, FD_CLOEXEC) ||
+	    fcntl(RGATE_SPAWNER_MEM, F_SETFD, FD_CLOEXEC))
 		return -errno;
-	s->sock = 3;
-	return close_range(4, ~0U, 0) ? -errno : 0;
+	return close_range(RGATE_SPAWNER_MEM + 1, ~0U, 0) ? -errno : 0;
 }
 
 static int watch(struct spawner *s, int fd, uint64_t what)
@@ -228,7 +263,7 @@ static int watch(struct spawner *s, int fd, uint64_t what)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Nothing of the process that this was forked from */
+/* Nothing of the process that runs this one */
 static int become_clean(struct spawner *s)
 {
 	/* struct sigaction of the kernel, which begins with SIG_DFL: the C library's function
@@ -237,9 +272,10 @@ static int become_clean(struct spawner *s)
 	sigset_t set;
 	int sig, err;
 
-	err = become_clean_fds(s);
+	err = become_clean_fds();
 	if (err)
 		return err;
+	s->sock = RGATE_SPAWNER_SOCK;
 	for (sig = 1; sig < NSIG; sig++)
 		(void)syscall(SYS_rt_sigaction, sig, dfl, NULL, (size_t)NSIG / 8);
 	sigfillset(&set);
@@ -274,38 +310,112 @@ static void be_mortal(void)
 	close(fd);
 }
 
-int rgate_spawner_main(int sock, const struct rgate_spawner *shared,
-		       const struct rgate_spawner_opts *opts)
+/* Its end cannot be taken away any more: else whoever has it could end this process. */
+static int map_shared(struct spawner *s)
 {
-	struct spawner *s = calloc(1, sizeof(*s));
+	const int seals = fcntl(RGATE_SPAWNER_MEM, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(RGATE_SPAWNER_MEM, &st) ||
+	    st.st_size != sizeof(*s->shared))
+		return -EPROTO;
+	s->shared = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+			 RGATE_SPAWNER_MEM, 0);
+	if (s->shared == MAP_FAILED)
+		return -errno;
+	close(RGATE_SPAWNER_MEM);
+	/* Requests of others lie there. */
+	return madvise(s->shared, sizeof(*s->shared), MADV_DONTFORK) ? -errno : 0;
+}
+
+static bool is_string(const char *s, size_t cap)
+{
+	return memchr(s, '\0', cap);
+}
+
+/* What it is to be is told by who runs it, if that is of its own version. */
+static int be_born(struct spawner *s)
+{
+	struct rgate_spawner_birth *b = &s->birth;
+	struct rgate_spawner_hello ours;
+	ssize_t n;
+
+	rgate_spawner_hello(&ours);
+	if (send(s->sock, &ours, sizeof(ours), MSG_NOSIGNAL) < 0)
+		return -errno;
+	do
+		n = recv(s->sock, b, sizeof(*b), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(*b) || memcmp(&b->hello, &ours, sizeof(ours)) ||
+	    !is_string(b->cgroup, sizeof(b->cgroup)) ||
+	    !is_string(b->policy_path, sizeof(b->policy_path)))
+		return -EPROTO;
+	return rgate_cluster_copy(&s->cluster, b->provider, b->node, b->nodes);
+}
+
+/* And the policy, about which the server hears as if it had asked for it */
+static int begin(struct spawner *s)
+{
+	struct rgate_spawner_packet p = { .type = RGATE_SPAWNER_RELOADED };
+	int err = become_clean(s);
+
+	if (!err)
+		err = map_shared(s);
+	if (!err)
+		err = be_born(s);
+	if (!err)
+		err = rgate_policy_nothing(&s->policy);
+	if (err)
+		return err;
+	be_mortal();
+	/* No user's process, which is a copy of this one until it calls execve(2), is to be
+	 * looked into. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return -errno;
+	rgate_filehash_prepare();
+	rgate_cgroups_open(&s->cg, s->birth.with_cgroup ? s->birth.cgroup : NULL);
+	s->env = (struct rgate_child_env){
+		.cg = &s->cg, .ahead = &s->ahead, .files = s->birth.files,
+		.nice = getpriority(PRIO_PROCESS, 0),
+	};
+	p.a = reload(s);
+	spawner_tell(s, &p);
+	return 0;
+}
+
+/* Not to be run by hand: whatever is open there would be closed. */
+static bool is_ours(void)
+{
+	socklen_t len = sizeof(int);
+	int type = 0;
+
+	return !getsockopt(RGATE_SPAWNER_SOCK, SOL_SOCKET, SO_TYPE, &type, &len) &&
+	       type == SOCK_SEQPACKET && fcntl(RGATE_SPAWNER_MEM, F_GET_SEALS) >= 0;
+}
+
+int rgate_spawner_main(void)
+{
+	struct spawner *s;
 	int ret = 1;
 
+	if (!is_ours()) {
+		fputs("ringgate-spawner: ringgated(8) runs this\n", stderr);
+		return 2;
+	}
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return 1;
-	s->sock = sock;
-	s->orders = shared->orders;
-	s->policy_text = shared->policy;
-	s->cluster = opts->cluster;
-	s->policy_path = opts->policy_path;
-	s->policy = opts->policy;
-	s->start_ms = opts->start_ms;
 	s->starting_last = &s->starting;
-	/* Where the log goes is the server's. */
-	rgate_log_set(NULL, NULL);
-	if (become_clean(s))
+	s->sock = RGATE_SPAWNER_SOCK;
+	if (begin(s))
 		goto free_s;
-	be_mortal();
-	rgate_filehash_prepare();
-	rgate_cgroups_open(&s->cg, opts->cgroup);
-	s->env = (struct rgate_child_env){
-		.cg = &s->cg, .files = opts->files, .nice = getpriority(PRIO_PROCESS, 0),
-	};
 	loop(s);
 	kill_all(s);
 	rgate_cgroups_close(&s->cg);
 	ret = 0;
 free_s:
 	rgate_policy_free(s->policy);
+	rgate_cluster_free(s->cluster);
 	free(s);
 	return ret;
 }

@@ -99,7 +99,7 @@ static void start(struct spawner *s, struct work *w, struct rgate_request *r, co
 	w->node = r->node;
 	w->wall_ms = r->req.wall_ms;
 	w->flags = lacks ? RGATE_SPAWN_NO_CGROUP : 0;
-	w->deadline_ns = rgate_clock_now(CLOCK_MONOTONIC) + s->start_ms * MS;
+	w->deadline_ns = rgate_clock_now(CLOCK_MONOTONIC) + s->birth.start_ms * MS;
 	rgate_child_start(child, r, fds, &s->env);
 	w->pid = child->pid;
 	w->group = child->err ? 0 : child->group;
@@ -127,7 +127,7 @@ void spawner_order(struct spawner *s, uint32_t slot, const int fds[3])
 	uint8_t *record;
 	uint32_t len;
 
-	record = take_record(s, &s->orders[slot], &r, &len);
+	record = take_record(s, &s->shared->orders[slot], &r, &len);
 	none.id = r.id;
 	none.begun_ns = rgate_clock_now(CLOCK_REALTIME);
 	/* Descriptors are lost where there can be no more of them. */
@@ -139,6 +139,8 @@ void spawner_order(struct spawner *s, uint32_t slot, const int fds[3])
 	}
 	*w = none;
 	w->child.stage = RGATE_SPAWN_AT_REQUEST;
+	r.record = record;
+	r.record_len = len;
 	w->child.err = rgate_spawn_decode(record, len, &r.req, &why);
 	if (w->child.err)
 		(void)no(&w->child, 0, why);
@@ -170,6 +172,7 @@ bool spawner_started(struct spawner *s, struct work *w, bool ended)
 	w->step = w->child.err ? WORK_FAILED : WORK_RUNNING;
 	if (w->child.err)
 		spawner_idle(s, w);
+	s->started = !w->child.err;
 	tell_start(s, w);
 	return true;
 }

@@ -109,7 +109,7 @@ static bool is_left(struct spawner *s, const struct work *w)
 		return rgate_cgroup_end(&s->cg, w->group) == -EBUSY;
 	/* Orphans are children of this process; usually there are none. */
 	children = rgate_tree_children();
-	if (children >= 0 && (unsigned int)children <= s->live)
+	if (children >= 0 && (unsigned int)children <= s->live + !!s->ahead.pid)
 		return false;
 	return rgate_tree_signal(&tree, 0) > 0;
 }
@@ -199,6 +199,7 @@ static void on_exit_of(struct spawner *s, struct work *w, int status, const stru
 		return;
 	}
 	spawner_idle(s, w);
+	s->started = false;
 	w->step = WORK_EXITED;
 	/* Of one that ended well nobody asks. */
 	if (status && w->group && rgate_cgroup_oom(&s->cg, w->group))
@@ -217,6 +218,8 @@ void spawner_reap(struct spawner *s)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		if (rgate_ahead_reaped(&s->ahead, pid, &s->env))
+			continue;
 		w = take_pid(s, pid);
 		/* Else an orphan of somebody's */
 		if (w)

@@ -9,7 +9,7 @@
 #ifndef RGATE_SPAWN_SPAWNER_WORK_H
 #define RGATE_SPAWN_SPAWNER_WORK_H
 
-#include "child.h"
+#include "ahead.h"
 
 #define SPAWNER_BUCKETS	1024
 
@@ -43,14 +43,13 @@ struct spawner {
 	int sock;
 	int signal_fd;
 	int epoll_fd;
-	struct rgate_order *orders;
-	struct rgate_spawner_policy *policy_text;
-	const struct rgate_cluster *cluster;
-	const char *policy_path;
+	struct rgate_spawner_shared *shared;
+	struct rgate_spawner_birth birth;
+	struct rgate_cluster *cluster;
 	struct rgate_spawn_policy *policy;
-	uint32_t start_ms;
 	struct rgate_cgroups cg;
 	struct rgate_child_env env;
+	struct rgate_ahead ahead;
 	struct work *by_id[SPAWNER_BUCKETS];
 	struct work *by_pid[SPAWNER_BUCKETS];
 	struct work *starting, **starting_last;
@@ -58,6 +57,7 @@ struct spawner {
 	unsigned int live;		/* leaders that were not reaped */
 	unsigned int busy;		/* that start or run, */
 	unsigned int busy_of[RGATE_NODES_MAX]; /* of a node */
+	bool started;			/* something, and nothing has ended since */
 	bool end;
 };
 

@@ -11,10 +11,11 @@ shift
 
 # shellcheck source=tests/bench/lib/rxe.sh
 . tests/bench/lib/rxe.sh
+export RGATE_SPAWNER=/run/bench/ringgate-spawner
 trap rxe_pair_down EXIT
 
 bench_rxe_up
 # From memory: the file server would be in the figures.
 mkdir -p /run/bench
-cp "$bench" "${bench%/*}/bench_fabric" /run/bench
+cp "$bench" "${bench%/*}/bench_fabric" "${bench%/tests/*}/tools/ringgate-spawner" /run/bench
 tests/bench/spawn.sh "/run/bench/${bench##*/}" "$@"

@@ -259,6 +259,16 @@ RGATE_CLUSTER=$tmp/cluster2 spawn sh -c true
 is "another key: not run" "$rc/$out" "255/"
 is "nor even asked for" "$(status 0 'j["spawn"]["requests"]')" "$requests"
 
+# a program that is not there, is not the spawner, or is run by hand
+other() { RGATE_SPAWNER=$1 run timeout 60 "$ringgated" -C "$tmp/cluster" -n chief -s "$tmp/run/s6" --pool 16M \
+	--spawn "policy $tmp/policy"; }
+other "$tmp/none"
+like "no spawner: the daemon says what is missing" "$rc $err" "^1 .*$tmp/none: No such file.*make install"
+other /bin/true
+like "another program in its place: the daemon does not begin" "$rc $err" "^1 .*spawner"
+run bash -c 'exec "$0" 3<&- 4<&-' "$RGATE_SPAWNER"
+like "the spawner is not for people" "$rc/$err" "^2/.*ringgated"
+
 old=$(spawner 0)
 for n in 2 1 0; do
 	stop $n

@@ -11,7 +11,9 @@
 ringgated=$build/tools/ringgated
 [ "$(id -u)" = 0 ] || skip_all "needs root"
 [ "${RGATE_FABRIC_PROVIDER:-local}" = local ] || skip_all "is the same over any provider"
-# Two users that have no processes of their own
+# Two users that have no processes of their own, but another run's of this: in turns
+exec 8<"$0"
+flock -w 300 8 || skip_all "another run of this goes on"
 bad=games good=news
 for user in "$bad" "$good"; do
 	id -u "$user" >/dev/null 2>&1 || skip_all "there is no user $user"

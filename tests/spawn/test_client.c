@@ -86,9 +86,11 @@ static int told(struct killer *k)
 
 static void asked(void **state)
 {
+	static const int odd[] = { -1, 4096, INT32_MIN };
 	struct rgate_spawn_answer a;
 	struct rgate_spawn_ask q;
 	struct killer k;
+	unsigned int i;
 
 	(void)state;
 	assert_int_equal(rgate_spawn_kill(sp, 1, 0, RGATE_SPAWN_TO_GROUP, 0), -EINVAL);
@@ -107,6 +109,14 @@ static void asked(void **state)
 	a = answer(&q, RGATE_SPAWN_DONE, 0);
 	say(&a, sizeof(a));
 	assert_int_equal(told(&k), 0);
+	/* what is no errno */
+	for (i = 0; i < ARRAY_LEN(odd); i++) {
+		ask_to_kill(&k, 79);
+		q = heard(RGATE_SPAWN_KILL);
+		a = answer(&q, RGATE_SPAWN_DONE, odd[i]);
+		say(&a, sizeof(a));
+		assert_int_equal(told(&k), -EIO);
+	}
 }
 
 /* The answer to a question that was given up is not that to the next one. */

@@ -6,6 +6,7 @@
  */
 #include "serve.h"
 #include "refuse.h"
+#include "own_spawner.h"
 
 #include <stdio.h>
 
@@ -16,6 +17,11 @@ static pid_t self;
 static bool refuse_mine(void)
 {
 	return getpid() != self && gettid() == getpid();
+}
+
+static void own_spawner_take(void *memory)
+{
+	refusal = memory;
 }
 
 static const char *const argv[] = { "/bin/cat", NULL };
@@ -36,7 +42,6 @@ static void each_call(void **state)
 	struct done d;
 
 	self = getpid();
-	refuse_setup();
 	s.cgroup = *state ? "" : NULL;
 	serve_up(&s, NULL);
 	if (!s.c.local) {
@@ -81,4 +86,4 @@ static const struct CMUnitTest tests[] = {
 	{ "each_call (no control groups)", each_call, NULL, NULL, (void *)1 },
 };
 
-UNIT_MAIN(tests)
+OWN_SPAWNER_MAIN(tests)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The spawner's own process, told by a server that lies: it decides by its own policy. */
 #include "unit.h"
+#include "own_spawner.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,7 +39,16 @@ static struct {
 	unsigned int turn;	/* in this turn of the loop it was to so often, */
 	unsigned int most;	/* and at most in any, */
 	unsigned int gone;	/* and then it went */
+	bool strange;		/* it is of another version */
+	bool no_clone;		/* there can be no more processes */
 } *shared;
+
+static bool in_test;		/* not the spawner */
+
+static void own_spawner_take(void *memory)
+{
+	shared = memory;
+}
 
 int __real_rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n);
 int __wrap_rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n);
@@ -63,6 +76,36 @@ int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
 	return __real_epoll_wait(fd, ev, n, ms);
 }
 
+void __real_rgate_spawner_hello(struct rgate_spawner_hello *hello);
+void __wrap_rgate_spawner_hello(struct rgate_spawner_hello *hello);
+
+void __wrap_rgate_spawner_hello(struct rgate_spawner_hello *hello)
+{
+	__real_rgate_spawner_hello(hello);
+	if (shared->strange && !in_test)
+		strcpy(hello->version, "99.0");
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+	long a[5];	/* as many as the spawner has at most */
+	va_list ap;
+	int i;
+
+	if (number == SYS_clone3 && __atomic_load_n(&shared->no_clone, __ATOMIC_ACQUIRE)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	va_start(ap, number);
+	for (i = 0; i < 5; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
+}
+
 static void write_policy(const char *rest)
 {
 	const struct passwd *pw = getpwuid(geteuid());
@@ -86,21 +129,18 @@ static int up(void **state)
 	int fd;
 
 	(void)state;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
-	assert_true(shared != MAP_FAILED);
+	in_test = true;
+	memset(shared, 0, sizeof(*shared));
 	strcpy(path, TEMPLATE);
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
 	write_policy("allow 1 /bin/true\nmax-running 3\n");
 	assert_int_equal(rgate_cluster_parse(&cluster, "test", text, strlen(text)), 0);
-	assert_int_equal(rgate_policy_load(&o.policy, cluster, path), 0);
 	o.cluster = cluster;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &o.files), 0);
 	memset(&sp, 0, sizeof(sp));
 	assert_int_equal(rgate_spawner_create(&sp, &o), 0);
-	rgate_policy_free(o.policy);
 	return 0;
 }
 
@@ -110,7 +150,6 @@ static int down(void **state)
 	rgate_spawner_destroy(&sp);
 	rgate_cluster_free(cluster);
 	unlink(path);
-	munmap(shared, sizeof(*shared));
 	return 0;
 }
 
@@ -204,7 +243,7 @@ static void reads_itself(void **state)
 	assert_int_equal(sent(order(1, "/bin/true", "x")), -EACCES);
 	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
 	/* What the server makes of the text that it may read is nothing to the spawner. */
-	memset(sp.policy, 'x', 100);
+	memset(&sp.shared->policy, 'x', 100);
 	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
 	write_policy("nonsense\n");
 	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
@@ -262,11 +301,9 @@ static void low_descriptors(void **state)
 	int sock, pid;
 
 	(void)state;
-	assert_int_equal(rgate_policy_load(&o.policy, cluster, path), 0);
 	pid = unit_fork(without_streams, &o, &sock);
 	unit_reap(pid, 0);
 	close(sock);
-	rgate_policy_free(o.policy);
 }
 
 /* Four descriptors where there is room for three: the one too many is closed. */
@@ -276,7 +313,7 @@ static void four_descriptors(void **state)
 	struct rgate_order *o = order(1, "/bin/true", "x");
 	const int fds[4] = { sp.null_fd, sp.null_fd, sp.null_fd, sp.null_fd };
 	struct rgate_spawner_packet p = { .type = RGATE_SPAWNER_START,
-					  .slot = (uint32_t)(o - sp.orders), .id = o->id };
+					  .slot = (uint32_t)(o - sp.shared->orders), .id = o->id };
 	struct iovec iov = { &p, sizeof(p) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buf,
 			      .msg_controllen = sizeof(buf) };
@@ -291,7 +328,7 @@ static void four_descriptors(void **state)
 	assert_true(answer(RGATE_SPAWNER_STARTED).a > 0);
 	/* and none at all, as where the spawner can have no more */
 	o = order(1, "/bin/true", "x");
-	p.slot = (uint32_t)(o - sp.orders);
+	p.slot = (uint32_t)(o - sp.shared->orders);
 	p.id = o->id;
 	msg.msg_controllen = 0;
 	assert_int_equal(sendmsg(sp.sock, &msg, 0), sizeof(p));
@@ -359,6 +396,218 @@ static void slow_to_go(void **state)
 	assert_true(i < MS);
 }
 
+static char state_of(pid_t pid)
+{
+	char name[48], text[256] = "", *at;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	f = fopen(name, "re");
+	if (!f)
+		return '\0';
+	if (!fgets(text, sizeof(text), f))
+		*text = '\0';
+	fclose(f);
+	at = strrchr(text, ')');
+	return at && at[1] ? at[2] : '\0';
+}
+
+/* Which of the spawner's children waits for a job; 0: none does */
+static pid_t find_ahead(void)
+{
+	char name[64], comm[32] = "";
+	pid_t found = 0;
+	FILE *f, *c;
+	int pid;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)sp.pid, (int)sp.pid);
+	f = fopen(name, "re");
+	assert_non_null(f);
+	while (!found && fscanf(f, "%d", &pid) == 1) {
+		snprintf(name, sizeof(name), "/proc/%d/comm", pid);
+		c = fopen(name, "re");
+		if (!c)
+			continue;
+		if (fgets(comm, sizeof(comm), c) && !strcmp(comm, "ringgate-ahead\n"))
+			found = pid;
+		fclose(c);
+	}
+	fclose(f);
+	return found;
+}
+
+/* The process that is made ahead, and is another one than @not, once it waits */
+static pid_t ahead(pid_t not)
+{
+	pid_t pid = 0;
+	int i;
+
+	for (i = 0; i < MS; i++) {
+		pid = find_ahead();
+		if (pid && pid != not && state_of(pid) == 'S')
+			return pid;
+		usleep(1000);
+	}
+	fail_msg("no process is made ahead");
+	return pid;
+}
+
+static void reload(const char *rest)
+{
+	write_policy(rest);
+	assert_int_equal(rgate_spawner_tell(&sp, RGATE_SPAWNER_RELOAD, 0, 0, 0), 0);
+	assert_int_equal(answer(RGATE_SPAWNER_RELOADED).a, 0);
+}
+
+/* What waits becomes the job, and then another one waits. */
+static void made_ahead(void **state)
+{
+	pid_t pid = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		pid = ahead(pid);
+		assert_int_equal(sent(order(1, "/bin/true", "x")), pid);
+		assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	}
+}
+
+/* It has nothing that is of the spawner or of other jobs: /dev/null, its socket, its pipe. */
+static void holds_nothing(void **state)
+{
+	const pid_t pid = ahead(0);
+	char name[48], line[512];
+	FILE *f;
+
+	(void)state;
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)pid);
+	/* with . and .. */
+	assert_int_equal(unit_entries(name), 2 + 5);
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	f = fopen(name, "re");
+	if (!f)
+		unit_skip("who is not root may not look");
+	while (fgets(line, sizeof(line), f))
+		assert_null(strstr(line, "memfd"));
+	fclose(f);
+}
+
+/* By a policy that does not hold any more nothing is run. */
+static void ahead_of_policy(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	reload("allow 1 any\n");
+	pid = ahead(0);
+	reload("allow 1 /bin/sleep\n");
+	assert_int_equal(sent(order(1, "/bin/true", "x")), -EACCES);
+	assert_true(ahead(pid) != pid);
+	assert_int_equal(sent(order(1, "/bin/true", "x")), -EACCES);
+	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
+}
+
+static void harm_ahead(int sig, const char *becomes)
+{
+	const pid_t pid = ahead(0);
+	int i, ran;
+
+	assert_int_equal(kill(pid, sig), 0);
+	for (i = 0; i < MS && !strchr(becomes, state_of(pid)); i++)
+		usleep(1000);
+	assert_true(i < MS);
+	ran = sent(order(1, "/bin/true", "x"));
+	assert_true(ran > 0);
+	assert_int_not_equal(ran, pid);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	assert_int_equal(sent(order(1, "/bin/true", "x")) > 0, 1);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	(void)ahead(pid);
+}
+
+/* Whoever kills or stops it (its state is empty once it was reaped) keeps no job from running. */
+static void ahead_killed(void **state)
+{
+	(void)state;
+	harm_ahead(SIGKILL, "Z\0");
+}
+
+static void ahead_stopped(void **state)
+{
+	(void)state;
+	harm_ahead(SIGSTOP, "T");
+}
+
+/* As many processes as there may be: jobs fail with that, and later run. */
+static void no_more_processes(void **state)
+{
+	pid_t pid = ahead(0);
+
+	(void)state;
+	__atomic_store_n(&shared->no_clone, true, __ATOMIC_RELEASE);
+	assert_int_equal(sent(order(1, "/bin/true", "x")), pid);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	assert_int_equal(sent(order(1, "/bin/true", "x")), -EAGAIN);
+	assert_int_equal(sent(order(1, "/bin/true", "x")), -EAGAIN);
+	__atomic_store_n(&shared->no_clone, false, __ATOMIC_RELEASE);
+	assert_true(sent(order(1, "/bin/true", "x")) > 0);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	pid = ahead(0);
+	assert_int_equal(sent(order(1, "/bin/true", "x")), pid);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+}
+
+static int create_other(const char *program)
+{
+	struct rgate_spawner_opts o = { .cgroup = "", .start_ms = 10000, .policy_path = path,
+					.cluster = cluster };
+	struct rgate_spawner other = { .pid = 0 };
+	char *own = getenv("RGATE_SPAWNER");
+	const unsigned int fds = unit_entries("/proc/self/fd");
+	int err;
+
+	own = own ? strdup(own) : NULL;
+	assert_non_null(own);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &o.files), 0);
+	if (program)
+		assert_int_equal(setenv("RGATE_SPAWNER", program, 1), 0);
+	err = rgate_spawner_create(&other, &o);
+	assert_int_equal(setenv("RGATE_SPAWNER", own, 1), 0);
+	free(own);
+	assert_int_equal(other.pid, 0);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
+	/* and no process */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
+	return err;
+}
+
+static char heard[512];
+
+static void hear(void *ctx, enum rgate_log_level level, const char *line)
+{
+	(void)ctx;
+	(void)level;
+	snprintf(heard, sizeof(heard), "%s", line);
+}
+
+/* A program that is not there, is none, is another one, or of another version */
+static void other_programs(void **state)
+{
+	(void)state;
+	rgate_log_set(hear, NULL);
+	assert_int_equal(create_other("/none/such"), -ENOENT);
+	assert_non_null(strstr(heard, "/none/such: No such file"));
+	assert_int_equal(create_other("/etc/passwd"), -EACCES);
+	assert_int_equal(create_other("/bin/true"), -EPIPE);
+	shared->strange = true;
+	assert_int_equal(create_other(NULL), -EPROTONOSUPPORT);
+	shared->strange = false;
+	assert_non_null(strstr(heard, "99.0"));
+	rgate_log_set(NULL, NULL);
+	assert_true(sent(order(1, "/bin/true", "x")) > 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(decides_itself, up, down),
 	cmocka_unit_test_setup_teardown(reads_itself, up, down),
@@ -366,6 +615,15 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(low_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(four_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(slow_to_go, up_grouped, down_grouped),
+	cmocka_unit_test_setup_teardown(other_programs, up, down),
+	cmocka_unit_test_setup_teardown(made_ahead, up, down),
+	{ "made_ahead (control groups)", made_ahead, up_grouped, down_grouped, NULL },
+	cmocka_unit_test_setup_teardown(holds_nothing, up, down),
+	cmocka_unit_test_setup_teardown(ahead_of_policy, up, down),
+	cmocka_unit_test_setup_teardown(ahead_killed, up, down),
+	cmocka_unit_test_setup_teardown(ahead_stopped, up, down),
+	{ "ahead_stopped (control groups)", ahead_stopped, up_grouped, down_grouped, NULL },
+	cmocka_unit_test_setup_teardown(no_more_processes, up, down),
 };
 
-UNIT_MAIN(tests)
+OWN_SPAWNER_MAIN(tests)

@@ -12,7 +12,7 @@
 #include <ringgate/desc.h>
 
 #define RGATE_SPAWN_MAGIC	0x4e505352	/* "RSPN" */
-#define RGATE_SPAWN_VERSION	2	/* of messages */
+#define RGATE_SPAWN_VERSION	3	/* of messages */
 #define RGATE_SPAWN_RECORD_VERSION 1
 #define RGATE_SPAWN_RECORD_MAX	(1U << 20)	/* bytes of a record with its strings */
 #define RGATE_SPAWN_ARGS_MAX	131072U		/* strings in it: of a command */
@@ -179,6 +179,13 @@ enum rgate_spawn_msg_type {
 	RGATE_SPAWN_DONE	= 67,	/* struct rgate_spawn_answer: of RGATE_SPAWN_KILL */
 };
 
+/*
+ * Whom a node asks for: the uid of one of its users, and 1; RGATE_SPAWN_NODE: itself. What one of
+ * its users has started is listed, signalled and attached to for that user, or for the node.
+ * It is what the node says: between its users it decides itself.
+ */
+#define RGATE_SPAWN_NODE	0U
+
 struct rgate_spawn_msg {
 	__le32	service;	/* RGATE_SPAWN_SERVICE or RGATE_SPAWN_ASKER */
 	__u8	version;	/* RGATE_SPAWN_VERSION */
@@ -203,6 +210,8 @@ struct rgate_spawn_start {
 	__le32	ring_len[3];	/* powers of two; 0: no such stream */
 	__le64	consumed[2];	/* RGATE_SPAWN_ATTACH: bytes of stdout, stderr read so far */
 	__le64	incarnation;	/* of the client, with the cookie: asked again, run once */
+	__le32	owner;		/* a user of the client's, or RGATE_SPAWN_NODE */
+	__le32	reserved;	/* 0 */
 };
 
 enum rgate_spawn_scope {
@@ -226,6 +235,8 @@ struct rgate_spawn_ask {
 	struct rgate_desc memory;	/* RGATE_SPAWN_LIST: for entries */
 	__le32	signal;			/* RGATE_SPAWN_KILL */
 	__le32	scope;
+	__le32	owner;			/* as in struct rgate_spawn_start */
+	__le32	reserved;		/* 0 */
 };
 
 struct rgate_spawn_answer {
@@ -246,17 +257,33 @@ struct rgate_spawn_entry {
 	__le32	pid;
 	__le32	attached;
 	__le64	started_ns;		/* CLOCK_REALTIME; 0 */
+	__le32	owner;			/* of the node that asked, or RGATE_SPAWN_NODE */
+	__le32	reserved;
 	__u8	user[32];
 	__u8	command[RGATE_SPAWN_ENTRY_COMMAND]; /* cut where it is longer */
 };
 
+enum rgate_spawn_node_flags {
+	RGATE_SPAWN_NODE_SELF	= 1U << 0,	/* whose daemon was asked */
+	RGATE_SPAWN_NODE_UP	= 1U << 1,	/* there is a connection */
+	RGATE_SPAWN_NODE_GATEWAY = 1U << 2,
+};
+
+/* What a request RGATE_REQ_SPAWN_NODES writes */
+struct rgate_spawn_node {
+	__le32	node;
+	__le32	flags;			/* enum rgate_spawn_node_flags */
+	__u8	name[32];		/* with a NUL */
+};
+
+RGATE_ASSERT(sizeof(struct rgate_spawn_node) == 40);
 RGATE_ASSERT(sizeof(struct rgate_spawn_msg) == 24);
 RGATE_AT(struct rgate_spawn_start, record, 88);
 RGATE_AT(struct rgate_spawn_start, consumed, 120);
-RGATE_ASSERT(sizeof(struct rgate_spawn_start) == 144);
+RGATE_ASSERT(sizeof(struct rgate_spawn_start) == 152);
 RGATE_ASSERT(sizeof(struct rgate_spawn_control) == 64);
-RGATE_ASSERT(sizeof(struct rgate_spawn_ask) == 64);
+RGATE_ASSERT(sizeof(struct rgate_spawn_ask) == 72);
 RGATE_ASSERT(sizeof(struct rgate_spawn_answer) == 136);
-RGATE_ASSERT(sizeof(struct rgate_spawn_entry) == 192);
+RGATE_ASSERT(sizeof(struct rgate_spawn_entry) == 200);
 
 #endif

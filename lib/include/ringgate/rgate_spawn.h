@@ -89,6 +89,15 @@ RGATE_API int64_t rgate_spawn_record_encode(const struct rgate_spawn_request *re
 					    size_t len);
 
 /*
+ * rgate_spawn_status_decode - what a request of RGATE_REQ_SPAWN_WAIT or _STATUS wrote
+ * @status: in the session's memory
+ * @result: its sz is set by the caller
+ * 0; -EINVAL: @result->sz. Thread-safe.
+ */
+RGATE_API int rgate_spawn_status_decode(const struct rgate_spawn_status *status,
+					struct rgate_spawn_result *result);
+
+/*
  * Client
  */
 
@@ -110,7 +119,7 @@ enum rgate_spawn_open_flags {
 /*
  * rgate_spawn_open - to ask @peer, which belongs to @node; both stay as long as this
  * What comes from the other node lies in the pool of this one, what it fetches in what peers
- * can read and not write (rgate_node_readable()). Messages of 144 bytes have to fit
+ * can read and not write (rgate_node_readable()). Messages of 152 bytes have to fit
  * (struct rgate_node_opts): where the other node takes less, jobs end with -EMSGSIZE.
  */
 RGATE_API int rgate_spawn_open(struct rgate_spawn **spawn, struct rgate_node *node,
@@ -184,6 +193,8 @@ struct rgate_spawn_info {
 	uint64_t started_ns;	/* CLOCK_REALTIME; 0 */
 	char user[33];
 	char command[RGATE_SPAWN_ENTRY_COMMAND + 1]; /* may be cut */
+	bool owned;		/* by user @owner of the node that asked; else by that node */
+	uint32_t owner;
 };
 
 /*
@@ -290,11 +301,14 @@ enum rgate_spawnd_flags {
 };
 
 /*
- * rgate_spawnd_create - reads the policy and forks the spawner
- * To be called before any rgate_node (or other use of verbs) and before threads are
- * there. Raises the soft limit of open files to the hard one; processes get the old one.
+ * rgate_spawnd_create - reads the policy and runs the spawner
+ * That is a program, LIBEXECDIR/ringgate/ringgate-spawner of `make install`, or the one that
+ * environment RGATE_SPAWNER names (nobody is asked where the process has changed its user by
+ * executing a file). To be called while the process may do what the spawner is to do.
+ * Raises the soft limit of open files to the hard one; processes get the old one.
  * Without the file everything is refused. -EINVAL: the file is malformed, see the log;
- * -EPERM: others may write it.
+ * -EPERM: others may write it; -ENOENT, -EACCES, ...: of the program; -EPROTONOSUPPORT: it is of
+ * another version; -EPIPE, -ETIMEDOUT: it has ended, or does not begin.
  */
 RGATE_API int rgate_spawnd_create(struct rgate_spawnd **spawnd, const struct rgate_cluster *cluster,
 				  const struct rgate_spawnd_opts *opts);
