@@ -74,7 +74,11 @@ bad "without it nothing is taken" capture lo --userspace --all
 bad "need the module" capture --udp :9 --rings 2
 bad "neither device nor filter" capture lo --udp :9
 bad "neither device nor filter" capture --udp :9 port 53
-bad "no ADDRESS:PORT" capture --udp nowhere.invalid:port
+bad "no ADDRESS:PORT: the port is a number" capture --udp nowhere.invalid:port
+bad "no ADDRESS:PORT" capture --udp nowhere.invalid:9
+for port in '' : :0 :65536 :74536 :+9 127.0.0.1:9x; do
+	bad "no ADDRESS:PORT: the port is a number from 1 to 65535" capture --udp "$port"
+done
 bad "address is too long" capture --udp "$(printf '%0300d' 0):9"
 bad "takes no device" capture lo --remote
 bad "takes no device" capture --remote --udp :9
@@ -176,8 +180,6 @@ bad "runs already" spawn --attach 1a-17 true
 bad "one node" spawn --all --detach true
 bad "one node" spawn --all --stdin /dev/null true
 bad "left alone" spawn --detach --stdin /dev/null true
-bad "which node is this" spawn true
-bad "which node is this" ps
 bad "'x' is not expected" ps x
 bad "which process" kill
 bad "not an id" kill 1a

@@ -103,6 +103,7 @@ static struct {
 	bool on;
 	unsigned int n;
 	uint64_t at[POSTED];
+	unsigned int refused;	/* atomic: so many of the inlets' words are not taken yet */
 } posted;
 
 int __real_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
@@ -114,6 +115,11 @@ int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, 
 {
 	unsigned int i;
 
+	if (n == 1 && ops->nsge == 1 && ops->sge->length == 8 &&
+	    __atomic_load_n(&posted.refused, __ATOMIC_ACQUIRE)) {
+		__atomic_sub_fetch(&posted.refused, 1, __ATOMIC_RELEASE);
+		return -EAGAIN;
+	}
 	for (i = 0; i < n && __atomic_load_n(&posted.on, __ATOMIC_ACQUIRE); i++)
 		if (ops[i].kind == RGATE_OP_WRITE && ops[i].nsge == 1 &&
 		    ops[i].sge->length == 8 && posted.n < POSTED)
@@ -145,6 +151,28 @@ static void chain_order(void **state)
 		down += posted.at[i] == posted.at[i - 1] - 256;
 	}
 	assert_int_equal(down, hdr.chain_cnt - 1);
+}
+
+/* A word about free slots that could not go out is said again: the gateway waits for it. */
+static void told_again(void **state)
+{
+	const struct plane_opts o = { .computes = 1, .far_slots = 64, .far_size = 2048 };
+	struct plane p;
+	uint64_t i, n;
+
+	(void)state;
+	plane_up(&p, &o);
+	/* all of the node's ring, and what the gateway has to ask for */
+	for (i = 0; i < 80; i++)
+		assert_true(plane_send(&p, 0, i, 100, true));
+	wait_for(plane_node(&p, 1).frames >= 64);
+	__atomic_store_n(&posted.refused, 3, __ATOMIC_RELEASE);
+	for (i = 0; i < 80; i++) {
+		assert_true(plane_take(&p.at[1], NULL, &n, NULL, MS));
+		assert_int_equal(n, i);
+	}
+	wait_for(!__atomic_load_n(&posted.refused, __ATOMIC_ACQUIRE));
+	plane_down(&p);
 }
 
 static void larger_slots(void **state)
@@ -464,6 +492,19 @@ int __wrap_rgate_consumer_init(struct rgate_consumer *c, struct rgate_ring *ring
 	return no_reader ? -ENOMEM : __real_rgate_consumer_init(c, ring, opts);
 }
 
+static int no_share;		/* what registering a source's memory comes to */
+
+int __real_rgate_share_create(struct rgate_share **share, struct rgate_node *node, void *addr,
+			      size_t len, int fd, uint64_t offset, uint32_t access);
+int __wrap_rgate_share_create(struct rgate_share **share, struct rgate_node *node, void *addr,
+			      size_t len, int fd, uint64_t offset, uint32_t access);
+int __wrap_rgate_share_create(struct rgate_share **share, struct rgate_node *node, void *addr,
+			      size_t len, int fd, uint64_t offset, uint32_t access)
+{
+	return no_share ? no_share :
+	       __real_rgate_share_create(share, node, addr, len, fd, offset, access);
+}
+
 static void source_fails(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 1024, 0, RGATE_POLICY_DROP);
@@ -475,6 +516,10 @@ static void source_fails(void **state)
 	no_reader = true;
 	assert_int_equal(rgate_gateway_add(p.gw, ring), -ENOMEM);
 	no_reader = false;
+	assert_int_equal(rgate_gateway_remove(p.gw, ring), -ENOENT);
+	no_share = -EDQUOT;
+	assert_int_equal(rgate_gateway_add(p.gw, ring), -EDQUOT);
+	no_share = 0;
 	assert_int_equal(rgate_gateway_remove(p.gw, ring), -ENOENT);
 	assert_int_equal(rgate_gateway_add(p.gw, ring), 0);
 	plane_send(&p, 0, 1, 300, true);
@@ -669,6 +714,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(small_rings),
 	cmocka_unit_test(chains),
 	cmocka_unit_test(chain_order),
+	cmocka_unit_test(told_again),
 	cmocka_unit_test(larger_slots),
 	cmocka_unit_test(one_by_one),
 	cmocka_unit_test(too_small),

@@ -202,6 +202,49 @@ static void policies(void **state)
 	assert_int_equal(ringgated_stop(&r, SIGTERM), 0);
 }
 
+/* One of its processes is in a group that may more. */
+static int shared_rights(void)
+{
+	struct rgate_session *first;
+	const gid_t group = 1;
+	unsigned int i;
+	int err = 0;
+
+	need(!setgroups(1, &group) && !setegid(NOBODY) && !seteuid(NOBODY));
+	need(!session_open(4096));
+	first = session;
+	need(!seteuid(0) && !setgroups(0, NULL) && !seteuid(NOBODY));
+	need(!session_open(4096));
+	need(!tell("both", 4));
+	rgate_session_close(first);
+	/* the daemon hears of the end by and by */
+	for (i = 0; i < MS / 10 && !err; i++) {
+		err = tell("one", 3);
+		if (err == -EAGAIN)
+			err = 0;
+		usleep(10000);
+	}
+	need(err == -EACCES && !nop());
+	rgate_session_close(session);
+	return 0;
+}
+
+/* A user may what any of his processes may, as long as that one has a session. */
+static void rights_end(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	only_root();
+	ringgated_start(&r, "allow group:1 log\nallow any core\n", -1);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(shared_rights());
+	assert_int_equal(end(pid), 0);
+	assert_int_equal(ringgated_stop(&r, SIGTERM), 0);
+}
+
 /* Tells the parent by a byte, and waits for one of it */
 static int ask_parent(int sock)
 {
@@ -375,6 +418,13 @@ static void blocked_log(void **state)
 		assert_int_equal(nop(), 0);
 	}
 	assert_true(ringgated_count(&r, "log_lines") < 100);
+	/* what it says itself stops nothing, either */
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(kill(r.pid, SIGHUP), 0);
+		assert_int_equal(ringgated_count(&r, "sessions"), 1);
+		usleep(10000);
+	}
+	wait_for(ringgated_count(&r, "lines_left_out") - 1 < 1000);
 	rgate_session_close(session);
 	assert_int_equal(session_open(0), 0);
 	assert_int_equal(nop(), 0);
@@ -510,6 +560,7 @@ static int down(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(nobody_else, up, down),
 	cmocka_unit_test_setup_teardown(policies, up, down),
+	cmocka_unit_test_setup_teardown(rights_end, up, down),
 	cmocka_unit_test_setup_teardown(limits, up, down),
 	cmocka_unit_test_setup_teardown(reload, up, down),
 	cmocka_unit_test_setup_teardown(log_lines, up, down),

@@ -20,20 +20,21 @@ static void lists(void **state)
 	};
 	nodes.info[1] = (struct rgate_spawn_info){
 		.id = 1ULL << 32 | 2, .state = 9, .node = 7, .user = "you", .command = "x",
+		.owned = true, .owner = 1000,
 	};
 	cli_is("ps -C file -A me -n it", 0,
-	       "NODE  ID           STATE    FROM  USER  PID  STARTED              COMMAND\n"
-	       "web   1a2b3c4d-17  running  mail  me     17  2023-11-14 22:13:20  ls -l\n"
-	       "web   00000001-2   ?        7     you     0  -                    x\n"
-	       "db    1a2b3c4d-17  running  mail  me     17  2023-11-14 22:13:20  ls -l\n"
-	       "db    00000001-2   ?        7     you     0  -                    x\n",
+	       "NODE  ID           STATE    FROM  OWNER  USER  PID  STARTED              COMMAND\n"
+	       "web   1a2b3c4d-17  running  mail  -      me     17  2023-11-14 22:13:20  ls -l\n"
+	       "web   00000001-2   ?        7     1000   you     0  -                    x\n"
+	       "db    1a2b3c4d-17  running  mail  -      me     17  2023-11-14 22:13:20  ls -l\n"
+	       "db    00000001-2   ?        7     1000   you     0  -                    x\n",
 	       "open file me it 0\nlist of web, 5000\n"
 	       "list of db, 5000\nclose of 2\n");
 	nodes.infos = 1;
 	nodes.gone = 1;
 	cli_is("ps -j -a", 1,
 	       "[\n  {\n    \"node\": \"db\",\n    \"id\": \"1a2b3c4d-17\",\n"
-	       "    \"state\": \"running\",\n    \"from\": \"mail\",\n"
+	       "    \"state\": \"running\",\n    \"from\": \"mail\",\n    \"owner\": null,\n"
 	       "    \"user\": \"me\",\n    \"pid\": 17,\n    \"attached\": true,\n"
 	       "    \"started_ns\": 1700000000999999999,\n    \"command\": \"ls -l\"\n  }\n"
 	       "]\n",
@@ -42,7 +43,7 @@ static void lists(void **state)
 	nodes.gone = 0;
 	nodes.infos = 0;
 	nodes.list = -ECONNRESET;
-	cli_is("ps", 1, "NODE  ID  STATE  FROM  USER  PID  STARTED  COMMAND\n",
+	cli_is("ps", 1, "NODE  ID  STATE  FROM  OWNER  USER  PID  STARTED  COMMAND\n",
 	       "open - - - 0\nlist of web, 5000\nringgate ps: node web: the node is gone: "
 	       "`systemctl status ringgated` on it\nlist of db, 5000\nringgate ps: node db: the node "
 	       "is gone: `systemctl status ringgated` on it\nclose of 2\n");

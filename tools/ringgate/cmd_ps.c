@@ -19,7 +19,7 @@ struct ps_args {
 };
 
 struct ps {
-	const struct spawn_target *target;
+	struct spawn_target *target;
 	struct spawn_node *sn;
 	struct table table;
 	struct json json;
@@ -41,14 +41,14 @@ static error_t parse_ps(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option ps_options[] = {
-	OPT_CLUSTER, OPT_AS, OPT_NODE, OPT_ALL, OPT_JSON, { 0 }
+	OPT_SOCKET, OPT_CLUSTER, OPT_AS, OPT_NODE, OPT_ALL, OPT_JSON, { 0 }
 };
 
 static const struct argp ps_argp = {
 	.options = ps_options,
 	.parser = parse_ps,
-	.doc = "List processes that other nodes run for this one; where the policy calls this "
-	       "node admin, for all.",
+	.doc = "List processes that another node runs for this user; of root's, for all users of "
+	       "this node, and where the policy there calls this node admin, for all nodes.",
 };
 
 static const char *state_name(uint32_t state)
@@ -56,19 +56,6 @@ static const char *state_name(uint32_t state)
 	static const char *const names[] = { "?", "waiting", "running", "ended", "failed" };
 
 	return state < ARRAY_SIZE(names) ? names[state] : "?";
-}
-
-static void name_of(const struct ps *ps, uint32_t id, char buf[32])
-{
-	struct rgate_cluster_node node;
-	unsigned int i;
-
-	snprintf(buf, 32, "%u", id);
-	for (i = 0; i < rgate_cluster_nodes(ps->sn->cluster); i++) {
-		node.sz = sizeof(node);
-		if (!rgate_cluster_node(ps->sn->cluster, i, &node) && node.id == id)
-			snprintf(buf, 32, "%s", node.name);
-	}
 }
 
 static void as_json(struct ps *ps, const struct rgate_spawn_info *info, const char *from)
@@ -80,6 +67,10 @@ static void as_json(struct ps *ps, const struct rgate_spawn_info *info, const ch
 	json_str(&ps->json, "id", spawn_id_text(info->id, id));
 	json_str(&ps->json, "state", state_name(info->state));
 	json_str(&ps->json, "from", from);
+	if (info->owned)
+		json_u64(&ps->json, "owner", info->owner);
+	else
+		json_str(&ps->json, "owner", NULL);
 	json_str(&ps->json, "user", info->user);
 	json_i64(&ps->json, "pid", info->pid);
 	json_bool(&ps->json, "attached", info->attached);
@@ -91,11 +82,11 @@ static void as_json(struct ps *ps, const struct rgate_spawn_info *info, const ch
 static int on_process(void *ctx, const struct rgate_spawn_info *info)
 {
 	struct ps *ps = ctx;
-	char id[SPAWN_ID], from[32], when[32] = "-";
+	char id[SPAWN_ID], from[32], owner[16] = "-", when[32] = "-";
 	time_t t = (time_t)(info->started_ns / NSEC);
 	struct tm tm;
 
-	name_of(ps, info->node, from);
+	spawn_node_name(ps->sn, info->node, from);
 	if (ps->as_json) {
 		as_json(ps, info, from);
 		return 0;
@@ -106,6 +97,9 @@ static int on_process(void *ctx, const struct rgate_spawn_info *info)
 	(void)table_cell(&ps->table, "%s", spawn_id_text(info->id, id));
 	(void)table_cell(&ps->table, "%s", state_name(info->state));
 	(void)table_cell(&ps->table, "%s", from);
+	if (info->owned)
+		snprintf(owner, sizeof(owner), "%u", info->owner);
+	(void)table_cell(&ps->table, "%s", owner);
 	(void)table_cell(&ps->table, "%s", info->user);
 	(void)table_cell(&ps->table, "%d", info->pid);
 	(void)table_cell(&ps->table, "%s", when);
@@ -119,12 +113,12 @@ static int list_all(struct ps *ps)
 
 	for (i = 0; i < ps->sn->n; i++) {
 		ps->target = &ps->sn->target[i];
-		if (!ps->target->spawn) {
+		if (!spawn_is_there(ps->target)) {
 			say("%s: cannot be reached", ps->target->to.name);
 			ret = EXIT_FAIL;
 			continue;
 		}
-		err = rgate_spawn_list(ps->target->spawn, on_process, ps, SPAWN_TIMEOUT);
+		err = ps->sn->way->list(ps->target, on_process, ps, SPAWN_TIMEOUT);
 		if (err)
 			ret = fail_in(WHY_SPAWN, err, "node %s", ps->target->to.name);
 	}
@@ -143,7 +137,7 @@ int cmd_ps(int argc, char **argv)
 	ret = spawn_node_open(&sn, &a.node);
 	if (ret)
 		return ret;
-	if (table_init(&ps.table, "<NODE <ID <STATE <FROM <USER PID <STARTED <COMMAND")) {
+	if (table_init(&ps.table, "<NODE <ID <STATE <FROM <OWNER <USER PID <STARTED <COMMAND")) {
 		ret = fail(-ENOMEM, "the table");
 		goto close;
 	}
@@ -232,6 +226,7 @@ static error_t parse_kill(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option kill_options[] = {
+	OPT_SOCKET,
 	OPT_CLUSTER,
 	OPT_AS,
 	OPT_NODE,
@@ -257,14 +252,14 @@ static int kill_one(struct spawn_node *sn, const struct kill_args *a, uint64_t i
 	int err = -ENOENT;
 
 	for (i = 0; i < sn->n && err == -ENOENT; i++)
-		if (sn->target[i].spawn)
-			err = rgate_spawn_kill(sn->target[i].spawn, id, a->signal,
-					       (enum rgate_spawn_scope)a->scope, SPAWN_TIMEOUT);
+		if (spawn_is_there(&sn->target[i]))
+			err = sn->way->kill(&sn->target[i], id, a->signal,
+					    (enum rgate_spawn_scope)a->scope, SPAWN_TIMEOUT);
 	if (!err)
 		return EXIT_OK;
 	spawn_id_text(id, text);
 	if (err == -ENOENT)
-		say("%s: there is no such process of this node", text);
+		say("%s: there is no such process of this %s", text, sn->ask ? "user" : "node");
 	else if (err == -ESRCH)
 		say("%s: it has ended", text);
 	else

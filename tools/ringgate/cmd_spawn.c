@@ -30,6 +30,7 @@ enum { OPT_UNSET = 256, OPT_CLEAR, OPT_CWD, OPT_TIMEOUT, OPT_MEMORY, OPT_CPU, OP
 	OPT_FILES, OPT_NICE, OPT_KEEP, OPT_LEAVE, OPT_DETACH, OPT_ATTACH, OPT_TAIL };
 
 static const struct argp_option options[] = {
+	OPT_SOCKET,
 	OPT_CLUSTER,
 	OPT_AS,
 	OPT_NODE,
@@ -184,22 +185,22 @@ static void set_modes(struct spawn_args *a)
 static int print_id(struct spawn_node *sn, const struct spawn_args *a)
 {
 	struct rgate_spawn_result r = { .sz = sizeof(r) };
-	struct rgate_spawn_job *job;
 	char id[SPAWN_ID];
+	void *job;
 	int err;
 
-	err = rgate_spawn_start(sn->target[0].spawn, &a->req, &job);
+	err = sn->way->start(&sn->target[0], &a->req, &job);
 	if (err) {
 		(void)fail_in(WHY_SPAWN, err, "%s", a->req.argv[0]);
 		return SPAWN_EXIT_LOST;
 	}
-	err = spawn_wait_running(job, &r);
+	err = spawn_wait_running(sn, job, &r);
 	if (err || r.state == RGATE_SPAWN_ERROR) {
 		spawn_say_error(sn->target[0].to.name, a->req.argv[0], &r);
-		rgate_spawn_job_close(job);
+		sn->way->close(job);
 		return SPAWN_EXIT_LOST;
 	}
-	err = rgate_spawn_job_detach(job, SPAWN_TIMEOUT);
+	err = sn->way->detach(job, SPAWN_TIMEOUT);
 	if (err) {
 		(void)fail(err, "it does not let go");
 		return SPAWN_EXIT_LOST;
@@ -223,6 +224,7 @@ int cmd_spawn(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	set_modes(&a);
+	a.node.request = a.attach ? NULL : &a.req;
 	ret = spawn_node_open(&sn, &a.node);
 	if (ret)
 		return ret == EXIT_USAGE ? ret : SPAWN_EXIT_LOST;

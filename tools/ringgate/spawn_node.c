@@ -8,6 +8,7 @@
 
 #include "cmd.h"
 #include "number.h"
+#include "spawn_ask.h"
 #include "util.h"
 
 #define POOL_BYTES	(32U << 20)
@@ -21,6 +22,9 @@ error_t spawn_parse_opt(struct spawn_opts *o, int key, char *arg)
 		return 0;
 	case 'A':
 		o->as = arg;
+		return 0;
+	case 'S':
+		o->socket = arg;
 		return 0;
 	case 'n':
 		o->node = arg;
@@ -130,10 +134,9 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 	int err, ret;
 
 	memset(sn, 0, sizeof(*sn));
-	if (!as) {
-		say("which node is this? --as NODE, or RGATE_NODE in the environment");
-		return EXIT_USAGE;
-	}
+	if (!as || o->socket)
+		return spawn_ask_open(sn, o);
+	sn->way = &spawn_way_node;
 	err = rgate_cluster_load(&sn->cluster, o->cluster);
 	if (err)
 		return fail(err, "no cluster to ask");
@@ -160,6 +163,10 @@ void spawn_node_close(struct spawn_node *sn)
 {
 	unsigned int i;
 
+	if (sn->ask) {
+		spawn_ask_close(sn);
+		return;
+	}
 	/* What the other side does not let go of ends with the connection. */
 	for (i = 0; i < sn->n; i++) {
 		(void)rgate_spawn_close(sn->target[i].spawn);
@@ -167,6 +174,23 @@ void spawn_node_close(struct spawn_node *sn)
 	}
 	(void)rgate_node_destroy(sn->node);
 	rgate_cluster_free(sn->cluster);
+}
+
+void spawn_node_name(const struct spawn_node *sn, uint32_t id, char name[32])
+{
+	struct rgate_cluster_node node;
+	unsigned int i;
+
+	snprintf(name, 32, "%u", id);
+	if (sn->ask) {
+		spawn_ask_name(sn->ask, id, name);
+		return;
+	}
+	for (i = 0; i < rgate_cluster_nodes(sn->cluster); i++) {
+		node.sz = sizeof(node);
+		if (!rgate_cluster_node(sn->cluster, i, &node) && node.id == id)
+			snprintf(name, 32, "%s", node.name);
+	}
 }
 
 const char *spawn_id_text(uint64_t id, char buf[SPAWN_ID])

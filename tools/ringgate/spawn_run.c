@@ -27,8 +27,8 @@ struct out {			/* of one stream of one node */
 };
 
 struct one {
-	const struct spawn_target *target;
-	struct rgate_spawn_job *job;	/* NULL: never begun */
+	struct spawn_target *target;
+	void *job;			/* of the node's way; NULL: never begun */
 	struct out out[2];
 	struct rgate_spawn_result r;
 	bool over;
@@ -37,6 +37,7 @@ struct one {
 
 struct loop {
 	const struct spawn_run *run;
+	const struct spawn_way *way;
 	struct one one[RGATE_NODES_MAX];
 	unsigned int n;
 	int signal_fd;
@@ -64,15 +65,15 @@ void spawn_say_error(const char *node, const char *command, const struct rgate_s
 		say("%s: %s: %s: %s", node, command, what, strerror(-r->error));
 }
 
-int spawn_wait_running(struct rgate_spawn_job *job, struct rgate_spawn_result *r)
+int spawn_wait_running(const struct spawn_node *sn, void *job, struct rgate_spawn_result *r)
 {
 	const uint64_t end = util_now() + 60 * NSEC;
 	int err;
 
 	do {
-		err = rgate_spawn_job_wait(job, r, 5);
+		err = sn->way->wait(job, r, 5);
 		if (err == -ETIMEDOUT)
-			err = rgate_spawn_job_result(job, r);
+			err = sn->way->result(job, r);
 		if (err || r->state != RGATE_SPAWN_PENDING)
 			return err;
 	} while (util_now() < end);
@@ -159,7 +160,7 @@ static bool take(struct loop *l, struct one *o, int stream)
 
 	/* Signals want to be seen meanwhile. */
 	for (i = 0; i < TURN && !out->ended; i++) {
-		n = rgate_spawn_job_read(o->job, stream, buf, sizeof(buf), 0);
+		n = l->way->read(o->job, stream, buf, sizeof(buf));
 		if (n == -EAGAIN)
 			return false;
 		if (n <= 0) {
@@ -188,7 +189,7 @@ static bool look(struct loop *l, struct one *o)
 	more = take(l, o, 1);
 	more |= take(l, o, 2);
 	/* Its end may have come behind what was just read. */
-	if (rgate_spawn_job_wait(o->job, &o->r, 0))
+	if (l->way->wait(o->job, &o->r, 0))
 		return more;
 	o->over = o->out[0].ended && o->out[1].ended;
 	return !o->over;
@@ -198,11 +199,10 @@ static bool look(struct loop *l, struct one *o)
  * as news, and nothing is left for the descriptor to tell. */
 static bool look_for_news(struct loop *l, struct one *o, bool *news)
 {
-	struct rgate_spawn_job *job;
 	bool more = false;
 
-	(void)rgate_spawn_process(o->target->spawn);
-	while (!more && !l->broken && !rgate_spawn_next(o->target->spawn, &job, 0)) {
+	l->way->process(o->target);
+	while (!more && !l->broken && l->way->next(o->target)) {
 		*news = true;
 		more = look(l, o);
 	}
@@ -211,7 +211,7 @@ static bool look_for_news(struct loop *l, struct one *o, bool *news)
 
 static void feed(struct loop *l)
 {
-	struct rgate_spawn_job *job = l->one[0].job;
+	void *job = l->one[0].job;
 	ssize_t n;
 
 	if (l->in_fd < 0)
@@ -221,14 +221,14 @@ static void feed(struct loop *l)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {
-			(void)rgate_spawn_job_close_stdin(job);
+			(void)l->way->close_stdin(job);
 			l->in_fd = -1;
 			return;
 		}
 		l->in_at = 0;
 		l->in_len = (size_t)n;
 	}
-	n = rgate_spawn_job_write(job, l->in + l->in_at, l->in_len - l->in_at, 0);
+	n = l->way->write(job, l->in + l->in_at, l->in_len - l->in_at);
 	if (n > 0)
 		l->in_at += (size_t)n;
 	else if (n != -EAGAIN)
@@ -248,9 +248,8 @@ static void on_signal(struct loop *l)
 	kill = ++l->interrupts >= PATIENCE;
 	for (i = 0; i < l->n; i++)
 		if (!l->one[i].over)
-			(void)rgate_spawn_job_kill(l->one[i].job, kill ? SIGKILL :
-						   (int)info.ssi_signo, kill ?
-						   RGATE_SPAWN_TO_TREE : RGATE_SPAWN_TO_GROUP);
+			(void)l->way->signal(l->one[i].job, kill ? SIGKILL : (int)info.ssi_signo,
+					     kill ? RGATE_SPAWN_TO_TREE : RGATE_SPAWN_TO_GROUP);
 }
 
 static bool all_over(const struct loop *l)
@@ -270,11 +269,15 @@ static void wait_for_any(const struct loop *l, struct pollfd *p, int timeout_ms)
 	p[0] = (struct pollfd){ .fd = l->signal_fd, .events = POLLIN };
 	/* Not while there is something that was not taken */
 	p[1] = (struct pollfd){ .fd = l->in_at == l->in_len ? l->in_fd : -1, .events = POLLIN };
-	for (i = 0; i < l->n; i++)
-		p[i + 2] = (struct pollfd){
-			.fd = l->one[i].over ? -1 : rgate_spawn_fd(l->one[i].target->spawn),
-			.events = POLLIN,
-		};
+	for (i = 0; i < l->n; i++) {
+		p[i + 2] = (struct pollfd){ .fd = -1, .events = POLLIN };
+		if (l->one[i].over)
+			continue;
+		p[i + 2].fd = l->way->fd(l->one[i].target);
+		/* There is something already. */
+		if (p[i + 2].fd < 0)
+			timeout_ms = 0;
+	}
 	if (poll(p, l->n + 2, timeout_ms) < 0)
 		p[0].revents = p[1].revents = 0;
 }
@@ -314,14 +317,14 @@ static int begin(struct loop *l)
 	for (i = 0; i < sn->n; i++) {
 		struct one *o = &l->one[l->n];
 
-		if (!sn->target[i].spawn)
+		if (!spawn_is_there(&sn->target[i]))
 			continue;
 		*o = (struct one){ .target = &sn->target[i], .r = { .sz = sizeof(o->r) } };
 		if (run->attach)
-			err = rgate_spawn_attach(o->target->spawn, run->attach,
-						 run->request->ring_bytes, &o->job);
+			err = l->way->attach(o->target, run->attach, run->request->ring_bytes,
+					     &o->job);
 		else
-			err = rgate_spawn_start(o->target->spawn, run->request, &o->job);
+			err = l->way->start(o->target, run->request, &o->job);
 		if (err)
 			return fail_in(WHY_SPAWN, err, "%s", name_of(run));
 		l->n++;
@@ -428,7 +431,7 @@ static int report(struct loop *l)
 	if (l->run->json)
 		json_end(&j);
 	for (i = 0; i < l->run->node->n; i++)
-		if (!l->run->node->target[i].spawn) {
+		if (!spawn_is_there(&l->run->node->target[i])) {
 			say("%s: cannot be reached", l->run->node->target[i].to.name);
 			ret = ret ? ret : SPAWN_EXIT_LOST;
 		}
@@ -445,6 +448,7 @@ int spawn_run(const struct spawn_run *run)
 	if (!l)
 		return SPAWN_EXIT_LOST;
 	l->run = run;
+	l->way = run->node->way;
 	ret = open_fds(l, &old);
 	if (ret)
 		goto out;
@@ -454,7 +458,7 @@ int spawn_run(const struct spawn_run *run)
 		ret = report(l);
 	}
 	for (i = 0; i < l->n; i++) {
-		rgate_spawn_job_close(l->one[i].job);
+		l->way->close(l->one[i].job);
 		free(l->one[i].out[0].data);
 		free(l->one[i].out[1].data);
 	}

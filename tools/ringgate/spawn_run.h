@@ -21,7 +21,7 @@ struct spawn_run {
 int spawn_run(const struct spawn_run *run);
 
 /* Until it runs, or is known not to */
-int spawn_wait_running(struct rgate_spawn_job *job, struct rgate_spawn_result *r);
+int spawn_wait_running(const struct spawn_node *sn, void *job, struct rgate_spawn_result *r);
 void spawn_say_error(const char *node, const char *command, const struct rgate_spawn_result *r);
 
 #endif

@@ -33,24 +33,55 @@ static pthread_mutex_t lines = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char library_said[512];
 static bool has_said;
 
+static void to_stderr(const char *line, size_t len)
+{
+	fwrite(line, 1, len, stderr);
+}
+
+static void (*out)(const char *line, size_t len) = to_stderr;
+
+void util_set_out(void (*fn)(const char *line, size_t len))
+{
+	out = fn;
+}
+
+/* The whole line, as it is printed; NULL: no memory */
+static char *make_line(const char *why, const char *text, size_t *len)
+{
+	char *line = NULL;
+	FILE *f = open_memstream(&line, len);
+
+	if (!f)
+		return NULL;
+	fprintf(f, "%s: ", prog_name);
+	clean_put(f, text);
+	if (why) {
+		fputs(": ", f);
+		clean_put(f, why);
+	}
+	fputc('\n', f);
+	if (!fclose(f))
+		return line;
+	free(line);
+	return NULL;
+}
+
 /* A line at a time, also of several threads; @why: behind it, or NULL */
 static void print_line(const char *why, const char *fmt, va_list ap)
 {
-	char *text;
+	char *text, *line;
+	size_t len = 0;
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		return;
 	pthread_mutex_lock(&lines);
-	fprintf(stderr, "%s: ", prog_name);
-	clean_put(stderr, text);
-	if (why) {
-		fputs(": ", stderr);
-		clean_put(stderr, why);
-	}
-	fputc('\n', stderr);
+	line = make_line(why, text, &len);
+	if (line)
+		out(line, len);
 	*library_said = '\0';
 	has_said = true;
 	pthread_mutex_unlock(&lines);
+	free(line);
 	free(text);
 }
 

@@ -19,6 +19,9 @@
 /* "ringgate CMD" in front of every message */
 void util_set_name(const char *name);
 
+/* @fn gets each line that is said, in place of stderr; one call at a time */
+void util_set_out(void (*fn)(const char *line, size_t len));
+
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*

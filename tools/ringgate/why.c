@@ -57,6 +57,11 @@ static const struct {
 				 "that node" },
 	{ WHY_SPAWN, ECONNRESET, "the node is gone: `systemctl status ringgated` on it" },
 	{ WHY_SPAWN, ENOTCONN, "the node is gone: `systemctl status ringgated` on it" },
+	{ WHY_SPAWN, EPIPE, "ringgated of this machine has ended: `systemctl status ringgated`" },
+	{ WHY_SPAWN, EDQUOT, "this user has as many processes as he may: `limit` in the file of "
+			     "ringgated's `requests policy`" },
+	{ WHY_SPAWN, ENOBUFS, "no memory for one more: `pool` in ringgated's configuration, or end "
+			      "others" },
 	{ WHY_FILE, ENOSPC, "the disk is full: `df -h` shows which" },
 	{ WHY_FILE, ENOENT, "its directory does not exist" },
 	{ WHY_FILE, EACCES, "no permission to write there" },

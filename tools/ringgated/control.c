@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "fmt.h"
+#include "hurry.h"
 #include "listen.h"
+#include "number.h"
 #include "ringgated.h"
 #include "util.h"
 
@@ -131,15 +133,13 @@ static void give_ring(struct control *ctl, struct client *c, const struct rgate_
 /* The next word, a number. False: there is none */
 static bool next_number(char **save, uint32_t *v)
 {
-	char *word = strtok_r(NULL, " ", save), *end;
-	unsigned long long n;
+	const char *word = strtok_r(NULL, " ", save);
+	uint64_t n;
 
-	if (!word || *word < '0' || *word > '9')
+	if (!word || number_parse(word, false, 0, UINT32_MAX, &n))
 		return false;
-	errno = 0;
-	n = strtoull(word, &end, 10);
 	*v = (uint32_t)n;
-	return !*end && !errno && n <= UINT32_MAX;
+	return true;
 }
 
 /* Names stand in lines that others take apart by words. */
@@ -302,7 +302,8 @@ static void on_ping(struct daemon *d, struct client *c, char *args)
 	}
 	err = read_there_and_back(peer, &t);
 	if (err) {
-		refuse(c, err, "%s: %s", n.name, err == -ENOTCONN ? "not connected" :
+		refuse(c, err, "%s: %s", n.name, err == -ENOTCONN ?
+		       "not connected: `systemctl status ringgated` on that node" :
 		       strerror(-err));
 		return;
 	}
@@ -341,7 +342,7 @@ static void drop_client(struct control *ctl, struct client *c)
 		(void)rgate_inlet_close(ctl->d->inlet, c->ring);
 		ctl->ring_bytes -= c->ring_bytes;
 	}
-	close(c->sock);
+	hurry_close(c->sock);
 	*c = (struct client){ .sock = -1 };
 }
 
@@ -406,7 +407,7 @@ static void new_client(struct control *ctl)
 	}
 	c = place(ctl);
 	if (!c || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
-		close(sock);
+		hurry_close(sock);
 		return;
 	}
 	(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -418,8 +419,12 @@ static void new_client(struct control *ctl)
 static void serve_client(struct control *ctl, struct client *c)
 {
 	char text[REQUEST_MAX + 1];
-	ssize_t n = recv(c->sock, text, sizeof(text) - 1, MSG_DONTWAIT);
+	struct hurry hurry;
+	ssize_t n;
 
+	hurry_begin(&hurry);
+	n = recv(c->sock, text, sizeof(text) - 1, MSG_DONTWAIT);
+	hurry_end(&hurry);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0) {

@@ -149,13 +149,14 @@ static int stop_role(struct daemon *d)
 
 int daemon_start(struct daemon *d)
 {
+	const struct rgate_hub_opts o = RGATE_OPTS(rgate_hub_opts, .flags = RGATE_HUB_PAUSED);
 	int err;
 
 	d->began_ns = util_now();
 	err = open_node(d);
 	if (err)
 		return err;
-	err = rgate_hub_create(&d->hub, d->node, NULL);
+	err = rgate_hub_create(&d->hub, d->node, &o);
 	if (err) {
 		say("cannot open the peers: %s", strerror(-err));
 		goto destroy_node;
@@ -172,8 +173,12 @@ int daemon_start(struct daemon *d)
 	err = requests_start(d);
 	if (err)
 		goto stop_spawn;
-	return 0;
-
+	/* What another node asks before all services are there would be for nobody. */
+	err = rgate_hub_start(d->hub);
+	if (!err)
+		return 0;
+	say("cannot start the services: %s", strerror(-err));
+	requests_stop(d);
 stop_spawn:
 	spawn_stop(d);
 stop_role:

@@ -12,6 +12,23 @@
 #define SOCKET_DIR	"/run/ringgate"	/* of RGATE_DAEMON_SOCKET and RGATE_SESSION_SOCKET */
 #define BACKLOG		128
 
+#if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
+#define SO_PASSRIGHTS	83
+#endif
+
+/*
+ * Clients have no descriptors to send, and to get rid of one can take long (hurry.h). Before
+ * Linux 6.16 the kernel takes them all the same. Holds for those who connect, too.
+ */
+static void refuse_descriptors(int sock)
+{
+#ifdef SO_PASSRIGHTS
+	(void)setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
+#else
+	(void)sock;
+#endif
+}
+
 static int allow_group(const char *path, const char *name, mode_t mode)
 {
 	const struct group *gr = name ? getgrnam(name) : NULL;
@@ -61,6 +78,7 @@ int listen_open(const char *path, const char *group, mode_t mode)
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (sock < 0)
 		return -errno;
+	refuse_descriptors(sock);
 	if (bind(sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
 		err = -errno;
 		goto close_sock;

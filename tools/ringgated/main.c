@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "errout.h"
 #include "requests.h"
 #include "ringgated.h"
 #include "util.h"
@@ -361,6 +362,10 @@ int main(int argc, char **argv)
 		return 2;
 	if (a.verbose)
 		level = RGATE_LOG_INFO;
+	if (!a.check) {
+		errout_open();
+		util_set_out(errout_line);
+	}
 	rgate_log_set(on_log, &level);
 	err = config_load(&d.conf, a.config, a.config_given);
 	for (i = 0; !err && i < a.nlines; i++)

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hurry.h"
 #include "requests_clients.h"
 #include "util.h"
 
@@ -23,13 +24,44 @@
 /* What every client sends, whatever its version */
 #define HELLO_LEAST	offsetof(struct rgate_hello, reserved)
 
+/* What the user of @of may: what it may, and any other of his processes with a session */
+static void limits_of(struct requests *rq, const struct request_client *of,
+		      struct rgate_limits *limits)
+{
+	struct request_rights r = of->rights;
+	const struct request_client *c;
+
+	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
+		if (c->seat && c->uid == of->uid)
+			request_rights_add(&r, &c->rights);
+	request_rights_limits(&r, limits);
+}
+
+/* A process has left, and what only it might: the others go on without. */
+static void limit_others(struct requests *rq, uid_t uid)
+{
+	const struct request_client *c;
+	struct rgate_limits limits;
+
+	for (c = rq->clients; c < rq->clients + rq->nclients; c++) {
+		if (!c->seat || c->uid != uid)
+			continue;
+		limits_of(rq, c, &limits);
+		(void)rgate_engine_limits(rq->engine, uid, &limits);
+		return;
+	}
+}
+
 void clients_drop(struct requests *rq, struct request_client *c)
 {
-	(void)rq;
-	if (c->seat)
-		rgate_seat_remove(c->seat);
-	close(c->sock);
+	const struct request_client was = *c;
+
 	*c = (struct request_client){ .sock = -1 };
+	if (was.seat) {
+		rgate_seat_remove(was.seat);
+		limit_others(rq, was.uid);
+	}
+	hurry_close(was.sock);
 }
 
 /* Who it was that connected, whatever became of the process since */
@@ -129,21 +161,8 @@ int clients_accept(struct requests *rq)
 	return 0;
 
 close_sock:
-	close(n.sock);
+	hurry_close(n.sock);
 	return 0;
-}
-
-/* What the user of @of may: what it may, and any other of his processes with a session */
-static void limits_of(struct requests *rq, const struct request_client *of,
-		      struct rgate_limits *limits)
-{
-	struct request_rights r = of->rights;
-	const struct request_client *c;
-
-	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
-		if (c->seat && c->uid == of->uid)
-			request_rights_add(&r, &c->rights);
-	request_rights_limits(&r, limits);
 }
 
 static void close_fds(const int *fds, unsigned int n)
@@ -200,18 +219,26 @@ static int on_hello(struct requests *rq, struct request_client *c, const struct 
 	return err;
 }
 
+static int receive(struct request_client *c, void *msg, size_t len)
+{
+	struct hurry hurry;
+	int n;
+
+	hurry_begin(&hurry);
+	n = rgate_wire_recv(c->sock, msg, len, NULL, NULL, MSG_DONTWAIT);
+	hurry_end(&hurry);
+	return n;
+}
+
 static void read_hello(struct requests *rq, struct request_client *c)
 {
-	unsigned int nfds = 0;
 	struct rgate_hello h;
-	int fds[RGATE_FDS], n, err;
+	int n, err;
 
-	n = rgate_wire_recv(c->sock, &h, sizeof(h), fds, &nfds, MSG_DONTWAIT);
+	n = receive(c, &h, sizeof(h));
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	if (n >= 0)
-		close_fds(fds, nfds);
-	if (n < (int)HELLO_LEAST || nfds || h.magic != RGATE_HELLO_MAGIC) {
+	if (n < (int)HELLO_LEAST || h.magic != RGATE_HELLO_MAGIC) {
 		rq->stats.malformed += n != -EPIPE;
 		clients_drop(rq, c);
 		return;
@@ -226,19 +253,16 @@ static void read_hello(struct requests *rq, struct request_client *c)
 
 void clients_read(struct requests *rq, struct request_client *c)
 {
-	unsigned int nfds = 0;
-	int fds[RGATE_FDS], n;
 	char byte;
+	int n;
 
 	if (!c->seat) {
 		read_hello(rq, c);
 		return;
 	}
-	n = rgate_wire_recv(c->sock, &byte, sizeof(byte), fds, &nfds, MSG_DONTWAIT);
+	n = receive(c, &byte, sizeof(byte));
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	if (n >= 0)
-		close_fds(fds, nfds);
 	rq->stats.malformed += n > 0 || n == -EPROTO;
 	clients_drop(rq, c);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <ringgate/rgate_cluster.h>
+
 #include "file.h"
 #include "lex.h"
 #include "number.h"
@@ -39,6 +41,7 @@ struct rule {
 	uint32_t id;
 	uint32_t services;	/* allow */
 	bool urgent;
+	uint32_t nodes;		/* node: bits */
 	uint64_t most[LIMITS];	/* limit; 0: not in this line */
 };
 
@@ -100,10 +103,8 @@ static int read_group(const struct parser *p, const char *name, uint32_t *id)
 	return 0;
 }
 
-static int read_who(const struct parser *p, struct rule *rule)
+static int read_who(const struct parser *p, const char *who, struct rule *rule)
 {
-	const char *who = p->word[1];
-
 	if (!strcmp(who, "any")) {
 		rule->who = WHO_ANY;
 		return 0;
@@ -185,12 +186,35 @@ static int read_limit(const struct parser *p, struct rule *rule)
 	return err;
 }
 
+/* node NODE WHO: groups are of processes here, so of another node's user none is known. */
+static int read_node(const struct parser *p, struct rule *rule)
+{
+	uint64_t node;
+	int err;
+
+	if (p->n != 3)
+		return bad(p, "node NUMBER|any WHO");
+	rule->nodes = UINT32_MAX;
+	if (strcmp(p->word[1], "any")) {
+		if (number_parse(p->word[1], false, 0, RGATE_NODES_MAX - 1, &node))
+			return bad(p, "'%s' is no node: 0 to %u, or any", p->word[1],
+				   RGATE_NODES_MAX - 1U);
+		rule->nodes = 1U << node;
+	}
+	err = read_who(p, p->word[2], rule);
+	if (err)
+		return err;
+	return rule->who == WHO_GROUP ? bad(p, "node: a user or any, no group") : 0;
+}
+
 static int read_rule(const struct parser *p, struct rule *rule)
 {
 	int err;
 
+	if (!strcmp(p->word[0], "node"))
+		return read_node(p, rule);
 	if (p->n > 1) {
-		err = read_who(p, rule);
+		err = read_who(p, p->word[1], rule);
 		if (err)
 			return err;
 	}
@@ -199,7 +223,7 @@ static int read_rule(const struct parser *p, struct rule *rule)
 	if (!strcmp(p->word[0], "limit"))
 		return read_limit(p, rule);
 	if (strcmp(p->word[0], "urgent"))
-		return bad(p, "what is '%s'? allow, urgent or limit", p->word[0]);
+		return bad(p, "what is '%s'? allow, urgent, limit or node", p->word[0]);
 	rule->urgent = true;
 	return p->n == 2 ? 0 : bad(p, "urgent WHO");
 }
@@ -324,6 +348,20 @@ struct request_rights request_policy_rights(const struct request_policy *policy,
 		if (!r.most[i])
 			r.most[i] = limits[i].usual;
 	return r;
+}
+
+bool request_policy_speaks(const struct request_policy *policy, uint32_t node, uid_t uid)
+{
+	const struct rule *rule;
+
+	for (rule = policy->rules; rule; rule = rule->next) {
+		if (!(rule->nodes & 1U << node))
+			continue;
+		/* Root has to be meant. */
+		if (rule->who == WHO_ANY ? uid != 0 : rule->id == uid)
+			return true;
+	}
+	return false;
 }
 
 void request_rights_add(struct request_rights *rights, const struct request_rights *more)

@@ -37,6 +37,10 @@ void request_policy_free(struct request_policy *policy);
 struct request_rights request_policy_rights(const struct request_policy *policy, uid_t uid,
 					    const gid_t *groups, unsigned int ngroups);
 
+/* Does the node speak for that user, when it asks for what users here have? Nobody's does unless a
+ * line says so. */
+bool request_policy_speaks(const struct request_policy *policy, uint32_t node, uid_t uid);
+
 /* Adds what @more may to @rights: the user may what one of his processes may. */
 void request_rights_add(struct request_rights *rights, const struct request_rights *more);
 /* As the engine has them */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <string.h>
 
+#include "memory_service.h"
 #include "requests_services.h"
 #include "service.h"
 #include "util.h"
 
-static int start_spawn(void **service, struct rgate_engine *engine, struct rgate_hub *hub)
+static int start_spawn(void **service, struct requests *rq, struct rgate_hub *hub)
 {
 	struct spawn_service *sv;
 	int err;
@@ -13,7 +14,7 @@ static int start_spawn(void **service, struct rgate_engine *engine, struct rgate
 	err = spawn_service_create(&sv, hub);
 	if (err)
 		return err;
-	err = spawn_service_add(sv, engine);
+	err = spawn_service_add(sv, rq->engine);
 	if (err)
 		spawn_service_destroy(sv);
 	else
@@ -26,12 +27,47 @@ static void stop_spawn(void *service)
 	spawn_service_destroy(service);
 }
 
+/* The hub's thread; the policy may be another one at any time. */
+static bool speaks(void *ctx, uint32_t node, uid_t uid)
+{
+	struct requests *rq = ctx;
+	bool yes;
+
+	pthread_mutex_lock(&rq->lock);
+	yes = request_policy_speaks(rq->policy, node, uid);
+	pthread_mutex_unlock(&rq->lock);
+	return yes;
+}
+
+static int start_memory(void **service, struct requests *rq, struct rgate_hub *hub)
+{
+	const struct memory_opts o = RGATE_OPTS(memory_opts, .hub = hub, .may = speaks, .ctx = rq);
+	struct memory_service *sv;
+	int err;
+
+	err = memory_service_create(&sv, &o);
+	if (err)
+		return err;
+	err = memory_service_add(sv, rq->engine);
+	if (err)
+		memory_service_destroy(sv);
+	else
+		*service = sv;
+	return err;
+}
+
+static void stop_memory(void *service)
+{
+	memory_service_destroy(service);
+}
+
 static const struct {
 	const char *name;
-	int (*start)(void **service, struct rgate_engine *engine, struct rgate_hub *hub);
+	int (*start)(void **service, struct requests *rq, struct rgate_hub *hub);
 	void (*stop)(void *service);
 } services[REQUESTS_SERVICES] = {
 	{ "spawn", start_spawn, stop_spawn },
+	{ "memory", start_memory, stop_memory },
 };
 
 int services_start(struct requests *rq, struct rgate_hub *hub)
@@ -40,7 +76,7 @@ int services_start(struct requests *rq, struct rgate_hub *hub)
 	int err;
 
 	for (i = 0; i < REQUESTS_SERVICES; i++) {
-		err = services[i].start(&rq->service[i], rq->engine, hub);
+		err = services[i].start(&rq->service[i], rq, hub);
 		if (!err)
 			continue;
 		say("cannot serve requests of %s: %s", services[i].name, strerror(-err));

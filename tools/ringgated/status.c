@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "errout.h"
 #include "fmt.h"
 #include "json.h"
 #include "ringgated.h"
@@ -19,7 +20,7 @@ static const char *state_name(const struct daemon *d, const struct rgate_peer_in
 		return "unseen";
 	if (info->state != RGATE_PEER_UP && !peers_is_daemon(d, info->id))
 		return "away";
-	return states[info->state % 3];
+	return states[info->state];
 }
 
 static const char *role_name(uint32_t role)
@@ -258,6 +259,7 @@ void status_json(struct daemon *d, FILE *f)
 	if (d->spawnd)
 		json_spawn(d, &j);
 	requests_json(d, &j);
+	json_u64(&j, "lines_left_out", errout_dropped());
 	json_object_end(&j);
 	json_end(&j);
 }

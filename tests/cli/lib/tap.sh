@@ -10,6 +10,7 @@ cli_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 top=$(cd "$cli_dir/../.." && pwd -P)
 build=${RGATE_BUILD:-$top/build}
 ringgate=$build/tools/ringgate
+export RGATE_SPAWNER=${RGATE_SPAWNER:-$build/tools/ringgate-spawner}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-cli.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 # How much longer than usual things may take

@@ -6,6 +6,7 @@
 node=${CLUSTER_NODE:?}
 bin=$RGATE_BUILD/tests/cluster
 ringgate=$RGATE_BUILD/tools/ringgate
+export RGATE_SPAWNER=$RGATE_BUILD/tools/ringgate-spawner
 dir=/run/node			# of this node: socket, key, logs
 export RGATE_SOCKET=$dir/socket
 

@@ -47,7 +47,16 @@ static void write_file(const char *path, const char *text, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-void ringgated_make(struct ringgated *r)
+static void set_paths(struct ringgated *r)
+{
+	snprintf(r->log, sizeof(r->log), "%s/log%u", r->dir, r->node);
+	snprintf(r->policy, sizeof(r->policy), "%s/policy%u", r->dir, r->node);
+	snprintf(r->control, sizeof(r->control), "%s/control%u", r->dir, r->node);
+	snprintf(r->requests, sizeof(r->requests), "%s/requests%u", r->dir, r->node);
+}
+
+/* The nodes below @keys get keys; @lines: of the others */
+static void make_cluster(struct ringgated *r, unsigned int keys, const char *lines)
 {
 	char path[96], text[512], command[1024];
 
@@ -55,36 +64,58 @@ void ringgated_make(struct ringgated *r)
 	assert_non_null(mkdtemp(r->dir));
 	/* for other users, who come to its socket */
 	assert_int_equal(chmod(r->dir, 0755), 0);
-	snprintf(r->log, sizeof(r->log), "%s/log", r->dir);
-	snprintf(r->policy, sizeof(r->policy), "%s/policy", r->dir);
-	snprintf(r->control, sizeof(r->control), "%s/control", r->dir);
-	snprintf(r->requests, sizeof(r->requests), "%s/requests", r->dir);
+	set_paths(r);
 	snprintf(path, sizeof(path), "%s/cluster", r->dir);
 	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s/n0\n"
-		 "node 1 compute %s/n1\n" UNIT_KEY_LINE(1), r->dir, r->dir);
+		 "node 1 compute %s/n1\n%s", r->dir, r->dir, lines);
 	write_file(path, text, 0644);
-	snprintf(command, sizeof(command), "%s/ringgate cluster keygen -C %s -n 0 >%s/key && "
-		 "cat %s/key >>%s", tools, path, r->dir, r->dir, path);
+	snprintf(command, sizeof(command), "cd %s && for n in $(seq 0 %u); do "
+		 "%s/ringgate cluster keygen -C cluster -n $n >>key || exit 1; done; "
+		 "cat key >>cluster", r->dir, keys - 1, tools);
 	assert_int_equal(system(command), 0);
+}
+
+void ringgated_make(struct ringgated *r)
+{
+	make_cluster(r, 1, UNIT_KEY_LINE(1));
+}
+
+void ringgated_make_pair(struct ringgated r[2])
+{
+	make_cluster(&r[0], 2, "");
+	r[1] = r[0];
+	r[1].node = 1;
+	set_paths(&r[1]);
 }
 
 static _Noreturn void run(struct ringgated *r, bool policy, int log_fd)
 {
-	char path[300], cluster[96], steer[96], socket[128], file[128];
+	char path[300], node[12], cluster[96], steer[96], socket[128], file[128];
+	const char *argv[20] = { "ringgated", "-c", "/dev/null", "-C", cluster, "-n", node, "-s",
+				 r->control, "--pool", "16M", "--requests", socket };
+	unsigned int n = 13;
 
 	snprintf(path, sizeof(path), "%s/ringgated", tools);
+	snprintf(node, sizeof(node), "%u", r->node);
 	snprintf(cluster, sizeof(cluster), "%s/cluster", r->dir);
 	snprintf(steer, sizeof(steer), "%s/steer", r->dir);
 	snprintf(socket, sizeof(socket), "socket %s", r->requests);
 	snprintf(file, sizeof(file), "policy %s", r->policy);
+	if (policy) {
+		argv[n++] = "--requests";
+		argv[n++] = file;
+	}
+	/* the gateway's alone */
+	if (!r->node) {
+		argv[n++] = "-S";
+		argv[n++] = steer;
+	}
 	if (log_fd < 0)
 		log_fd = open(r->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	/* It does not stay behind a test that was killed. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || dup2(log_fd, STDERR_FILENO) < 0)
 		_exit(120);
-	execl(path, "ringgated", "-c", "/dev/null", "-C", cluster, "-n", "0", "-s", r->control,
-	      "-S", steer, "--pool", "16M", "--requests", socket, policy ? "--requests" : NULL,
-	      file, NULL);
+	execv(path, (char **)argv);
 	_exit(121);
 }
 
@@ -93,6 +124,19 @@ static bool answers(const struct ringgated *r)
 	char text[RGATE_DAEMON_ANSWER];
 
 	return !rgate_daemon_call(r->control, "status json", text, sizeof(text));
+}
+
+static bool sees_other(const struct ringgated *r)
+{
+	char text[RGATE_DAEMON_ANSWER];
+
+	return !rgate_daemon_call(r->control, "status json", text, sizeof(text)) &&
+	       strstr(text, "\"state\": \"up\"");
+}
+
+bool ringgated_met(const struct ringgated r[2])
+{
+	return sees_other(&r[0]) && sees_other(&r[1]);
 }
 
 void ringgated_start(struct ringgated *r, const char *policy, int log_fd)

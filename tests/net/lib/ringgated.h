@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* A daemon of this build, as a child: a gateway of a cluster on this machine, alone. */
+/* Daemons of this build, as children: a gateway of a cluster on this machine, and node 1 */
 #ifndef RINGGATED_CHILD_H
 #define RINGGATED_CHILD_H
 
@@ -11,6 +11,7 @@
 
 struct ringgated {
 	pid_t pid;		/* 0: does not run */
+	unsigned int node;
 	char dir[64];
 	char log[96];		/* what it says */
 	char policy[96];	/* of requests */
@@ -22,6 +23,10 @@ struct ringgated {
 bool ringgated_built(void);
 /* A directory with all that it reads */
 void ringgated_make(struct ringgated *r);
+/* Two of one cluster, in one directory, which goes with the first */
+void ringgated_make_pair(struct ringgated r[2]);
+/* Each sees the other */
+bool ringgated_met(const struct ringgated r[2]);
 /* Starts it, and waits until it is ready. @log_fd: for what it says; -1: r->log. @policy: of
  * requests, or NULL: without one. */
 void ringgated_start(struct ringgated *r, const char *policy, int log_fd);

@@ -78,7 +78,7 @@ def node(i):
         "node": i, "name": names[i], "role": "compute" if i else "gateway",
         "provider": "local", "up_s": between(0.2, seconds),
         # the one with the higher number connects
-        "accepted": 2 - i, "bad_key": 0, "garbage": 0,
+        "accepted": 2 - i, "bad_key": 0, "garbage": 0, "lines_left_out": 0,
         "peers": [peer(i, k) for k in range(3) if k != i],
     }
 

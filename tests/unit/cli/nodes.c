@@ -29,6 +29,7 @@ int __wrap_spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 	memset(sn, 0, sizeof(*sn));
 	if (nodes.open)
 		return nodes.open;
+	sn->way = &spawn_way_node;
 	for (i = 0; i < nodes.count; i++) {
 		snprintf(sn->target[i].to.name, sizeof(sn->target[i].to.name), "%s", names[i]);
 		nodes.spawn[i] = (struct rgate_spawn){ .fd = eventfd(1, EFD_CLOEXEC), .node = i };
