@@ -52,6 +52,19 @@ cat >"$dir/lib/toy/toy.c" <<-'END'
 	    return 0;
 	}
 
+	int toy_room(int n)
+	{
+	    volatile int room[2 + 1];
+
+	    room[n] = n;
+	    return room[n];
+	}
+
+	int toy_hint(int n)
+	{
+	    return __builtin_expect(n != 0, 1);
+	}
+
 	int toy_unrun(int n)
 	{
 	    return n == 4;
@@ -68,14 +81,14 @@ END
 cat >"$dir/tests/unit/test_toy.c" <<-'END'
 	#include <stdio.h>
 
-	int toy_seen(int n), toy_edge(int n), toy_leak(void), toy_hang(int n);
+	int toy_seen(int n), toy_edge(int n), toy_leak(void), toy_room(int n), toy_hang(int n);
 
 	int main(void)
 	{
 	    int bad = toy_seen(7) != 7 || toy_seen(8) >= 0;
 
 	    bad |= toy_edge(0) || !toy_edge(1000);
-	    bad |= toy_leak() || toy_hang(0) != 3;
+	    bad |= toy_leak() || toy_room(2) != 2 || toy_hang(0) != 3;
 	    printf("1..1\n%sok 1 - toy\n", bad ? "not " : "");
 	    return bad;
 	}
@@ -121,7 +134,7 @@ print(" ".join(m["state"] for m in report["mutants"]
 }
 
 lines=()
-for text in 'n > 7' -EINVAL 'n > 100' 'free(p)' 'n == 4'; do
+for text in 'n > 7' -EINVAL 'n > 100' 'free(p)' 'room[2 + 1]' 'n == 4'; do
 	lines+=(--only "lib/toy/toy.c:$(at "$text")")
 done
 mutate "${lines[@]}" --json
@@ -131,12 +144,16 @@ expect "an error returned as 0" test "$(state "$(at -EINVAL)" 'error returned as
 expect "one that it does not see survives" \
 	test "$(state "$(at 'n > 100')" 'comparison turned')" = survived
 expect "a leak is seen" test "$(state "$(at 'free(p)')" 'free dropped')" = noticed
+expect "so is what has no code of its own" \
+	test "$(state "$(at 'room[2 + 1]')" 'sign turned')" = noticed
 expect "what nothing runs is not covered" \
 	test "$(state "$(at 'n == 4')" 'comparison turned')" = "not covered"
 mutate --only lib/slow/hang.c:4 --json
 expect "a hang is seen" test "$(state 4 'off by one')" = noticed
 mutate --only "lib/toy/toy.c:$(at 'n > 3')"
 expect "what is not compiled is not changed" said "nothing to change at"
+mutate --only "lib/toy/toy.c:$(at __builtin_expect)" --list
+expect "nor is what the compiler is told of likelihood" test "$(grep -c constant <<<"$output")" = 1
 
 mutate -n 40 lib/toy --least 100
 expect "--least: too few are noticed" ended_with 1

@@ -234,9 +234,14 @@ class Coverage:
 
     def seen_by(self, file, line):
         """The programs that run the line. One that runs the function may do so in a
-        process that ends without counting."""
+        process that ends without counting. What has no code of its own, as the size of an
+        array, is of the function that has the last code before it."""
         by_line = self.lines[file].get(line)
-        return set(by_line or self.functions[file].get(self.inside[file].get(line), ()))
+        if by_line:
+            return set(by_line)
+        before = [known for known in self.inside[file] if known <= line]
+        function = self.inside[file][max(before)] if before else None
+        return set(self.functions[file].get(function, ()))
 
     def touched(self, file):
         return bool(self.lines.get(file))

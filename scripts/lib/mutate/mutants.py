@@ -19,6 +19,8 @@ ARITHMETIC = {"+": "-", "-": "+", "+=": "-=", "-=": "+="}
 FREEING = re.compile(r"(^|_)(free\w*|close\w*|destroy\w*|put|release|unmap|munmap|unlink\w*|dereg\w*)($|_)")
 # Where these do nothing but check (glibc), a call less is no other program.
 WITHOUT_EFFECT = re.compile(r"pthread_(mutex|cond|attr|mutexattr|condattr)_destroy$")
+# What is likely: the compiler alone is told, and the same comes out of it.
+HINT = re.compile(rb"__builtin_expect\([^;{}]*,\s*\Z")
 UNLOCKING = re.compile(r"unlock")
 ORDER = re.compile(r"__ATOMIC_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)\b|memory_order_(acquire|release|acq_rel|seq_cst)\b")
 ERRORS = re.compile(r"-\s*(E[A-Z0-9]+|errno)$")
@@ -151,6 +153,8 @@ class Finder:
     def _constant(self, cursor, parent):
         text = self._text(cursor).decode(errors="replace")
         if parent.kind in (K.CASE_STMT, K.VAR_DECL) or not re.fullmatch(r"\d+U?L*", text):
+            return
+        if HINT.search(self._source[: cursor.extent.start.offset]):
             return
         digits = re.match(r"\d+", text)[0]
         if digits.startswith("0") and digits != "0":
