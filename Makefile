@@ -14,6 +14,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man
 SBINDIR ?= $(PREFIX)/sbin
+LIBEXECDIR ?= $(PREFIX)/libexec
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SRCDIR ?= /usr/src
 PKG_CONFIG ?= pkg-config
@@ -100,7 +101,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster request net spawn
+cluster_layers := mem fabric cluster request memory net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
@@ -118,7 +119,16 @@ lib: $(lib_real) $(lib_static) $(lib_pc)
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
-$(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/cluster -Ilib/request
+$(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
+$(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
+# Where the library looks for its program: compiled anew where it is installed elsewhere
+$(O)/obj/lib/spawn/spawner.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
+$(O)/obj/lib/spawn/spawner.o: $(O)/libexecdir
+ifneq ($(LIBEXECDIR),$(file <$(O)/libexecdir))
+.PHONY: $(O)/libexecdir
+endif
+$(O)/libexecdir: | need-libs
+	$(shell mkdir -p $(@D))$(file >$@,$(LIBEXECDIR))
 
 $(O)/lib/libringgate.so.$(VERSION) $(O)/lib/libringgate.a: $(ring_obj)
 $(O)/lib/libringgate.so.$(VERSION): SO_LIBS = $(RING_LIBS)
@@ -198,6 +208,9 @@ net_bin := $(net_src:%.c=$(O)/%)
 spawn_bin := $(spawn_src:%.c=$(O)/%)
 fuzz_device := $(O)/tests/debug/fuzz_device
 fuzz_bin := $(fuzz_src:%.c=$(O)/%)
+bench_cost := $(O)/tests/bench/bench_cost
+bench_cost_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/cost/*.c)) \
+	$(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog)
 bench_pool := $(O)/tests/bench/bench_pool
 bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
 cluster_bin := $(cluster_src:%.c=$(O)/%)
@@ -205,6 +218,7 @@ demo_bin := $(demo_src:%.c=$(O)/%)
 example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
+spawner_bin := $(O)/tools/ringgate-spawner
 
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itools/ringgate
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib -Itools/ringgate
@@ -215,13 +229,14 @@ $(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tests/fuzz/user/%.o: EXTRA += $(lib_layers:%=-Ilib/%) -Itools/ringgate -Itests/fuzz/user/lib
 $(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
-$(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib
+$(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib -Itests/bench/cost -Itools/ringgate
 $(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
 $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/spawn -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/spawn -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program
@@ -236,6 +251,7 @@ $(cmocka_src:%.c=$(O)/obj/%.o): | need-cmocka
 $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
 $(O)/tests/unit/test_limit: $(O)/obj/tools/ringgated/limit.o
+$(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
 $(filter-out $(cli_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
@@ -257,7 +273,9 @@ $(net_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/net) $(call objects_of,
 	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
-$(filter-out $(bench_pool),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+$(filter-out $(bench_cost) $(bench_pool),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+	$(program)
+$(bench_cost): $(O)/%: $(O)/obj/%.o $(bench_cost_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_pool): $(O)/%: $(O)/obj/%.o $(bench_pool_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
@@ -278,6 +296,10 @@ $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
 $(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
+$(spawner_bin): $(O)/obj/tools/ringgate-spawner/main.o $(lib_static)
+	$(program)
+# What runs processes for other nodes runs it.
+$(spawn_bin) $(net_bin) $(daemon_bin) $(O)/examples/spawn $(O)/tests/bench/bench_spawn: | $(spawner_bin)
 
 wrap = $(1:%=-Wl,--wrap=%)
 
@@ -295,35 +317,49 @@ $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_laten
 $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call wrap,spawn_node_open \
 	spawn_node_close rgate_cluster_nodes rgate_cluster_node $(addprefix rgate_spawn_,start attach fd \
 	process next kill list $(addprefix job_,read write close_stdin wait result kill detach close)))
-$(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove epoll_wait)
+$(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgate_spawner_hello \
+	epoll_wait syscall)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
+$(O)/tests/unit/test_outbox: EXTRA_LIBS += $(call wrap,rgate_node_stage rgate_peer_post rgate_peer_done \
+	rgate_pool_alloc rgate_pool_free)
 $(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
 $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle \
 	rgate_pool_alloc rgate_pool_free)
+$(O)/tests/unit/test_memory_nodes: EXTRA_LIBS += $(call wrap,$(addprefix rgate_hub_,add remove node \
+	peer epoch send await) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post \
+	done settle) rgate_pool_alloc rgate_pool_free)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
+$(O)/tests/unit/test_request_engine: EXTRA_LIBS += $(call wrap,epoll_wait)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
+# Locks that check errors (tests/unit/lib/unit.c)
+$(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS += $(call wrap,$(addprefix \
+	pthread_mutex_,init lock unlock))
 $(O)/tests/fabric/test_done: EXTRA_LIBS += $(call wrap,rgate_link_disconnect)
-$(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_consumer_init)
+$(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_consumer_init rgate_share_create)
 $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_share_destroy)
-# Calls that are refused (tests/fabric/lib/refuse.h)
+# Calls that are refused (tests/unit/lib/refuse.h)
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
 	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \
 	pthread_create open
 $(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
-$(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted: EXTRA_LIBS += $(call wrap,$(refused))
+$(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted $(O)/tests/unit/test_request_exhausted: \
+	EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(xdp_test_bin): EXTRA_LIBS += $(TOOL_LIBS)
 $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(O)/examples/xdp_filter: EXTRA_LIBS += $(call pc,--libs libbpf)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
+$(bench_cost): EXTRA_LIBS += $(TOOL_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(cluster_bin) $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
+# Nothing that has devices. Functions are found once, and not by each process that is a copy of it.
+$(spawner_bin): EXTRA_LIBS = $(CRYPTO_LIBS) -Wl,-z,relro,-z,now
 
-tools: $(tool_bin) $(daemon_bin)
+tools: $(tool_bin) $(daemon_bin) $(spawner_bin)
 examples: $(example_bin) $(example_bpf)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
@@ -600,6 +636,7 @@ install: lib tools
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/ringgate
 	$(INSTALL) -m 755 $(tool_bin) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -D -m 755 $(daemon_bin) $(DESTDIR)$(SBINDIR)/ringgated
+	$(INSTALL) -D -m 755 $(spawner_bin) $(DESTDIR)$(LIBEXECDIR)/ringgate/ringgate-spawner
 	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
 	sed 's,@SBINDIR@,$(SBINDIR),' tools/ringgated/ringgated.service.in \
 		>$(DESTDIR)$(UNITDIR)/ringgated.service
@@ -621,6 +658,8 @@ install: lib tools
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ringgate $(DESTDIR)$(SBINDIR)/ringgated
+	rm -f $(DESTDIR)$(LIBEXECDIR)/ringgate/ringgate-spawner
+	-rmdir $(DESTDIR)$(LIBEXECDIR)/ringgate
 	rm -f $(DESTDIR)$(UNITDIR)/ringgated.service
 	rm -f $(foreach name,$(lib_names),$(addprefix $(DESTDIR)$(LIBDIR)/,$(name).a $(name).so* \
 		pkgconfig/$(name).pc))
