@@ -304,6 +304,9 @@ static void completed(struct rgate_link *link, uint64_t last)
 	const struct rgate_record *r;
 	uint64_t now;
 
+	/* What failed is known by now, and stays: what comes later was among what is lost. */
+	if (link->state == RGATE_LINK_DEAD)
+		return;
 	/* A number that was never given, or again: a provider that is mistaken. */
 	if (last <= link->done || last > link->posted)
 		return;
@@ -377,6 +380,7 @@ static void arrived(struct rgate_link *link, const struct rgate_prov_done *done)
 int rgate_link_progress(struct rgate_link *link)
 {
 	struct rgate_prov_done done[POLL_MAX];
+	bool closed = false;
 	int n, i, all = 0;
 
 	if (!link->conn)
@@ -391,7 +395,7 @@ int rgate_link_progress(struct rgate_link *link)
 			if (done[i].kind != RGATE_PROV_SENT && !done[i].status)
 				arrived(link, &done[i]);
 			else if (done[i].kind != RGATE_PROV_SENT)
-				rgate_link_fail(link, -ECONNRESET);
+				closed = true;
 			else if (done[i].status)
 				op_failed(link, done[i].id, done[i].status);
 			else
@@ -399,6 +403,10 @@ int rgate_link_progress(struct rgate_link *link)
 		}
 		all += n;
 	} while (n == POLL_MAX && all < (int)(link->o.send_depth + link->o.msg_depth));
+	/* Receives are flushed beside operations that are done, before or after them: only when
+	 * all were seen is it known which of them are lost. */
+	if (closed)
+		rgate_link_fail(link, -ECONNRESET);
 	return link->state == RGATE_LINK_DEAD ? link->err : all;
 }
 

@@ -187,6 +187,32 @@ static void refused(void **state)
 	down(&f);
 }
 
+/* A receive that is flushed hides nothing of what was done beside it */
+static void flushed_receive(void **state)
+{
+	struct fixture f;
+	uint64_t lost;
+
+	(void)state;
+	up(&f);
+	answer[answers++] = (struct rgate_prov_done){ .kind = RGATE_PROV_RECV,
+						      .status = -ECANCELED };
+	post(&f, false);
+	tell(post(&f, false), 0);
+	lost = post(&f, false);
+	(void)rgate_link_progress(f.link);
+	assert_int_equal(f.link->state, RGATE_LINK_DEAD);
+	assert_int_equal(f.link->op_err, -ECONNRESET);
+	assert_int_equal(f.link->done, lost - 1);
+	assert_int_equal(f.link->failed_seq, lost);
+	assert_int_equal(f.counts[RGATE_OP_WRITE].failed, 1);
+	/* It was said to be lost, and that is not taken back. */
+	tell(lost, 0);
+	(void)rgate_link_progress(f.link);
+	assert_int_equal(f.link->done, lost - 1);
+	down(&f);
+}
+
 #define EACH	100ULL		/* between heartbeats */
 #define LIMIT	1000ULL		/* of silence */
 
@@ -413,6 +439,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(flushed),
 	cmocka_unit_test(first_error),
 	cmocka_unit_test(refused),
+	cmocka_unit_test(flushed_receive),
 	cmocka_unit_test(beats),
 	cmocka_unit_test(silent),
 	cmocka_unit_test(heard),
