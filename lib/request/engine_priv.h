@@ -195,6 +195,14 @@ unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int mos
 /* Sets `need`, then looks once more; true: it can sleep */
 bool seat_park(struct rgate_seat *s, enum taken why);
 
+/* What is copied and looked through takes time, too: so many bytes as much as one request */
+#define COST_BYTES	16384U
+
+static inline unsigned int req_cost(const struct rgate_request *q)
+{
+	return 1 + q->len / COST_BYTES;
+}
+
 /* engine_run.c */
 int req_init(struct rgate_engine *e);
 struct rgate_req *req_alloc(struct rgate_engine *e);

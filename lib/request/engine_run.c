@@ -6,7 +6,7 @@
 #include "engine_priv.h"
 
 #define COOKIES_FIRST	64U	/* places in the table; it doubles when there are as many */
-#define READY_TURN	64U	/* of chains, begun in one turn */
+#define READY_TURN	64U	/* of chains, as much as is begun in one turn */
 
 /* ---- Memory ---- */
 
@@ -201,6 +201,9 @@ static void unchain(struct rgate_req *r, int result)
 	} else if (s->chain == CHAIN_RUNS && s->tail == r) {
 		s->chain = result < 0 ? CHAIN_BROKEN : CHAIN_GOES_ON;
 		s->tail = NULL;
+		/* It need not wait in the chain any more: is_beyond() in engine_take.c */
+		if (s->blocked && s->head.op >> RGATE_REQ_OP_SHIFT == RGATE_REQ_CORE)
+			seat_hot(s);
 	}
 }
 
@@ -277,10 +280,11 @@ void req_wait(struct rgate_req *r)
 bool req_run_ready(struct rgate_engine *e)
 {
 	struct rgate_req *r;
-	unsigned int n;
+	unsigned int n = 0;
 
-	for (n = 0; e->ready_first && n < READY_TURN; n++) {
+	while (e->ready_first && n < READY_TURN) {
 		r = e->ready_first;
+		n += r->why ? 1 : req_cost(&r->q);
 		e->ready_first = r->queue;
 		if (!e->ready_first)
 			e->ready_last = &e->ready_first;

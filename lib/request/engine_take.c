@@ -5,8 +5,6 @@
 
 #include "engine_priv.h"
 
-#define COST_BYTES	16384U
-
 /* By turn: urgent, normal, bulk; a class that there is not is refused as a normal one. */
 static unsigned int rank_of(unsigned int cls)
 {
@@ -209,12 +207,6 @@ static void accept_one(struct rgate_seat *s)
 	link_in(s, r);
 }
 
-/* What is copied and looked through takes time, too: so many bytes as much as one request */
-static unsigned int cost(const struct rgate_request *q)
-{
-	return 1 + q->len / COST_BYTES;
-}
-
 unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int most,
 		       enum taken *why)
 {
@@ -238,7 +230,7 @@ unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int mos
 		if (n ? rank_of(s->head.cls) > rank : rank_of(s->head.cls) != rank)
 			break;
 		s->quiet = 0;
-		n += cost(&s->head);
+		n += req_cost(&s->head);
 		accept_one(s);
 	}
 	*why = TAKE_MORE;

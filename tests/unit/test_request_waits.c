@@ -166,6 +166,64 @@ static void large_ones(void **state)
 	leaves(&small);
 }
 
+/* Likewise where they begin because what they were linked to has ended. */
+static void large_chains(void **state)
+{
+	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = 5, .requests = 64,
+						    .completions = 64, .memory = 1 << 20);
+	static struct client c;
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(client_open(&c, e, &o), 0);
+	for (i = 0; i < 20; i++) {
+		client_submit(&c, ASK(LATE_WAIT, .cookie = i, .flags = RGATE_REQ_LINK));
+		client_submit(&c, ASK(LATE_MEM, .cookie = 100 + i, .len = 1 << 20));
+	}
+	bed_run(e);
+	for (i = 0; i < 20; i++)
+		late_end(i, 0, 0);
+	rgate_engine_turn(e);
+	assert_int_equal(late.n, 1);
+	bed_run(e);
+	assert_int_equal(late.n, 20);
+	while (late.n)
+		late_end(rgate_req_get(late.held[0])->cookie, 0, 0);
+	bed_run(e);
+	leaves(&c);
+}
+
+/* A cancel that waited behind a chain goes on when the chain has ended, whoever takes its place. */
+static void cancel_after_chain(void **state)
+{
+	static struct client c, other;
+	struct rgate_completion done;
+	unsigned int i;
+
+	(void)state;
+	limited(&c, 2);
+	limited(&other, 2);
+	client_submit(&c, ASK(LATE_WAIT, .cookie = 1));
+	client_submit(&c, ASK(LATE_WAIT, .cookie = 2, .flags = RGATE_REQ_LINK));
+	bed_run(e);
+	client_submit(&other, ASK(LATE_WAIT, .cookie = 9));
+	bed_run(e);
+	client_submit(&c, ASK(RGATE_REQ_CANCEL, .cookie = 3, .a0 = 1));
+	bed_run(e);
+	assert_int_equal(late.n, 2);
+	late_end(2, 0, 0);
+	bed_run(e);
+	assert_true(late_has(9) && !late_has(1));
+	for (i = 0; i < 3; i++) {
+		assert_true(client_poll(&c, &done));
+		assert_int_equal(done.result, done.cookie == 1 ? -ECANCELED : 0);
+	}
+	late_end(9, 0, 0);
+	expect(&other, 9, 0);
+	leaves(&c);
+	leaves(&other);
+}
+
 static unsigned int longest_bucket(void)
 {
 	unsigned int n, most = 0;
@@ -207,7 +265,8 @@ static void cookies(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
-	TEST(silent_ends), TEST(passed_on), TEST(chained), TEST(large_ones), TEST(cookies),
+	TEST(silent_ends), TEST(passed_on), TEST(chained), TEST(large_ones), TEST(large_chains),
+	TEST(cancel_after_chain), TEST(cookies),
 };
 
 UNIT_MAIN(tests)
