@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Requests that another node has to answer. Each is a task; a long one takes several messages,
- * pieces, of which CALL_PLACES are under way to a node. Tasks have turns, a piece each, so that
- * a long one does not hold the others up.
+ * pieces, of which CALL_PLACES are under way to a node. Users have turns, and the tasks of each:
+ * a piece each, so that a long one does not hold the others up, nor a user with many.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static bool may_repeat(enum memory_op op)
 int memory_ask_init(struct memory_node *n)
 {
 	list_init(&n->tasks);
-	list_init(&n->ready);
+	list_init(&n->askers);
+	list_init(&n->turns);
 	return call_client_init(&n->calls, &n->session, &n->xfers,
 				rgate_node_stage(rgate_hub_node(n->sv->o.hub)));
 }
@@ -34,6 +35,59 @@ void memory_ask_fini(struct memory_node *n)
 {
 	xfer_settle(&n->xfers, 2000);
 	call_client_fini(&n->calls);
+}
+
+/* ---- Who asks ---- */
+
+static struct asker *asker_get(struct memory_node *n, uint32_t uid)
+{
+	struct asker *a;
+	struct link *l;
+
+	for (l = n->askers.next; l != &n->askers; l = l->next) {
+		a = container_of(l, struct asker, of_node);
+		if (a->uid == uid)
+			return a;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->uid = uid;
+	list_init(&a->turn);
+	list_init(&a->ready);
+	list_add_tail(&n->askers, &a->of_node);
+	return a;
+}
+
+static void asker_put(struct asker *a)
+{
+	if (a->tasks)
+		return;
+	list_del(&a->of_node);
+	list_del(&a->turn);
+	free(a);
+}
+
+/* Last in its line, and its user in his, if he has a place there he keeps it. */
+static void has_more(struct task *t)
+{
+	list_add_tail(&t->asker->ready, &t->ready);
+	if (list_empty(&t->asker->turn))
+		list_add_tail(&t->node->turns, &t->asker->turn);
+}
+
+static struct task *next_task(struct memory_node *n)
+{
+	struct asker *a;
+
+	while (!list_empty(&n->turns)) {
+		a = container_of(n->turns.next, struct asker, turn);
+		if (!list_empty(&a->ready))
+			return container_of(a->ready.next, struct task, ready);
+		/* What he had to ask has ended. */
+		list_del(&a->turn);
+	}
+	return NULL;
 }
 
 /* ---- The end of a task ---- */
@@ -79,6 +133,8 @@ void memory_task_end(struct task *t, int result)
 		leave_pieces(t);
 	list_del(&t->of_node);
 	list_del(&t->ready);
+	t->asker->tasks--;
+	asker_put(t->asker);
 	if (t->object)
 		end_open(t, result);
 	rgate_req_set_data(t->r, NULL);
@@ -193,10 +249,8 @@ static struct piece *free_piece(struct memory_node *n)
 	return NULL;
 }
 
-/* Of the task whose turn it is */
-static void ask_piece(struct memory_node *n, struct piece *p)
+static void ask_piece(struct task *t, struct piece *p)
 {
-	struct task *t = container_of(n->ready.next, struct task, ready);
 	struct memory_question q = t->q;
 
 	p->busy = true;
@@ -213,20 +267,24 @@ static void ask_piece(struct memory_node *n, struct piece *p)
 	t->under_way++;
 	t->asked += p->len;
 	list_del(&t->ready);
+	list_del(&t->asker->turn);
 	if (t->asked < t->total)
-		list_add_tail(&n->ready, &t->ready);
+		has_more(t);
+	else if (!list_empty(&t->asker->ready))
+		list_add_tail(&t->node->turns, &t->asker->turn);
 }
 
 void memory_ask_pump(struct memory_node *n)
 {
 	struct piece *p;
+	struct task *t;
 
 	(void)xfer_reap(&n->xfers);
-	while (!list_empty(&n->ready)) {
+	while ((t = next_task(n))) {
 		p = free_piece(n);
 		if (!p || call_open(&n->calls, &p->call))
 			break;
-		ask_piece(n, p);
+		ask_piece(t, p);
 	}
 	n->stalled = call_send(&n->calls);
 	memory_await(n);
@@ -235,17 +293,26 @@ void memory_ask_pump(struct memory_node *n)
 int memory_ask(struct memory_node *n, struct rgate_req *r, const struct memory_question *q,
 	       struct object *o)
 {
-	struct task *t = calloc(1, sizeof(*t));
+	struct asker *a = asker_get(n, q->a.uid);
+	struct task *t;
 
-	if (!t)
+	if (!a)
 		return -ENOMEM;
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		asker_put(a);
+		return -ENOMEM;
+	}
+	a->tasks++;
+	t->asker = a;
 	t->node = n;
 	t->r = r;
 	t->q = *q;
 	t->object = o;
 	t->total = has_bytes(q->a.op) ? q->a.len : 1;
 	list_init(&t->of_node);
-	list_add_tail(&n->ready, &t->ready);
+	list_init(&t->ready);
+	has_more(t);
 	heard(t);
 	rgate_req_set_data(r, t);
 	memory_ask_pump(n);

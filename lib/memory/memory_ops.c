@@ -15,12 +15,12 @@ static int give_handle(struct rgate_req *r, struct object *o)
 
 static void free_object(struct memory_service *sv, struct object *o)
 {
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	if (o->kind == OBJECT_EXPORT)
 		regions_remove(o->region);
 	if (o->kind == OBJECT_DEAD)
 		list_del(&o->dead);
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	free(o);
 }
 
@@ -34,14 +34,14 @@ static void take_dead(struct memory_service *sv)
 {
 	struct object *o;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	while (!list_empty(&sv->dead)) {
 		o = container_of(sv->dead.next, struct object, dead);
 		list_del(&o->dead);
 		(void)rgate_seat_release(o->seat, RGATE_REQ_MEMORY, o->handle);
 		free(o);
 	}
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 }
 
 /* Only its node's answer changes the kind, in the hub's thread. */
@@ -49,9 +49,9 @@ static enum object_kind kind_of(struct memory_service *sv, const struct object *
 {
 	enum object_kind kind;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	kind = o->kind;
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	return kind;
 }
 
@@ -75,9 +75,9 @@ static int add_region(struct memory_service *sv, const struct region *as, struct
 	if (!o)
 		return -ENOMEM;
 	o->kind = OBJECT_EXPORT;
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	err = regions_add(&sv->regions, as, &o->region);
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	if (err)
 		free(o);
 	else
@@ -136,14 +136,14 @@ static int open_here(struct memory_service *sv, struct rgate_req *r,
 	const struct region *region;
 	int err;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	err = regions_open(&sv->regions, q->a.uid, q->owner, q->name, q->rights, &region);
 	if (!err) {
 		o->kind = OBJECT_OPENED;
 		o->id = region->id;
 		o->len = region->len;
 	}
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	if (!err)
 		rgate_req_set_value(r, o->len << 32 | o->handle);
 	return err;
@@ -154,9 +154,9 @@ static int ask_node(struct memory_service *sv, struct rgate_req *r,
 {
 	int result;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	result = memory_ask(&sv->node[node], r, q, o);
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	return result;
 }
 
@@ -218,11 +218,11 @@ static int cancel(struct rgate_req *r, void *ctx)
 	struct memory_service *sv = ctx;
 	struct task *t;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	t = rgate_req_data(r);
 	if (t)
 		memory_task_end(t, -ECANCELED);
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	return t ? 0 : -EALREADY;
 }
 
@@ -234,9 +234,9 @@ static int access_here(struct memory_service *sv, struct rgate_req *r,
 	uint64_t value = 0;
 	int err;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	err = regions_access(&sv->regions, a, &value);
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	if (!err)
 		rgate_req_set_value(r, value);
 	return err;

@@ -39,11 +39,21 @@ struct object {
 	struct link dead;
 };
 
+/* A user of this node, and what he has to ask of another one; as long as there is something */
+struct asker {
+	struct link of_node;
+	struct link turn;		/* of the node, if he has ready tasks; else in no list */
+	struct link ready;		/* tasks */
+	uint32_t uid;
+	uint32_t tasks;
+};
+
 /* A request that another node has to answer, by as many messages as it takes */
 struct task {
 	struct link of_node;		/* who has waited longest for an answer is first */
-	struct link ready;		/* has more to ask; else in no list */
+	struct link ready;		/* asker's, has more to ask; else in no list */
 	struct memory_node *node;
+	struct asker *asker;
 	struct rgate_req *r;		/* whose word of data this is */
 	struct memory_question q;
 	struct object *object;		/* MEMORY_OPEN */
@@ -71,7 +81,8 @@ struct memory_node {
 	/* who asks */
 	struct call_client calls;
 	struct piece pieces[CALL_PLACES];
-	struct link tasks, ready;
+	struct link tasks;
+	struct link askers, turns;
 	bool stalled;			/* messages wait for room */
 	/* who answers */
 	struct call_server asked;
@@ -79,6 +90,7 @@ struct memory_node {
 };
 
 struct memory_service {
+	pthread_mutex_t door;		/* memory_lock() */
 	pthread_mutex_t lock;		/* all below, but for what never changes */
 	struct memory_opts o;
 	uint64_t silence_ns;
@@ -89,6 +101,14 @@ struct memory_service {
 };
 
 extern const struct rgate_req_service memory_requests;
+
+/*
+ * memory_service.c: the hub's thread and the engine's have the lock in turn. A mutex alone may be
+ * had again and again by who lets it go: a client that only reads would keep the hub's thread,
+ * and with it all that the node is told, waiting for many milliseconds.
+ */
+void memory_lock(struct memory_service *sv);
+void memory_unlock(struct memory_service *sv);
 
 /* All with the lock: */
 

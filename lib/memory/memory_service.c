@@ -11,6 +11,18 @@
 #define SILENCE_MS	10000U
 #define ROOM_NS		1000000	/* between looks for room for messages */
 
+void memory_lock(struct memory_service *sv)
+{
+	pthread_mutex_lock(&sv->door);
+	pthread_mutex_lock(&sv->lock);
+	pthread_mutex_unlock(&sv->door);
+}
+
+void memory_unlock(struct memory_service *sv)
+{
+	pthread_mutex_unlock(&sv->lock);
+}
+
 void memory_await(struct memory_node *n)
 {
 	/* The end of what was posted makes room, and who waits is given up at some time. */
@@ -56,10 +68,10 @@ static void hub_question(void *ctx, uint32_t node, const void *msg, size_t len)
 	struct memory_service *sv = ctx;
 	struct memory_node *n = &sv->node[node];
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	if (n->peer && is_current(n))
 		memory_serve_question(n, msg, len);
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 }
 
 static void hub_answer(void *ctx, uint32_t node, const void *msg, size_t len)
@@ -67,12 +79,12 @@ static void hub_answer(void *ctx, uint32_t node, const void *msg, size_t len)
 	struct memory_service *sv = ctx;
 	struct memory_node *n = &sv->node[node];
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	if (n->peer && is_current(n)) {
 		memory_ask_answer(n, msg, len);
 		memory_ask_pump(n);
 	}
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 }
 
 static void hub_state(void *ctx, uint32_t node, bool up)
@@ -81,12 +93,12 @@ static void hub_state(void *ctx, uint32_t node, bool up)
 	struct memory_node *n = &sv->node[node];
 
 	(void)up;
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	if (n->peer) {
 		look(n);
 		memory_ask_pump(n);
 	}
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 }
 
 static uint64_t look_after(struct memory_node *n)
@@ -106,14 +118,14 @@ static int64_t hub_tick(void *ctx)
 	uint64_t least = UINT64_MAX, ns;
 	struct memory_node *n;
 
-	pthread_mutex_lock(&sv->lock);
+	memory_lock(sv);
 	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
 		if (!n->peer)
 			continue;
 		ns = look_after(n);
 		least = ns < least ? ns : least;
 	}
-	pthread_mutex_unlock(&sv->lock);
+	memory_unlock(sv);
 	return least == UINT64_MAX ? -1 : (int64_t)least;
 }
 
@@ -174,6 +186,13 @@ close_nodes:
 	return err;
 }
 
+static void free_service(struct memory_service *sv)
+{
+	pthread_mutex_destroy(&sv->lock);
+	pthread_mutex_destroy(&sv->door);
+	free(sv);
+}
+
 int memory_service_create(struct memory_service **out, const struct memory_opts *opts)
 {
 	struct memory_service *sv;
@@ -189,13 +208,13 @@ int memory_service_create(struct memory_service **out, const struct memory_opts 
 	sv->o = o;
 	sv->silence_ns = (o.silence_ms ? o.silence_ms : SILENCE_MS) * 1000000ULL;
 	list_init(&sv->dead);
+	pthread_mutex_init(&sv->door, NULL);
 	pthread_mutex_init(&sv->lock, NULL);
 	err = regions_init(&sv->regions);
 	if (!err && o.hub)
 		err = join_hub(sv);
 	if (err) {
-		pthread_mutex_destroy(&sv->lock);
-		free(sv);
+		free_service(sv);
 		return err;
 	}
 	*out = sv;
@@ -216,6 +235,5 @@ void memory_service_destroy(struct memory_service *sv)
 		rgate_hub_remove(sv->o.hub, ASKER);
 		close_nodes(sv);
 	}
-	pthread_mutex_destroy(&sv->lock);
-	free(sv);
+	free_service(sv);
 }

@@ -11,7 +11,7 @@
 
 #include <ringgate/rgate_session.h>
 
-#include "memory_service.h"
+#include "memory_priv.h"
 #include "regions.h"
 
 #define READ	RGATE_MEMORY_READ
@@ -504,6 +504,55 @@ static void in_a_process(void **state)
 	rgate_session_close(s);
 }
 
+/* ---- The lock ---- */
+
+static uint32_t held, stop;
+
+/* As the engine with one client's long reads: has it nearly all of the time */
+static void *holds(void *arg)
+{
+	uint64_t until;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		memory_lock(arg);
+		__atomic_add_fetch(&held, 1, __ATOMIC_RELAXED);
+		until = unit_now_ns() + 20000;
+		while (unit_now_ns() < until)
+			continue;
+		memory_unlock(arg);
+	}
+	return NULL;
+}
+
+/* Who waits for the lock has it next, and not when the other one is off its CPU. */
+static void in_turn(void **state)
+{
+	const struct memory_opts opts = RGATE_OPTS(memory_opts, .hub = NULL);
+	struct memory_service *service;
+	unsigned int i, late = 0;
+	uint32_t before;
+	pthread_t t;
+
+	(void)state;
+	held = stop = 0;
+	assert_int_equal(memory_service_create(&service, &opts), 0);
+	assert_int_equal(pthread_create(&t, NULL, holds, service), 0);
+	while (!__atomic_load_n(&held, __ATOMIC_RELAXED))
+		usleep(100);
+	for (i = 0; i < 1000; i++) {
+		usleep(100);
+		before = __atomic_load_n(&held, __ATOMIC_RELAXED);
+		memory_lock(service);
+		late += __atomic_load_n(&held, __ATOMIC_RELAXED) - before > 8;
+		memory_unlock(service);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	pthread_join(t, NULL);
+	memory_service_destroy(service);
+	/* This thread may be off its CPU itself between the look and the lock, hardly ever. */
+	assert_in_range(late, 0, 3);
+}
+
 #define TABLE(name)	cmocka_unit_test_setup_teardown(name, table_up, table_down)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -519,6 +568,7 @@ static const struct CMUnitTest tests[] = {
 	BED(session_ends),
 	BED(over_quota),
 	cmocka_unit_test(in_a_process),
+	cmocka_unit_test(in_turn),
 };
 
 UNIT_MAIN(tests)

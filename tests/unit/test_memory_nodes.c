@@ -456,6 +456,36 @@ static void turns(void **state)
 	assert_int_equal(result_of(2, NULL), 0);
 }
 
+/* Users have turns, whatever each has to ask. */
+static void users_turns(void **state)
+{
+	static struct client b;
+	unsigned int i, before;
+	bool asked = false;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		submit_write(2 + i, LONG);
+	assert_int_equal(o.nasked, PIECES);
+	client_new(&b, e, 2);
+	strcpy((char *)b.mem + NAME, "part");
+	client_submit(&b, (struct rgate_request){
+		.op = RGATE_REQ_MEMORY_OPEN, .cookie = 1, .a0 = OTHER, .off = NAME, .len = 4,
+		.a1 = RGATE_MEMORY_OPEN_A1(5, ALL) });
+	turn();
+	before = o.nasked;
+	for (i = 0; i < 2; i++) {
+		answer(i);
+		turn();
+	}
+	for (i = before; i < o.nasked; i++)
+		asked = asked || question(i).a.uid == 2;
+	assert_true(asked);
+	rgate_seat_remove(b.seat);
+	turn();
+	client_close(&b);
+}
+
 /* What waits for room is sent when there is some. */
 static void wire_full(void **state)
 {
@@ -901,7 +931,7 @@ static void malformed(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(out_of_step),
-	BED(turns),
+	BED(turns), BED(users_turns),
 	BED(wire_full),
 	BED(asked_again),
 	BED(other_process),
