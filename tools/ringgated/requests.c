@@ -120,6 +120,7 @@ static void free_requests(struct requests *rq)
 		(void)unlink(rq->path);
 	}
 	request_policy_free(rq->policy);
+	pthread_mutex_destroy(&rq->policy_lock);
 	pthread_mutex_destroy(&rq->lock);
 	free(rq);
 }
@@ -136,6 +137,7 @@ int requests_open(struct daemon *d)
 	if (!rq)
 		return -ENOMEM;
 	pthread_mutex_init(&rq->lock, NULL);
+	pthread_mutex_init(&rq->policy_lock, NULL);
 	rq->path = requests_path(c);
 	rq->policy_path = c->requests_policy;
 	rq->listen_fd = -1;
@@ -245,8 +247,10 @@ int requests_reload(struct daemon *d)
 	if (err)
 		return err;
 	pthread_mutex_lock(&rq->lock);
+	pthread_mutex_lock(&rq->policy_lock);
 	old = rq->policy;
 	rq->policy = policy;
+	pthread_mutex_unlock(&rq->policy_lock);
 	clients_review(rq);
 	pthread_mutex_unlock(&rq->lock);
 	request_policy_free(old);

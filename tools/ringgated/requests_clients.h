@@ -27,8 +27,10 @@ struct requests {
 	const char *path, *policy_path;
 	int listen_fd, epoll_fd, stop_fd;
 	pthread_t thread;
+	pthread_mutex_t policy_lock;	/* taken last, and never held for long: the hub's thread
+					 * looks at the policy with it */
 	pthread_mutex_t lock;		/* all below */
-	struct request_policy *policy;
+	struct request_policy *policy;	/* changed with both */
 	struct requests_stats stats;	/* without the engine's */
 	unsigned int nclients;		/* places of the table that were ever used */
 	struct request_client clients[CLIENTS_MAX];

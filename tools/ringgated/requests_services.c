@@ -27,15 +27,15 @@ static void stop_spawn(void *service)
 	spawn_service_destroy(service);
 }
 
-/* The hub's thread; the policy may be another one at any time. */
+/* The hub's thread, which must not wait for what clients make of requests.c's lock. */
 static bool speaks(void *ctx, uint32_t node, uid_t uid)
 {
 	struct requests *rq = ctx;
 	bool yes;
 
-	pthread_mutex_lock(&rq->lock);
+	pthread_mutex_lock(&rq->policy_lock);
 	yes = request_policy_speaks(rq->policy, node, uid);
-	pthread_mutex_unlock(&rq->lock);
+	pthread_mutex_unlock(&rq->policy_lock);
 	return yes;
 }
 
