@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,6 +16,11 @@
 
 /* After one that could not be made, or was killed by somebody */
 #define AGAIN_NS	1000000000ULL
+/*
+ * A limit of memory is set on its group with the process in it: below what it has already, the
+ * kernel would take its memory from it, and the spawner's write(2) would wait for that.
+ */
+#define AHEAD_MEMORY	(16ULL << 20)
 
 /* What it is told; a record follows, and stdin, stdout and stderr come along */
 struct job {
@@ -24,19 +28,6 @@ struct job {
 	uint32_t node;
 	bool memory_by_group, pids_by_group;
 };
-
-/* Nothing else of the spawner's is open in it. */
-static void keep(int a, int b)
-{
-	const unsigned int low = (unsigned int)(a < b ? a : b);
-	const unsigned int high = (unsigned int)(a < b ? b : a);
-
-	if (low > 3)
-		(void)close_range(3, low - 1, 0);
-	if (high > low + 1)
-		(void)close_range(low + 1, high - 1, 0);
-	(void)close_range(high + 1, ~0U, 0);
-}
 
 /* Bytes of the record, once there is a job; -errno: there will be none */
 static ssize_t receive(int sock, struct job *job, void *record, int fds[3])
@@ -76,20 +67,19 @@ static _Noreturn void wait_for_job(struct child_plan *plan, int sock, struct rga
 	char mark[RGATE_CHILD_MARK];
 	struct job job;
 	ssize_t len;
-	int err;
+	int wrong, err;
 
-	keep(sock, plan->result_fd);
+	child_keep(sock, plan->result_fd);
 	(void)prctl(PR_SET_NAME, "ringgate-ahead");
-	if (child_prepare(plan))
-		_exit(127);
+	wrong = child_prepare(plan);
 	/* The first page, as most are short */
 	memset(record, 0, sizeof(job));
 	child_warm();
 	len = receive(sock, &job, record, plan->fds);
 	if (len == -EPIPE)
 		_exit(0);
-	err = (int)len;
-	if (len >= 0) {
+	err = wrong ? wrong : len < 0 ? (int)len : 0;
+	if (!err) {
 		r->id = job.id;
 		r->mark = job.mark;
 		r->node = job.node;
@@ -246,7 +236,8 @@ bool rgate_ahead_start(struct rgate_ahead *a, struct rgate_child *child,
 		       const struct rgate_request *r, const int fds[3],
 		       const struct rgate_child_env *env)
 {
-	if (!a->pid || a->dying || r->record_len > RGATE_AHEAD_RECORD)
+	if (!a->pid || a->dying || r->record_len > RGATE_AHEAD_RECORD ||
+	    (r->req.memory && r->req.memory < AHEAD_MEMORY))
 		return false;
 	/* Where its limits cannot be set, whoever makes another one is told why. */
 	if (!is_well(a) ||

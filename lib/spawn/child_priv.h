@@ -38,6 +38,8 @@ int child_pipe(int fds[2]);
 /* Of the job, in its environment */
 void child_mark(char mark[RGATE_CHILD_MARK], uint64_t mark_of_all, uint64_t id);
 
+/* In the process: nothing else of the spawner's stays open in it but these, and 0 to 2. */
+void child_keep(int a, int b);
 /* In the process: what is the same for any job. 0 or -errno */
 int child_prepare(const struct child_plan *plan);
 /* Has the memory of its own that the rest needs, where that takes nobody's time */

@@ -95,6 +95,18 @@ static int drop_capabilities(const struct rgate_policy_user *u)
 	return syscall(SYS_capset, &head, none) ? -errno : 0;
 }
 
+void child_keep(int a, int b)
+{
+	const unsigned int low = (unsigned int)(a < b ? a : b);
+	const unsigned int high = (unsigned int)(a < b ? b : a);
+
+	if (low > 3)
+		(void)close_range(3, low - 1, 0);
+	if (high > low + 1)
+		(void)close_range(low + 1, high - 1, 0);
+	(void)close_range(high + 1, ~0U, 0);
+}
+
 static int set_streams(struct child_plan *plan)
 {
 	int i;
@@ -102,8 +114,10 @@ static int set_streams(struct child_plan *plan)
 	for (i = 0; i < 3; i++)
 		if (dup2(plan->fds[i], i) < 0)
 			return -errno;
-	/* Whatever else is open, it ends with execve(). */
-	return close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) ? -errno : 0;
+	/* Not only when it calls execve(), which its user may keep it from: pipes of others whose
+	 * ends are waited for, and the lock of all groups, would be open until then. */
+	child_keep(plan->result_fd, plan->result_fd);
+	return 0;
 }
 
 static int set_directory(const struct child_plan *plan)

@@ -4,6 +4,7 @@
 #include "own_spawner.h"
 
 #include <endian.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -430,6 +431,64 @@ static struct rgate_spawn_result end_of(struct rgate_spawn_job *job)
 	return r;
 }
 
+/* The process's parent; -1: it is gone */
+static int stat_of(int pid, char name[32])
+{
+	char path[32];
+	int ppid = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%*d (%31[^)]) %*c %d", name, &ppid) != 2)
+		ppid = -1;
+	fclose(f);
+	return ppid;
+}
+
+/* 0: it is gone */
+static unsigned int files_of(int pid)
+{
+	unsigned int n = 0;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	while (dir && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n > 2 ? n - 2 : 0;
+}
+
+/* Processes of the spawner's that have no more open than their streams and where they say that they
+ * cannot be started */
+static unsigned int bare_starts(void)
+{
+	char name[32], parent[32] = "";
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+	unsigned int n = 0;
+	int pid, server;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir))) {
+		pid = atoi(e->d_name);
+		if (pid <= 0)
+			continue;
+		/* started by the spawner of the server, which is a child of ours */
+		server = stat_of(stat_of(pid, name), parent);
+		if (strncmp(parent, "ringgate-spawn", 14) || stat_of(server, name) != getpid())
+			continue;
+		n += files_of(pid) == 4;
+	}
+	closedir(dir);
+	return n;
+}
+
 /* One that cannot be started keeps nobody else from it, and is given up in the end. */
 static void start_that_hangs(void **state)
 {
@@ -446,6 +505,7 @@ static void start_that_hangs(void **state)
 	for (i = 0; i < ARRAY_LEN(job); i++)
 		assert_int_equal(rgate_spawn_start(s.spawn, &req, &job[i]), 0);
 	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).running == ARRAY_LEN(job)));
+	wait_for(bare_starts() == ARRAY_LEN(job));
 	d = run(&s, "/bin/echo", "x");
 	assert_ran(&d, 0, "x\n");
 	assert_int_equal(serve_stats(&s).running, ARRAY_LEN(job));
