@@ -53,28 +53,32 @@ static void pause_ms(void)
 	usleep(1000);
 }
 
-/* Everything in the group's directory @name of @dir dies, and the directory goes */
-static int kill_and_remove(int dir, const char *name)
+static bool is_group(const struct dirent *e)
 {
-	char path[PATH_MAX];
-	int i;
-
-	snprintf(path, sizeof(path), "%s/cgroup.kill", name);
-	for (i = 0; i < ROUNDS; i++) {
-		(void)write_at(dir, path, "1");
-		if (!unlinkat(dir, name, AT_REMOVEDIR) || errno == ENOENT)
-			return 0;
-		if (errno != EBUSY)
-			break;
-		pause_ms();
-	}
-	return -errno;
+	return e->d_type == DT_DIR && e->d_name[0] != '.';
 }
 
-/* The groups of a spawner that is gone */
-static void sweep(int parent, const char *name)
+/* Those that are empty go; how many do not */
+static unsigned int remove_groups(int fd, DIR *dir)
+{
+	unsigned int left = 0;
+	struct dirent *e;
+
+	rewinddir(dir);
+	while ((e = readdir(dir)))
+		left += is_group(e) && unlinkat(fd, e->d_name, AT_REMOVEDIR) && errno == EBUSY;
+	return left;
+}
+
+/*
+ * The groups of a spawner that is gone. All are told to die before any is waited for, and for all
+ * together @rounds are waited: what its user keeps from dying is left there, so that no user
+ * keeps a daemon from its start.
+ */
+static void sweep(int parent, const char *name, int *rounds)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char path[PATH_MAX];
 	struct dirent *e;
 	DIR *dir;
 
@@ -90,9 +94,13 @@ static void sweep(int parent, const char *name)
 		close(fd);
 		return;
 	}
-	while ((e = readdir(dir)))
-		if (e->d_type == DT_DIR && e->d_name[0] != '.')
-			(void)kill_and_remove(fd, e->d_name);
+	while ((e = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/cgroup.kill", e->d_name);
+		if (is_group(e))
+			(void)write_at(fd, path, "1");
+	}
+	for (; remove_groups(fd, dir) && *rounds > 0; (*rounds)--)
+		pause_ms();
 	closedir(dir);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
@@ -101,6 +109,7 @@ static void sweep_all(int parent)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int rounds = ROUNDS;
 	struct dirent *e;
 
 	if (!dir) {
@@ -110,7 +119,7 @@ static void sweep_all(int parent)
 	}
 	while ((e = readdir(dir)))
 		if (!strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1))
-			sweep(parent, e->d_name);
+			sweep(parent, e->d_name, &rounds);
 	closedir(dir);
 }
 

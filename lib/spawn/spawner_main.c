@@ -156,9 +156,7 @@ static int sooner(int a, int b)
 /* What makes the next start shorter, a step at a time. False: there is nothing of it */
 static bool has_chores(const struct spawner *s)
 {
-	/* A start is somebody's who waits. */
-	return !s->starting &&
-	       !(rgate_ahead_idle(&s->ahead) && rgate_cgroups_idle(&s->cg));
+	return !(rgate_ahead_idle(&s->ahead) && rgate_cgroups_idle(&s->cg));
 }
 
 static void do_chore(struct spawner *s)
@@ -172,8 +170,14 @@ static void do_chore(struct spawner *s)
 /* For events, or for the time for chores, which are done then. -errno */
 static int wait_for_events(struct spawner *s, struct epoll_event *ev, int ms)
 {
-	const bool chores = has_chores(s);
+	bool chores = has_chores(s);
 	int n;
+
+	/* A start is somebody's who waits. */
+	if (chores && spawner_hurries(s)) {
+		chores = false;
+		ms = sooner(ms, SPAWNER_HURRY_MS);
+	}
 
 	/* Where something was started they are done while it runs. Where something has ended,
 	 * whoever hears of that needs the CPU, and may ask for the next. */
@@ -203,7 +207,7 @@ static void loop(struct spawner *s)
 		if (packet)
 			take_packet(s);
 		ms = sooner(spawner_overdue(s), spawner_ending(s));
-		if (!s->starting)
+		if (!spawner_hurries(s))
 			ms = sooner(ms, rgate_ahead_due(&s->ahead));
 	}
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "container.h"
 #include "spawner_work.h"
 
 #define MS	1000000ULL
@@ -191,6 +192,18 @@ static void give_up(struct spawner *s, struct work *w)
 	w->step = WORK_FAILED;
 	spawner_idle(s, w);
 	tell_start(s, w);
+}
+
+/* The last one's deadline says when it began. What one user lets hang holds nobody up. */
+bool spawner_hurries(const struct spawner *s)
+{
+	const struct work *last;
+
+	if (!s->starting)
+		return false;
+	last = container_of(s->starting_last, struct work, next);
+	return rgate_clock_now(CLOCK_MONOTONIC) + s->birth.start_ms * MS <
+	       last->deadline_ns + SPAWNER_HURRY_MS * MS;
 }
 
 int spawner_overdue(struct spawner *s)

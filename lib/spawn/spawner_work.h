@@ -73,6 +73,9 @@ void spawner_tell(struct spawner *s, const struct rgate_spawner_packet *p);
 void spawner_order(struct spawner *s, uint32_t slot, const int fds[3]);
 /* What became of a start. True: it is known, and told. @ended: the process was reaped */
 bool spawner_started(struct spawner *s, struct work *w, bool ended);
+/* Is somebody's start so young that nothing else is to take its time? */
+#define SPAWNER_HURRY_MS	20U
+bool spawner_hurries(const struct spawner *s);
 /* Those whose time is over; when to look again, in ms, -1: never */
 int spawner_overdue(struct spawner *s);
 
