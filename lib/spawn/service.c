@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "service_priv.h"
@@ -144,16 +145,36 @@ int spawn_service_add(struct spawn_service *sv, struct rgate_engine *engine)
 	return rgate_engine_add(engine, &spawn_requests, sv);
 }
 
+/*
+ * The hub still hands on what the node has to say about jobs that were closed: so it is looked at
+ * with the service's lock, as all that calls into the client, and not waited for with it.
+ */
+static void settle(struct spawn_service *sv, struct rgate_spawn *spawn)
+{
+	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + CLIENT_CLOSE_MS * 1000000ULL;
+	bool settled, over;
+
+	do {
+		over = rgate_clock_now(CLOCK_MONOTONIC) >= end;
+		pthread_mutex_lock(&sv->lock);
+		settled = client_settled(spawn);
+		if (!settled && over)
+			client_take_back(spawn);
+		pthread_mutex_unlock(&sv->lock);
+		if (!settled && !over)
+			usleep(1000);
+	} while (!settled && !over);
+}
+
 void spawn_service_destroy(struct spawn_service *sv)
 {
 	uint32_t id;
 
 	if (!sv)
 		return;
-	/* The hub still hands on what the nodes have to say about jobs that were closed. */
 	for (id = 0; id < RGATE_NODES_MAX; id++)
 		if (sv->node[id].spawn)
-			client_settle(sv->node[id].spawn);
+			settle(sv, sv->node[id].spawn);
 	rgate_hub_remove(sv->hub, NUMBER);
 	close_nodes(sv);
 	pthread_mutex_destroy(&sv->share_lock);

@@ -41,9 +41,15 @@ static int take_entries(const struct inquiry *i, const struct rgate_spawn_answer
 {
 	const uint32_t room = rgate_req_get(i->r)->len / (uint32_t)sizeof(*entries);
 	const uint32_t count = le32toh(answer->count), n = count < room ? count : room;
+	struct rgate_spawn_entry *to = rgate_req_mem(i->r), e;
+	uint64_t last = i->ask.id;
+	uint32_t k;
 
-	if (n)
-		memcpy(rgate_req_mem(i->r), entries, n * sizeof(*entries));
+	for (k = 0; k < n; k++) {
+		if (client_take_entry(&e, &entries[k], &last))
+			return -EPROTO;
+		memcpy(&to[k], &e, sizeof(e));
+	}
 	return (int)n;
 }
 
@@ -56,7 +62,7 @@ static void over(void *arg, int err, const struct rgate_spawn_answer *answer,
 
 	if (i->r && !err && entries) {
 		err = take_entries(i, answer, entries);
-		total = le32toh(answer->total);
+		total = err < 0 ? 0 : le32toh(answer->total);
 	}
 	end_request(i, err, total);
 	unlink_inquiry(i);

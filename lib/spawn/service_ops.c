@@ -55,9 +55,9 @@ static int try_write(struct rgate_spawn_job *job, struct rgate_req *r)
 
 static int try_detach(struct rgate_spawn_job *job)
 {
-	const int err = client_job_detach(job);
+	int err;
 
-	return err == -EAGAIN ? RGATE_REQ_LATER : err;
+	return client_job_detach(job, &err) ? err : RGATE_REQ_LATER;
 }
 
 /* The result, or RGATE_REQ_LATER: not yet */
@@ -266,7 +266,7 @@ static int make_job(struct rgate_req *r, struct spawn_service *sv, struct task *
 	return err;
 }
 
-/* And the handle for it */
+/* And the handle for it, which comes first: nothing is started for whom there is none. */
 static int make_task(struct rgate_req *r, struct spawn_service *sv,
 		     const struct rgate_spawn_parsed *parsed)
 {
@@ -277,6 +277,9 @@ static int make_task(struct rgate_req *r, struct spawn_service *sv,
 	if (!task)
 		return -ENOMEM;
 	task->node = &sv->node[rgate_req_get(r)->a0];
+	err = rgate_seat_handle(rgate_req_seat(r), RGATE_REQ_SPAWN, task, &handle);
+	if (err)
+		goto free_task;
 	pthread_mutex_lock(&sv->lock);
 	err = make_job(r, sv, task, parsed);
 	if (!err) {
@@ -284,15 +287,15 @@ static int make_task(struct rgate_req *r, struct spawn_service *sv,
 		spawn_service_poke(sv, task->node);
 	}
 	pthread_mutex_unlock(&sv->lock);
-	if (err) {
-		free(task);
-		return err;
-	}
-	err = rgate_seat_handle(rgate_req_seat(r), RGATE_REQ_SPAWN, task, &handle);
 	if (err)
-		close_task(sv, task);
-	else
-		rgate_req_set_value(r, handle);
+		goto release_handle;
+	rgate_req_set_value(r, handle);
+	return 0;
+
+release_handle:
+	(void)rgate_seat_release(rgate_req_seat(r), RGATE_REQ_SPAWN, handle);
+free_task:
+	free(task);
 	return err;
 }
 

@@ -16,7 +16,6 @@
 #define MS		1000000ULL
 #define SPIN_NS		20000	/* looks so long before it sleeps */
 #define NAP_MS		10	/* another thread may have taken the sign that woke it */
-#define CLOSE_MS	2000
 #define CLIENT_STATUS	320	/* then its rings, in what is written */
 
 RGATE_ASSERT(sizeof(struct rgate_spawn_status) <= CLIENT_STATUS);
@@ -488,8 +487,12 @@ static bool none_left(void *arg)
 	return !sp->jobs && call_idle(&sp->calls);
 }
 
-/* A node that does not let go of memory in time: without the connection it cannot reach it */
-static void take_back(struct rgate_spawn *sp)
+bool client_settled(struct rgate_spawn *sp)
+{
+	return !client_wait(sp, none_left, sp, 0);
+}
+
+void client_take_back(struct rgate_spawn *sp)
 {
 	rgate_info("the node that runs processes does not answer: its connection is ended");
 	rgate_peer_cut(sp->peer);
@@ -499,19 +502,14 @@ static void take_back(struct rgate_spawn *sp)
 	pthread_mutex_unlock(&sp->lock);
 }
 
-void client_settle(struct rgate_spawn *sp)
-{
-	if (client_wait(sp, none_left, sp, CLOSE_MS))
-		take_back(sp);
-}
-
 int rgate_spawn_close(struct rgate_spawn *sp)
 {
 	if (!sp)
 		return 0;
 	if (sp->handles)
 		return -EBUSY;
-	client_settle(sp);
+	if (client_wait(sp, none_left, sp, CLIENT_CLOSE_MS))
+		client_take_back(sp);
 	call_client_fini(&sp->calls);
 	close(sp->timer_fd);
 	close(sp->epoll_fd);

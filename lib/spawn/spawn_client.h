@@ -130,18 +130,27 @@ struct client_wish {
 };
 
 struct client_wish client_wish(struct rgate_spawn *spawn);
-/* What rgate_spawn_close() waits for, while the messages are still handed on */
-void client_settle(struct rgate_spawn *spawn);
+/* What rgate_spawn_close() waits for, for so long: nothing of the pool is used by the node */
+#define CLIENT_CLOSE_MS	2000
+bool client_settled(struct rgate_spawn *spawn);
+/* From a node that does not let go of memory in time: without the connection it cannot reach it */
+void client_take_back(struct rgate_spawn *spawn);
+/*
+ * Of a list: copied first, as the node can write it at any time. -EPROTO unless the id is above
+ * @last, which it becomes: who asks for what comes next gets somewhere.
+ */
+int client_take_entry(struct rgate_spawn_entry *to, const struct rgate_spawn_entry *from,
+		      uint64_t *last);
 /* Which user's it is, as the messages have it: the functions without are the node's own */
 int client_start(struct rgate_spawn *spawn, const struct rgate_spawn_request *request,
 		 uint32_t owner, struct rgate_spawn_job **job);
 int client_attach(struct rgate_spawn *spawn, uint64_t id, uint32_t ring_bytes, uint32_t owner,
 		  struct rgate_spawn_job **job);
 /*
- * A step of rgate_spawn_job_detach(), without waiting, as often as there is news: -EAGAIN: not
- * yet; else nothing uses its memory, and client_job_leave() is due: 0, or why it did not run.
+ * A step of rgate_spawn_job_detach(), without waiting, as often as there is news. False: not
+ * yet; else nothing uses its memory, and client_job_leave() is due. @err: 0, or why it did not run
  */
-int client_job_detach(struct rgate_spawn_job *job);
+bool client_job_detach(struct rgate_spawn_job *job, int *err);
 /*
  * The handle is gone, the job goes on, or its result stays there. Input that its node has not
  * taken is lost, and so is a job that it was not told of.

@@ -237,18 +237,31 @@ static void take_entry(const struct rgate_spawn_entry *e, struct rgate_spawn_inf
 	memcpy(info->command, e->command, sizeof(e->command));
 }
 
+int client_take_entry(struct rgate_spawn_entry *to, const struct rgate_spawn_entry *from,
+		      uint64_t *last)
+{
+	memcpy(to, from, sizeof(*to));
+	if (le64toh(to->id) <= *last)
+		return -EPROTO;
+	*last = le64toh(to->id);
+	return 0;
+}
+
 /* What was listed, to the caller; the last one's id in @last */
-static int tell(const struct rgate_spawn_entry *e, uint32_t n,
+static int tell(const struct rgate_spawn_entry *from, uint32_t n,
 		int (*fn)(void *ctx, const struct rgate_spawn_info *info), void *ctx,
 		uint64_t *last)
 {
+	struct rgate_spawn_entry e;
 	struct rgate_spawn_info info;
 	int ret = 0;
 	uint32_t i;
 
 	for (i = 0; i < n && !ret; i++) {
-		take_entry(&e[i], &info);
-		*last = info.id;
+		ret = client_take_entry(&e, &from[i], last);
+		if (ret)
+			break;
+		take_entry(&e, &info);
 		ret = fn(ctx, &info);
 	}
 	return ret;
@@ -260,7 +273,7 @@ int rgate_spawn_list(struct rgate_spawn *sp,
 {
 	const struct client_ask what = { .type = RGATE_SPAWN_LIST, .owner = RGATE_SPAWN_NODE };
 	struct client_question *q;
-	uint32_t n, total;
+	uint32_t n, total, all = 0;
 	int err;
 
 	err = make(sp, &what, &q);
@@ -274,6 +287,9 @@ int rgate_spawn_list(struct rgate_spawn *sp,
 			total = le32toh(q->answer.total);
 			err = tell(q->entries->addr, n, fn, ctx, &q->ask.id);
 		}
+		all += n;
+		if (!err && all > RGATE_SPAWN_LISTED_MAX)
+			err = -EPROTO;
 	} while (!err && n && total > n);
 	if (q)
 		free_question(q);

@@ -441,19 +441,19 @@ void client_job_let_run(struct rgate_spawn_job *job)
 	}
 }
 
-int client_job_detach(struct rgate_spawn_job *job)
+bool client_job_detach(struct rgate_spawn_job *job, int *err)
 {
 	struct rgate_spawn *sp = job->spawn;
-	int err = -EAGAIN;
+	bool over;
 
 	pthread_mutex_lock(&sp->lock);
 	if (job->ended || (job->answered && is_taken(job)))
 		client_job_let_run(job);
-	if (job->detached ? job->gone : job->ended)
-		err = job->result.error;
+	over = job->detached ? job->gone : job->ended;
+	*err = job->result.error;
 	client_process(sp);
 	pthread_mutex_unlock(&sp->lock);
-	return err;
+	return over;
 }
 
 void client_job_leave(struct rgate_spawn_job *job)

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -210,6 +211,76 @@ static int not_allowed(void)
 	need(!session_open());
 	need(START(&h, "/bin/cat") == -EACCES);
 	return 0;
+}
+
+/* Who has as many handles as he may starts nothing, not even for a moment. */
+static int no_handle_left(void)
+{
+	uint32_t h, none;
+
+	need(!session_open());
+	need(!START(&h, "/bin/cat"));
+	need(START(&none, "/bin/sh", "-c", "exit 7") == -EDQUOT);
+	need(!ASK(.op = RGATE_REQ_SPAWN_CLOSE_STDIN, .handle = h));
+	need(!wait_end(h));
+	return 0;
+}
+
+static bool runner_has_said(const char *what)
+{
+	char path[128], line[512];
+	bool said = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/log1", r.dir);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		said = said || strstr(line, what);
+	fclose(f);
+	return said;
+}
+
+static void over_quota(void **state)
+{
+	(void)state;
+	if (geteuid())
+		unit_skip("needs root, to be another user");
+	daemons_up("allow any spawn\nlimit any handles 1\n");
+	as_client(no_handle_left);
+	assert_true(runner_has_said("/bin/cat"));
+	assert_false(runner_has_said("/bin/sh"));
+	daemons_down();
+}
+
+/* Its node has no room, which is said as -EAGAIN: it is over all the same. */
+static int leave_refused(void)
+{
+	uint32_t h[3], i;
+
+	need(!session_open());
+	for (i = 0; i < 3; i++)
+		need(!START(&h[i], "/bin/cat"));
+	need(wait_end(h[2]) == -EAGAIN);
+	need(ASK(.op = RGATE_REQ_SPAWN_DETACH, .handle = h[2]) == -EAGAIN);
+	return 0;
+}
+
+static void left_without_room(void **state)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	char text[256];
+
+	(void)state;
+	assert_non_null(pw);
+	daemons_up("allow any spawn\n");
+	stop_runner(SIGTERM);
+	snprintf(text, sizeof(text), "node 0 user %s max-running 1 max-queued 1\n"
+		 "allow 0 /bin/cat\n", pw->pw_name);
+	asked_write_file("spawn", text);
+	start_runner();
+	as_client(leave_refused);
+	daemons_down();
 }
 
 static void refusals(void **state)
@@ -506,6 +577,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(input_and_output),
 	TEST(streams_and_ends),
 	TEST(refusals),
+	TEST(over_quota),
+	TEST(left_without_room),
 	TEST(shares),
 	TEST(hundred),
 	TEST(clients_die),

@@ -276,7 +276,7 @@ static int way_list(struct spawn_target *t,
 	};
 	const struct rgate_spawn_entry *e = (const void *)t->ask->in;
 	struct rgate_spawn_info info;
-	uint64_t total;
+	uint64_t total, all = 0;
 	int n, i, ret;
 
 	do {
@@ -288,6 +288,9 @@ static int way_list(struct spawn_target *t,
 			if (ret)
 				return ret;
 		}
+		all += n > 0 ? (uint64_t)n : 0;
+		if (all > RGATE_SPAWN_LISTED_MAX)
+			return -EPROTO;
 	} while (n > 0 && total > (uint64_t)n);
 	return n < 0 ? n : 0;
 }

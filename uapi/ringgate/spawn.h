@@ -17,6 +17,7 @@
 #define RGATE_SPAWN_RECORD_MAX	(1U << 20)	/* bytes of a record with its strings */
 #define RGATE_SPAWN_ARGS_MAX	131072U		/* strings in it: of a command */
 #define RGATE_SPAWN_ENV_MAX	4096U		/* of the environment, set or unset */
+#define RGATE_SPAWN_LISTED_MAX	65536U		/* processes of a node that are listed */
 #define RGATE_SPAWN_TAIL_MAX	(1U << 20)	/* bytes kept of an output at most */
 #define RGATE_SPAWN_RING_MIN	4096U		/* bytes of a buffer for a stream */
 #define RGATE_SPAWN_RING_MAX	(64U << 20)

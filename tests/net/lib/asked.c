@@ -71,7 +71,7 @@ static _Noreturn void run_node(void)
 	snprintf(socket, sizeof(socket), "%s/control1", r.dir);
 	snprintf(spawn, sizeof(spawn), "policy %s/spawn", r.dir);
 	snprintf(log, sizeof(log), "%s/log1", r.dir);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || !freopen(log, "ae", stderr))
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || !freopen(log, "a", stderr))
 		_exit(120);
 	execl(path, "ringgated", "-c", "/dev/null", "-C", cluster, "-n", "1", "-s", socket,
 	      "--pool", "16M", "--spawn", spawn, NULL);
