@@ -32,6 +32,10 @@ static int rgate_frame_test_woken(struct wait_queue_entry *wait,
 	return 0;
 }
 
+static void rgate_frame_test_event(struct work_struct *work)
+{
+}
+
 static int rgate_frame_test_init(struct kunit *test)
 {
 	struct rgate_frame_ctx *ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
@@ -49,6 +53,7 @@ static int rgate_frame_test_init(struct kunit *test)
 	spin_lock_init(&ring->lock);
 	rgate_writer_init(&ring->w, ring->mem, RGATE_RING_CHAIN,
 			  RGATE_POLICY_DROP);
+	INIT_DELAYED_WORK(&ring->event_work, rgate_frame_test_event);
 	init_waitqueue_head(&ctx->h.wq);
 	rgate_wake_begin(&ctx->h, ring);
 	ring->handle[0] = &ctx->h;
@@ -67,6 +72,7 @@ static void rgate_frame_test_exit(struct kunit *test)
 
 	if (!ctx)
 		return;
+	cancel_delayed_work_sync(&ctx->ring.event_work);
 	rgate_wake_end(&ctx->h);
 	rgate_mem_put(ctx->ring.mem);
 }
@@ -144,8 +150,41 @@ static void rgate_frame_polled_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->woken, 1);
 }
 
+/* Who had slept before it was known that somebody polls is not left asleep. */
+static void rgate_frame_polled_late(struct kunit *test)
+{
+	struct rgate_frame_ctx *ctx = test->priv;
+
+	ctx->ring.polled = 0;
+	ctx->ring.mem->cons->waiter[0].want = ctx->ring.w.head + 1;
+	KUNIT_EXPECT_EQ(test, rgate_frame_test_put(test, 0), RGATE_DELIVERED);
+	KUNIT_EXPECT_EQ(test, ctx->woken, 0);
+	rgate_ring_polled(&ctx->ring, &ctx->h);
+	KUNIT_EXPECT_EQ(test, ctx->woken, 1);
+}
+
+/* A ring is full until there is room, also if what comes then cannot be copied. */
+static void rgate_frame_fault_after_full(struct kunit *test)
+{
+	struct rgate_frame_ctx *ctx = test->priv;
+	struct rgate_writer *w = &ctx->ring.w;
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		KUNIT_ASSERT_EQ(test, rgate_frame_test_put(test, 0),
+				RGATE_DELIVERED);
+	KUNIT_EXPECT_EQ(test, rgate_frame_test_put(test, 0), RGATE_DROPPED);
+	KUNIT_EXPECT_TRUE(test, w->full);
+	/* The consumer returns its first batch. */
+	w->credits[0] = 1;
+	KUNIT_EXPECT_EQ(test, rgate_frame_test_put(test, 3 * ROOM), RGATE_FAULT);
+	KUNIT_EXPECT_FALSE(test, w->full);
+}
+
 static struct kunit_case rgate_frame_cases[] = {
 	KUNIT_CASE(rgate_frame_polled_wakes),
+	KUNIT_CASE(rgate_frame_polled_late),
+	KUNIT_CASE(rgate_frame_fault_after_full),
 	KUNIT_CASE(rgate_frame_fault_wakes),
 	{}
 };

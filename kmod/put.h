@@ -147,7 +147,6 @@ static noinline enum rgate_outcome rgate_put_chain(struct rgate_frame f,
 	}
 	rgate_writer_commit(&ring->w, n, stored);
 	rgate_put_told(&f, ring, n, stored);
-	rgate_put_room(ring);
 	return RGATE_DELIVERED;
 }
 
@@ -188,13 +187,17 @@ rgate_put(const struct rgate_frame *f, struct rgate_ring *ring, bool spill)
 	spin_lock(&ring->lock);
 	if (unlikely(!rgate_writer_easy(&ring->w, stored))) {
 		n = rgate_writer_reserve_slow(&ring->w, stored);
+		/*
+		 * The first frame after a full ring always comes by here, and
+		 * there is room for it, whatever becomes of its bytes.
+		 */
+		if (n)
+			rgate_put_room(ring);
 		if (n != 1) {
 			out = n ? rgate_put_chain(*f, ring, n) :
 				  rgate_put_full(ring, spill);
 			goto wake;
 		}
-		/* What follows a full ring is always a frame that comes by here. */
-		rgate_put_room(ring);
 		stored = min(stored, ring->w.room);
 	}
 	out = rgate_put_one(f, ring, stored);

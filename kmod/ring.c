@@ -446,6 +446,8 @@ void rgate_ring_polled(struct rgate_ring *ring, struct rgate_handle *h)
 {
 	spin_lock_bh(&ring->lock);
 	ring->polled |= BIT(h->index);
+	/* Another thread may have had the ring by now, found it empty, and not polled again. */
+	rgate_ring_wake(ring);
 	spin_unlock_bh(&ring->lock);
 }
 
