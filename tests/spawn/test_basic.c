@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,6 +235,48 @@ static void clean(void **state)
 	assert_ran(&d, 0, "0\n");
 }
 
+static long session_keyring(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
+}
+
+/* This program as a job */
+__attribute__((constructor))
+static void say_keyring(int argc, char **argv)
+{
+	if (argc != 2 || strcmp(argv[1], "session-keyring"))
+		return;
+	printf("%ld\n", session_keyring());
+	exit(0);
+}
+
+static int up(void **state);
+
+static int up_keyring(void **state)
+{
+	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+	return up(state);
+}
+
+/* What the daemon can read of keys its jobs cannot. */
+static void keyring(void **state)
+{
+	char self[256] = "";
+	struct done d;
+	long other;
+
+	(void)state;
+	if (session_keyring() < 0)
+		unit_skip("no keys here");
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	d = run(&s, self, "session-keyring");
+	assert_int_equal(d.r.exit_code, 0);
+	assert_int_equal(sscanf(d.out[0].data, "%ld", &other), 1);
+	assert_true(other > 0);
+	assert_int_not_equal(other, session_keyring());
+	done_free(&d);
+}
+
 static void limit(struct rgate_spawn_request *req, const char *out)
 {
 	struct done d = run_request(&s, req);
@@ -407,6 +450,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(executables, up, down),
 	{ "clean", clean, up_deaf, down, NULL },
 	WITHOUT(clean),
+	cmocka_unit_test_setup_teardown(keyring, up_keyring, down),
 	WITH(limits),
 	WITHOUT(limits),
 	WITH(time_is_over),
