@@ -124,13 +124,12 @@ static unsigned int asked_by(const struct spawn_node *n, uid_t uid)
 	return count;
 }
 
-static struct inquiry *make(struct rgate_req *r, struct spawn_service *sv, struct spawn_node *n)
+static struct inquiry *make(struct rgate_req *r, struct spawn_node *n)
 {
 	struct inquiry *i = calloc(1, sizeof(*i));
 
 	if (!i)
 		return NULL;
-	i->sv = sv;
 	i->node = n;
 	i->r = r;
 	i->uid = rgate_seat_uid(rgate_req_seat(r));
@@ -153,7 +152,7 @@ static int inquire(struct rgate_req *r, struct spawn_service *sv, uint64_t node,
 	if (node >= RGATE_NODES_MAX || !sv->node[node].spawn)
 		return -ENXIO;
 	n = &sv->node[node];
-	i = make(r, sv, n);
+	i = make(r, n);
 	if (!i)
 		return -ENOMEM;
 	i->ask.type = what->type;

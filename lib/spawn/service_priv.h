@@ -39,7 +39,6 @@ struct task {
 /* A question to a node */
 struct inquiry {
 	struct inquiry *next;
-	struct spawn_service *sv;
 	struct spawn_node *node;
 	struct rgate_req *r;		/* NULL: nobody waits for it any more */
 	uid_t uid;

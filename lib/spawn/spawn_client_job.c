@@ -336,15 +336,9 @@ static int drain(struct rgate_spawn_job *job, int stream, struct rgate_spawn_out
 	}
 }
 
-struct change {
-	struct rgate_spawn_job *job;
-	uint64_t seen[2];
-};
-
 static bool has_more(void *arg)
 {
-	const struct change *c = arg;
-	const struct rgate_spawn_job *job = c->job;
+	const struct rgate_spawn_job *job = arg;
 
 	return job->ended || job->result.produced[0] != job->consumed[0] ||
 	       job->result.produced[1] != job->consumed[1];
@@ -353,12 +347,11 @@ static bool has_more(void *arg)
 int rgate_spawn_job_collect(struct rgate_spawn_job *job, struct rgate_spawn_output_buf out[2],
 			    size_t limit, struct rgate_spawn_result *result, int timeout_ms)
 {
-	struct change c = { .job = job };
 	bool some;
 	int i, err;
 
 	for (;;) {
-		err = client_wait(job->spawn, has_more, &c, timeout_ms);
+		err = client_wait(job->spawn, has_more, job, timeout_ms);
 		if (err)
 			return err;
 		for (i = 0, some = false; i < 2 && !err; i++)

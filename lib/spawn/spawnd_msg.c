@@ -173,20 +173,20 @@ static struct spawnd_job *find_cookie(struct spawnd_client *c, uint64_t cookie,
  * wait in, so that there are some for others. */
 static bool has_room(const struct spawnd_client *c, uint32_t owner)
 {
-	const uint32_t most = rgate_policy_max_queued(c->sd->policy, c->id);
+	const uint32_t most = rgate_policy_max_queued(c->sd->policy, c->id), half = (most + 1) / 2;
 	uint32_t all = 0, waiting = 0;
 	const struct spawnd_job *job;
 
 	if (c->queued >= most || c->queued_bytes > QUEUED_BYTES || c->njobs >= most + KEPT_JOBS)
 		return false;
 	/* There is no need to count where not even all together are too many. */
-	if (owner == RGATE_SPAWN_NODE || (c->queued <= most / 2 && c->njobs < KEPT_OWNED))
+	if (owner == RGATE_SPAWN_NODE || (c->queued < half && c->njobs < KEPT_OWNED))
 		return true;
 	for (job = c->jobs; job; job = job->next) {
 		all += job->owner == owner;
 		waiting += job->owner == owner && job->step <= RGATE_JOB_QUEUED;
 	}
-	return all < KEPT_OWNED + most / 2 && waiting <= most / 2;
+	return all < KEPT_OWNED + half && waiting < half;
 }
 
 static void on_start(struct spawnd_client *c, const struct rgate_spawn_start *m)

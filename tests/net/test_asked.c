@@ -253,16 +253,24 @@ static void over_quota(void **state)
 	daemons_down();
 }
 
-/* Its node has no room, which is said as -EAGAIN: it is over all the same. */
+/*
+ * One runs, two wait, which is half of those that may; for one more its node has no room. That is
+ * said as -EAGAIN, and it is over all the same.
+ */
 static int leave_refused(void)
 {
-	uint32_t h[3], i;
+	uint32_t h[4], i;
 
 	need(!session_open());
-	for (i = 0; i < 3; i++)
+	need(!START(&h[0], "/bin/cat"));
+	need(!wait_running(h[0]));
+	for (i = 1; i < 4; i++)
 		need(!START(&h[i], "/bin/cat"));
-	need(wait_end(h[2]) == -EAGAIN);
-	need(ASK(.op = RGATE_REQ_SPAWN_DETACH, .handle = h[2]) == -EAGAIN);
+	need(wait_end(h[3]) == -EAGAIN);
+	need(ASK(.op = RGATE_REQ_SPAWN_DETACH, .handle = h[3]) == -EAGAIN);
+	need(le32toh(status_at(STATUS)->state) == RGATE_SPAWN_ERROR);
+	need(!ASK(.op = RGATE_REQ_SPAWN_CLOSE, .handle = h[0]));
+	need(!wait_running(h[1]));
 	return 0;
 }
 
@@ -275,7 +283,7 @@ static void left_without_room(void **state)
 	assert_non_null(pw);
 	daemons_up("allow any spawn\n");
 	stop_runner(SIGTERM);
-	snprintf(text, sizeof(text), "node 0 user %s max-running 1 max-queued 1\n"
+	snprintf(text, sizeof(text), "node 0 user %s max-running 1 max-queued 4\n"
 		 "allow 0 /bin/cat\n", pw->pw_name);
 	asked_write_file("spawn", text);
 	start_runner();
