@@ -148,7 +148,7 @@ err 2 gw: this node itself"
 like "... of who was never there" "$(talk 0 "ping alice")" "^err 107 alice: not connected: .systemctl"
 
 # the status in words, of a ring that 7 datagrams of 100 bytes went to
-timeout 60 "$ringgate" capture --remote="$tmp/s1" -q -w "$tmp/got.pcapng" 2>"$tmp/take" &
+timeout $((60 * slow)) "$ringgate" capture --remote="$tmp/s1" -q -w "$tmp/got.pcapng" 2>"$tmp/take" &
 pid[take]=$!
 has_ring() { [ "$(field 0 'len(j["gateway"]["rings"])')" = 1 ]; }
 ok "a ring is filled" wait_for 20 has_ring

@@ -191,7 +191,7 @@ bad()
 	for how in --check --; do
 		[ $how != -- ] || how=--pool=16M
 		# shellcheck disable=SC2086 # none or one
-		run timeout 10 "$ringgated" $how -C "$tmp/cluster" -n "$node" -s "$tmp/s" "$@"
+		run timeout $((10 * slow)) "$ringgated" $how -C "$tmp/cluster" -n "$node" -s "$tmp/s" "$@"
 		like "$how $*" "$rc $err" "^1 .*$want"
 	done
 }
@@ -272,7 +272,7 @@ done
 
 # a socket that somebody listens at
 start 0 -S "$tmp/rules"
-run timeout 10 "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s0"
+run timeout $((10 * slow)) "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s0"
 like "a socket that is another's" "$rc $err" "^1 .*cannot listen at $tmp/s0: Address already in use"
 ok "... which goes on" "$ringgate" cluster status -s "$tmp/s0"
 run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s0"

@@ -44,7 +44,7 @@ rings() { [ "$(status 0 'len(j["gateway"]["rings"])')" = "$1" ]; }
 # take NODE COUNT: in the background, to a file
 take()
 {
-	timeout 60 "$ringgate" capture --remote="$tmp/s$1" -q -c "$2" -w "$tmp/got$1.pcapng" \
+	timeout $((60 * slow)) "$ringgate" capture --remote="$tmp/s$1" -q -c "$2" -w "$tmp/got$1.pcapng" \
 		2>"$tmp/take$1" &
 	pid[take$1]=$!
 }

@@ -74,7 +74,7 @@ ok "all are connected" wait_for 20 up
 
 mapfile -t capture < <(lines "Quick start" '^ringgate capture')
 for node in one two; do
-	RGATE_SOCKET=$tmp/s$node timeout 60 ${capture[0]} >"$tmp/got-$node" 2>"$tmp/err-$node" &
+	RGATE_SOCKET=$tmp/s$node timeout $((60 * slow)) ${capture[0]} >"$tmp/got-$node" 2>"$tmp/err-$node" &
 	pids+=($!)
 done
 filled()

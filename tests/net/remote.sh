@@ -56,7 +56,7 @@ start 1
 # capture ARGUMENT...: in the background, until the gateway fills the ring
 capture()
 {
-	timeout 60 "$ringgate" capture --remote="$tmp/s1" "$@" >"$tmp/out" 2>"$tmp/err" &
+	timeout $((60 * slow)) "$ringgate" capture --remote="$tmp/s1" "$@" >"$tmp/out" 2>"$tmp/err" &
 	pid[cap]=$!
 	wait_for 20 filled
 }
@@ -92,7 +92,7 @@ capture -c 1
 end
 like "lines have that name, too, and the time" "$(<"$tmp/out")" \
 	"^$(date +%H):[0-9:.]+ g\\\\x1b\[7mw 60/60 "
-timeout 20 "$ringgate" capture --remote="$tmp/s1" -q -t 0.3 -w "$tmp/b.pcapng"
+timeout $((20 * slow)) "$ringgate" capture --remote="$tmp/s1" -q -t 0.3 -w "$tmp/b.pcapng"
 readable "without frames" "$tmp/b.pcapng"
 
 capture -w "$tmp/c.pcapng" ether dst 01:00:5e:00:00:01

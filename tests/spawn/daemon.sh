@@ -260,7 +260,7 @@ is "another key: not run" "$rc/$out" "255/"
 is "nor even asked for" "$(status 0 'j["spawn"]["requests"]')" "$requests"
 
 # a program that is not there, is not the spawner, or is run by hand
-other() { RGATE_SPAWNER=$1 run timeout 60 "$ringgated" -C "$tmp/cluster" -n chief -s "$tmp/run/s6" --pool 16M \
+other() { RGATE_SPAWNER=$1 run timeout $((60 * slow)) "$ringgated" -C "$tmp/cluster" -n chief -s "$tmp/run/s6" --pool 16M \
 	--spawn "policy $tmp/policy"; }
 other "$tmp/none"
 like "no spawner: the daemon says what is missing" "$rc $err" "^1 .*$tmp/none: No such file.*make install"
