@@ -21,6 +21,8 @@ else
 	like "bench gpu: not installed: says so" "$err" "$lib is not installed"
 	run env -u LD_LIBRARY_PATH "$ringgate" doctor --json
 	like "doctor: not installed" "$(json "$check" <<<"$out")" "'warn', '$lib is not installed"
+	run env -u LD_LIBRARY_PATH "$ringgate" doctor
+	like "doctor: how it comes to be" "$out" "make gpu && make install, where nvcc is"
 fi
 
 # Something else under its name

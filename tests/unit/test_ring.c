@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* One producer, one consumer, one thread: what is published, returned, lost. */
 #include "unit.h"
+#include "producer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -91,6 +92,33 @@ static void credits(void **state)
 	assert_int_equal(st.dropped_full, 2);
 	assert_int_equal(st.full_events, 2);
 	assert_int_equal(st.overwritten, 0);
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
+/* Who asks for several slots at once is told how many there are, as of now. */
+static void run_of_slots(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	uint64_t in = 0, out;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, NULL), 0);
+	assert_int_equal(rgate_producer_run(&p, 48), 48);
+	assert_int_equal(rgate_producer_run(&p, 100), 64);
+	while (!unit_put(&p, in, 64))
+		in++;
+	assert_int_equal(rgate_producer_run(&p, 48), 0);
+	for (out = 0; out < 32; out++)
+		expect(&c, out, 64);
+	assert_int_equal(rgate_producer_run(&p, 48), 32);
+	assert_int_equal(unit_put(&p, in++, 64), 0);
+	for (; out < 64; out++)
+		expect(&c, out, 64);
+	assert_int_equal(rgate_producer_run(&p, 48), 48);
 	rgate_producer_fini(&p);
 	rgate_ring_close(ring);
 }
@@ -390,6 +418,7 @@ static void consumer_args(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(laps),
 	cmocka_unit_test(credits),
+	cmocka_unit_test(run_of_slots),
 	cmocka_unit_test(header),
 	cmocka_unit_test(peek),
 	cmocka_unit_test(takeover),
