@@ -104,6 +104,7 @@ static void nothing_there(void **state)
 	assert_int_equal(open_by(&dev, NULL, "192.0.2.77"), -ENODEV);
 	assert_non_null(strstr(said, "192.0.2.77"));
 	assert_int_equal(open_by(&dev, NULL, "not-an-address"), -EINVAL);
+	assert_non_null(strstr(said, "'not-an-address' is not an IP address"));
 	mock.dev[0].name = NULL;
 	assert_int_equal(rgate_device_open(&dev, NULL), -ENODEV);
 	assert_non_null(strstr(said, "rdma link add"));
