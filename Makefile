@@ -320,6 +320,7 @@ $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call
 $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgate_spawner_hello \
 	epoll_wait syscall)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
+$(O)/tests/unit/test_prefault: EXTRA_LIBS += $(call wrap,pthread_create)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
 $(O)/tests/unit/test_outbox: EXTRA_LIBS += $(call wrap,rgate_node_stage rgate_peer_post rgate_peer_done \
 	rgate_pool_alloc rgate_pool_free)

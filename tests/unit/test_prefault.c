@@ -3,6 +3,8 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,6 +46,40 @@ static void *some(int prot)
 
 	assert_true(p != MAP_FAILED);
 	return p;
+}
+
+static unsigned int threads_left = UINT_MAX;
+
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+{
+	if (!threads_left)
+		return EAGAIN;
+	threads_left--;
+	return __real_pthread_create(t, a, fn, arg);
+}
+
+/* Fewer threads than were wanted, or none, do it as well. */
+static void few_threads(void **state)
+{
+	unsigned int n;
+
+	(void)state;
+	if (sysconf(_SC_PAGESIZE) != 4096)
+		unit_skip("pages of another size");
+	for (n = 0; n < 3; n++) {
+		struct heard h = { 0 };
+		void *p = some(PROT_READ | PROT_WRITE);
+
+		threads_left = n;
+		assert_int_equal(rgate_prefault(p, LEN, 4, hear, &h), 0);
+		threads_left = UINT_MAX;
+		assert_int_equal(present(p, LEN), LEN);
+		assert_int_equal(h.done, LEN);
+		munmap(p, LEN);
+	}
 }
 
 static void all_of_it(void **state)
@@ -118,6 +154,7 @@ static void not_to_be_written(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(all_of_it),
+	cmocka_unit_test(few_threads),
 	cmocka_unit_test(short_one),
 	cmocka_unit_test(no_memory),
 	cmocka_unit_test(not_to_be_written),

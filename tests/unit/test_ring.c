@@ -123,6 +123,28 @@ static void run_of_slots(void **state)
 	rgate_ring_close(ring);
 }
 
+/* What was lost is told with the next frame, once. */
+static void one_lost(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_producer p;
+	struct rgate_consumer c;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	assert_int_equal(rgate_consumer_init(&c, ring, NULL), 0);
+	rgate_producer_drop(&p);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(unit_put(&p, i, 64), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(rgate_consumer_next(&c)->gap, !i);
+		expect(&c, i, 64);
+	}
+	rgate_producer_fini(&p);
+	rgate_ring_close(ring);
+}
+
 static void header(void **state)
 {
 	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 64,
@@ -419,6 +441,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(laps),
 	cmocka_unit_test(credits),
 	cmocka_unit_test(run_of_slots),
+	cmocka_unit_test(one_lost),
 	cmocka_unit_test(header),
 	cmocka_unit_test(peek),
 	cmocka_unit_test(takeover),
