@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "record.h"
+#include "spawn_client.h"
 
 static void *encode(const struct rgate_spawn_request *req, size_t *len)
 {
@@ -358,7 +359,28 @@ static void garbled(void **state)
 	free(good);
 }
 
+/* Whatever a node lists, who asks it for what comes next gets somewhere. */
+static void listed(void **state)
+{
+	static const uint64_t ids[] = { 0, 5, 6, 6, 3, 7, UINT64_MAX, 0 };
+	static const bool fine[] = { false, false, true, false, false, true, true, false };
+	struct rgate_spawn_entry e, to;
+	uint64_t last = 5;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(ids); i++) {
+		e = (struct rgate_spawn_entry){ .id = htole64(ids[i]), .pid = htole32(i) };
+		assert_int_equal(client_take_entry(&to, &e, &last), fine[i] ? 0 : -EPROTO);
+		if (!fine[i])
+			continue;
+		assert_int_equal(last, ids[i]);
+		assert_memory_equal(&to, &e, sizeof(e));
+	}
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(listed),
 	cmocka_unit_test(round_trip),
 	cmocka_unit_test(least),
 	cmocka_unit_test(large),
