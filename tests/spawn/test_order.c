@@ -558,7 +558,7 @@ static int up(void **state)
 
 static int up_short(void **state)
 {
-	s.start_ms = 2000;
+	s.start_ms = 2000 * unit_patience();
 	return up(state);
 }
 
