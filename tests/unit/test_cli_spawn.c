@@ -359,7 +359,8 @@ static void left_alone(void **state)
 	cli_is("spawn --detach true", 0, "0000000a-11\n", LEFT "wait 5 ms\nlet go of web, 5000\nclose of 1\n");
 	nodes.detach = -ETIMEDOUT;
 	cli_is("spawn --detach true", 255, "", LEFT "wait 5 ms\n"
-	       "let go of web, 5000\nringgate spawn: it does not let go: Connection timed out\nclose of 1\n");
+	       "let go of web, 5000\nringgate spawn: its node does not let go of process "
+	       "0000000a-11 (whether it goes on: `ringgate ps`): Connection timed out\nclose of 1\n");
 	r->state = RGATE_SPAWN_ERROR;
 	r->error = -ENOENT;
 	r->stage = RGATE_SPAWN_AT_EXEC;

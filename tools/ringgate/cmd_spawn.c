@@ -201,11 +201,13 @@ static int print_id(struct spawn_node *sn, const struct spawn_args *a)
 		return SPAWN_EXIT_LOST;
 	}
 	err = sn->way->detach(job, SPAWN_TIMEOUT);
+	spawn_id_text(r.id, id);
 	if (err) {
-		(void)fail(err, "it does not let go");
+		(void)fail(err, "its node does not let go of process %s (whether it goes on: "
+			   "`ringgate ps`)", id);
 		return SPAWN_EXIT_LOST;
 	}
-	printf("%s\n", spawn_id_text(r.id, id));
+	printf("%s\n", id);
 	return EXIT_OK;
 }
 
