@@ -23,14 +23,15 @@
 #define ROOM_NS		2000000	/* between looks for room for messages */
 #define ROLES		(2 * RGATE_SERVICES_MAX)	/* those that serve, those that ask */
 
-struct hub_service {
+struct hub_role {
 	struct rgate_service ops;	/* sz 0: none */
 	void *ctx;
+	uint32_t epoch[RGATE_NODES_MAX]; /* of the connection that it knows of; 0: of none */
 };
 
 struct hub_peer {
 	struct rgate_peer *peer;	/* NULL: none for that node */
-	struct session session;		/* as services were told */
+	struct session session;		/* of the thread alone */
 	bool awaited;			/* atomic: the end of operations is */
 	struct outbox out;
 };
@@ -44,9 +45,12 @@ struct rgate_hub {
 	bool stop;			/* atomic */
 	struct rgate_hub_stats stats;	/* atomic words */
 
-	pthread_mutex_t lock;		/* services, and all calls of their functions */
 	struct hub_peer peers[RGATE_NODES_MAX];
-	struct hub_service services[ROLES];
+	/* Of one service each, both its roles and all calls of their functions: who adds or
+	 * removes a service waits for no other one. Never two of them at once. */
+	pthread_mutex_t turn[RGATE_SERVICES_MAX];
+	uint32_t there;			/* atomic, bit per role: so that others cost nothing */
+	struct hub_role roles[ROLES];
 	uint64_t buf[MSG_BYTES / sizeof(uint64_t)];
 };
 
@@ -58,16 +62,60 @@ static void count(uint64_t *counter)
 	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
 
-static void tell(struct rgate_hub *hub, uint32_t id, bool up)
+static pthread_mutex_t *turn_of(struct rgate_hub *hub, unsigned int i)
+{
+	return &hub->turn[i % RGATE_SERVICES_MAX];
+}
+
+/*
+ * With its service's turn: tells it of connections that came or went since it was told last, or
+ * since it was added, before it is called for anything else. Only the thread does, as the
+ * sessions are its own; so nobody is told of one that has been followed by another already.
+ */
+static void catch_up(const struct rgate_hub *hub, struct hub_role *r)
+{
+	uint32_t id;
+
+	for (id = 0; id < RGATE_NODES_MAX; id++) {
+		const struct session *s = &hub->peers[id].session;
+		const uint32_t epoch = s->up ? s->epoch : 0;
+
+		if (r->epoch[id] == epoch)
+			continue;
+		r->epoch[id] = epoch;
+		if (r->ops.state)
+			r->ops.state(r->ctx, id, s->up);
+	}
+}
+
+/* The role at @i, with its service's turn, and up to date; NULL: there is none */
+static struct hub_role *take_role(struct rgate_hub *hub, unsigned int i)
+{
+	struct hub_role *r = &hub->roles[i];
+
+	if (!(__atomic_load_n(&hub->there, __ATOMIC_RELAXED) & 1U << i))
+		return NULL;
+	pthread_mutex_lock(turn_of(hub, i));
+	if (r->ops.sz) {
+		catch_up(hub, r);
+		return r;
+	}
+	pthread_mutex_unlock(turn_of(hub, i));
+	return NULL;
+}
+
+static void leave_role(struct rgate_hub *hub, unsigned int i)
+{
+	pthread_mutex_unlock(turn_of(hub, i));
+}
+
+static void tell(struct rgate_hub *hub)
 {
 	unsigned int i;
 
-	for (i = 0; i < ROLES; i++) {
-		const struct hub_service *s = &hub->services[i];
-
-		if (s->ops.state)
-			s->ops.state(s->ctx, id, up);
-	}
+	for (i = 0; i < ROLES; i++)
+		if (take_role(hub, i))
+			leave_role(hub, i);
 }
 
 static void look_at_state(struct rgate_hub *hub, uint32_t id)
@@ -84,33 +132,36 @@ static void look_at_state(struct rgate_hub *hub, uint32_t id)
 			outbox_reset(&p->out, p->session.epoch);
 		else
 			continue;
-		tell(hub, id, news == SESSION_UP);
+		tell(hub);
 	}
 }
 
-/* The place of a role, by its number as messages have it; NULL: there can be none */
-static struct hub_service *role(struct rgate_hub *hub, uint32_t number)
+/* The place of a role, by its number as messages have it; ROLES: there can be none */
+static unsigned int place(uint32_t number)
 {
 	const uint32_t of = number & ~(uint32_t)RGATE_SERVICE_ASKER;
 
 	if (!of || of >= RGATE_SERVICES_MAX)
-		return NULL;
-	return &hub->services[of + (number == of ? 0 : RGATE_SERVICES_MAX)];
+		return ROLES;
+	return of + (number == of ? 0 : RGATE_SERVICES_MAX);
 }
 
 static void dispatch(struct rgate_hub *hub, uint32_t id, const struct rgate_msg *msg)
 {
 	const uint32_t number = msg->has_imm ? msg->imm >> RGATE_NOTICE_SHIFT :
 				msg->len ? *(const uint8_t *)hub->buf : 0;
-	const struct hub_service *s = role(hub, number);
+	const unsigned int i = place(number);
+	struct hub_role *r = i < ROLES ? take_role(hub, i) : NULL;
 
 	count(msg->has_imm ? &hub->stats.notices : &hub->stats.messages);
-	if (s && msg->has_imm && s->ops.notice)
-		s->ops.notice(s->ctx, id, msg->imm);
-	else if (s && !msg->has_imm && s->ops.message)
-		s->ops.message(s->ctx, id, hub->buf, msg->len);
+	if (r && msg->has_imm && r->ops.notice)
+		r->ops.notice(r->ctx, id, msg->imm);
+	else if (r && !msg->has_imm && r->ops.message)
+		r->ops.message(r->ctx, id, hub->buf, msg->len);
 	else
 		count(&hub->stats.unknown);
+	if (r)
+		leave_role(hub, i);
 }
 
 /* True: there may be more */
@@ -144,7 +195,8 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 
 static int64_t tick(struct rgate_hub *hub)
 {
-	int64_t least = -1;
+	struct hub_role *r;
+	int64_t least = -1, ns;
 	unsigned int i;
 
 	/* A peer that has taken messages does not wake us. */
@@ -152,9 +204,11 @@ static int64_t tick(struct rgate_hub *hub)
 		if (hub->peers[i].peer && outbox_pump(&hub->peers[i].out))
 			least = ROOM_NS;
 	for (i = 0; i < ROLES; i++) {
-		const struct hub_service *s = &hub->services[i];
-		int64_t ns = s->ops.tick ? s->ops.tick(s->ctx) : -1;
-
+		r = take_role(hub, i);
+		if (!r)
+			continue;
+		ns = r->ops.tick ? r->ops.tick(r->ctx) : -1;
+		leave_role(hub, i);
 		if (ns >= 0 && (least < 0 || ns < least))
 			least = ns;
 	}
@@ -206,13 +260,11 @@ static void *hub_main(void *arg)
 		uint32_t more = 0;
 		int64_t ns;
 
-		pthread_mutex_lock(&hub->lock);
 		for (id = 0; id < RGATE_NODES_MAX; id++)
 			if (ready & 1U << id && serve(hub, id))
 				more |= 1U << id;
 		ns = tick(hub);
 		more |= arm_awaited(hub);
-		pthread_mutex_unlock(&hub->lock);
 		ready = more | sleep_some(hub, more ? 0 : ns);
 	}
 	return NULL;
@@ -274,11 +326,20 @@ int rgate_hub_start(struct rgate_hub *hub)
 	return err;
 }
 
+static void destroy_turns(struct rgate_hub *hub)
+{
+	unsigned int i;
+
+	for (i = 0; i < RGATE_SERVICES_MAX; i++)
+		pthread_mutex_destroy(&hub->turn[i]);
+}
+
 int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 		     const struct rgate_hub_opts *opts)
 {
 	struct rgate_hub_opts o;
 	struct rgate_hub *hub;
+	unsigned int i;
 	int err;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
@@ -299,12 +360,11 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	err = hub->wake_fd < 0 ? -errno : watch(hub, hub->wake_fd, WAKE);
 	if (err)
 		goto close_fds;
-	err = -pthread_mutex_init(&hub->lock, NULL);
-	if (err)
-		goto close_fds;
+	for (i = 0; i < RGATE_SERVICES_MAX; i++)
+		pthread_mutex_init(&hub->turn[i], NULL);
 	err = open_peers(hub, o.nodes);
 	if (err)
-		goto destroy_lock;
+		goto destroy_turns;
 	err = o.flags & RGATE_HUB_PAUSED ? 0 : rgate_hub_start(hub);
 	if (err)
 		goto close_peers;
@@ -313,8 +373,8 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 
 close_peers:
 	close_peers(hub);
-destroy_lock:
-	pthread_mutex_destroy(&hub->lock);
+destroy_turns:
+	destroy_turns(hub);
 close_fds:
 	if (hub->wake_fd >= 0)
 		close(hub->wake_fd);
@@ -331,7 +391,7 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 	if (!hub)
 		return 0;
 	for (i = 0; i < ROLES; i++)
-		if (hub->services[i].ops.sz) {
+		if (hub->roles[i].ops.sz) {
 			rgate_err("the hub is in use by service %u", i % RGATE_SERVICES_MAX);
 			return -EBUSY;
 		}
@@ -340,7 +400,7 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 	if (hub->started)
 		pthread_join(hub->thread, NULL);
 	close_peers(hub);
-	pthread_mutex_destroy(&hub->lock);
+	destroy_turns(hub);
 	close(hub->wake_fd);
 	close(hub->epoll_fd);
 	free(hub);
@@ -350,38 +410,41 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *ops,
 		  void *ctx)
 {
-	struct hub_service *s = role(hub, number);
-	uint32_t id;
-	int err = 0;
+	const unsigned int i = place(number);
+	struct hub_role made = { .ctx = ctx }, *r;
+	int err;
 
-	if (!s || !ops)
+	if (i == ROLES || !ops)
 		return -EINVAL;
-	pthread_mutex_lock(&hub->lock);
-	if (s->ops.sz)
+	err = rgate_opts_copy(&made.ops, sizeof(made.ops), ops);
+	if (err)
+		return err;
+	made.ops.sz = sizeof(made.ops);
+	r = &hub->roles[i];
+	pthread_mutex_lock(turn_of(hub, i));
+	if (r->ops.sz)
 		err = -EEXIST;
 	else
-		err = rgate_opts_copy(&s->ops, sizeof(s->ops), ops);
-	s->ops.sz = err && err != -EEXIST ? 0 : sizeof(s->ops);
-	if (!err) {
-		s->ctx = ctx;
-		for (id = 0; s->ops.state && id < RGATE_NODES_MAX; id++)
-			if (hub->peers[id].session.up)
-				s->ops.state(ctx, id, true);
-	}
-	pthread_mutex_unlock(&hub->lock);
+		*r = made;
+	pthread_mutex_unlock(turn_of(hub, i));
+	if (err)
+		return err;
+	__atomic_or_fetch(&hub->there, 1U << i, __ATOMIC_RELAXED);
+	/* It is the thread that tells of connections: see catch_up(). */
 	rgate_hub_wake(hub);
-	return err;
+	return 0;
 }
 
 void rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
 {
-	struct hub_service *s = role(hub, number);
+	const unsigned int i = place(number);
 
-	if (!s)
+	if (i == ROLES)
 		return;
-	pthread_mutex_lock(&hub->lock);
-	memset(s, 0, sizeof(*s));
-	pthread_mutex_unlock(&hub->lock);
+	__atomic_and_fetch(&hub->there, ~(1U << i), __ATOMIC_RELAXED);
+	pthread_mutex_lock(turn_of(hub, i));
+	memset(&hub->roles[i], 0, sizeof(hub->roles[i]));
+	pthread_mutex_unlock(turn_of(hub, i));
 }
 
 struct rgate_node *rgate_hub_node(const struct rgate_hub *hub)

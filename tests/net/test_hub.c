@@ -3,6 +3,7 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ struct pair {
 	uint32_t epochs[8];		/* as the hub told with it */
 	unsigned int ngot;		/* atomic */
 	unsigned int answers;		/* atomic: messages for the role that asks */
+	bool went;			/* atomic: another service has come and gone */
 };
 
 static void on_state(void *ctx, uint32_t node, bool up)
@@ -325,6 +327,45 @@ static void roles(void **state)
 	pair_down(&p);
 }
 
+static void *come_and_go(void *arg)
+{
+	const struct rgate_service other = { .sz = sizeof(other), .state = on_state };
+	struct pair *p = arg;
+
+	unit_require(!rgate_hub_add(p->hub, SERVICE + 1, &other, p));
+	rgate_hub_remove(p->hub, SERVICE + 1);
+	__atomic_store_n(&p->went, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* One service takes its time: another one comes and goes meanwhile, also for all later ones. */
+static void beside(void **state)
+{
+	const struct rgate_service other = { .sz = sizeof(other), .state = on_state };
+	pthread_t thread;
+	struct pair p;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	__atomic_store_n(&p.hold, true, __ATOMIC_RELEASE);
+	rgate_hub_wake(p.hub);
+	wait_for(__atomic_load_n(&p.held, __ATOMIC_ACQUIRE));
+	assert_int_equal(pthread_create(&thread, NULL, come_and_go, &p), 0);
+	wait_for(__atomic_load_n(&p.went, __ATOMIC_ACQUIRE));
+	assert_int_equal(p.ups, 1);
+	assert_int_equal(rgate_hub_add(p.hub, SERVICE + 1, &other, &p), 0);
+	__atomic_store_n(&p.hold, false, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	/* it is told of the connection that was up before it came, once */
+	wait_for(__atomic_load_n(&p.ups, __ATOMIC_ACQUIRE) == 2);
+	tell(&p, 3);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 1);
+	assert_int_equal(p.ups, 2);
+	rgate_hub_remove(p.hub, SERVICE + 1);
+	pair_down(&p);
+}
+
 /* What comes while a hub has no thread yet waits for the services that are added meanwhile. */
 static void paused(void **state)
 {
@@ -366,6 +407,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(late),
 	cmocka_unit_test(sizes),
 	cmocka_unit_test(roles),
+	cmocka_unit_test(beside),
 	cmocka_unit_test(paused),
 };
 

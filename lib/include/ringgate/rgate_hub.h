@@ -6,8 +6,8 @@
  * four bits of a notice's 32 likewise. A service has two roles: the one that serves, to
  * which questions go, and the one that asks, to which answers and news go; the topmost bit
  * of the first byte tells them apart, so a node can be both for the same peer. The thread
- * calls the service's functions one at a time; they should not wait for long, as all others
- * wait for them.
+ * calls the service's functions one at a time; they should not wait for long, as what comes
+ * for the others waits for them. Who adds or removes a service waits for that service alone.
  */
 #ifndef RINGGATE_RGATE_HUB_H
 #define RINGGATE_RGATE_HUB_H
@@ -44,7 +44,8 @@ enum rgate_hub_flags {
 struct rgate_service {
 	size_t sz;
 	/* The connection to @node came up, or is gone; also told for those that are up
-	 * when the service is added. Up twice in a row: it is another connection. */
+	 * when the service is added, before it is called for anything else. Up twice in a
+	 * row: it is another connection. */
 	void (*state)(void *ctx, uint32_t node, bool up);
 	/* @msg is aligned for any type, and valid until the function returns */
 	void (*message)(void *ctx, uint32_t node, const void *msg, size_t len);
