@@ -20,6 +20,7 @@ echo "1..${#sources[@]}"
 mkdir -p "$build/crashes"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+scripts/fuzz --unpack "$work/kept" || exit 1
 n=0
 failed=0
 for source in "${sources[@]}"; do
@@ -32,7 +33,7 @@ for source in "${sources[@]}"; do
 		options+=(-dict="tests/fuzz/user/dict/$target.dict")
 	mkdir "$work/$target"
 	if timeout -k 5 $((seconds + 50)) "$build/tests/fuzz/user/$name" "${options[@]}" \
-		"$work/$target" "tests/fuzz/user/corpus/$target" >"$work/log" 2>&1; then
+		"$work/$target" "$work/kept/$target" >"$work/log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log")
 		echo "ok $n - $target ($runs runs)"
 	else
