@@ -19,7 +19,8 @@
 #include "hurry.h"
 #include "listen.h"
 #include "number.h"
-#include "ringgated.h"
+#include "gateway.h"
+#include "status.h"
 #include "util.h"
 
 #define CLIENTS_MAX	128
@@ -321,7 +322,7 @@ static void request(struct control *ctl, struct client *c, char *text)
 	if (!strcmp(text, "status"))
 		show(d, c, !strcmp(args, "json") ? status_json : status_text);
 	else if (!strcmp(text, "counters"))
-		show(d, c, status_counters);
+		show(d, c, modules_counters);
 	else if (!strcmp(text, "steer"))
 		on_steer(d, c, args);
 	else if (!strcmp(text, "ping"))

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "address.h"
-#include "requests.h"
-#include "ringgated.h"
+#include "module.h"
+#include "preflight.h"
 #include "util.h"
 
 #define SEND_DEPTH	4096	/* operations outstanding to a peer */
@@ -107,7 +107,7 @@ int daemon_load(struct daemon *d)
 		return err;
 	err = preflight(d);
 	if (!err)
-		err = spawn_prepare(d);
+		err = modules_prepare(d);
 	if (err)
 		rgate_cluster_free(d->cluster);
 	return err;
@@ -124,27 +124,8 @@ int daemon_read_key(struct daemon *d)
 void daemon_unload(struct daemon *d)
 {
 	forget_key(d);
-	spawn_destroy(d);
+	modules_discard(d);
 	rgate_cluster_free(d->cluster);
-}
-
-static int start_role(struct daemon *d)
-{
-	int err;
-
-	if (d->self.role == RGATE_ROLE_GATEWAY)
-		return gateway_start(d);
-	err = rgate_inlet_create(&d->inlet, d->hub);
-	if (err)
-		say("cannot offer rings: %s", strerror(-err));
-	return err;
-}
-
-static int stop_role(struct daemon *d)
-{
-	if (d->gw)
-		gateway_stop(d);
-	return rgate_inlet_destroy(d->inlet);
 }
 
 int daemon_start(struct daemon *d)
@@ -161,30 +142,15 @@ int daemon_start(struct daemon *d)
 		say("cannot open the peers: %s", strerror(-err));
 		goto destroy_node;
 	}
-	err = peers_watch(d);
+	err = modules_start(d);
 	if (err)
 		goto destroy_hub;
-	err = start_role(d);
-	if (err)
-		goto unwatch;
-	err = spawn_start(d);
-	if (err)
-		goto stop_role;
-	err = requests_start(d);
-	if (err)
-		goto stop_spawn;
 	/* What another node asks before all services are there would be for nobody. */
 	err = rgate_hub_start(d->hub);
 	if (!err)
 		return 0;
 	say("cannot start the services: %s", strerror(-err));
-	requests_stop(d);
-stop_spawn:
-	spawn_stop(d);
-stop_role:
-	(void)stop_role(d);
-unwatch:
-	peers_unwatch(d);
+	(void)modules_stop(d);
 destroy_hub:
 	(void)rgate_hub_destroy(d->hub);
 	d->hub = NULL;
@@ -195,11 +161,7 @@ destroy_node:
 
 void daemon_stop(struct daemon *d)
 {
-	requests_stop(d);
-	spawn_stop(d);
-	/* that all go now is no news */
-	peers_unwatch(d);
-	if (stop_role(d) || rgate_hub_destroy(d->hub) || rgate_node_destroy(d->node)) {
+	if (modules_stop(d) || rgate_hub_destroy(d->hub) || rgate_node_destroy(d->node)) {
 		say("something is still in use; the kernel takes it back");
 		d->cluster = NULL;
 	}

@@ -7,7 +7,7 @@
 
 #include "address.h"
 #include "file.h"
-#include "ringgated.h"
+#include "gateway.h"
 #include "util.h"
 
 #define STEER_FILE_MAX	(1U << 20)
@@ -175,9 +175,11 @@ static int load_rules(struct daemon *d)
 	return give_rules(d);
 }
 
-int gateway_reload(struct daemon *d)
+static int gateway_reload(struct daemon *d)
 {
-	return d->gw ? load_rules(d) : 0;
+	int err = d->gw ? load_rules(d) : 0;
+
+	return err ? err : d->gw != NULL;
 }
 
 /* The new file takes the place of the old one when it is whole. */
@@ -239,13 +241,30 @@ int gateway_steer_remove(struct daemon *d, const char *name, char *why, size_t l
 	return changed(d, why, len);
 }
 
-int gateway_start(struct daemon *d)
+static int gateway_stop(struct daemon *d)
+{
+	unsigned int i;
+
+	if (!d->gw)
+		return 0;
+	for (i = 0; i < SOURCES_MAX; i++)
+		close_source(d, &d->sources[i]);
+	rgate_gateway_destroy(d->gw);
+	rgate_steer_destroy(d->steer);
+	d->gw = NULL;
+	d->steer = NULL;
+	return 0;
+}
+
+static int gateway_start(struct daemon *d)
 {
 	const struct rgate_gateway_opts o = RGATE_OPTS(rgate_gateway_opts,
 						       .spin_us = d->conf.spin_us);
 	unsigned int i;
 	int err;
 
+	if (d->self.role != RGATE_ROLE_GATEWAY)
+		return 0;
 	err = rgate_gateway_create(&d->gw, d->hub, &o);
 	if (err) {
 		say("cannot be the gateway: %s", strerror(-err));
@@ -255,18 +274,18 @@ int gateway_start(struct daemon *d)
 	for (i = 0; !err && i < d->conf.nsources; i++)
 		err = open_source(d, i);
 	if (err)
-		gateway_stop(d);
+		(void)gateway_stop(d);
 	return err;
 }
 
-void gateway_stop(struct daemon *d)
-{
-	unsigned int i;
-
-	for (i = 0; i < SOURCES_MAX; i++)
-		close_source(d, &d->sources[i]);
-	rgate_gateway_destroy(d->gw);
-	rgate_steer_destroy(d->steer);
-	d->gw = NULL;
-	d->steer = NULL;
-}
+const struct module gateway_module = {
+	.check = gateway_check,
+	.start = gateway_start,
+	.stop = gateway_stop,
+	.reload = gateway_reload,
+	.files = "the rules were read",
+	.status_json = gateway_json,
+	.status_text = gateway_text,
+	.peer_json = gateway_peer_json,
+	.counters = gateway_counters,
+};

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 #include "errout.h"
+#include "module.h"
+#include "preflight.h"
 #include "requests.h"
-#include "ringgated.h"
 #include "util.h"
 
 #define CONFIG_FILE	"/etc/ringgate/ringgated.conf"
@@ -290,12 +291,7 @@ static int serve(struct daemon *d, struct control *ctl, int sig_fd)
 		if (si.ssi_signo != SIGHUP)
 			return 0;
 		notify("RELOADING=1");
-		if (!gateway_reload(d) && d->gw)
-			say("the rules were read again");
-		if (!spawn_reload(d) && d->spawnd)
-			say("the policy was read again");
-		if (!requests_reload(d) && d->conf.requests_policy)
-			say("the policy of requests was read again");
+		modules_reload(d);
 		notify("READY=1");
 	}
 }
@@ -316,19 +312,25 @@ static int run(struct daemon *d)
 	err = control_open(&ctl, d);
 	if (err)
 		goto unload;
-	err = requests_open(d);
-	if (!err)
-		err = start(d);
+	err = modules_open(d);
+	if (err)
+		goto close_control;
+	err = start(d);
 	if (!err) {
 		say("node %u (%s) is ready", d->self.id, d->self.name);
 		notify("READY=1");
 		err = serve(d, ctl, sig_fd);
 		notify("STOPPING=1");
 	}
+	/* What its clients have is given back before that is taken down. */
 	control_close(ctl);
 	if (d->hub)
 		daemon_stop(d);
-	requests_close(d);
+	modules_close(d);
+	goto unload;
+
+close_control:
+	control_close(ctl);
 unload:
 	daemon_unload(d);
 close_signals:

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ringgated.h"
+#include "module.h"
 #include "util.h"
 
 #define SERVICE		15	/* one that is the user's */
@@ -79,7 +79,7 @@ static void on_state(void *ctx, uint32_t node, bool up)
 	tell(d, node, up);
 }
 
-int peers_watch(struct daemon *d)
+static int peers_start(struct daemon *d)
 {
 	const struct rgate_service service = {
 		.sz = sizeof(service), .state = on_state, .message = on_message,
@@ -88,7 +88,10 @@ int peers_watch(struct daemon *d)
 	return rgate_hub_add(d->hub, SERVICE, &service, d);
 }
 
-void peers_unwatch(struct daemon *d)
+static int peers_stop(struct daemon *d)
 {
 	rgate_hub_remove(d->hub, SERVICE);
+	return 0;
 }
+
+const struct module peers_module = { .start = peers_start, .stop = peers_stop };

@@ -10,6 +10,7 @@
 #include <ringgate/rgate_session.h>
 
 #include "listen.h"
+#include "preflight.h"
 #include "requests_clients.h"
 #include "requests_services.h"
 #include "util.h"
@@ -24,21 +25,30 @@ const char *requests_path(const struct config *c)
 	return strcmp(c->socket, RGATE_DAEMON_SOCKET) ? NULL : RGATE_SESSION_SOCKET;
 }
 
-int requests_check(const struct config *c)
+static int requests_check(struct daemon *d)
 {
+	const struct config *c = &d->conf;
+	const char *path = requests_path(c);
 	struct request_policy *policy;
 	int err;
 
-	if (!requests_path(c)) {
+	if (!path) {
 		if (!c->requests_policy && !c->requests_group)
 			return 0;
 		say("requests policy or group without requests socket: nobody can ask");
 		return -EINVAL;
 	}
-	err = request_policy_load(&policy, c->requests_policy);
+	err = check_group(c->requests_group);
 	if (!err)
-		request_policy_free(policy);
-	return err;
+		err = request_policy_load(&policy, c->requests_policy);
+	if (err)
+		return err;
+	request_policy_free(policy);
+	if (!strcmp(path, c->socket)) {
+		say("the socket of requests is that of the daemon: %s", path);
+		return -EINVAL;
+	}
+	return check_socket(path);
 }
 
 static int on_log(void *ctx, uid_t uid, const char *text, size_t len)
@@ -125,7 +135,7 @@ static void free_requests(struct requests *rq)
 	free(rq);
 }
 
-int requests_open(struct daemon *d)
+static int requests_open(struct daemon *d)
 {
 	const struct config *c = &d->conf;
 	struct requests *rq;
@@ -158,7 +168,7 @@ free_requests:
 	return err;
 }
 
-void requests_close(struct daemon *d)
+static void requests_close(struct daemon *d)
 {
 	if (d->requests)
 		free_requests(d->requests);
@@ -195,7 +205,7 @@ static void close_fds(struct requests *rq)
 	close(rq->stop_fd);
 }
 
-int requests_start(struct daemon *d)
+static int requests_start(struct daemon *d)
 {
 	struct requests *rq = d->requests;
 	int err;
@@ -219,13 +229,13 @@ fail:
 	return err;
 }
 
-void requests_stop(struct daemon *d)
+static int requests_stop(struct daemon *d)
 {
 	struct requests *rq = d->requests;
 	struct request_client *c;
 
 	if (!rq)
-		return;
+		return 0;
 	eventfd_write(rq->stop_fd, 1);
 	pthread_join(rq->thread, NULL);
 	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
@@ -233,9 +243,10 @@ void requests_stop(struct daemon *d)
 			clients_drop(rq, c);
 	close_fds(rq);
 	stop_engine(rq);
+	return 0;
 }
 
-int requests_reload(struct daemon *d)
+static int requests_reload(struct daemon *d)
 {
 	struct requests *rq = d->requests;
 	struct request_policy *policy, *old;
@@ -254,7 +265,7 @@ int requests_reload(struct daemon *d)
 	clients_review(rq);
 	pthread_mutex_unlock(&rq->lock);
 	request_policy_free(old);
-	return 0;
+	return rq->policy_path != NULL;
 }
 
 void requests_stats(struct requests *rq, struct requests_stats *stats)
@@ -275,3 +286,15 @@ int requests_user(struct requests *rq, unsigned int i, struct rgate_user_stats *
 {
 	return rgate_engine_user(rq->engine, i, stats);
 }
+
+const struct module requests_module = {
+	.check = requests_check,
+	.open = requests_open,
+	.close = requests_close,
+	.start = requests_start,
+	.stop = requests_stop,
+	.reload = requests_reload,
+	.files = "the policy of requests was read",
+	.status_json = requests_json,
+	.status_text = requests_text,
+};

@@ -7,7 +7,7 @@
 #define REQUESTS_H
 
 #include "engine.h"
-#include "ringgated.h"
+#include "module.h"
 
 struct requests_stats {
 	struct rgate_engine_stats engine;
@@ -23,17 +23,10 @@ struct requests_stats {
 
 /* The socket's path, or NULL: there is none */
 const char *requests_path(const struct config *c);
-/* As the start will: what would be refused, said */
-int requests_check(const struct config *c);
 
-/* The socket, made by who started the daemon; who connects waits for the start */
-int requests_open(struct daemon *d);
-void requests_close(struct daemon *d);
-int requests_start(struct daemon *d);
-void requests_stop(struct daemon *d);
-/* Reads the policy again; the one that holds stays if it is malformed. Sessions have what
- * the new one says, from now on. */
-int requests_reload(struct daemon *d);
+/* status_requests.c */
+void requests_json(struct daemon *d, struct json *j);
+void requests_text(struct daemon *d, FILE *f);
 
 /* Any thread */
 void requests_stats(struct requests *rq, struct requests_stats *stats);
