@@ -236,6 +236,8 @@ int main(int argc, char **argv)
 			fprintf(o.json, "%s{\"name\": \"%s\", \"ns\": %.1f}", i ? ",\n" : "",
 				name[i], med[i]);
 	}
+	if (o.json)
+		fprintf(o.json, "]");
 	printf("a nop each way %.2f x the bare hand-over; by 32 %.1f M/s; woken %.2f x\n",
 	       med[NOP_TRIP] / med[BARE_TRIP], 1000 / med[NOP_BATCHED],
 	       med[NOP_WAKE] / med[BARE_WAKE]);
