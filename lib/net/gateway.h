@@ -45,6 +45,7 @@ struct gw_flight {		/* a post under way */
 struct gw_source {
 	struct rgate_ring *ring;	/* NULL: none */
 	struct rgate_source *driven;	/* fills it, by this thread; NULL: somebody else does */
+	bool quiet;			/* poll(2) has just seen nothing at its socket */
 	struct rgate_share *share;
 	struct rgate_consumer c;
 	uint64_t next;		/* position not yet looked at; c.done: not yet given back */

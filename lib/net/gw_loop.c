@@ -14,6 +14,7 @@
 #define IDLE_NS		1000000000LL	/* sleeps at most */
 #define FLIGHT_NS	50000LL		/* while posts are under way */
 #define FULL_NS		5000000LL	/* while queues wait for room */
+#define BUSY_NS		10000000ULL	/* between readings of this thread's CPU time */
 #define ENDED_NS	100000000LL	/* between looks at a ring without a producer */
 
 /* What was on its way is lost or not; what only waited may go to another. */
@@ -310,9 +311,11 @@ static void nap(struct rgate_gateway *gw)
 		(void)ppoll(fds, n + 1, &ts, NULL);
 	}
 	/* drains what is readable, and is not asked for what was not armed */
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		if (!armed[i]->driven)
 			rgate_consumer_disarm(&armed[i]->c);
+		armed[i]->quiet = armed[i]->driven && !awake && !fds[i + 1].revents;
+	}
 	if (fds[0].revents)
 		(void)eventfd_read(gw->wake_fd, &v);
 }
@@ -320,8 +323,14 @@ static void nap(struct rgate_gateway *gw)
 /* By this thread, so that its frames need no wakeup to come here */
 static unsigned int drive(struct gw_source *src)
 {
-	int r = rgate_source_turn(src->driven);
+	int r;
 
+	/* poll(2) has just looked, and a frame of another source waits meanwhile. */
+	if (src->quiet) {
+		src->quiet = false;
+		return 0;
+	}
+	r = rgate_source_turn(src->driven);
 	if (r >= 0)
 		return (unsigned int)r;
 	/* what it has left in the ring is taken yet */
@@ -374,7 +383,7 @@ static uint64_t cpu_ns(void)
 void *gw_main(void *arg)
 {
 	struct rgate_gateway *gw = arg;
-	uint64_t idle = 0, now;
+	uint64_t idle = 0, told = 0, now;
 
 	while (!gw_flag(&gw->stop)) {
 		if (anything_new(gw))
@@ -393,7 +402,11 @@ void *gw_main(void *arg)
 			rgate_cpu_relax();
 			continue;
 		}
-		__atomic_store_n(&gw->stats.busy_ns, cpu_ns(), __ATOMIC_RELAXED);
+		/* A system call: not before each of many short naps */
+		if (now - told >= BUSY_NS) {
+			__atomic_store_n(&gw->stats.busy_ns, cpu_ns(), __ATOMIC_RELAXED);
+			told = now;
+		}
 		nap(gw);
 	}
 	return NULL;
