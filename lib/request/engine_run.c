@@ -160,10 +160,10 @@ void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value
 	struct rgate_completion *c = &s->area.completions[s->posted & s->area.comp_mask];
 	struct rgate_engine *e = s->engine;
 
-	/* As one word: result, and flags that are 0 */
-	__atomic_store_n(&c->cookie, cookie, __ATOMIC_RELAXED);
+	/* The cookie after the result, with release: who reads both at once need not read again */
 	__atomic_store_n(&c->result, result, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->flags, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->cookie, cookie, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->seq, rgate_area_comp_lap(&s->area, s->posted), __ATOMIC_RELEASE);
 	s->posted++;

@@ -18,6 +18,14 @@ static bool forked(const struct rgate_session *s)
 	return s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED);
 }
 
+/* Of another process, or lent? Then its rings are not this caller's. */
+static int not_mine(const struct rgate_session *s)
+{
+	if (forked(s))
+		return -EOWNERDEAD;
+	return s->lent ? -EBUSY : 0;
+}
+
 static void kick(const struct rgate_session *s)
 {
 	const uint64_t one = 1;
@@ -63,9 +71,10 @@ int rgate_session_submit_many(struct rgate_session *s, const struct rgate_reques
 			      unsigned int n)
 {
 	unsigned int i;
+	int err = not_mine(s);
 
-	if (forked(s))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	if (!n || n > INT32_MAX)
 		return -EINVAL;
 	if (__atomic_load_n(&s->over, __ATOMIC_RELAXED))
@@ -151,9 +160,10 @@ int rgate_session_poll(struct rgate_session *s, struct rgate_completion *out, un
 {
 	uint64_t pos = s->completed;
 	unsigned int i;
+	int err = not_mine(s);
 
-	if (forked(s))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	for (i = 0; i < n && i < INT32_MAX && there(s); i++) {
 		out[i] = s->area.completions[pos & s->area.comp_mask];
 		__atomic_store_n(&s->completed, pos + 1, __ATOMIC_RELAXED);
@@ -199,10 +209,10 @@ static int arm(struct rgate_session *s)
 
 int rgate_session_arm(struct rgate_session *s)
 {
-	int err;
+	int err = not_mine(s);
 
-	if (forked(s))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	if (there(s))
 		return 1;
 	if (s->armed)
@@ -215,7 +225,7 @@ int rgate_session_arm(struct rgate_session *s)
 
 void rgate_session_disarm(struct rgate_session *s)
 {
-	if (!forked(s))
+	if (!not_mine(s))
 		__atomic_store_n(&s->area.client->want, 0, __ATOMIC_RELAXED);
 }
 
@@ -285,11 +295,11 @@ static int wait_for_it(struct rgate_session *s, uint64_t from, int timeout_ms)
 
 int rgate_session_wait(struct rgate_session *s, int timeout_ms)
 {
+	int err = not_mine(s);
 	uint64_t from;
-	int err;
 
-	if (forked(s))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	if (there(s))
 		return 1;
 	if (!timeout_ms)
@@ -305,6 +315,41 @@ int rgate_session_wait(struct rgate_session *s, int timeout_ms)
 }
 
 /* ---- The rest ---- */
+
+int rgate_session_lend(struct rgate_session *s, struct rgate_session_loan *out)
+{
+	const struct rgate_area *a = &s->area;
+	const struct rgate_session_loan loan = {
+		.requests = a->requests,
+		.completions = a->completions,
+		.request_credits = a->req_credits,
+		.completion_credits = a->comp_credits,
+		.server = a->server,
+		.area = a->base,
+		.area_len = a->len,
+		.memory = s->mem,
+		.memory_len = s->mem_len,
+		.places = (uint32_t)a->req_mask + 1,
+		.completion_places = (uint32_t)a->comp_mask + 1,
+		.owner = s->owner,
+		.kick_fd = s->kick_fd,
+		.gone_fd = s->sock,
+		.submitted = s->submitted,
+		.room = s->room,
+		.completed = s->completed,
+	};
+	int err = not_mine(s);
+
+	if (!err && (closed(s) || rgate_session_gone(s)))
+		err = -EPIPE;
+	if (!err)
+		err = rgate_info_copy(out, &loan, sizeof(loan));
+	if (err)
+		return err;
+	rgate_session_disarm(s);
+	s->lent = true;
+	return 0;
+}
 
 void *rgate_session_memory(const struct rgate_session *s, size_t *len)
 {

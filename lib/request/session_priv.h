@@ -20,6 +20,7 @@ struct rgate_session {
 	uint64_t fork;		/* rgate_session_forks when it was opened */
 	int kick_fd, wait_fd;
 	int sock;		/* to the daemon; -1: none */
+	bool lent;		/* both rings are another's, for good */
 	struct rgate_seat *seat;	/* RGATE_SESSION_PROCESS */
 	void *mem;
 	size_t mem_len;

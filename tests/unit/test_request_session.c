@@ -17,104 +17,9 @@
 
 #include "area.h"
 #include "engine.h"
+#include "sleepy.h"
 
 #define PATIENCE_MS	(10000 * (int)unit_patience())
-
-/* ---- A service whose threads answer late, and not in step ---- */
-
-#define SLEEPY		RGATE_REQ_USER
-#define SLEEPY_ECHO	RGATE_REQ_OP(SLEEPY, 0)	/* value: a0 */
-#define SLEEPY_HOLD	RGATE_REQ_OP(SLEEPY, 1)	/* until it is cancelled */
-
-#define WORKERS		3
-
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	struct rgate_req *todo[4096];
-	unsigned int n;
-	bool stop;
-	pthread_t worker[WORKERS];
-} sleepy = { .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
-
-static int echo(struct rgate_req *r, void *ctx)
-{
-	(void)ctx;
-	pthread_mutex_lock(&sleepy.lock);
-	unit_require(sleepy.n < ARRAY_LEN(sleepy.todo));
-	sleepy.todo[sleepy.n++] = r;
-	pthread_cond_signal(&sleepy.cond);
-	pthread_mutex_unlock(&sleepy.lock);
-	return RGATE_REQ_LATER;
-}
-
-/* Too late when a worker has it */
-static int cancel_echo(struct rgate_req *r, void *ctx)
-{
-	int err = -EALREADY;
-	unsigned int i;
-
-	(void)ctx;
-	pthread_mutex_lock(&sleepy.lock);
-	for (i = 0; i < sleepy.n; i++) {
-		if (sleepy.todo[i] != r)
-			continue;
-		sleepy.todo[i] = sleepy.todo[--sleepy.n];
-		err = 0;
-		break;
-	}
-	pthread_mutex_unlock(&sleepy.lock);
-	if (!err)
-		rgate_req_end(r, -ECANCELED, 0);
-	return err;
-}
-
-static int hold(struct rgate_req *r, void *ctx)
-{
-	(void)r;
-	(void)ctx;
-	return RGATE_REQ_LATER;
-}
-
-static int cancel_hold(struct rgate_req *r, void *ctx)
-{
-	(void)ctx;
-	rgate_req_end(r, -ECANCELED, 0);
-	return 0;
-}
-
-static void *work(void *arg)
-{
-	uint64_t rnd = (uintptr_t)arg + 1, value;
-	struct rgate_req *r;
-	unsigned int i;
-
-	pthread_mutex_lock(&sleepy.lock);
-	for (;;) {
-		while (!sleepy.n && !sleepy.stop)
-			pthread_cond_wait(&sleepy.cond, &sleepy.lock);
-		if (!sleepy.n)
-			break;
-		i = (unsigned int)(unit_random(&rnd) % sleepy.n);
-		r = sleepy.todo[i];
-		sleepy.todo[i] = sleepy.todo[--sleepy.n];
-		pthread_mutex_unlock(&sleepy.lock);
-		value = rgate_req_get(r)->a0;
-		rgate_req_end(r, 0, value);
-		pthread_mutex_lock(&sleepy.lock);
-	}
-	pthread_mutex_unlock(&sleepy.lock);
-	return NULL;
-}
-
-static const struct rgate_req_op ops[] = {
-	{ .name = "echo", .uses = RGATE_USES_A0, .begin = echo, .cancel = cancel_echo },
-	{ .name = "hold", .begin = hold, .cancel = cancel_hold },
-};
-
-static const struct rgate_req_service service = {
-	.number = SLEEPY, .nops = ARRAY_LEN(ops), .name = "sleepy", .ops = ops,
-};
 
 /* ---- A daemon: who connects gets a seat, until the connection ends ---- */
 
@@ -248,7 +153,7 @@ static void start_daemon(void)
 	assert_int_equal(listen(server.listener, 8), 0);
 	assert_int_equal(pipe(server.stop), 0);
 	assert_int_equal(rgate_engine_create(&server.engine, NULL), 0);
-	assert_int_equal(rgate_engine_add(server.engine, &service, NULL), 0);
+	assert_int_equal(rgate_engine_add(server.engine, &sleepy_service, NULL), 0);
 	server.seats = 0;
 	set_answer(&(const struct answer){ .instead = false });
 	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
@@ -273,28 +178,17 @@ static void stop_daemon(void)
 
 static int setup(void **state)
 {
-	uintptr_t i;
-
 	(void)state;
-	sleepy.stop = false;
-	for (i = 0; i < WORKERS; i++)
-		assert_int_equal(pthread_create(&sleepy.worker[i], NULL, work, (void *)i), 0);
+	sleepy_start();
 	start_daemon();
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	unsigned int i;
-
 	(void)state;
 	stop_daemon();
-	pthread_mutex_lock(&sleepy.lock);
-	sleepy.stop = true;
-	pthread_cond_broadcast(&sleepy.cond);
-	pthread_mutex_unlock(&sleepy.lock);
-	for (i = 0; i < WORKERS; i++)
-		pthread_join(sleepy.worker[i], NULL);
+	sleepy_stop();
 	return 0;
 }
 
@@ -870,6 +764,46 @@ static void clean(void **state)
 	assert_true(unit_entries("/proc/self/task") <= threads);
 }
 
+/* On loan: the rings are the borrower's, and what they are is told */
+static void lent(void **state)
+{
+	struct rgate_session_loan loan = { .sz = sizeof(size_t) - 1 };
+	const struct rgate_request q = { .op = RGATE_REQ_NOP, .cookie = 1 };
+	struct rgate_session_opts o = by_daemon();
+	struct rgate_completion c;
+	struct rgate_session *s;
+	size_t len;
+
+	(void)state;
+	o.memory = 4096;
+	s = opened(&o);
+	assert_int_equal(rgate_session_lend(s, &loan), -EINVAL);
+	assert_int_equal(rgate_session_submit(s, &q), 0);
+	assert_int_equal(next(s).result, 0);
+	loan.sz = sizeof(loan);
+	assert_int_equal(rgate_session_lend(s, &loan), 0);
+	assert_ptr_equal(loan.memory, rgate_session_memory(s, &len));
+	assert_int_equal(loan.memory_len, len);
+	assert_int_equal(loan.submitted, 1);
+	assert_int_equal(loan.completed, 1);
+	assert_int_equal(loan.room, loan.places);
+	assert_int_equal(loan.requests[0].seq, 1);
+	assert_int_equal(loan.completions[0].cookie, 1);
+	assert_true(loan.gone_fd >= 0);
+	assert_int_equal(rgate_session_lend(s, &loan), -EBUSY);
+	assert_int_equal(rgate_session_submit(s, &q), -EBUSY);
+	assert_int_equal(rgate_session_cancel(s, 1, 2), -EBUSY);
+	assert_int_equal(rgate_session_poll(s, &c, 1), -EBUSY);
+	assert_int_equal(rgate_session_wait(s, 0), -EBUSY);
+	assert_int_equal(rgate_session_arm(s), -EBUSY);
+	rgate_session_disarm(s);
+	rgate_session_close(s);
+	s = opened(&o);
+	stop_daemon();
+	assert_int_equal(rgate_session_lend(s, &loan), -EPIPE);
+	rgate_session_close(s);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -877,6 +811,7 @@ int main(void)
 		TEST(nops), TEST(daemons), TEST(either), TEST(options), TEST(memory),
 		TEST(cancel), TEST(by_epoll), TEST(waits_end), TEST(two_threads), TEST(close_early),
 		TEST(daemon_gone), TEST(liars), TEST(no_answer), TEST(forked), TEST(clean),
+		TEST(lent),
 	};
 
 	return unit_run(__FILE__, tests, ARRAY_LEN(tests));

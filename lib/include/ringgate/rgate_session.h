@@ -156,6 +156,44 @@ struct rgate_session_info {
 RGATE_API int rgate_session_info(const struct rgate_session *session,
 				 struct rgate_session_info *info);
 
+/*
+ * What a session is made of, for who asks in the program's place: a GPU, see
+ * rgate_gpu_bind_session(). Addresses are of this process, all of them in the area; who uses
+ * them keeps to Documentation/requests.rst, as the engine does.
+ */
+struct rgate_session_loan {
+	size_t sz;
+	struct rgate_request *requests;
+	const struct rgate_completion *completions;
+	const uint64_t *request_credits;
+	uint64_t *completion_credits;
+	const struct rgate_req_server *server;
+	void *area;
+	uint64_t area_len;
+	void *memory;		/* as rgate_session_memory() */
+	uint64_t memory_len;
+	uint32_t places;	/* of requests */
+	uint32_t completion_places;
+	uint32_t owner;		/* for rgate_request.owner */
+	int32_t kick_fd;	/* 8 bytes to it wake the engine; the session's */
+	int32_t gone_fd;	/* POLLRDHUP: the daemon is gone; -1: there is none */
+	uint32_t reserved;
+	uint64_t submitted;	/* the first position to be written */
+	uint64_t room;		/* and the first that may not be, before its credit comes */
+	uint64_t completed;	/* the first completion to be taken */
+};
+
+/*
+ * rgate_session_lend - gives both rings away, for as long as the session lives
+ * @loan: its sz is set by the caller
+ * Submitting, taking, waiting and arming return -EBUSY from here on; memory and info are there as
+ * before, and rgate_session_close() is the caller's, once nobody uses the loan any more. What is
+ * under way is answered to the borrower. -EBUSY: it is lent; -EPIPE: it is over; -EINVAL: sz;
+ * -EOWNERDEAD. Called by the thread that submits and takes.
+ */
+RGATE_API int rgate_session_lend(struct rgate_session *session,
+				 struct rgate_session_loan *loan);
+
 #ifdef __cplusplus
 }
 #endif
