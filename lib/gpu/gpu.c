@@ -245,6 +245,7 @@ static void abandon(struct rgate_gpu *gpu)
 	for (i = 0; i < gpu->nrings; i++)
 		rgate_gpu_areas_abandon(&gpu->ring[i].areas);
 	rgate_gpu_areas_abandon(&gpu->out_areas);
+	rgate_gpu_asks_abandon(gpu);
 }
 
 static int open_device(struct rgate_gpu *gpu)
@@ -322,6 +323,7 @@ void rgate_gpu_close(struct rgate_gpu *gpu)
 		return;
 	}
 	rgate_gpu_enter(gpu, &was);
+	rgate_gpu_asks_close(gpu);
 	rgate_gpu_output_close(gpu);
 	rgate_gpu_unbind_all(gpu);
 	free_words(gpu);

@@ -30,6 +30,8 @@ struct rgate_gpu_areas {
 	unsigned int n;
 };
 
+struct rgate_gpu_ask;
+
 /* What a ring's number stands for */
 enum rgate_gpu_bound {
 	RGATE_GPU_BOUND = 0,
@@ -88,6 +90,7 @@ struct rgate_gpu {
 
 	struct rgate_gpu_ring ring[RGATE_GPU_RINGS_MAX];
 	unsigned int nrings;
+	struct rgate_gpu_ask *ask[RGATE_GPU_SESSIONS_MAX];	/* NULL: none */
 
 	/* the present kernel */
 	const struct rgate_gpu_kernel *kernel;
@@ -176,6 +179,12 @@ bool rgate_gpu_awaits(const struct rgate_gpu *gpu);
 bool rgate_gpu_output_full(const struct rgate_gpu *gpu);
 void rgate_gpu_output_wake(struct rgate_gpu *gpu);
 void rgate_gpu_output_close(struct rgate_gpu *gpu);
+
+/* ask.c */
+/* No more kernels: sessions are unbound */
+void rgate_gpu_asks_close(struct rgate_gpu *gpu);
+/* A kernel that does not return has their memory; it is told that they are over. */
+void rgate_gpu_asks_abandon(struct rgate_gpu *gpu);
 
 /* launch.c: with the lock held */
 int rgate_gpu_relaunch(struct rgate_gpu *gpu);

@@ -23,6 +23,7 @@
 #define RINGGATE_RGATE_GPU_H
 
 #include <ringgate/rgate_ring.h>
+#include <ringgate/rgate_session.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -244,6 +245,68 @@ RGATE_API int rgate_gpu_ring_stats(struct rgate_gpu *gpu, unsigned int index,
  */
 RGATE_API int rgate_gpu_ring_view(struct rgate_gpu *gpu, unsigned int index, void *dring,
 				  size_t len, uint64_t *start);
+
+/* At most so many sessions are bound to a runtime */
+#define RGATE_GPU_SESSIONS_MAX	16U
+
+struct rgate_gpu_session_opts {
+	size_t sz;
+	uint32_t tickets;	/* requests under way at once; 0: 4096; rounded up to a power of
+				 * two, at most RGATE_GPU_TICKETS_MAX */
+	uint32_t idle_us;	/* an engine that sleeps is woken after so long, at most, when
+				 * nothing was asked for for a while; 0: 1000 */
+	uint32_t spin_us;	/* after it was, the next time comes without a pause for so long,
+				 * 10000 at most; 0: none */
+	uint32_t reserved;
+};
+
+#define RGATE_GPU_TICKETS_MAX	65536U
+
+/*
+ * rgate_gpu_bind_session - the GPU asks in this session's name (ringgate/gpu/ask.cuh)
+ * @loan: of rgate_session_lend(); the session stays open until it is unbound
+ * @opts: NULL: 4096 requests under way
+ * @index: out, the session's number in this runtime
+ * Its memory is registered with CUDA, and a thread begins that wakes the engine when it sleeps,
+ * which a GPU cannot; it has no part in requests and completions.
+ * -EINVAL; -ENOSPC: RGATE_GPU_SESSIONS_MAX are bound; -EBUSY: a kernel of rgate_gpu_start()
+ * runs, or one that never returned has the memory; -EMFILE; -ENOMEM; -EIO.
+ */
+RGATE_API int rgate_gpu_bind_session(struct rgate_gpu *gpu,
+				     const struct rgate_session_loan *loan,
+				     const struct rgate_gpu_session_opts *opts,
+				     unsigned int *index);
+
+/*
+ * rgate_gpu_unbind_session - nobody asks in its name any more
+ * No kernel may be using it: frees memory of the device, which waits for kernels that run. What
+ * is under way is cancelled when the session is closed. -EBUSY: a kernel of rgate_gpu_start()
+ * runs; -EINVAL: no such session.
+ */
+RGATE_API int rgate_gpu_unbind_session(struct rgate_gpu *gpu, unsigned int index);
+
+/*
+ * rgate_gpu_session_view - what the device needs to ask: an argument for kernels
+ * @dask: struct rgate_dask, @len its size
+ * -EINVAL: no such session, or another version's structure
+ */
+RGATE_API int rgate_gpu_session_view(struct rgate_gpu *gpu, unsigned int index, void *dask,
+				     size_t len);
+
+struct rgate_gpu_session_stats {
+	size_t sz;		/* in: sizeof(struct rgate_gpu_session_stats) */
+	uint64_t submitted;	/* requests, of the CPU's before as well; up to date within idle_us */
+	uint64_t failed;	/* with RGATE_REQ_NO_COMPLETION, and failed */
+	uint64_t strays;	/* completions that no ticket was waiting for */
+	uint64_t kicks;		/* times that the engine was woken */
+	uint64_t looks;		/* times that the thread looked whether to */
+	uint32_t over;		/* the session is */
+	uint32_t reserved;
+};
+
+/* rgate_gpu_session_stats - counters of a session; -EINVAL */
+RGATE_API int rgate_gpu_session_stats(struct rgate_gpu *gpu, unsigned int index,
+				      struct rgate_gpu_session_stats *stats);
 
 /*
  * rgate_gpu_bench - frames a second that this GPU takes out of rings of this machine

@@ -189,6 +189,62 @@ RGATE_DEV void rgate_dsys_fence(void)
 #endif
 }
 
+/* Two words that are loaded and stored as one: one of them says what the other is */
+struct RGATE_DALIGN(16) rgate_dpair {
+	uint64_t v[2];
+};
+
+/*
+ * 16 bytes of the host's memory in one access, which it answers from one line of it: what their
+ * writer had stored before the first word that is seen, the second is as new as, or newer.
+ * Orders nothing else.
+ */
+RGATE_DEV struct rgate_dpair rgate_dsys_pair_load(const void *p)
+{
+	struct rgate_dpair v;
+
+#ifdef __CUDACC__
+	asm volatile("{\n\t.reg .b128 both;\n\t"
+		     "ld.relaxed.sys.global.b128 both, [%2];\n\t"
+		     "mov.b128 {%0, %1}, both;\n\t}"
+		     : "=l"(v.v[0]), "=l"(v.v[1]) : "l"(p) : "memory");
+#else
+	v.v[0] = __atomic_load_n((const uint64_t *)p, __ATOMIC_ACQUIRE);
+	v.v[1] = __atomic_load_n((const uint64_t *)p + 1, __ATOMIC_RELAXED);
+#endif
+	return v;
+}
+
+/* Likewise, with the words in the other order */
+RGATE_DEV struct rgate_dpair rgate_dsys_pair_load_back(const void *p)
+{
+#ifdef __CUDACC__
+	return rgate_dsys_pair_load(p);
+#else
+	struct rgate_dpair v;
+
+	v.v[1] = __atomic_load_n((const uint64_t *)p + 1, __ATOMIC_ACQUIRE);
+	v.v[0] = __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED);
+	return v;
+#endif
+}
+
+/* The same, and as rgate_dsys_acquire() of the second */
+RGATE_DEV struct rgate_dpair rgate_dsys_pair_acquire(const void *p)
+{
+	struct rgate_dpair v;
+
+#ifdef __CUDACC__
+	asm volatile("{\n\t.reg .b128 both;\n\t"
+		     "ld.acquire.sys.global.b128 both, [%2];\n\t"
+		     "mov.b128 {%0, %1}, both;\n\t}"
+		     : "=l"(v.v[0]), "=l"(v.v[1]) : "l"(p) : "memory");
+#else
+	v = rgate_dsys_pair_load_back(p);
+#endif
+	return v;
+}
+
 /*
  * Words of the device
  */
@@ -250,6 +306,15 @@ RGATE_DEV void rgate_dgpu_release(uint64_t *p, uint64_t v)
 #endif
 }
 
+RGATE_DEV void rgate_dgpu_store(uint64_t *p, uint64_t v)
+{
+#ifdef __CUDACC__
+	asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(p), "l"(v) : "memory");
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
 RGATE_DEV void rgate_dgpu_store32(uint32_t *p, uint32_t v)
 {
 #ifdef __CUDACC__
@@ -268,11 +333,7 @@ RGATE_DEV void rgate_dgpu_release32(uint32_t *p, uint32_t v)
 #endif
 }
 
-/* Two words that are loaded and stored as one: the second says what the first is */
-struct RGATE_DALIGN(16) rgate_dpair {
-	uint64_t v[2];
-};
-
+/* Of both, the second says what the first is. */
 RGATE_DEV struct rgate_dpair rgate_dgpu_pair_acquire(const struct rgate_dpair *p)
 {
 	struct rgate_dpair v;
@@ -344,6 +405,20 @@ RGATE_DEV uint32_t rgate_dgpu_add32(uint32_t *p, uint32_t v)
 #endif
 }
 
+/* Leaves the bits of @v, returns what was there; acquires */
+RGATE_DEV uint32_t rgate_dgpu_and32(uint32_t *p, uint32_t v)
+{
+#ifdef __CUDACC__
+	uint32_t old;
+
+	asm volatile("atom.acquire.gpu.global.and.b32 %0, [%1], %2;"
+		     : "=r"(old) : "l"(p), "r"(v) : "memory");
+	return old;
+#else
+	return __atomic_fetch_and(p, v, __ATOMIC_ACQUIRE);
+#endif
+}
+
 /* Puts @v where @old is; returns what was there; acquires */
 RGATE_DEV uint64_t rgate_dgpu_cas(uint64_t *p, uint64_t old, uint64_t v)
 {
@@ -401,6 +476,22 @@ RGATE_DEV struct rgate_dvec rgate_dload16(const void *p)
 	return v;
 #else
 	return *(const struct rgate_dvec *)p;
+#endif
+}
+
+/* A number that threads which run at the same time have different ones of, most of them */
+RGATE_DEV uint32_t rgate_dsalt(void)
+{
+#ifdef __CUDACC__
+	uint32_t sm, warp;
+
+	asm("mov.u32 %0, %%smid;" : "=r"(sm));
+	asm("mov.u32 %0, %%warpid;" : "=r"(warp));
+	return (sm * 64 + warp) * 32 + rgate_dlane();
+#else
+	static _Thread_local char mine;
+
+	return (uint32_t)((uintptr_t)&mine >> 6);
 #endif
 }
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ask_proxy.h"
+#include "clock.h"
+#include "thread.h"
+
+#define PAUSE_NS	20000U	/* the shortest one; it doubles as long as nothing happens */
+
+/* Positions of a ring of so many places: their laps, and the words of their batches */
+static uint64_t lap(uint64_t pos, uint32_t places)
+{
+	return pos / places + 1;
+}
+
+static bool published(const struct rgate_ask_proxy *p)
+{
+	const struct rgate_session_loan *l = &p->loan;
+	const struct rgate_request *r = &l->requests[p->published & (l->places - 1)];
+
+	return __atomic_load_n(&r->seq, __ATOMIC_ACQUIRE) == lap(p->published, l->places);
+}
+
+static bool credited(const struct rgate_ask_proxy *p)
+{
+	const struct rgate_session_loan *l = &p->loan;
+	const uint64_t *credit = &l->completion_credits[(p->credited & (l->completion_places - 1)) /
+							RGATE_REQ_BATCH];
+
+	return __atomic_load_n(credit, __ATOMIC_ACQUIRE) ==
+	       lap(p->credited, l->completion_places);
+}
+
+/* Is there anything that the engine may not have seen? A lap at most: whatever the words say */
+static uint32_t news(struct rgate_ask_proxy *p)
+{
+	const uint64_t from = p->published, gave = p->credited;
+
+	while (p->published - from < p->loan.places && published(p))
+		p->published++;
+	while (p->credited - gave < p->loan.completion_places && credited(p))
+		p->credited += RGATE_REQ_BATCH;
+	__atomic_store_n(&p->seen, p->published, __ATOMIC_RELAXED);
+	return (p->published != from ? RGATE_REQ_NEED_REQUEST : 0) |
+	       (p->credited != gave ? RGATE_REQ_NEED_CREDIT : 0);
+}
+
+/*
+ * Wakes the engine, if it sleeps and waits for what has come; true: it did.
+ *
+ * The device stores a request, and does not look whether the engine sleeps. This thread does, once
+ * for each request, after it has seen it, with a fence between. The engine stores need, fences,
+ * and looks for a request. Were the request not there for it, its fence would come before this
+ * one's, as what was seen here is seen by all who look after that, and need is read here. Likewise
+ * credits.
+ */
+static bool wake(struct rgate_ask_proxy *p)
+{
+	const uint64_t one = 1;
+	uint32_t bits = news(p);
+
+	__atomic_store_n(&p->looks, p->looks + 1, __ATOMIC_RELAXED);
+	if (!bits)
+		return false;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!(__atomic_load_n(&p->loan.server->need, __ATOMIC_RELAXED) & bits))
+		return false;
+	(void)!write(p->loan.kick_fd, &one, sizeof(one));
+	__atomic_store_n(&p->kicks, p->kicks + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void tell_over(struct rgate_ask_proxy *p)
+{
+	__atomic_store_n(p->over, 1, __ATOMIC_RELEASE);
+}
+
+/* Until something happens to the session, or so long; false: this is to end */
+static bool rest(struct rgate_ask_proxy *p, uint64_t ns, bool over)
+{
+	struct pollfd fds[] = {
+		{ .fd = p->quit_fd, .events = POLLIN },
+		{ .fd = over ? -1 : p->loan.gone_fd, .events = POLLRDHUP },
+	};
+	const struct timespec ts = rgate_clock_timespec(ns);
+
+	if (ppoll(fds, 2, over ? NULL : &ts, NULL) <= 0)
+		return true;
+	if (fds[1].revents)
+		tell_over(p);
+	return !fds[0].revents;
+}
+
+static void *run(void *arg)
+{
+	struct rgate_ask_proxy *p = arg;
+	uint64_t pause = p->idle_ns, now, until = 0;
+	bool over;
+
+	for (;;) {
+		if (wake(p)) {
+			until = rgate_clock_now(CLOCK_MONOTONIC) + p->spin_ns;
+			pause = PAUSE_NS;
+		}
+		if (__atomic_load_n(&p->loan.server->state, __ATOMIC_ACQUIRE) != RGATE_REQ_OPEN)
+			tell_over(p);
+		over = __atomic_load_n(p->over, __ATOMIC_RELAXED);
+		now = until ? rgate_clock_now(CLOCK_MONOTONIC) : 0;
+		if (now < until && !over) {
+			rgate_cpu_relax();
+			continue;
+		}
+		until = 0;
+		if (!rest(p, pause, over))
+			return NULL;
+		pause = pause * 2 < p->idle_ns ? pause * 2 : p->idle_ns;
+	}
+}
+
+int rgate_ask_proxy_start(struct rgate_ask_proxy *p, const struct rgate_session_loan *loan,
+			  uint64_t *over, uint64_t spin_ns, uint64_t idle_ns)
+{
+	int err;
+
+	*p = (struct rgate_ask_proxy){
+		.loan = *loan,
+		.over = over,
+		.spin_ns = spin_ns,
+		.idle_ns = idle_ns,
+		.published = loan->submitted,
+		.credited = loan->completed & ~(uint64_t)(RGATE_REQ_BATCH - 1),
+		.quit_fd = eventfd(0, EFD_CLOEXEC),
+	};
+	if (p->quit_fd < 0)
+		return -errno;
+	err = rgate_thread_start(&p->thread, NULL, run, p);
+	if (err)
+		close(p->quit_fd);
+	else
+		pthread_setname_np(p->thread, "rgate-gpu-ask");
+	return err;
+}
+
+void rgate_ask_proxy_stop(struct rgate_ask_proxy *p)
+{
+	const uint64_t one = 1;
+
+	tell_over(p);
+	(void)!write(p->quit_fd, &one, sizeof(one));
+	pthread_join(p->thread, NULL);
+	close(p->quit_fd);
+}

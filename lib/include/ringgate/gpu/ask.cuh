@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Requests of a GPU: kernels write them into the rings of a session (<ringgate/request.h>), and
+ * look for their completions, which the CPU has no part in handing over.
+ *
+ *	struct rgate_dasker me;				a thread's own
+ *
+ *	rgate_dasker_init(&me, &ask);			ask: of rgate_gpu_session_view()
+ *	if (!rgate_dask_submit(&me, &req, &ticket))
+ *		got = rgate_dask_wait(&me, ticket, &answer, 1000000);
+ *	rgate_dasker_fini(&me);
+ *
+ * Any number of threads ask at once. Of the host's words each has one writer at a time:
+ *
+ *	a cell		of the device's memory is taken for the answer, by an atomic there
+ *	places		of the ring by a counter there; room is known from the credits
+ *	slots		are written, the seq of the first one last, with one fence for all: the
+ *			engine takes them in their order
+ *	completions	are looked for by those who wait, one at a time, each for all of them: it
+ *			puts them into the cells, and gives the credits
+ *
+ * A ticket names a request until its answer is taken, by one thread, any: also in a later launch.
+ * What a request names of the session's memory is the engine's as long. Nothing here waits longer
+ * than it is told to, and all of it ends with -EPIPE once the session is over.
+ */
+#ifndef RINGGATE_GPU_ASK_CUH
+#define RINGGATE_GPU_ASK_CUH
+
+#include <ringgate/gpu/asker.cuh>
+
+#define RGATE_DASK_HOLD		32U	/* looks by one who waits, before others may */
+#define RGATE_DASK_CHECK	16U	/* rounds of waiting between looks at the session's end */
+
+/* There was no place: completions that are there make room, who ever they are for */
+RGATE_DEV int rgate_dask_full(struct rgate_dasker *me)
+{
+	uint32_t i, n = 0;
+
+	if (rgate_dask_over(me->ask))
+		return -EPIPE;
+	if (!rgate_dask_lock(me->ask))
+		return -EAGAIN;
+	for (i = 0; i < RGATE_REQ_BATCH && i == n; i++)
+		rgate_dask_take(me, 0, (struct rgate_danswer *)0, &n);
+	rgate_dask_unlock(me->ask);
+	return -EAGAIN;
+}
+
+/*
+ * rgate_dask_submit_many - one thread: @n requests in a row, 32 at most, or none of them
+ * @reqs: are copied; owner, cookie and seq are filled in
+ * @tickets: out, one each, for waiting and cancelling; 0 for one with RGATE_REQ_NO_COMPLETION
+ * What this thread has written to the session's memory, and knows of others' writes by barriers
+ * and acquires, is visible to who serves the requests.
+ * -EAGAIN: no place, or no cell: answers have to be taken, or the engine is busy; -EPIPE: the
+ * session is over; -EINVAL: n.
+ */
+RGATE_DEV int rgate_dask_submit_many(struct rgate_dasker *me, const struct rgate_request *reqs,
+				     uint32_t n, uint64_t *tickets)
+{
+	uint32_t i, some = 1;
+	uint64_t pos = 0;
+
+	if (!n || n > RGATE_DASK_MANY)
+		return -EINVAL;
+	for (i = 0; i < n && some; i++) {
+		tickets[i] = 0;
+		if (reqs[i].flags & RGATE_REQ_NO_COMPLETION)
+			continue;
+		tickets[i] = rgate_dcell_take(me);
+		some = tickets[i] != 0;
+	}
+	if (!some || !rgate_dask_claim(me, n, &pos)) {
+		while (i--)
+			if (tickets[i])
+				rgate_dcell_put(me, tickets[i]);
+		return rgate_dask_full(me);
+	}
+	for (i = 1; i < n; i++) {
+		rgate_dask_write(me->ask, pos + i, &reqs[i], tickets[i]);
+		rgate_dask_follow(me->ask, pos + i);
+	}
+	rgate_dask_write(me->ask, pos, &reqs[0], tickets[0]);
+	rgate_dask_publish(me->ask, pos);
+	return 0;
+}
+
+/* rgate_dask_submit - the same for one */
+RGATE_DEV int rgate_dask_submit(struct rgate_dasker *me, const struct rgate_request *req,
+				uint64_t *ticket)
+{
+	return rgate_dask_submit_many(me, req, 1, ticket);
+}
+
+/*
+ * rgate_dask_submit_warp - the whole warp: a request of each lane that has one, or none of them
+ * @has: this lane has one
+ * They follow each other in the lanes' order, one fence is before all of them. Returns the same
+ * in each lane, as rgate_dask_submit_many(). What any lane has written to the session's memory is
+ * visible to who serves them.
+ */
+RGATE_DEV int rgate_dask_submit_warp(struct rgate_dasker *me, const struct rgate_request *req,
+				     uint32_t has, uint64_t *ticket)
+{
+	const uint32_t bit = has ? 1U << rgate_dlane() : 0, all = rgate_dwarp_or(bit);
+	const uint32_t n = rgate_dcount(all);
+	const uint32_t rank = rgate_dcount(all & ((1U << rgate_dlane()) - 1));
+	uint64_t pos = 0, ok = 0;
+	uint32_t none = 0;
+
+	*ticket = 0;
+	if (has && !(req->flags & RGATE_REQ_NO_COMPLETION)) {
+		*ticket = rgate_dcell_take(me);
+		none = !*ticket;
+	}
+	if (!rgate_dwarp_or(none) && rgate_dlane() == 0)
+		ok = n && rgate_dask_claim(me, n, &pos);
+	ok = rgate_dwarp_first(ok);
+	if (!ok) {
+		if (*ticket)
+			rgate_dcell_put(me, *ticket);
+		ok = rgate_dlane() == 0 && n ? (uint64_t)rgate_dask_full(me) : 0;
+		return n ? (int)rgate_dwarp_first(ok) : -EINVAL;
+	}
+	/* the barrier hands on what the first lane acquired of the limit */
+	rgate_dwarp_sync();
+	pos = rgate_dwarp_first(pos) + rank;
+	if (has) {
+		rgate_dask_write(me->ask, pos, req, *ticket);
+		if (rank)
+			rgate_dask_follow(me->ask, pos);
+	}
+	/* and this one all lanes' writes to who publishes them */
+	rgate_dwarp_sync();
+	if (has && !rank)
+		rgate_dask_publish(me->ask, pos);
+	return 0;
+}
+
+/*
+ * rgate_dask_cancel - one thread: submits a RGATE_REQ_CANCEL
+ * @target: a ticket; @ticket: out, of this request, whose result is that of
+ *	rgate_session_cancel(). As rgate_dask_submit().
+ */
+RGATE_DEV int rgate_dask_cancel(struct rgate_dasker *me, uint64_t target, uint64_t *ticket)
+{
+	struct rgate_request q = { 0 };
+
+	q.op = RGATE_REQ_CANCEL;
+	q.a0 = target;
+	return rgate_dask_submit(me, &q, ticket);
+}
+
+/*
+ * rgate_dask_poll - one thread: is the answer there?
+ * 1: it is, and the ticket is over; 0: not yet; -EPIPE: nor will it be; -EINVAL: no such ticket.
+ * What the request wrote to the session's memory is visible.
+ */
+RGATE_DEV int rgate_dask_poll(struct rgate_dasker *me, uint64_t ticket, struct rgate_danswer *out)
+{
+	int got = rgate_dask_got(me, ticket, out);
+	uint32_t i, n = 0, over;
+
+	if (got)
+		return got;
+	/* before the look: what was published before the end is taken still */
+	over = rgate_dask_over(me->ask);
+	if (!rgate_dask_lock(me->ask))
+		return 0;
+	got = rgate_dask_got(me, ticket, out);
+	for (i = 0; !got && i < RGATE_REQ_BATCH && i == n; i++)
+		got = rgate_dask_take(me, ticket, out, &n);
+	rgate_dask_unlock(me->ask);
+	return got || !over || n ? got : -EPIPE;
+}
+
+/* One thread, which waits: looks for all that do, for a while; 1, 0, -EINVAL */
+RGATE_DEV int rgate_dask_look(struct rgate_dasker *me, uint64_t ticket, struct rgate_danswer *out)
+{
+	uint32_t i, n = 0;
+	int got = 0;
+
+	if (rgate_dask_lock(me->ask)) {
+		/* brought by who had the lock; as long as it is held nobody else brings it */
+		got = rgate_dask_got(me, ticket, out);
+		for (i = 0; i < RGATE_DASK_HOLD && !got; i++)
+			got = rgate_dask_take(me, ticket, out, &n);
+		rgate_dask_unlock(me->ask);
+		return got;
+	}
+	rgate_dpause(100);
+	return rgate_dask_got(me, ticket, out);
+}
+
+/*
+ * rgate_dask_wait - one thread: until the answer is there
+ * @limit_ns: but no longer than that, by and large
+ * As rgate_dask_poll(); 0: the time is over, and the ticket is not.
+ */
+RGATE_DEV int rgate_dask_wait(struct rgate_dasker *me, uint64_t ticket, struct rgate_danswer *out,
+			      uint64_t limit_ns)
+{
+	const uint64_t since = rgate_dnow();
+	uint32_t round;
+	int got = 0;
+
+	RGATE_DROLL
+	for (round = 1; !got; round++) {
+		got = rgate_dask_look(me, ticket, out);
+		if (!got && round % RGATE_DASK_CHECK == 0 && rgate_dask_over(me->ask))
+			got = rgate_dask_poll(me, ticket, out);
+		if (!got && rgate_dnow() - since >= limit_ns)
+			break;
+	}
+	return got;
+}
+
+/*
+ * rgate_dask_wait_warp - the whole warp: until all lanes have their answers
+ * @ticket: 0: this lane waits for none
+ * Up to 128 completions are looked for at once. Returns what rgate_dask_wait() does for each lane,
+ * 0 where it waits for none.
+ */
+RGATE_DEV int rgate_dask_wait_warp(struct rgate_dasker *me, uint64_t ticket,
+				   struct rgate_danswer *out, uint64_t limit_ns)
+{
+	const uint64_t since = rgate_dnow();
+	uint64_t have, over = 0;
+	uint32_t round, i, n;
+	int got = ticket ? rgate_dask_got(me, ticket, out) : 0;
+
+	RGATE_DROLL
+	for (round = 1; rgate_dwarp_or(ticket && !got); round++) {
+		have = rgate_dlane() == 0 && rgate_dask_lock(me->ask);
+		have = rgate_dwarp_first(have);
+		n = 0;
+		if (have) {
+			/* the barrier hands on what the first lane acquired by the lock */
+			rgate_dwarp_sync();
+			n = rgate_dask_take_warp(me->ask);
+			for (i = 1; n == i * RGATE_DASK_EACH * RGATE_DWARP && i < 8; i++)
+				n += rgate_dask_take_warp(me->ask);
+			if (rgate_dlane() == 0)
+				rgate_dask_unlock(me->ask);
+		} else {
+			rgate_dpause(100);
+		}
+		if (ticket && !got)
+			got = rgate_dask_got(me, ticket, out);
+		if (over && have && !n)
+			return ticket && !got ? -EPIPE : got;
+		if (round % RGATE_DASK_CHECK == 0)
+			over = rgate_dwarp_first(rgate_dask_over(me->ask));
+		if (rgate_dwarp_first(rgate_dnow() - since >= limit_ns))
+			break;
+	}
+	return got;
+}
+
+#ifdef __CUDACC__
+
+/*
+ * rgate_dask_submit_block - the whole block: one request, of its first thread
+ * What any thread of the block has written to the session's memory is visible to who serves it.
+ * @ticket: out, in each thread; it is the first thread's to wait for and to cancel, or
+ * rgate_dask_wait_block()'s. Returns the same in each thread, as rgate_dask_submit().
+ */
+RGATE_DEV int rgate_dask_submit_block(struct rgate_dasker *me, const struct rgate_request *req,
+				      uint64_t *ticket)
+{
+	__shared__ uint64_t given;
+	__shared__ int err;
+
+	__syncthreads();
+	if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+		given = 0;
+		err = rgate_dask_submit(me, req, &given);
+	}
+	__syncthreads();
+	*ticket = given;
+	return err;
+}
+
+/* rgate_dask_wait_block - the whole block: for one ticket; @out and the return are each thread's */
+RGATE_DEV int rgate_dask_wait_block(struct rgate_dasker *me, uint64_t ticket,
+				    struct rgate_danswer *out, uint64_t limit_ns)
+{
+	__shared__ struct rgate_danswer answer;
+	__shared__ int got;
+
+	__syncthreads();
+	if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0)
+		got = rgate_dask_wait(me, ticket, &answer, limit_ns);
+	/* the barrier hands on what the first thread acquired */
+	__syncthreads();
+	if (got == 1)
+		*out = answer;
+	return got;
+}
+
+#endif /* __CUDACC__ */
+#endif

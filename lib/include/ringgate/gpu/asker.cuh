@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What threads of a GPU share of a session, and each one's part in it: cells for answers, places
+ * for requests, completions. ask.cuh beside this asks with it.
+ */
+#ifndef RINGGATE_GPU_ASKER_CUH
+#define RINGGATE_GPU_ASKER_CUH
+
+#include <errno.h>
+
+#include <ringgate/gpu/port.cuh>
+#include <ringgate/request.h>
+
+#define RGATE_DASK_MANY		32U	/* requests that are published at once */
+#define RGATE_DASK_EACH		4U	/* completions that a lane looks for at once, side by side */
+
+/* Device memory, one a request under way */
+struct rgate_dcell {
+	uint64_t ticket;	/* of the request whose answer is to come here; 0: none */
+	uint64_t done;		/* the ticket whose answer is here, or was last; release */
+	struct rgate_dpair answer; /* result and flags, value */
+};
+
+/* Device memory, one a session */
+struct rgate_daskstate {
+	uint64_t head;		/* places given out */
+	uint64_t pad[15];
+	uint64_t limit;		/* free up to here; release */
+	uint64_t room_lock;	/* of who reads credits */
+	uint64_t pad2[14];
+	uint64_t lock;		/* of who takes completions, and of all below */
+	uint64_t taken;		/* completions */
+	uint64_t failed;
+	uint64_t strays;
+	uint64_t pad3[12];
+};
+
+/* Host memory: told by the host's thread, and by who takes completions */
+struct rgate_daskwords {
+	uint64_t over;		/* the session is */
+	uint64_t pad[7];
+	uint64_t failed;	/* requests without completion that failed */
+	uint64_t strays;	/* completions that nobody had asked for */
+	uint64_t pad2[6];
+};
+
+/* What a kernel gets, by value */
+struct rgate_dask {
+	struct rgate_request *requests;
+	const uint64_t *request_credits;
+	const struct rgate_completion *completions;
+	uint64_t *completion_credits;
+	struct rgate_daskwords *words;
+	struct rgate_daskstate *state;
+	struct rgate_dcell *cells;
+	uint32_t *free;		/* a bit a cell: nobody has it */
+	unsigned char *memory;	/* the session's, RGATE_REQ_MEM_SESSION; null: none */
+	uint64_t memory_len;
+	uint32_t owner;
+	uint32_t ncells;	/* a power of two, 32 at least */
+	uint32_t req_shift, comp_shift;	/* log2 of the places */
+};
+
+/* What a thread knows */
+struct rgate_dasker {
+	const struct rgate_dask *ask;
+	uint64_t head;		/* of the state; may be behind */
+	uint64_t limit;		/* likewise */
+	uint64_t kept;		/* the last ticket, whose cell is this thread's still; 0: none */
+	uint32_t rover;		/* where it looks for a cell */
+};
+
+struct rgate_danswer {
+	int32_t result;		/* 0 or more, or -errno */
+	uint32_t flags;		/* RGATE_COMP_* */
+	uint64_t value;
+};
+
+RGATE_DEV void rgate_dasker_init(struct rgate_dasker *me, const struct rgate_dask *ask)
+{
+	me->ask = ask;
+	me->head = me->limit = me->kept = 0;
+	me->rover = rgate_dsalt() * 2654435769U;
+}
+
+/*
+ * Cells
+ */
+
+/* Is free from here on: what this thread has read of it comes before */
+RGATE_DEV void rgate_dcell_free(const struct rgate_dask *a, uint64_t ticket)
+{
+	uint32_t i = (uint32_t)ticket - 1;
+
+	rgate_dgpu_add32(&a->free[i / 32], 1U << i % 32);
+}
+
+/* A bit of @word that was free and is this thread's now, the bit @at if it is; 0: none */
+RGATE_DEV uint32_t rgate_dcell_bit(uint32_t *word, uint32_t at)
+{
+	uint32_t bit = 1U << at, was;
+
+	do {
+		was = rgate_dgpu_and32(word, ~bit);
+		if (was & bit)
+			return bit;
+		bit = was & (0U - was);
+	} while (bit);
+	return 0;
+}
+
+/* A ticket with a cell of its own; 0: there is none */
+RGATE_DEV uint64_t rgate_dcell_take(struct rgate_dasker *me)
+{
+	const struct rgate_dask *a = me->ask;
+	const uint32_t words = a->ncells / 32;
+	uint64_t ticket = me->kept;
+	uint32_t n, i, bit = 0;
+
+	if (!ticket) {
+		for (n = 0; n < words && !bit; n++) {
+			i = (me->rover >> 5) & (words - 1);
+			bit = rgate_dcell_bit(&a->free[i], me->rover % 32);
+			me->rover += bit ? 1 : 32;
+		}
+		if (!bit)
+			return 0;
+		i = i * 32 + rgate_dones(bit - 1);
+		ticket = rgate_dgpu_load(&a->cells[i].done) >> 32 << 32 | (i + 1);
+	}
+	me->kept = 0;
+	ticket += 1ULL << 32;
+	rgate_dgpu_store(&a->cells[(uint32_t)ticket - 1].ticket, ticket);
+	return ticket;
+}
+
+/* Its answer was taken, or it was never submitted: the cell is kept for the next, or free */
+RGATE_DEV void rgate_dcell_put(struct rgate_dasker *me, uint64_t ticket)
+{
+	struct rgate_dcell *c = &me->ask->cells[(uint32_t)ticket - 1];
+
+	rgate_dgpu_store(&c->done, ticket);
+	rgate_dgpu_store(&c->ticket, 0);
+	if (me->kept)
+		rgate_dcell_free(me->ask, ticket);
+	else
+		me->kept = ticket;
+}
+
+/* rgate_dasker_fini - the last of this thread: its cell is the others' again */
+RGATE_DEV void rgate_dasker_fini(struct rgate_dasker *me)
+{
+	if (me->kept)
+		rgate_dcell_free(me->ask, me->kept);
+	me->kept = 0;
+}
+
+/*
+ * Places for requests
+ */
+
+RGATE_DEV uint64_t rgate_dask_req_lap(const struct rgate_dask *a, uint64_t pos)
+{
+	return (pos >> a->req_shift) + 1;
+}
+
+RGATE_DEV struct rgate_request *rgate_dask_slot(const struct rgate_dask *a, uint64_t pos)
+{
+	return &a->requests[pos & ((1U << a->req_shift) - 1)];
+}
+
+/* Has the engine copied the batch that begins at @pos? Then all before it, too. */
+RGATE_DEV uint32_t rgate_dask_copied(const struct rgate_dask *a, uint64_t pos)
+{
+	uint64_t b = (pos & ((1U << a->req_shift) - 1)) >> RGATE_REQ_BATCH_SHIFT;
+
+	return rgate_dsys_acquire(&a->request_credits[b]) == rgate_dask_req_lap(a, pos);
+}
+
+/* One thread: more room, as far as there is, unless another is at it. */
+RGATE_DEV void rgate_dask_refill(const struct rgate_dask *a)
+{
+	const uint64_t places = 1ULL << a->req_shift;
+	struct rgate_daskstate *st = a->state;
+	uint64_t limit, n;
+
+	if (rgate_dgpu_cas(&st->room_lock, 0, 1))
+		return;
+	limit = rgate_dgpu_load(&st->limit);
+	/* credits come in order, and each look is a round over the link: the farthest first */
+	for (n = places / 2; n >= RGATE_REQ_BATCH; n /= 2)
+		if (rgate_dask_copied(a, limit + n - RGATE_REQ_BATCH - places))
+			limit += n;
+	/* hands on what was acquired with the credits */
+	rgate_dgpu_release(&st->limit, limit);
+	rgate_dgpu_release(&st->room_lock, 0);
+}
+
+/* One thread: @n places in a row, from *@pos on; 0: there are not as many */
+RGATE_DEV uint32_t rgate_dask_claim(struct rgate_dasker *me, uint32_t n, uint64_t *pos)
+{
+	struct rgate_daskstate *st = me->ask->state;
+	uint32_t looked = 0;
+	uint64_t was;
+
+	for (;;) {
+		if (me->head + n > me->limit)
+			/* acquire: who stored it has seen the credits */
+			me->limit = rgate_dgpu_acquire(&st->limit);
+		if (me->head + n > me->limit) {
+			if (looked++)
+				return 0;
+			rgate_dask_refill(me->ask);
+			continue;
+		}
+		was = rgate_dgpu_cas(&st->head, me->head, me->head + n);
+		if (was == me->head) {
+			*pos = was;
+			me->head = was + n;
+			return 1;
+		}
+		me->head = was;
+	}
+}
+
+/* All of a slot but the seq */
+RGATE_DEV void rgate_dask_write(const struct rgate_dask *a, uint64_t pos,
+				const struct rgate_request *req, uint64_t ticket)
+{
+	struct rgate_dvec *to = (struct rgate_dvec *)rgate_dask_slot(a, pos);
+	union {
+		struct rgate_request q;
+		struct rgate_dvec v[4];
+	} u;
+
+	u.q = *req;
+	u.q.owner = a->owner;
+	u.q.cookie = ticket;
+	to[0] = u.v[0];
+	to[1] = u.v[1];
+	to[2] = u.v[2];
+	*(uint64_t *)&to[3] = u.q.handle | (uint64_t)u.q.deadline_us << 32;
+}
+
+/*
+ * A slot other than the first one that is published with it: who takes that one has acquired all
+ * that was written before its seq, this one's seq as well, and looks at no later one before.
+ */
+RGATE_DEV void rgate_dask_follow(const struct rgate_dask *a, uint64_t pos)
+{
+	rgate_dsys_store(&rgate_dask_slot(a, pos)->seq, rgate_dask_req_lap(a, pos));
+}
+
+RGATE_DEV void rgate_dask_publish(const struct rgate_dask *a, uint64_t pos)
+{
+	rgate_dsys_release(&rgate_dask_slot(a, pos)->seq, rgate_dask_req_lap(a, pos));
+}
+
+/*
+ * Completions
+ */
+
+RGATE_DEV uint64_t rgate_dask_comp_lap(const struct rgate_dask *a, uint64_t pos)
+{
+	return (pos >> a->comp_shift) + 1;
+}
+
+RGATE_DEV const struct rgate_completion *rgate_dask_comp(const struct rgate_dask *a, uint64_t pos)
+{
+	return &a->completions[pos & ((1U << a->comp_shift) - 1)];
+}
+
+/* What became of completions, other than that they are in their cells */
+struct rgate_dasktally {
+	uint32_t failed, strays;
+};
+
+/* Into the cell of who waits for it; 0: the cookie is of no request under way */
+RGATE_DEV uint32_t rgate_dask_deliver(const struct rgate_dask *a, struct rgate_dpair first,
+				      struct rgate_dpair second)
+{
+	const uint64_t ticket = first.v[0];
+	const uint32_t i = (uint32_t)ticket - 1;
+	struct rgate_dcell *cell;
+
+	if (i >= a->ncells)
+		return 0;
+	cell = &a->cells[i];
+	if (rgate_dgpu_load(&cell->ticket) != ticket || rgate_dgpu_load(&cell->done) == ticket)
+		return 0;
+	cell->answer.v[0] = first.v[1];
+	cell->answer.v[1] = second.v[0];
+	rgate_dgpu_release(&cell->done, ticket);
+	return 1;
+}
+
+/*
+ * One thread, with the lock: a completion of which seq was acquired. @first and @second were read
+ * with it, in one round over the link: the engine stores the cookie after the result, and seq
+ * after the value. So seq tells that @second is right; and a cookie that is that of a request
+ * under way can have come with this completion only, so that @first is, too. Else it may be of a
+ * lap before, and is read again.
+ */
+RGATE_DEV void rgate_dask_settle(const struct rgate_dask *a, const struct rgate_completion *c,
+				 struct rgate_dpair first, struct rgate_dpair second,
+				 struct rgate_dasktally *t)
+{
+	if (rgate_dask_deliver(a, first, second))
+		return;
+	first = rgate_dsys_pair_load(c);
+	if (!first.v[0])
+		t->failed++;
+	else if (!rgate_dask_deliver(a, first, second))
+		t->strays++;
+}
+
+/*
+ * One thread, with the lock: the @n completions from @pos on were taken, and all lanes have read
+ * them. The engine looks at credits in their order: the release of the first one is that of all.
+ */
+RGATE_DEV void rgate_dask_advance(const struct rgate_dask *a, uint64_t pos, uint32_t n,
+				  const struct rgate_dasktally *t)
+{
+	const uint64_t first = pos / RGATE_REQ_BATCH, end = (pos + n) / RGATE_REQ_BATCH;
+	const uint64_t batches = (1U << a->comp_shift) / RGATE_REQ_BATCH;
+	struct rgate_daskstate *st = a->state;
+	uint64_t b;
+
+	for (b = first + 1; b < end; b++)
+		rgate_dsys_store(&a->completion_credits[b & (batches - 1)],
+				 rgate_dask_comp_lap(a, b * RGATE_REQ_BATCH));
+	if (first < end)
+		rgate_dsys_release(&a->completion_credits[first & (batches - 1)],
+				   rgate_dask_comp_lap(a, first * RGATE_REQ_BATCH));
+	if (t->failed)
+		rgate_dsys_store(&a->words->failed, st->failed += t->failed);
+	if (t->strays)
+		rgate_dsys_store(&a->words->strays, st->strays += t->strays);
+	st->taken = pos + n;
+}
+
+/*
+ * One thread, with the lock: the next completion, if it is there; the answer to @ticket goes to
+ * @out alone, of which 0 has none. 1: this was it; 0: another one, counted in *@n, or none
+ */
+RGATE_DEV int rgate_dask_take(struct rgate_dasker *me, uint64_t ticket,
+			      struct rgate_danswer *out, uint32_t *n)
+{
+	const struct rgate_dask *a = me->ask;
+	const uint64_t pos = a->state->taken;
+	const struct rgate_completion *c = rgate_dask_comp(a, pos);
+	struct rgate_dpair first = rgate_dsys_pair_load(c);
+	struct rgate_dpair second = rgate_dsys_pair_acquire(&c->value);
+	struct rgate_dasktally t = { 0, 0 };
+	int mine;
+
+	if (second.v[1] != rgate_dask_comp_lap(a, pos))
+		return 0;
+	++*n;
+	if (first.v[0] != ticket)
+		first = rgate_dsys_pair_load(c);
+	mine = ticket && first.v[0] == ticket;
+	if (!mine)
+		rgate_dask_settle(a, c, first, second, &t);
+	rgate_dask_advance(a, pos, 1, &t);
+	if (!mine)
+		return 0;
+	out->result = (int32_t)(uint32_t)first.v[1];
+	out->flags = (uint32_t)(first.v[1] >> 32);
+	out->value = second.v[0];
+	rgate_dcell_put(me, ticket);
+	return 1;
+}
+
+/* The whole warp, the first lane of which has the lock: what is there, 128 of them at most */
+RGATE_DEV uint32_t rgate_dask_take_warp(const struct rgate_dask *a)
+{
+	const uint64_t pos = rgate_dwarp_first(a->state->taken), at = pos + rgate_dlane();
+	struct rgate_dpair first[RGATE_DASK_EACH], second[RGATE_DASK_EACH];
+	struct rgate_dasktally t = { 0, 0 };
+	uint32_t k, there, n = 0;
+
+	RGATE_DUNROLL
+	for (k = 0; k < RGATE_DASK_EACH; k++) {
+		const struct rgate_completion *c = rgate_dask_comp(a, at + k * RGATE_DWARP);
+
+		first[k] = rgate_dsys_pair_load(c);
+		second[k] = rgate_dsys_pair_load_back(&c->value);
+	}
+	/* makes an acquire of the loads before */
+	rgate_dsys_fence();
+	/* in no order: what lies behind one that was not there is the next look's */
+	RGATE_DUNROLL
+	for (k = 0; k < RGATE_DASK_EACH; k++) {
+		there = second[k].v[1] == rgate_dask_comp_lap(a, at + k * RGATE_DWARP);
+		if (n == k * RGATE_DWARP)
+			n += rgate_dones(rgate_dwarp_or(there << rgate_dlane()));
+	}
+	RGATE_DUNROLL
+	for (k = 0; k < RGATE_DASK_EACH; k++)
+		if (k * RGATE_DWARP + rgate_dlane() < n)
+			rgate_dask_settle(a, rgate_dask_comp(a, at + k * RGATE_DWARP), first[k],
+					  second[k], &t);
+	t.failed = rgate_dwarp_add(t.failed);
+	t.strays = rgate_dwarp_add(t.strays);
+	/* all lanes' reads come before the credit */
+	rgate_dwarp_sync();
+	if (rgate_dlane() == 0 && n)
+		rgate_dask_advance(a, pos, n, &t);
+	rgate_dwarp_sync();
+	return n;
+}
+
+/* One thread: is the lock this one's now? */
+RGATE_DEV uint32_t rgate_dask_lock(const struct rgate_dask *a)
+{
+	return !rgate_dgpu_cas(&a->state->lock, 0, 1);
+}
+
+RGATE_DEV void rgate_dask_unlock(const struct rgate_dask *a)
+{
+	rgate_dgpu_release(&a->state->lock, 0);
+}
+
+RGATE_DEV uint32_t rgate_dask_over(const struct rgate_dask *a)
+{
+	return rgate_dsys_acquire(&a->words->over) != 0;
+}
+
+/* Was the answer brought? 1: it was, here it is; 0; -EINVAL: nobody waits for such a one */
+RGATE_DEV int rgate_dask_got(struct rgate_dasker *me, uint64_t ticket, struct rgate_danswer *out)
+{
+	const struct rgate_dask *a = me->ask;
+	const uint32_t i = (uint32_t)ticket - 1;
+	const struct rgate_dcell *c;
+
+	if (i >= a->ncells || rgate_dgpu_load(&a->cells[i].ticket) != ticket)
+		return -EINVAL;
+	c = &a->cells[i];
+	if (rgate_dgpu_acquire(&c->done) != ticket)
+		return 0;
+	out->result = (int32_t)(uint32_t)c->answer.v[0];
+	out->flags = (uint32_t)(c->answer.v[0] >> 32);
+	out->value = c->answer.v[1];
+	rgate_dcell_put(me, ticket);
+	return 1;
+}
+
+#endif
