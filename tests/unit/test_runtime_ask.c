@@ -193,7 +193,7 @@ static void *ask_in_turn(void *arg)
 	struct rgate_dasker me;
 	uint64_t i, seed = t->number;
 
-	rgate_dasker_init(&me, &t->b->dask);
+	rgate_dasker_init(&me, &t->b->dask, t->number % 2);
 	for (i = 0; i < t->rounds; i++) {
 		uint64_t v = unit_random(&seed);
 
@@ -259,7 +259,7 @@ static void *ask_at_once(void *arg)
 	struct rgate_dasker me;
 	struct rgate_danswer a;
 
-	rgate_dasker_init(&me, &t->b->dask);
+	rgate_dasker_init(&me, &t->b->dask, t->number % 2);
 	while (left || have) {
 		n = 1 + (unsigned int)(unit_random(&seed) % 4);
 		if (n > left)
@@ -323,7 +323,7 @@ static void full(void **state)
 
 	(void)state;
 	bed_open(&b, OWN, 32);
-	rgate_dasker_init(&me, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
 	assert_int_equal(rgate_dask_submit_many(&me, &q, 0, ticket), -EINVAL);
 	assert_int_equal(rgate_dask_submit_many(&me, &q, 33, ticket), -EINVAL);
 	assert_int_equal(rgate_dask_submit_warp(&me, &q, 0, ticket), -EINVAL);
@@ -357,8 +357,8 @@ static void limits_and_cancel(void **state)
 
 	(void)state;
 	bed_open(&b, OWN, 64);
-	rgate_dasker_init(&me, &b.dask);
-	rgate_dasker_init(&other, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
+	rgate_dasker_init(&other, &b.dask, 0);
 	hold = must_submit(&me, (struct rgate_request){ .op = SLEEPY_HOLD });
 	assert_int_equal(rgate_dask_wait(&me, hold, &a, 1000000), 0);
 	assert_int_equal(rgate_dask_wait_warp(&me, hold, &a, 1000000), 0);
@@ -393,7 +393,7 @@ static void chains(void **state)
 
 	(void)state;
 	bed_open(&b, OWN, 64);
-	rgate_dasker_init(&me, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
 	assert_int_equal(rgate_dask_submit_many(&me, q, 4, t), 0);
 	assert_int_equal(must_wait(&me, t[3]).value, 4);
 	assert_int_equal(must_wait(&me, t[2]).result, -ECANCELED);
@@ -424,7 +424,7 @@ static void daemon_dies(void **state)
 
 	(void)state;
 	bed_open(&b, OWN, 64);
-	rgate_dasker_init(&me, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
 	hold = must_submit(&me, (struct rgate_request){ .op = SLEEPY_HOLD });
 	nop = must_submit(&me, (struct rgate_request){ .op = RGATE_REQ_NOP, .a0 = 5 });
 	runtime_until(__atomic_load_n(&b.area.completions[0].seq, __ATOMIC_ACQUIRE) == 1);
@@ -459,7 +459,7 @@ static void engine_ends(void **state)
 
 	(void)state;
 	bed_open(&b, OWN, 64);
-	rgate_dasker_init(&me, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
 	hold = must_submit(&me, (struct rgate_request){ .op = SLEEPY_HOLD });
 	assert_int_equal(pthread_create(&thread, NULL, end_it, &b), 0);
 	assert_int_equal(rgate_dask_wait(&me, hold, &a, LONG), -EPIPE);
@@ -485,7 +485,7 @@ static void garbage_completions(void **state)
 
 	(void)state;
 	bed_open(&b, OWN, 64);
-	rgate_dasker_init(&me, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
 	hold = must_submit(&me, (struct rgate_request){ .op = SLEEPY_HOLD });
 	runtime_until(accepted(&b) == 1);
 	for (pos = 0; pos < n; pos++) {
@@ -608,7 +608,7 @@ static void lent(void **state)
 	assert_int_equal(rgate_gpu_bind_session(b.r.gpu, &loan, NULL, &b.index), 0);
 	view(&b);
 	assert_ptr_equal(b.dask.memory, word);
-	rgate_dasker_init(&me, &b.dask);
+	rgate_dasker_init(&me, &b.dask, 0);
 	q = (struct rgate_request){ .op = RGATE_REQ_MEMORY_OPEN, .a0 = RGATE_MEMORY_HERE, .len = 1,
 				    .a1 = RGATE_MEMORY_OPEN_A1(geteuid(), RGATE_MEMORY_ATOMIC) };
 	q.handle = RGATE_MEMORY_HANDLE(must_wait(&me, must_submit(&me, q)).value);
@@ -675,7 +675,7 @@ static uint32_t wait_for_ever(const struct rgate_dpkt *pkt, void *result, void *
 
 	(void)pkt;
 	(void)result;
-	rgate_dasker_init(&me, &s->dask);
+	rgate_dasker_init(&me, &s->dask, 0);
 	ticket = must_submit(&me, (struct rgate_request){ .op = SLEEPY_HOLD });
 	got = rgate_dask_wait(&me, ticket, &a, ~0ULL);
 	__atomic_store_n(&s->got, got, __ATOMIC_RELEASE);

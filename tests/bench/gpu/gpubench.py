@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """Measures what a GPU does with rings: rates, latencies, a UDP echo, the copy
-engine. Runs the programs of this directory, prints tables and writes JSON.
+engine, requests. Runs the programs of this directory, prints tables and writes JSON.
 scripts/bench gpu calls it, or takes its JSON where the GPU is in another
 machine than the checkout."""
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-PROGRAMS = {"rate": 240, "latency": 60, "echo": 120, "copy": 120}   # seconds at most
+PROGRAMS = {"rate": 240, "latency": 60, "echo": 120, "copy": 120, "ask": 60}   # seconds at most
 # Frames a second that a ring is to give by threads that consume
 THREAD_AIMS = {1: 0.1, 64: 6, 1024: 50, 4096: 100}
 
@@ -191,6 +191,25 @@ def copy_table(lines):
     return ["bytes", "batch", "copied, us", "read, us", "copied, M/s", "read, M/s", "ratio"], rows
 
 
+def ask_table(lines):
+    rows = []
+    for warps in sorted({r["warps"] for r in named(lines, "ask_rate")}):
+        bare, ours = (median([r for r in named(lines, name) if r["warps"] == warps], "per_s")
+                      for name in ("bare_rate", "ask_rate"))
+        rows.append([warps, f"{bare / 1e6:.1f}", f"{ours / 1e6:.1f}", f"{ours / bare:.2f}"])
+    return ["warps", "bare loop, M/s", "requests, M/s", "ratio"], rows
+
+
+TRIPS = {"bare_trip": "bare loop: 64 bytes there, 32 back",
+         "ask_trip": "a request, checked and answered by the engine"}
+
+
+def trip_table(lines):
+    rows = [[text, *(f"{median(named(lines, name), k):.0f}" for k in
+                     ("p50_ns", "p90_ns", "p99_ns", "min_ns"))] for name, text in TRIPS.items()]
+    return ["from the GPU and back", "p50, ns", "p90", "p99", "least"], rows
+
+
 def order_table(rates):
     return ["rings", "M/s"], [[r["rings"], f"{r['pps'] / 1e6:.1f}"]
                               for r in named(rates, "rate_ordered")]
@@ -200,6 +219,7 @@ def tables(result):
     """By name: a head and rows."""
     rate, latency, echo = result["rate"], result["latency"], result["echo"]
     roof = named(rate, "roof_copy")[0]["bytes_per_s"]
+    asked = result.get("ask")   # a result of before it was measured has none
     return {
         "gpu-roof": (["roof", "GB/s"], [["host to device, copy engine", f"{roof / 1e9:.1f}"]]),
         "gpu-rate": rate_table(rate),
@@ -211,6 +231,7 @@ def tables(result):
         "gpu-split": split_table(echo),
         "gpu-load": load_table(echo),
         "gpu-copy": copy_table(result["copy"]),
+        **({"gpu-ask": ask_table(asked), "gpu-trip": trip_table(asked)} if asked else {}),
     }
 
 

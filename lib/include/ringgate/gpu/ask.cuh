@@ -5,7 +5,7 @@
  *
  *	struct rgate_dasker me;				a thread's own
  *
- *	rgate_dasker_init(&me, &ask);			ask: of rgate_gpu_session_view()
+ *	rgate_dasker_init(&me, &ask, 0);		ask: of rgate_gpu_session_view()
  *	if (!rgate_dask_submit(&me, &req, &ticket))
  *		got = rgate_dask_wait(&me, ticket, &answer, 1000000);
  *	rgate_dasker_fini(&me);
@@ -31,13 +31,17 @@
 #define RGATE_DASK_HOLD		32U	/* looks by one who waits, before others may */
 #define RGATE_DASK_CHECK	16U	/* rounds of waiting between looks at the session's end */
 
-/* There was no place: completions that are there make room, who ever they are for */
+/*
+ * There was no place: completions that are there make room, whoever they are for. Those who need
+ * several cells come again at different times, or each would take what the others need.
+ */
 RGATE_DEV int rgate_dask_full(struct rgate_dasker *me)
 {
 	uint32_t i, n = 0;
 
 	if (rgate_dask_over(me->ask))
 		return -EPIPE;
+	rgate_dpause((me->rover += 2654435769U) >> 21);
 	if (!rgate_dask_lock(me->ask))
 		return -EAGAIN;
 	for (i = 0; i < RGATE_REQ_BATCH && i == n; i++)
@@ -72,8 +76,7 @@ RGATE_DEV int rgate_dask_submit_many(struct rgate_dasker *me, const struct rgate
 	}
 	if (!some || !rgate_dask_claim(me, n, &pos)) {
 		while (i--)
-			if (tickets[i])
-				rgate_dcell_put(me, tickets[i]);
+			rgate_dcell_give_up(me->ask, tickets[i]);
 		return rgate_dask_full(me);
 	}
 	for (i = 1; i < n; i++) {
@@ -117,8 +120,7 @@ RGATE_DEV int rgate_dask_submit_warp(struct rgate_dasker *me, const struct rgate
 		ok = n && rgate_dask_claim(me, n, &pos);
 	ok = rgate_dwarp_first(ok);
 	if (!ok) {
-		if (*ticket)
-			rgate_dcell_put(me, *ticket);
+		rgate_dcell_give_up(me->ask, *ticket);
 		ok = rgate_dlane() == 0 && n ? (uint64_t)rgate_dask_full(me) : 0;
 		return n ? (int)rgate_dwarp_first(ok) : -EINVAL;
 	}

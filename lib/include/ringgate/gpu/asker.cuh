@@ -67,6 +67,7 @@ struct rgate_dasker {
 	uint64_t head;		/* of the state; may be behind */
 	uint64_t limit;		/* likewise */
 	uint64_t kept;		/* the last ticket, whose cell is this thread's still; 0: none */
+	uint32_t keeps;		/* it is to be so */
 	uint32_t rover;		/* where it looks for a cell */
 };
 
@@ -76,10 +77,19 @@ struct rgate_danswer {
 	uint64_t value;
 };
 
-RGATE_DEV void rgate_dasker_init(struct rgate_dasker *me, const struct rgate_dask *ask)
+/*
+ * rgate_dasker_init - what a thread needs to ask
+ * @ask: of rgate_gpu_session_view(); stays where it is
+ * @keeps: not 0: it will ask again and again, and keeps the cell of an answer that it has taken for
+ *	its next request, which saves that two rounds to the device's memory. There have to be more
+ *	tickets than threads that do so.
+ */
+RGATE_DEV void rgate_dasker_init(struct rgate_dasker *me, const struct rgate_dask *ask,
+				 uint32_t keeps)
 {
 	me->ask = ask;
 	me->head = me->limit = me->kept = 0;
+	me->keeps = keeps;
 	me->rover = rgate_dsalt() * 2654435769U;
 }
 
@@ -134,17 +144,32 @@ RGATE_DEV uint64_t rgate_dcell_take(struct rgate_dasker *me)
 	return ticket;
 }
 
-/* Its answer was taken, or it was never submitted: the cell is kept for the next, or free */
-RGATE_DEV void rgate_dcell_put(struct rgate_dasker *me, uint64_t ticket)
+/* Nobody waits any more: the ticket is over */
+RGATE_DEV void rgate_dcell_end(const struct rgate_dask *a, uint64_t ticket)
 {
-	struct rgate_dcell *c = &me->ask->cells[(uint32_t)ticket - 1];
+	struct rgate_dcell *c = &a->cells[(uint32_t)ticket - 1];
 
 	rgate_dgpu_store(&c->done, ticket);
 	rgate_dgpu_store(&c->ticket, 0);
-	if (me->kept)
+}
+
+/* The answer was taken: the cell is kept for the next, or free */
+RGATE_DEV void rgate_dcell_put(struct rgate_dasker *me, uint64_t ticket)
+{
+	rgate_dcell_end(me->ask, ticket);
+	if (me->kept || !me->keeps)
 		rgate_dcell_free(me->ask, ticket);
 	else
 		me->kept = ticket;
+}
+
+/* It was not submitted. Were the cell kept, those who need several could wait for each other. */
+RGATE_DEV void rgate_dcell_give_up(const struct rgate_dask *a, uint64_t ticket)
+{
+	if (!ticket)
+		return;
+	rgate_dcell_end(a, ticket);
+	rgate_dcell_free(a, ticket);
 }
 
 /* rgate_dasker_fini - the last of this thread: its cell is the others' again */
