@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# The four examples, with datagrams over loopback: what they print is right.
+# The examples, most of them with datagrams over loopback: what they print is right.
 
 # shellcheck disable=SC2317 # functions that wait_for calls
 # shellcheck source=tests/cli/lib/tap.sh
@@ -94,6 +94,9 @@ END
 # taken when half the rows are there: as many of the one kind as of the other, and one
 said "tensor: the mean of 512 rows and more" "^[5-9][0-9]+ rows, mean of the first column 7\.[45]"
 end_example
+
+like "fetch_add: 128 threads draw ten numbers each" "$(timeout 60 "$examples/fetch_add" 2>&1)" \
+	"^128 threads, the last number is 1279$"
 
 if ! python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)' 2>/dev/null; then
 	skip "flows" "no packet sockets: not root"
