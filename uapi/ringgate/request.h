@@ -148,7 +148,7 @@ struct rgate_request {
 };
 
 struct rgate_completion {
-	__aligned_u64 cookie;
+	__aligned_u64 cookie;	/* stored after result and flags, with release */
 	__s32 result;		/* 0 or more, or -errno */
 	__u32 flags;		/* RGATE_COMP_* */
 	__aligned_u64 value;	/* of the operation */

@@ -26,6 +26,8 @@
 #ifndef RINGGATE_GPU_ASK_CUH
 #define RINGGATE_GPU_ASK_CUH
 
+#include <string.h>
+
 #include <ringgate/gpu/asker.cuh>
 
 #define RGATE_DASK_HOLD		32U	/* looks by one who waits, before others may */
@@ -146,8 +148,9 @@ RGATE_DEV int rgate_dask_submit_warp(struct rgate_dasker *me, const struct rgate
  */
 RGATE_DEV int rgate_dask_cancel(struct rgate_dasker *me, uint64_t target, uint64_t *ticket)
 {
-	struct rgate_request q = { 0 };
+	struct rgate_request q;
 
+	memset(&q, 0, sizeof(q));
 	q.op = RGATE_REQ_CANCEL;
 	q.a0 = target;
 	return rgate_dask_submit(me, &q, ticket);

@@ -489,7 +489,7 @@ RGATE_DEV uint32_t rgate_dsalt(void)
 	asm("mov.u32 %0, %%warpid;" : "=r"(warp));
 	return (sm * 64 + warp) * 32 + rgate_dlane();
 #else
-	static _Thread_local char mine;
+	static __thread char mine;
 
 	return (uint32_t)((uintptr_t)&mine >> 6);
 #endif
