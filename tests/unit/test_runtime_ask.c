@@ -347,6 +347,59 @@ static void full(void **state)
 	bed_close(&b);
 }
 
+/* Credits come in order, and are believed as far as they have come */
+static void credits(void **state)
+{
+	uint64_t credit[8] = { 1, 1, 1 };
+	struct rgate_daskstate st = { .limit = 256 };
+	const struct rgate_dask d = { .state = &st, .request_credits = credit, .req_shift = 8 };
+
+	(void)state;
+	rgate_dask_refill(&d);
+	assert_int_equal(st.limit, 256 + 96);
+	rgate_dask_refill(&d);
+	assert_int_equal(st.limit, 256 + 96);
+	credit[3] = credit[4] = credit[5] = credit[6] = credit[7] = 1;
+	rgate_dask_refill(&d);
+	assert_int_equal(st.limit, 512);
+	credit[0] = 2;
+	st.room_lock = 1;
+	rgate_dask_refill(&d);
+	assert_int_equal(st.limit, 512);
+	st.room_lock = 0;
+	rgate_dask_refill(&d);
+	assert_int_equal(st.limit, 512 + 32);
+	assert_int_equal(st.room_lock, 0);
+}
+
+/* An engine that sleeps as it has no place for completions is woken when some were taken */
+static void no_place(void **state)
+{
+	struct rgate_dasker me;
+	uint64_t ticket[65];
+	unsigned int i;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, OWN, 128);
+	rgate_dasker_init(&me, &b.dask, 0);
+	for (i = 0; i < 64; i++)
+		ticket[i] = must_submit(&me, (struct rgate_request){ .op = RGATE_REQ_NOP, .a0 = i });
+	runtime_until(accepted(&b) == 64);
+	/* not rgate_dask_full(), which would take some */
+	while (rgate_dask_refill(&b.dask), b.dask.state->limit == 64)
+		rgate_dpause(0);
+	ticket[64] = must_submit(&me, (struct rgate_request){ .op = RGATE_REQ_NOP, .a0 = 64 });
+	runtime_until(__atomic_load_n(&b.area.server->need, __ATOMIC_ACQUIRE) ==
+		      RGATE_REQ_NEED_CREDIT);
+	assert_int_equal(accepted(&b), 64);
+	for (i = 65; i--;)
+		assert_int_equal(must_wait(&me, ticket[i]).value, i);
+	rgate_dasker_fini(&me);
+	all_free(&b);
+	bed_close(&b);
+}
+
 /* Waiting ends when it is told to; the ticket goes on, and can be cancelled */
 static void limits_and_cancel(void **state)
 {
@@ -431,7 +484,8 @@ static void daemon_dies(void **state)
 	close(b.daemon[1]);
 	b.daemon[1] = -1;
 	runtime_until(stats(&b).over);
-	assert_int_equal(must_wait(&me, nop).value, 5);
+	assert_int_equal(rgate_dask_poll(&me, nop, &a), 1);
+	assert_int_equal(a.value, 5);
 	assert_int_equal(rgate_dask_wait(&me, hold, &a, LONG), -EPIPE);
 	assert_int_equal(rgate_dask_wait_warp(&me, hold, &a, LONG), -EPIPE);
 	assert_int_equal(rgate_dask_poll(&me, hold, &a), -EPIPE);
@@ -717,6 +771,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(in_turn, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(out_of_order, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(full, fake_setup, fake_teardown),
+	cmocka_unit_test(credits),
+	cmocka_unit_test_setup_teardown(no_place, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(limits_and_cancel, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(chains, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(daemon_dies, fake_setup, fake_teardown),
