@@ -187,6 +187,7 @@ static __global__ void blocks_kernel(struct rgate_dask ask, struct seen *s, uint
 static __global__ void count_kernel(struct rgate_dask ask, struct seen *s, uint32_t handle,
 				    uint32_t *marks, uint32_t rounds)
 {
+	const uint64_t all = (uint64_t)gridDim.x * blockDim.x * rounds;
 	struct rgate_request q = { 0 };
 	struct rgate_danswer a;
 	struct rgate_dasker me;
@@ -203,8 +204,8 @@ static __global__ void count_kernel(struct rgate_dask ask, struct seen *s, uint3
 		got = submit_hard(&me, &q, &ticket, s);
 		if (!got)
 			got = rgate_dask_wait(&me, ticket, &a, LONG);
-		note(s, got == 1 && !a.result && a.value < (uint64_t)gridDim.x * blockDim.x * rounds &&
-		     !atomicAdd(&marks[a.value], 1), got == 1 ? a.result : got);
+		note(s, got == 1 && !a.result && a.value < all && !atomicAdd(&marks[a.value], 1),
+		     got == 1 ? a.result : got);
 	}
 	rgate_dasker_fini(&me);
 }

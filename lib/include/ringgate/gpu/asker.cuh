@@ -12,7 +12,7 @@
 #include <ringgate/request.h>
 
 #define RGATE_DASK_MANY		32U	/* requests that are published at once */
-#define RGATE_DASK_EACH		4U	/* completions that a lane looks for at once, side by side */
+#define RGATE_DASK_EACH		4U	/* completions that a lane looks for at once */
 
 /* Device memory, one a request under way */
 struct rgate_dcell {
