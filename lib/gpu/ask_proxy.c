@@ -10,39 +10,48 @@
 
 #define PAUSE_NS	20000U	/* the shortest one; it doubles as long as nothing happens */
 
-/* Positions of a ring of so many places: their laps, and the words of their batches */
-static uint64_t lap(uint64_t pos, uint32_t places)
+/*
+ * Has what lies at *@pos come, by the word that tells its lap? Then it is passed, @step at a time.
+ * Many laps may have gone by since the last look, as the engine takes what comes by itself while
+ * it is awake: the word says which one it is of.
+ */
+static bool pass(uint64_t *pos, const uint64_t *word, uint32_t places, uint32_t step)
 {
-	return pos / places + 1;
+	const uint64_t ahead = __atomic_load_n(word, __ATOMIC_ACQUIRE) - (*pos / places + 1);
+
+	if (ahead > INT64_MAX)
+		return false;
+	*pos += ahead * places + step;
+	return true;
 }
 
-static bool published(const struct rgate_ask_proxy *p)
+static bool published(struct rgate_ask_proxy *p)
 {
 	const struct rgate_session_loan *l = &p->loan;
 	const struct rgate_request *r = &l->requests[p->published & (l->places - 1)];
 
-	return __atomic_load_n(&r->seq, __ATOMIC_ACQUIRE) == lap(p->published, l->places);
+	return pass(&p->published, (const uint64_t *)&r->seq, l->places, 1);
 }
 
-static bool credited(const struct rgate_ask_proxy *p)
+static bool credited(struct rgate_ask_proxy *p)
 {
 	const struct rgate_session_loan *l = &p->loan;
-	const uint64_t *credit = &l->completion_credits[(p->credited & (l->completion_places - 1)) /
-							RGATE_REQ_BATCH];
+	const uint64_t batch = (p->credited & (l->completion_places - 1)) / RGATE_REQ_BATCH;
 
-	return __atomic_load_n(credit, __ATOMIC_ACQUIRE) ==
-	       lap(p->credited, l->completion_places);
+	return pass(&p->credited, &l->completion_credits[batch], l->completion_places,
+		    RGATE_REQ_BATCH);
 }
 
 /* Is there anything that the engine may not have seen? A lap at most: whatever the words say */
 static uint32_t news(struct rgate_ask_proxy *p)
 {
 	const uint64_t from = p->published, gave = p->credited;
+	uint32_t n;
 
-	while (p->published - from < p->loan.places && published(p))
-		p->published++;
-	while (p->credited - gave < p->loan.completion_places && credited(p))
-		p->credited += RGATE_REQ_BATCH;
+	for (n = 0; n < p->loan.places && published(p); n++)
+		;
+	for (n = 0; n < p->loan.completion_places && credited(p); n += RGATE_REQ_BATCH)
+		;
 	__atomic_store_n(&p->seen, p->published, __ATOMIC_RELAXED);
 	return (p->published != from ? RGATE_REQ_NEED_REQUEST : 0) |
 	       (p->credited != gave ? RGATE_REQ_NEED_CREDIT : 0);

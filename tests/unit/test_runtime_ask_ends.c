@@ -136,7 +136,6 @@ static void *vandalize(void *arg)
 static void garbage_requests(void **state)
 {
 	struct vandal v = { .stop = false };
-	uint64_t full = 0;
 	struct ask_bed b, wild;
 
 	(void)state;
@@ -151,7 +150,7 @@ static void garbage_requests(void **state)
 	assert_int_equal(rgate_gpu_bind_session(b.r.gpu, &wild.loan, NULL, &wild.index), 0);
 	v.b = &wild;
 	assert_int_equal(pthread_create(&v.thread, NULL, vandalize, &v), 0);
-	ask_run_threads(&b, ask_in_turn, 100, &full);
+	ask_run_threads(&b, ask_in_turn, 100);
 	__atomic_store_n(&v.stop, true, __ATOMIC_RELAXED);
 	pthread_join(v.thread, NULL);
 	ask_all_free(&b);

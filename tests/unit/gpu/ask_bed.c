@@ -127,7 +127,7 @@ struct rgate_danswer ask_wait(struct rgate_dasker *me, uint64_t ticket)
 	return a;
 }
 
-void ask_run_threads(struct ask_bed *b, void *(*fn)(void *), unsigned int rounds, uint64_t *full)
+void ask_run_threads(struct ask_bed *b, void *(*fn)(void *), unsigned int rounds)
 {
 	struct ask_thread t[ASK_THREADS];
 	unsigned int i;
@@ -136,10 +136,8 @@ void ask_run_threads(struct ask_bed *b, void *(*fn)(void *), unsigned int rounds
 		t[i] = (struct ask_thread){ .b = b, .number = i, .rounds = unit_rounds(rounds) };
 		assert_int_equal(pthread_create(&t[i].thread, NULL, fn, &t[i]), 0);
 	}
-	for (i = 0; i < ASK_THREADS; i++) {
+	for (i = 0; i < ASK_THREADS; i++)
 		pthread_join(t[i].thread, NULL);
-		*full += t[i].full;
-	}
 }
 
 void *ask_in_turn(void *arg)

@@ -62,12 +62,11 @@ struct rgate_danswer ask_wait(struct rgate_dasker *me, uint64_t ticket);
 struct ask_thread {
 	struct ask_bed *b;
 	unsigned int number, rounds;
-	uint64_t full;		/* times that there was no place */
 	pthread_t thread;
 };
 
-/* @fn by ASK_THREADS threads, @arg of which is a struct ask_thread; adds up what was full */
-void ask_run_threads(struct ask_bed *b, void *(*fn)(void *), unsigned int rounds, uint64_t *full);
+/* @fn by ASK_THREADS threads, @arg of which is a struct ask_thread */
+void ask_run_threads(struct ask_bed *b, void *(*fn)(void *), unsigned int rounds);
 /* One of these: a nop after the other */
 void *ask_in_turn(void *arg);
 
