@@ -144,6 +144,18 @@ static __global__ void many_kernel(struct rgate_dask ask, struct seen *s, uint32
 	rgate_dasker_fini(&me);
 }
 
+/* -EAGAIN may be for a moment only, and is the same in each thread. */
+static __device__ int submit_block_hard(struct rgate_dasker *me, const struct rgate_request *q,
+					uint64_t *ticket)
+{
+	int err;
+
+	do
+		err = rgate_dask_submit_block(me, q, ticket);
+	while (err == -EAGAIN);
+	return err;
+}
+
 /*
  * A block writes to the session's memory with all its threads, and asks once for all of that to
  * be written elsewhere; then for it to be read back, and looks at it with other threads.
@@ -167,13 +179,13 @@ static __global__ void blocks_kernel(struct rgate_dask ask, struct seen *s, uint
 		out[threadIdx.x] = i << 16 | threadIdx.x;
 		q.op = RGATE_REQ_MEMORY_WRITE;
 		q.off = mine;
-		got = rgate_dask_submit_block(&me, &q, &ticket);
+		got = submit_block_hard(&me, &q, &ticket);
 		if (!got)
 			got = rgate_dask_wait_block(&me, ticket, &a, LONG);
 		note(s, got == 1 && a.result >= 0, got == 1 ? a.result : got);
 		q.op = RGATE_REQ_MEMORY_READ;
 		q.off = mine + len;
-		got = rgate_dask_submit_block(&me, &q, &ticket);
+		got = submit_block_hard(&me, &q, &ticket);
 		if (!got)
 			got = rgate_dask_wait_block(&me, ticket, &a, LONG);
 		note(s, got == 1 && a.result >= 0 &&
