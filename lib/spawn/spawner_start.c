@@ -88,10 +88,12 @@ static void unwatch(struct spawner *s, struct work *w)
 static void start(struct spawner *s, struct work *w, struct rgate_request *r, const int fds[3])
 {
 	struct rgate_child *child = &w->child;
-	const bool lacks = lacks_group(s, r);
+	bool lacks;
 
 	child->stage = RGATE_SPAWN_AT_REQUEST;
 	child->err = decide(s, r, child);
+	/* Of the limits that the policy has set, too */
+	lacks = lacks_group(s, r);
 	if (!child->err && lacks && r->who->need_cgroup)
 		child->err = no(child, -EOPNOTSUPP, "its limits need control groups");
 	if (child->err)

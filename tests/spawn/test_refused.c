@@ -451,6 +451,22 @@ static void demands(void **state)
 	s.cgroup = NULL;
 }
 
+/* A limit of the policy's alone is one of the group's, or nothing is run */
+static void demanded_by_policy(void **state)
+{
+	struct done d;
+
+	(void)state;
+	serve_up(&s, "node 1 user %s\nallow 1 any\nlimit 1 memory 64M\nneed-cgroup 1\n");
+	d = run(&s, "/bin/sh", "-c",
+		"cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/memory.max");
+	if (d.r.state == RGATE_SPAWN_COMPLETE)
+		assert_ran(&d, 0, "67108864\n");
+	else
+		assert_failed(&d, RGATE_SPAWN_AT_REQUEST, -EOPNOTSUPP);
+	serve_down(&s);
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -485,6 +501,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(reloaded),
 	cmocka_unit_test(beside),
 	cmocka_unit_test(demands),
+	cmocka_unit_test(demanded_by_policy),
 };
 
 UNIT_MAIN(tests)
