@@ -301,7 +301,8 @@ static void json(void **state)
 	       "{\n  \"node\": \"web\",\n  \"id\": \"1a2b3c4d-17\",\n  \"stage\": \"run\",\n"
 	       "  \"error\": null,\n  \"errno\": 0,\n  \"reason\": null,\n"
 	       "  \"exit_code\": 4,\n  \"signal\": 0,\n  \"timed_out\": false,\n"
-	       "  \"leftovers\": false,\n  \"pid\": 100,\n  \"queued_ns\": 101,\n"
+	       "  \"out_of_memory\": false,\n  \"leftovers\": false,\n"
+	       "  \"no_cgroup\": false,\n  \"pid\": 100,\n  \"queued_ns\": 101,\n"
 	       "  \"started_ns\": 102,\n  \"exited_ns\": 103,\n  \"utime_us\": 104,\n"
 	       "  \"stime_us\": 105,\n  \"maxrss\": 106,\n  \"stdout_bytes\": 107,\n"
 	       "  \"stderr_bytes\": 108,\n  \"stdout\": \"a\\u000ab\",\n"
@@ -324,8 +325,9 @@ static void json_of_failures(void **state)
 	       "[\n  {\n    \"node\": \"web\",\n    \"id\": null,\n"
 	       "    \"stage\": \"request\",\n    \"error\": \"Permission denied\",\n"
 	       "    \"errno\": 13,\n    \"reason\": \"no rule\",\n    \"exit_code\": 0,\n"
-	       "    \"signal\": 0,\n    \"timed_out\": false,\n    \"leftovers\": false,\n"
-	       "    \"pid\": 0,\n    \"queued_ns\": 0,\n    \"started_ns\": 0,\n"
+	       "    \"signal\": 0,\n    \"timed_out\": false,\n"
+	       "    \"out_of_memory\": false,\n    \"leftovers\": false,\n"
+	       "    \"no_cgroup\": false,\n    \"pid\": 0,\n    \"queued_ns\": 0,\n    \"started_ns\": 0,\n"
 	       "    \"exited_ns\": 0,\n    \"utime_us\": 0,\n    \"stime_us\": 0,\n"
 	       "    \"maxrss\": 0,\n    \"stdout_bytes\": 0,\n    \"stderr_bytes\": 0,\n"
 	       "    \"stdout\": \"\",\n    \"stderr\": \"\"\n  }\n]\n",
@@ -339,10 +341,11 @@ static void json_of_failures(void **state)
 	r->signal = SIGTERM;
 	nodes.count = 1;
 	cli_says("spawn -j true", 124, "  \"signal\": 15,\n  \"timed_out\": true,\n"
-		 "  \"leftovers\": false,\n");
+		 "  \"out_of_memory\": false,\n  \"leftovers\": false,\n");
 	assert_string_equal(cli.err, BEGUN ENDED);
-	r->flags = RGATE_SPAWN_LEFTOVERS;
-	cli_says("spawn -j true", 143, "  \"timed_out\": false,\n  \"leftovers\": true,\n");
+	r->flags = RGATE_SPAWN_LEFTOVERS | RGATE_SPAWN_KILLED_OOM | RGATE_SPAWN_NO_CGROUP;
+	cli_says("spawn -j true", 143, "  \"timed_out\": false,\n  \"out_of_memory\": true,\n"
+		 "  \"leftovers\": true,\n  \"no_cgroup\": true,\n");
 }
 
 #define LEFT	"open - - - 0\nstart on web: argv true; env; unset; mode 0, cwd -, in 0 out 1 err 1, " \

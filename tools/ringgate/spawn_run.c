@@ -373,7 +373,9 @@ static void print_json(struct json *j, const struct one *o)
 	json_i64(j, "exit_code", r->exit_code);
 	json_i64(j, "signal", r->signal);
 	json_bool(j, "timed_out", r->flags & RGATE_SPAWN_TIMED_OUT);
+	json_bool(j, "out_of_memory", r->flags & RGATE_SPAWN_KILLED_OOM);
 	json_bool(j, "leftovers", r->flags & RGATE_SPAWN_LEFTOVERS);
+	json_bool(j, "no_cgroup", r->flags & RGATE_SPAWN_NO_CGROUP);
 	json_i64(j, "pid", r->pid);
 	json_u64(j, "queued_ns", r->queued_ns);
 	json_u64(j, "started_ns", r->started_ns);
