@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -210,6 +211,20 @@ static void on_exit_of(struct spawner *s, struct work *w, int status, const stru
 		spawner_forget(s, w);
 }
 
+/*
+ * It lives, and is stopped: it has said that whoever made it is to trace it (PTRACE_TRACEME), and
+ * has got a signal. It gets that as if it had not, and is not traced any more. A stop that is none
+ * of a signal's (SIGTRAP, with an event) has none to pass on.
+ */
+static void untrace(pid_t pid, int status)
+{
+	const int sig = WSTOPSIG(status);
+
+	if (ptrace(PTRACE_DETACH, pid, NULL, (void *)(long)(sig == SIGTRAP ? 0 : sig)) &&
+	    errno != ESRCH)
+		(void)kill(pid, SIGKILL);
+}
+
 void spawner_reap(struct spawner *s)
 {
 	struct rusage usage;
@@ -218,6 +233,10 @@ void spawner_reap(struct spawner *s)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		if (WIFSTOPPED(status)) {
+			untrace(pid, status);
+			continue;
+		}
 		if (rgate_ahead_reaped(&s->ahead, pid, &s->env))
 			continue;
 		w = take_pid(s, pid);

@@ -55,12 +55,29 @@ cat >"$tmp/policy" <<-END
 END
 export RGATE_CLUSTER=$tmp/cluster
 
-"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/run/s" --pool 16M --user nobody \
-	--spawn "policy $tmp/policy" >"$tmp/log" 2>&1 &
-daemon=$!
 ready() { grep -q "is ready" "$tmp/log"; }
-ok "the daemon" wait_for 20 ready
-spawner=$(pgrep -P "$daemon" -x ringgate-spawn)
+# start ARGUMENT...: the daemon that runs them
+start()
+{
+	"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/run/s" --pool 16M --user nobody \
+		--spawn "policy $tmp/policy" "$@" >"$tmp/log" 2>&1 &
+	daemon=$!
+	ok "the daemon${*:+, }$*" wait_for 20 ready
+	spawner=$(pgrep -P "$daemon" -x ringgate-spawn)
+}
+# stop: it has said nothing that it should not
+stop()
+{
+	run kill -0 "$spawner"
+	is "the spawner is the same" "$rc" 0
+	kill "$daemon"
+	wait "$daemon"
+	is "the daemon ends as it should" "$?" 0
+	daemon=
+	ok "and its processes" wait_for 20 none "$good"
+	is "no complaints" "$(complaints "$tmp/log")" ""
+}
+start
 head -c 1000000 /dev/urandom >"$tmp/data"
 chmod 644 "$tmp/data"
 sum=$(sha256sum <"$tmp/data")
@@ -229,12 +246,44 @@ kill -9 $client
 wait $client 2>/dev/null
 no_more "flood"
 
-run kill -0 "$spawner"
-is "the spawner is the same" "$rc" 0
-kill "$daemon"
-wait "$daemon"
-is "the daemon ends as it should" "$?" 0
-daemon=
-ok "and its processes" wait_for 20 none $good
-is "no complaints" "$(complaints "$tmp/log")" ""
+# Says that it is traced: who has made it, the spawner, is told of each of its signals
+traced='import ctypes, os, signal, sys, time
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    os.closerange(0, 3)
+    time.sleep(1000)
+libc.ptrace(0, 0, 0, 0)
+os.kill(os.getpid(), signal.SIGCONT)
+os.kill(os.getpid(), signal.SIGUSR1)'
+# Children that are not its own, but of who has made it; one of them in a session of its own
+siblings='import ctypes, os, time
+libc = ctypes.CDLL(None)
+for i in range(2):
+    # clone(CLONE_PARENT | SIGCHLD)
+    pid = libc.syscall({"x86_64": 56}.get(os.uname().machine, 220), 0x8011, 0, 0, 0, 0)
+    if pid == 0:
+        if i:
+            os.setsid()
+        os.closerange(0, 3)
+        time.sleep(1000)'
+
+# away: what tries to be nobody'"'"'s, with control groups and without
+away()
+{
+	bad -- python3 -I -S -c "$traced" traced
+	is "traced: it runs" "$rc" 0
+	RGATE_NODE=bad run "$ringgate" spawn --attach "$out"
+	is "traced: it ends by its own signal" "$rc" 138
+	ok "traced: nothing is left" wait_for 20 none "$bad"
+	others "traced"
+	RGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S -c "$siblings" siblings
+	is "siblings" "$rc" 0
+	ok "siblings: none is left" wait_for 20 none "$bad"
+	others "siblings"
+}
+away
+stop
+start --spawn "cgroup none"
+away
+stop
 finish
