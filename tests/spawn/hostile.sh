@@ -44,11 +44,12 @@ cat >"$tmp/cluster" <<-END
 	node 4 compute $tmp/run/n4 bad4
 	node 5 compute $tmp/run/n5 bad5
 	node 6 compute $tmp/run/n6 bad6
+	node 7 compute $tmp/run/n7 bad7
 END
 cluster_keys "$tmp/cluster"
 cat >"$tmp/policy" <<-END
 	node good user $good
-	$(printf 'node %s user '"$bad"' max-running 16\n' bad bad3 bad4 bad5 bad6)
+	$(printf 'node %s user '"$bad"' max-running 16\n' bad bad3 bad4 bad5 bad6 bad7)
 	allow * any
 	limit bad processes 200
 	limit bad files 100
@@ -59,6 +60,7 @@ ready() { grep -q "is ready" "$tmp/log"; }
 # start ARGUMENT...: the daemon that runs them
 start()
 {
+	: >"$tmp/log"
 	"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/run/s" --pool 16M --user nobody \
 		--spawn "policy $tmp/policy" "$@" >"$tmp/log" 2>&1 &
 	daemon=$!
@@ -119,6 +121,40 @@ killed()
 
 others "nothing"
 
+attempts='import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+got = []
+def attempt(what, fn):
+    try:
+        if fn() != -1:
+            got.append(what)
+    except (OSError, ValueError):
+        pass
+'
+# grasp look|all PID...: the bad one asks for all of that, and says what it got
+grasp()
+{
+	RGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S -c "$attempts"'
+for pid in map(int, sys.argv[2:]):
+    # PTRACE_ATTACH, PTRACE_SEIZE
+    attempt(f"trace {pid}", lambda: libc.ptrace(16, pid, 0, 0))
+    attempt(f"seize {pid}", lambda: libc.ptrace(0x4206, pid, 0, 0))
+    for name in ("mem", "environ", "maps", "auxv", "stack", "fd/3", "fd/0"):
+        attempt(f"{name} of {pid}", lambda: os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+    attempt(f"files of {pid}", lambda: os.listdir(f"/proc/{pid}/fd") and 0)
+    attempt(f"memory of {pid}", lambda: os.close(libc.pidfd_getfd(os.pidfd_open(pid), 3, 0)))
+    attempt(f"oom_score_adj of {pid}", lambda: os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY))
+    if sys.argv[1] == "look":
+        continue
+    for sig in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM):
+        attempt(f"signal {sig} to {pid}", lambda: os.kill(pid, sig))
+    attempt(f"nice of {pid}", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+    attempt(f"limits of {pid}", lambda: libc.prlimit(pid, 7, (ctypes.c_ulong * 2)(3, 3), None))
+    # and what its parent is, which may be the spawner
+attempt("parent", lambda: sys.argv[1] == "all" and os.kill(os.getppid(), signal.SIGSTOP) or -1)
+print("got", *got)' "$@"
+}
+
 # Stops whatever it may, also what is about to become its own
 bad -- python3 -I -S -c 'import os, signal, time
 while True:
@@ -148,12 +184,16 @@ END
 holder=$!
 hung() { grep -q " $tmp/hung fuse" /proc/mounts; }
 if wait_for 10 hung; then
-	for node in bad bad3 bad4 bad5 bad6; do
+	for node in bad3 bad4 bad5 bad6 bad7; do
 		RGATE_NODE=$node "$ringgate" spawn --cwd "$tmp/hung" -- /bin/true \
 			>/dev/null 2>&1 </dev/null &
 		clients+=($!)
 	done
 	ok "hung directory: they wait" wait_for 20 pgrep -P "$spawner" -u "$bad"
+	# They are copies of the spawner, and his by now.
+	mapfile -t starts < <(pgrep -P "$spawner" -u "$bad")
+	grasp look "${starts[@]}"
+	is "hung directory: nobody looks into what is about to become his" "$rc/$out" "0/got"
 	others "hung directory"
 	codes=
 	for client in "${clients[@]}"; do
@@ -196,33 +236,60 @@ fi
 # What belongs to others: the spawner, the daemon, another user's process
 RGATE_NODE=good run "$ringgate" spawn --cwd / --detach -- /bin/sleep 1000
 victim=$(pgrep -u "$good" -x sleep)
-RGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S -c 'import ctypes, os, signal, sys
-libc = ctypes.CDLL(None, use_errno=True)
-got = []
-def attempt(what, fn):
-    try:
-        if fn() != -1:
-            got.append(what)
-    except OSError:
-        pass
-for pid in map(int, sys.argv[1:]):
-    for sig in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM):
-        attempt(f"signal {sig} to {pid}", lambda: os.kill(pid, sig))
-    # PTRACE_ATTACH, PTRACE_SEIZE
-    attempt(f"trace {pid}", lambda: libc.ptrace(16, pid, 0, 0))
-    attempt(f"seize {pid}", lambda: libc.ptrace(0x4206, pid, 0, 0))
-    for name in ("mem", "environ", "maps", "auxv", "stack", "fd/3", "fd/0"):
-        attempt(f"{name} of {pid}", lambda: os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
-    attempt(f"oom_score_adj of {pid}", lambda: os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY))
-    attempt(f"nice of {pid}", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
-    # and the files of its parent, which may be the spawner
-attempt("parent", lambda: os.kill(os.getppid(), signal.SIGSTOP))
-print("got", *got)' "$spawner" "$daemon" "$victim"
+grasp all "$spawner" "$daemon" "$victim"
 is "others are not to be had" "$rc/$out" "0/got"
 others "grasping"
 run kill -0 "$victim"
 is "grasping: its victim lives" "$rc" 0
 kill -9 "$victim"
+
+# Out of its group, its limits and its user; into the daemon, by its files and sockets
+RGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S -c "$attempts"'
+import glob, resource, socket
+def write(path, text):
+    fd = os.open(path, os.O_WRONLY)
+    return os.write(fd, text)
+own = [l[4:-1] for l in open("/proc/self/cgroup") if l.startswith("0::/")]
+for at in [top + path for path in own for top in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")]:
+    while at.startswith("/sys/fs/cgroup"):
+        for name in ("procs", "threads", "kill", "freeze", "subtree_control", "max.descendants"):
+            attempt(f"{at}/cgroup.{name}", lambda: os.open(f"{at}/cgroup.{name}", os.O_WRONLY))
+        for name in ("memory.max", "pids.max", "memory.oom.group"):
+            attempt(f"{at}/{name}", lambda: os.open(f"{at}/{name}", os.O_WRONLY))
+        attempt(f"mkdir in {at}", lambda: os.mkdir(at + "/mine"))
+        at = os.path.dirname(at)
+attempt("oom_score_adj", lambda: write("/proc/self/oom_score_adj", b"-1"))
+attempt("more files", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (101, 101)))
+attempt("root", lambda: os.setresuid(0, 0, 0))
+attempt("groups", lambda: os.setgroups([0]))
+attempt("terminal", lambda: os.open("/dev/tty", os.O_RDWR))
+run, spawner = sys.argv[1:]
+for path in glob.glob(run + "/../*.key") + glob.glob(run + "/../*/*.key"):
+    attempt(path, lambda: os.open(path, os.O_RDONLY))
+paths = [p for p in glob.glob(run + "/*") if not os.path.isdir(p)]
+for path in paths:
+    for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+        attempt(f"connect to {path}", lambda: socket.socket(socket.AF_UNIX, kind).connect(path))
+# Root in a user name space of its own has no more of all that.
+if not libc.unshare(0x10000000):
+    attempt("signal from a name space", lambda: os.kill(int(spawner), signal.SIGSTOP))
+    for name in ("mnt", "cgroup", "user"):
+        attempt(f"its {name}", lambda: libc.setns(os.open(f"/proc/{spawner}/ns/{name}", 0), 0))
+    attempt("more files from there", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (101, 101)))
+    attempt("oom_score_adj from there", lambda: write("/proc/self/oom_score_adj", b"-1"))
+print("tried", len(paths) > 0, "got", *got)' "$tmp/run" "$spawner"
+is "it does not get out" "$rc/$out" "0/tried True got"
+
+# A line of the log that is somebody else's
+RGATE_NODE=bad run "$ringgate" spawn --cwd / -- /bin/echo 'x
+ringgated: spawn 1-1: node good as root: forged'
+is "an argument of two lines" "$rc" 0
+is "is one line of the log" "$(grep -c '^ringgated: spawn 1-1:' "$tmp/log")" 0
+
+# It does not hear that its time is over, as it has stopped itself
+RGATE_NODE=bad run "$ringgate" spawn --cwd / --timeout 0.5 -- sh -c 'kill -STOP $$; sleep 1000'
+is "stopped: its time" "$rc" 124
+no_more "stopped"
 
 # What is left behind holds the output, and will not hear
 RGATE_NODE=bad "$ringgate" spawn --cwd / -- sh -c '
