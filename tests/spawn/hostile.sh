@@ -235,7 +235,14 @@ fi
 
 # What belongs to others: the spawner, the daemon, another user's process
 RGATE_NODE=good run "$ringgate" spawn --cwd / --detach -- /bin/sleep 1000
+id=$out
 victim=$(pgrep -u "$good" -x sleep)
+RGATE_NODE=bad run "$ringgate" ps --json
+is "another node's process is not listed" "$rc/$(grep -c "$id" <<<"$out")" "0/0"
+RGATE_NODE=bad run "$ringgate" kill -s KILL "$id"
+like "... not killed by its id" "$rc $err" "^1 .*no such process"
+RGATE_NODE=bad run "$ringgate" spawn --attach "$id"
+like "... and not taken over" "$rc $err" "^255 .*no such process"
 grasp all "$spawner" "$daemon" "$victim"
 is "others are not to be had" "$rc/$out" "0/got"
 others "grasping"
