@@ -372,7 +372,11 @@ fabric-tests: $(fabric_bin)
 net-tests: $(net_bin)
 spawn-tests: $(spawn_bin)
 # What runs in a VM
-vm-programs: tools examples vm-tests fabric-tests net-tests spawn-tests
+vm-programs: tools examples vm-tests fabric-tests net-tests spawn-tests staged
+# What is installed, for tests/vm/systemd.sh: in a VM make is slow, as it looks at many files.
+staged: lib tools
+	$(Q)rm -rf $(O)/staged
+	+$(Q)$(MAKE) -s --no-print-directory O=$(O) DESTDIR=$(abspath $(O))/staged install
 tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs demo-programs \
 	cluster-programs
 
@@ -711,7 +715,7 @@ help:
 	@scripts/make-help
 
 .PHONY: need-tools need-libs $(need_others:%=need-%) need-packages
-.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests vm-programs debug-tests bench-programs \
+.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests vm-programs staged debug-tests bench-programs \
 	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-programs \
 	asan-programs tsan-programs check-sanitized check-fresh check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
 	check-model check-lab coverage mutate deps kver demo bench lint install install-kmod uninstall dkms dkms-deps dkms-source \
