@@ -188,10 +188,13 @@ static void poison(struct duo *d, bool dead)
 		shell("RGATE_FABRIC_MEND");
 }
 
-/* RGATE_TEST_LONG: a thousand times */
+/* RGATE_TEST_LONG: a thousand times, or as many times as it says */
 static unsigned int often(void)
 {
-	return getenv("RGATE_TEST_LONG") ? 1000 : 4;
+	const char *s = getenv("RGATE_TEST_LONG");
+	const unsigned long n = s ? strtoul(s, NULL, 10) : 4;
+
+	return n > 1 ? (unsigned int)n : 1000;
 }
 
 /* @spoil: a command that makes the wire lose everything, or slow; @dead: it must be mended
@@ -200,8 +203,8 @@ static unsigned int often(void)
 static void rounds(const char *spoil, bool dead, int ms)
 {
 	struct rgate_failure f = { .sz = sizeof(f) };
+	uint64_t ticket, begun, lost = 0;
 	unsigned int i, n;
-	uint64_t ticket;
 	struct duo d;
 	int err;
 
@@ -213,6 +216,7 @@ static void rounds(const char *spoil, bool dead, int ms)
 	d.c.opts.send_depth = DEPTH;
 	duo_meet(&d);
 	memset(d.buf[0]->addr, 1, DUO_BYTES);
+	begun = unit_now_ns();
 	for (i = 0; i < often(); i++) {
 		shell(spoil);
 		ticket = load(&d, &n);
@@ -222,8 +226,12 @@ static void rounds(const char *spoil, bool dead, int ms)
 		assert_int_equal(rgate_peer_failure(d.peer[0], &f), 0);
 		assert_true(f.lost > 0);
 		assert_int_equal(f.outcome, RGATE_OUTCOME_UNKNOWN);
+		lost += f.lost;
 		poison(&d, dead);
 	}
+	print_message("# %u times in %llu s: %llu operations were lost, and told as unknown\n", i,
+		      (unsigned long long)((unit_now_ns() - begun) / 1000000000),
+		      (unsigned long long)lost);
 	duo_down(&d);
 }
 

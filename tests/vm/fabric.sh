@@ -3,7 +3,7 @@
 # timeout: 900
 # The tests of tests/fabric (or of another directory, with those of its scripts that are
 # named), which run natively over shared memory, over RDMA devices. FABRIC_IP=6: nodes have
-# IPv6 addresses; FABRIC_PROGRAMS: only programs that match.
+# IPv6 addresses; FABRIC_PROGRAMS: only programs that match. RGATE_TEST_LONG: they take hours.
 
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
@@ -46,6 +46,11 @@ back()
 	[ "$(used)" = "$before" ]
 }
 
+limit=$((300 * slow))
+if [ -n "${RGATE_TEST_LONG:-}" ]; then
+	limit=$((5 * 3600))
+	echo "# timeout: $limit"
+fi
 dir=${1:-fabric}
 shopt -s extglob
 for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
@@ -53,7 +58,7 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")
 	rc=0 began=$SECONDS
-	timeout $((300 * slow)) "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	timeout "$limit" "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
 	why=''
 	while read -r line; do
 		case $line in
