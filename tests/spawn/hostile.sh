@@ -346,9 +346,12 @@ away()
 {
 	bad -- python3 -I -S -c "$traced" traced
 	is "traced: it runs" "$rc" 0
-	RGATE_NODE=bad run "$ringgate" spawn --attach "$out"
-	is "traced: it ends by its own signal" "$rc" 138
+	id=$out
 	ok "traced: nothing is left" wait_for 20 none "$bad"
+	# else who attaches would wait for its end
+	ok "traced: not even by force" wait_for 20 killed
+	RGATE_NODE=bad run timeout -k 1 10 "$ringgate" spawn --attach "$id"
+	is "traced: it ended by its own signal" "$rc" 138
 	others "traced"
 	RGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S -c "$siblings" siblings
 	is "siblings" "$rc" 0
