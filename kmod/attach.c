@@ -12,6 +12,8 @@
 #include "filter.h"
 #include "hook.h"
 #include "ring.h"
+#include "send.h"
+#include "send_frame.h"
 #include "xdp.h"
 
 DEFINE_XARRAY_ALLOC1(rgate_atts);
@@ -151,11 +153,11 @@ free_att:
 	return ERR_PTR(err);
 }
 
-/* It was never hooked: nobody else has seen it. */
+/* It was never hooked, but somebody may be sending through it just now. */
 void rgate_att_discard(struct rgate_att *att)
 {
 	xa_erase(&rgate_atts, att->ident.id);
-	rgate_att_free(att);
+	queue_rcu_work(rgate_wq, &att->free);
 }
 
 static struct rgate_ring *rgate_att_ring(const struct rgate_att *att,
@@ -170,11 +172,15 @@ static struct rgate_ring *rgate_att_ring(const struct rgate_att *att,
  * @att: the attachment
  * @ring: of the same network namespace; goes last
  *
- * Return: 0, -EEXIST if it is there already, -ENOSPC if there are too many.
+ * Return: 0, -EEXIST if it is there already, -ENOSPC if there are too many, -EINVAL if
+ * one of them is for frames that come and the other for frames that go, -EBUSY if the
+ * ring sends through an attachment already.
  */
 int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring)
 {
+	bool transmit = att->kind == RGATE_KIND_TRANSMIT;
 	unsigned int i;
+	int err;
 
 	lockdep_assert_held(&rgate_lock);
 	for (i = 0; i < att->nrings; i++)
@@ -182,6 +188,13 @@ int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring)
 			return -EEXIST;
 	if (att->nrings == RGATE_ATT_RINGS_MAX)
 		return -ENOSPC;
+	if (transmit != !!ring->tx)
+		return -EINVAL;
+	if (ring->tx) {
+		err = rgate_send_bind(ring, att);
+		if (err)
+			return err;
+	}
 	ring->attached = true;
 	rcu_assign_pointer(att->rings[att->nrings], ring);
 	/* Pairs with the acquire in rgate_deliver(): the ring is there. */
@@ -202,6 +215,7 @@ static bool rgate_att_unlink(struct rgate_att *att, struct rgate_ring *ring)
 			break;
 	if (i == att->nrings)
 		return false;
+	rgate_send_unbind(ring);
 	for (; i + 1 < att->nrings; i++)
 		rcu_assign_pointer(att->rings[i], rgate_att_ring(att, i + 1));
 	/* Pairs with the acquire in rgate_deliver(). */
@@ -225,6 +239,17 @@ int rgate_att_leave(struct rgate_att *att, struct rgate_ring *ring)
 	return rgate_att_unlink(att, ring) ? 0 : -ENOENT;
 }
 
+/* Why a ring cannot be part of an attachment */
+void rgate_att_join_failed(int err, struct netlink_ext_ack *extack)
+{
+	if (err == -EEXIST)
+		NL_SET_ERR_MSG(extack, "a ring is named twice");
+	else if (err == -EINVAL)
+		NL_SET_ERR_MSG(extack, "rings to receive and rings to transmit do not mix");
+	else if (err == -EBUSY)
+		NL_SET_ERR_MSG(extack, "the ring sends through another attachment");
+}
+
 static int rgate_att_join_all(struct rgate_att *att,
 			      const struct rgate_att_new *req,
 			      struct netlink_ext_ack *extack)
@@ -241,11 +266,20 @@ static int rgate_att_join_all(struct rgate_att *att,
 		}
 		err = rgate_att_join(att, ring);
 		if (err) {
-			NL_SET_ERR_MSG(extack, "a ring is named twice");
+			rgate_att_join_failed(err, extack);
 			return err;
 		}
 	}
 	return 0;
+}
+
+/* Rings that were to be sent from are free for others again. */
+static void rgate_att_unbind_all(struct rgate_att *att)
+{
+	unsigned int i;
+
+	for (i = 0; i < att->nrings; i++)
+		rgate_send_unbind(rgate_att_ring(att, i));
 }
 
 static struct net_device *rgate_att_device(struct net *net,
@@ -269,8 +303,11 @@ static int rgate_att_register(struct rgate_att *att, s32 priority,
 {
 	int err;
 
-	/* A program brings the frames, and finds the attachment by its number. */
-	if (att->kind == RGATE_KIND_XDP)
+	/*
+	 * A program brings the frames, and finds the attachment by its number; or
+	 * users do, and their ring finds it.
+	 */
+	if (att->kind != RGATE_KIND_HOOK)
 		return 0;
 	att->ops.hook = rgate_hook;
 	att->ops.priv = att;
@@ -310,22 +347,30 @@ int rgate_att_hook(struct rgate_att *att, const struct rgate_att_new *req,
 		NL_SET_ERR_MSG(extack, "XDP is for devices with Ethernet headers");
 		return -EOPNOTSUPP;
 	}
+	if (att->kind == RGATE_KIND_TRANSMIT && !rgate_send_device(att->dev)) {
+		NL_SET_ERR_MSG(extack, "only devices with Ethernet headers, or none, send frames");
+		return -EOPNOTSUPP;
+	}
 	att->ifindex = att->dev->ifindex;
 	strscpy(att->ifname, att->dev->name, sizeof(att->ifname));
+	/* A ring that joins may send at once. */
+	netdev_hold(att->dev, &att->tracker, GFP_KERNEL);
 	err = rgate_att_join_all(att, req, extack);
 	if (err)
-		return err;
-	netdev_hold(att->dev, &att->tracker, GFP_KERNEL);
+		goto unbind;
 	err = rgate_att_register(att, req->priority, extack);
-	if (err) {
-		netdev_put(att->dev, &att->tracker);
-		return err;
-	}
+	if (err)
+		goto unbind;
 	/* The place was reserved, so this cannot fail. */
 	xa_store(&rgate_atts, att->ident.id, att, GFP_KERNEL);
 	if (att->kind == RGATE_KIND_XDP)
 		rgate_xdp_enter(att);
 	return 0;
+
+unbind:
+	rgate_att_unbind_all(att);
+	netdev_put(att->dev, &att->tracker);
+	return err;
 }
 
 /* An attachment by number, as seen from a network namespace; rgate_lock held. */
@@ -355,8 +400,10 @@ void rgate_att_remove(struct rgate_att *att)
 	xa_erase(&rgate_atts, att->ident.id);
 	if (att->kind == RGATE_KIND_HOOK)
 		nf_unregister_net_hook(att->net, &att->ops);
-	else
+	else if (att->kind == RGATE_KIND_XDP)
 		rgate_xdp_leave(att);
+	else
+		rgate_att_unbind_all(att);
 	netdev_put(att->dev, &att->tracker);
 	queue_rcu_work(rgate_wq, &att->free);
 }

@@ -121,6 +121,7 @@ struct rgate_att *rgate_att_find_ident(struct net *net,
 				       const struct rgate_ident *ident);
 void rgate_att_remove(struct rgate_att *att);
 int rgate_att_join(struct rgate_att *att, struct rgate_ring *ring);
+void rgate_att_join_failed(int err, struct netlink_ext_ack *extack);
 int rgate_att_leave(struct rgate_att *att, struct rgate_ring *ring);
 struct rgate_att_cfg *rgate_att_cfg_new(u32 action, u32 sample,
 					const struct nlattr *filter);

@@ -10,6 +10,7 @@
 #include "alloc.h"
 #include "chardev.h"
 #include "ring.h"
+#include "send.h"
 
 static const struct file_operations rgate_fops;
 
@@ -87,6 +88,8 @@ static __poll_t rgate_poll(struct file *file, poll_table *wait)
 	ring = rgate_handle_ring(h);
 	if (!ring)
 		return EPOLLERR;
+	if (ring->tx)
+		return rgate_send_writable(ring) ? EPOLLOUT | EPOLLWRNORM : 0;
 	return rgate_ring_readable(ring, h) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
@@ -257,6 +260,30 @@ static int rgate_ioc_query(struct rgate_handle *h, void __user *uarg)
 	return copy_to_user(uarg, &q, sizeof(q)) ? -EFAULT : 0;
 }
 
+static int rgate_ioc_send(struct file *file, void __user *uarg)
+{
+	struct rgate_ring *ring = rgate_handle_ring(file->private_data);
+	struct rgate_send arg;
+	int err;
+
+	if (copy_from_user(&arg, uarg, sizeof(arg)))
+		return -EFAULT;
+	if (arg.flags || arg.taken || arg.sent || arg.in_flight ||
+	    arg.reserved0 || arg.head ||
+	    memchr_inv(arg.reserved, 0, sizeof(arg.reserved)))
+		return -EINVAL;
+	if (!ring)
+		return -ENXIO;
+	if (!ring->tx)
+		return -EOPNOTSUPP;
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	err = rgate_send(ring, &arg);
+	if (err)
+		return err;
+	return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
+}
+
 static long rgate_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct rgate_handle *h = file->private_data;
@@ -271,6 +298,8 @@ static long rgate_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return rgate_ioc_resize(file, uarg);
 	case RGATE_IOC_QUERY:
 		return rgate_ioc_query(h, uarg);
+	case RGATE_IOC_SEND:
+		return rgate_ioc_send(file, uarg);
 	default:
 		return -ENOTTY;
 	}

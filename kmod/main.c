@@ -8,6 +8,7 @@
  *	attach, event		who gets frames, news go out
  *	hook, xdp		frames come in
  *	deliver, put		they become slots
+ *	send, send_frame, flight frames that users wrote go out
  *	wake			who sleeps in poll
  *	ring			handles, resizing
  *	writer			the producer's side of the protocol
@@ -17,6 +18,7 @@
 #include <net/net_namespace.h>
 #include "attach.h"
 #include "chardev.h"
+#include "flight.h"
 #include "netlink.h"
 #include "ring.h"
 #include "xdp.h"
@@ -75,6 +77,7 @@ static void __exit rgate_exit(void)
 	unregister_pernet_subsys(&rgate_net_ops);
 	rgate_att_exit();
 	rgate_ring_exit();
+	rgate_flight_exit();
 }
 
 module_init(rgate_init);

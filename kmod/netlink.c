@@ -293,10 +293,45 @@ static int rgate_nl_parse_rings(const struct genl_info *info,
 	return -EINVAL;
 }
 
+/* Who puts frames on a device needs what a raw socket needs, too. */
+static int rgate_nl_check_raw(struct sk_buff *skb, struct genl_info *info,
+			      u32 kind)
+{
+	if (kind != RGATE_KIND_TRANSMIT ||
+	    netlink_ns_capable(skb, genl_info_net(info)->user_ns, CAP_NET_RAW))
+		return 0;
+	NL_SET_ERR_MSG(info->extack, "to transmit needs CAP_NET_RAW");
+	return -EPERM;
+}
+
+/* What is there for frames that come, and means nothing for those that go */
+static int rgate_nl_check_transmit(const struct genl_info *info)
+{
+	static const int types[] = {
+		RGATE_A_ATT_PRIORITY, RGATE_A_ATT_ACTION, RGATE_A_ATT_FANOUT,
+		RGATE_A_ATT_SAMPLE,
+	};
+	const struct nlattr *attr;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		attr = info->attrs[types[i]];
+		/* 0 is what all but the action have if nothing is said. */
+		if (!attr || (types[i] != RGATE_A_ATT_ACTION && !nla_get_u32(attr)))
+			continue;
+		NL_SET_ERR_MSG_ATTR(info->extack, attr,
+				    "frames that are sent have a filter, and nothing else");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 /* What a program brings is not asked for: it filters, and it was put in its place. */
 static int rgate_nl_check_kind(const struct genl_info *info,
 			       const struct rgate_att_new *req)
 {
+	if (req->kind == RGATE_KIND_TRANSMIT)
+		return rgate_nl_check_transmit(info);
 	if (req->kind != RGATE_KIND_XDP)
 		return 0;
 	if (req->filter && nla_len(req->filter)) {
@@ -401,6 +436,8 @@ static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
 	if (!req)
 		return -ENOMEM;
 	err = rgate_nl_parse_att(info, req);
+	if (!err)
+		err = rgate_nl_check_raw(skb, info, req->kind);
 	if (err)
 		goto free_req;
 	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -470,6 +507,21 @@ static u32 rgate_nl_kept(const struct genl_info *info)
 	       (info->attrs[RGATE_A_ATT_FILTER] ? 0 : RGATE_KEEP_FILTER);
 }
 
+/* May this request change that attachment so? */
+static int rgate_nl_check_set(struct sk_buff *skb, struct genl_info *info,
+			      const struct rgate_att *att,
+			      const struct rgate_att_cfg *cfg)
+{
+	if (att->kind == RGATE_KIND_TRANSMIT)
+		return rgate_nl_check_raw(skb, info, att->kind) ?:
+		       rgate_nl_check_transmit(info);
+	if (att->kind == RGATE_KIND_XDP && cfg->prog) {
+		NL_SET_ERR_MSG(info->extack, "the XDP program is what filters");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att_cfg *cfg;
@@ -488,10 +540,8 @@ static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&rgate_lock);
 	att = rgate_nl_att(info, &ident);
 	err = PTR_ERR_OR_ZERO(att);
-	if (!err && att->kind == RGATE_KIND_XDP && cfg->prog) {
-		NL_SET_ERR_MSG(info->extack, "the XDP program is what filters");
-		err = -EOPNOTSUPP;
-	}
+	if (!err)
+		err = rgate_nl_check_set(skb, info, att, cfg);
 	if (!err)
 		rgate_att_set(att, cfg, rgate_nl_kept(info));
 	mutex_unlock(&rgate_lock);
@@ -500,7 +550,7 @@ static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-static int rgate_nl_att_member(struct genl_info *info,
+static int rgate_nl_att_member(struct sk_buff *skb, struct genl_info *info,
 			       int (*change)(struct rgate_att *,
 					     struct rgate_ring *))
 {
@@ -525,9 +575,13 @@ static int rgate_nl_att_member(struct genl_info *info,
 	if (IS_ERR(ring)) {
 		NL_SET_ERR_MSG(info->extack, "no such ring in this network namespace");
 		err = PTR_ERR(ring);
-	} else {
-		err = change(att, ring);
+		goto unlock;
 	}
+	err = rgate_nl_check_raw(skb, info, att->kind);
+	if (!err)
+		err = change(att, ring);
+	if (err && change == rgate_att_join)
+		rgate_att_join_failed(err, info->extack);
 unlock:
 	mutex_unlock(&rgate_lock);
 	return err;
@@ -535,12 +589,12 @@ unlock:
 
 static int rgate_nl_att_join(struct sk_buff *skb, struct genl_info *info)
 {
-	return rgate_nl_att_member(info, rgate_att_join);
+	return rgate_nl_att_member(skb, info, rgate_att_join);
 }
 
 static int rgate_nl_att_leave(struct sk_buff *skb, struct genl_info *info)
 {
-	return rgate_nl_att_member(info, rgate_att_leave);
+	return rgate_nl_att_member(skb, info, rgate_att_leave);
 }
 
 #define RGATE_ATT_OP(_cmd, _doit, _policy, _max) {	\

@@ -9,6 +9,7 @@
 #include "attach.h"
 #include "event.h"
 #include "ring.h"
+#include "send.h"
 #include "wake.h"
 
 /* Registry and attachments, see ring.h */
@@ -34,7 +35,9 @@ static void rgate_ring_label(struct rgate_ring *ring, struct rgate_mem *mem,
 	prod->features = RGATE_FEAT_RESIZE;
 	if (ring->flags & RGATE_RING_CHAIN)
 		prod->features |= RGATE_FEAT_CHAIN;
-	if (ring->policy == RGATE_POLICY_OVERWRITE) {
+	if (ring->flags & RGATE_RING_TRANSMIT) {
+		prod->features = RGATE_FEAT_TRANSMIT;
+	} else if (ring->policy == RGATE_POLICY_OVERWRITE) {
 		prod->features |= RGATE_FEAT_OVERWRITE;
 	} else {
 		prod->features |= RGATE_FEAT_OWNERS;
@@ -61,10 +64,19 @@ static bool rgate_name_valid(const char *name)
 	return !memchr_inv(name + len, 0, RGATE_NAME_LEN - len);
 }
 
+/* Users write the slots, one frame each, and wait where there is no free one. */
+static bool rgate_ring_transmit_valid(const struct rgate_create *arg)
+{
+	return !(arg->flags & RGATE_RING_TRANSMIT) ||
+	       (arg->flags & RGATE_RING_RW_SLOTS &&
+		!(arg->flags & RGATE_RING_CHAIN) &&
+		arg->policy == RGATE_POLICY_DROP);
+}
+
 static int rgate_ring_check(const struct rgate_create *arg,
 			    struct rgate_geo *geo)
 {
-	if (arg->flags & ~RGATE_RING_FLAGS ||
+	if (arg->flags & ~RGATE_RING_FLAGS || !rgate_ring_transmit_valid(arg) ||
 	    arg->policy >= RGATE_POLICY_COUNT ||
 	    arg->clock >= RGATE_CLOCK_COUNT ||
 	    !rgate_name_valid(arg->name))
@@ -93,6 +105,7 @@ static void rgate_ring_free(struct rgate_ring *ring)
 {
 	lockdep_assert_not_held(&rgate_lock);
 	cancel_delayed_work_sync(&ring->event_work);
+	rgate_send_free_ring(ring);
 	rgate_mem_put(ring->mem);
 	kfree(ring);
 }
@@ -165,9 +178,14 @@ struct rgate_ring *rgate_ring_create(const struct rgate_create *arg,
 		err = PTR_ERR(ring->mem);
 		goto free_ring;
 	}
+	if (ring->flags & RGATE_RING_TRANSMIT) {
+		err = rgate_send_init_ring(ring);
+		if (err)
+			goto put_mem;
+	}
 	err = rgate_ring_register(ring);
 	if (err)
-		goto put_mem;
+		goto free_tx;
 	if (arg->name[0])
 		memcpy(ring->name, arg->name, RGATE_NAME_LEN);
 	else
@@ -176,6 +194,9 @@ struct rgate_ring *rgate_ring_create(const struct rgate_create *arg,
 	rgate_writer_init(&ring->w, ring->mem, ring->flags, ring->policy);
 	return ring;
 
+free_tx:
+	rgate_send_end_ring(ring);
+	rgate_send_free_ring(ring);
 put_mem:
 	rgate_mem_put(ring->mem);
 free_ring:
@@ -276,12 +297,14 @@ int rgate_ring_add_handle(struct rgate_ring *ring, struct rgate_handle *h)
 
 static void rgate_ring_destroy(struct rgate_ring *ring)
 {
+	rgate_send_end_ring(ring);
 	if (!ring->attached) {
 		rgate_ring_free(ring);
 		return;
 	}
 	/*
-	 * Receive hooks may have found the ring before it left its attachments.
+	 * Receive hooks may have found the ring before it left its attachments, and
+	 * frames under way before that.
 	 * One grace period serves all the rings of a process that dies.
 	 */
 	atomic_inc(&rgate_rings_dying);
@@ -418,6 +441,9 @@ int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 
 	if (arg->flags)
 		return -EINVAL;
+	/* What is in there and not yet taken is not ours to lose. */
+	if (ring->tx)
+		return -EOPNOTSUPP;
 	err = rgate_geo_init(&geo, arg->slots, arg->slot_size);
 	if (err)
 		return err;

@@ -16,6 +16,7 @@
 
 struct net;
 struct rgate_ring;
+struct rgate_tx;
 
 /**
  * struct rgate_ident - a ring or an attachment as a request names it
@@ -78,6 +79,8 @@ struct rgate_handle {
  * @life: rgate_prod.life as it is; under @lock
  * @closed: rgate_prod.closed, likewise
  * @mem: present memory; under @lock
+ * @tx: of a ring with RGATE_RING_TRANSMIT, whose @w has no frames to write: its head
+ *	is what was taken, changed under @tx->lock and @lock. Else NULL.
  * @id: number in rgate_rings
  * @cookie: tells it from others that had or will have that number
  * @nhandles: open files; under rgate_lock
@@ -103,6 +106,7 @@ struct rgate_ring {
 	u64 closed;
 
 	struct rgate_mem *mem;
+	struct rgate_tx *tx;
 	u32 id;
 	u64 cookie;
 	u32 flags;

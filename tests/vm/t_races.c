@@ -32,7 +32,7 @@ static void *creator(void *arg)
 
 		c.slots = 64U << vt_rand() % 4;
 		c.slot_size = 256U << vt_rand() % 4;
-		c.flags = (uint32_t)vt_rand() & RGATE_RING_FLAGS;
+		c.flags = (uint32_t)vt_rand() & (RGATE_RING_RW_SLOTS | RGATE_RING_CHAIN);
 		c.policy = (uint32_t)(vt_rand() % RGATE_POLICY_COUNT);
 		if (fd < 0)
 			continue;

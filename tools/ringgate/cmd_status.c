@@ -113,6 +113,17 @@ static void print_module(void)
 	printf("tool and library: version %s\n", rgate_version());
 }
 
+static void cell_flags(struct table *t, uint32_t flags)
+{
+	const char *rw = flags & RGATE_RING_TRANSMIT ? "transmit" :
+			 flags & RGATE_RING_RW_SLOTS ? "rw" : "";
+
+	if (!(flags & RGATE_RING_CHAIN))
+		table_cell(t, "%s", *rw ? rw : "-");
+	else
+		table_cell(t, "chain%s%s", *rw ? "," : "", rw);
+}
+
 static void print_rings(const struct snapshot *s)
 {
 	char mem[FMT_LEN];
@@ -136,10 +147,7 @@ static void print_rings(const struct snapshot *s)
 		table_cell(&t, "%s", fmt_bytes(mem, r->mem_bytes));
 		table_cell(&t, "%s", policy_name(r->policy));
 		table_cell(&t, "%s", clock_name(r->clock));
-		table_cell(&t, "%s%s%s", f & RGATE_RING_CHAIN ? "chain" : "",
-			   (f & RGATE_RING_FLAGS) == RGATE_RING_FLAGS ? "," : "",
-			   f & RGATE_RING_RW_SLOTS ? "rw" :
-			   f & RGATE_RING_CHAIN ? "" : "-");
+		cell_flags(&t, f);
 		table_cell(&t, "%u", r->handles);
 		table_cell(&t, r->node < 0 ? "any" : "%d", r->node);
 		table_cell(&t, "%u", r->uid);
@@ -181,7 +189,8 @@ static void print_atts(const struct snapshot *s)
 		table_cell(&t, "%u", a->att_id);
 		table_cell(&t, "%s", a->ifname);
 		cell_rings(&t, a);
-		table_cell(&t, "%s", action_name(a->action));
+		table_cell(&t, "%s", a->kind == RGATE_KIND_TRANSMIT ? "transmit" :
+			   action_name(a->action));
 		table_cell(&t, "%s", fanout_name(a->fanout));
 		table_cell(&t, a->sample > 1 ? "1/%u" : "all", a->sample);
 		if (a->kind == RGATE_KIND_XDP)

@@ -35,6 +35,7 @@ static const char *const fanouts[RGATE_FANOUT_COUNT] = {
 static const char *const kinds[RGATE_KIND_COUNT] = {
 	[RGATE_KIND_HOOK] = "hook",
 	[RGATE_KIND_XDP] = "xdp",
+	[RGATE_KIND_TRANSMIT] = "transmit",
 };
 
 static const char *const events[] = {

@@ -93,10 +93,30 @@ struct rgate_query {
 	struct rgate_stats stats;
 };
 
+/*
+ * RGATE_IOC_SEND: take frames out of a ring with RGATE_RING_TRANSMIT and send them through
+ * the device that it is bound to. Ends at the first slot that is not published, after
+ * @budget slots, or where something keeps it from going on; that is an error only if no
+ * slot was taken. EOPNOTSUPP: no such ring; EBADF: the file is open for reading only;
+ * ENOTCONN: not bound; ENETDOWN: the device is down; EAGAIN: as many frames under way as
+ * may be, poll for POLLOUT; ENOBUFS: no memory just now; EINTR.
+ */
+struct rgate_send {
+	__u32 budget;		/* slots; 0: all that are published, one lap at most */
+	__u32 flags;		/* 0 */
+	__u32 taken;		/* out: slots */
+	__u32 sent;		/* out: frames of those that the device's queue took */
+	__u32 in_flight;	/* out: frames of the ring that are not sent or dropped yet */
+	__u32 reserved0;
+	__aligned_u64 head;	/* out: position of the next slot to be taken */
+	__aligned_u64 reserved[2];
+};
+
 #define RGATE_IOC_CREATE	_IOWR(RGATE_IOC_MAGIC, 0, struct rgate_create)
 #define RGATE_IOC_ATTACH	_IOWR(RGATE_IOC_MAGIC, 1, struct rgate_attach)
 #define RGATE_IOC_RESIZE	_IOWR(RGATE_IOC_MAGIC, 2, struct rgate_resize)
 #define RGATE_IOC_QUERY		_IOR(RGATE_IOC_MAGIC, 3, struct rgate_query)
+#define RGATE_IOC_SEND		_IOWR(RGATE_IOC_MAGIC, 4, struct rgate_send)
 
 RGATE_AT(struct rgate_geometry, handle, 12);
 RGATE_AT(struct rgate_geometry, map_len, 16);
@@ -123,5 +143,8 @@ RGATE_AT(struct rgate_query, cookie, 64);
 RGATE_AT(struct rgate_query, geo, 96);
 RGATE_AT(struct rgate_query, stats, 144);
 RGATE_ASSERT(sizeof(struct rgate_query) == 272);
+RGATE_AT(struct rgate_send, taken, 8);
+RGATE_AT(struct rgate_send, head, 24);
+RGATE_ASSERT(sizeof(struct rgate_send) == 48);
 
 #endif /* RINGGATE_IOCTL_H */

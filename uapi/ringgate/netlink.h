@@ -11,7 +11,10 @@
  *			      __u32 snap);
  *
  * with number and cookie of an attachment of kind XDP; such a one has no filter and
- * no priority of its own (EOPNOTSUPP). All commands act in the network
+ * no priority of its own (EOPNOTSUPP). One of kind TRANSMIT goes the other way: what
+ * users put into its rings, which are made with RGATE_RING_TRANSMIT, is sent through the
+ * device. It has a filter, but no action, fan-out, sampling and priority, and making,
+ * changing or joining it needs CAP_NET_RAW, too. All commands act in the network
  * namespace of the socket; those that change something, and the events, need
  * CAP_NET_ADMIN there.
  *
@@ -110,6 +113,7 @@ enum rgate_fanout {
 enum rgate_kind {
 	RGATE_KIND_HOOK = 0,		/* netfilter's ingress hook; the default */
 	RGATE_KIND_XDP = 1,		/* XDP programs that call bpf_ringgate_push() */
+	RGATE_KIND_TRANSMIT = 2,	/* none: it sends what users put into its rings */
 	RGATE_KIND_COUNT
 };
 
@@ -147,6 +151,10 @@ enum rgate_a_att_stats {
 	RGATE_A_ATT_STATS_DROPPED_FAULT,
 	RGATE_A_ATT_STATS_PASSED,	/* no free slot: left to the stack */
 	RGATE_A_ATT_STATS_SPILLED,	/* delivered to another than the first choice */
+	/* Of kind TRANSMIT, where SEEN are those taken, FILTERED and these are not sent: */
+	RGATE_A_ATT_STATS_BAD_LENGTH,	/* no whole header, longer than the slot or the MTU */
+	RGATE_A_ATT_STATS_BAD_FLAGS,	/* flags, a tag or an offload that cannot be */
+	RGATE_A_ATT_STATS_REFUSED,	/* dropped by the device's queue, or the device */
 	__RGATE_A_ATT_STATS_MAX
 };
 #define RGATE_A_ATT_STATS_MAX (__RGATE_A_ATT_STATS_MAX - 1)

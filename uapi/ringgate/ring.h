@@ -12,6 +12,7 @@
  * a slot by storing its lap number in rgate_slot.seq with release; consumers return
  * slots by batches of RGATE_BATCH, storing the lap in the batch's credit word with
  * release. Which of several consumers has a batch they settle by its owner word.
+ * In a ring with RGATE_RING_TRANSMIT users are the producer and the module the consumer.
  * Documentation/abi.rst tells the whole protocol.
  */
 #ifndef RINGGATE_RING_H
@@ -42,11 +43,14 @@
 #define RGATE_FEAT_OVERWRITE	(1ULL << 1)	/* may overwrite unread slots */
 #define RGATE_FEAT_RESIZE	(1ULL << 2)	/* may retire this mapping */
 #define RGATE_FEAT_OWNERS	(1ULL << 3)	/* consumers that share use owner words */
+#define RGATE_FEAT_TRANSMIT	(1ULL << 4)	/* roles turned: the module takes frames */
 
 /* Ring flags, given at creation; unknown ones are refused */
 #define RGATE_RING_RW_SLOTS	(1U << 0)	/* slots may be mapped writable */
 #define RGATE_RING_CHAIN	(1U << 1)	/* chain long frames, not truncate */
-#define RGATE_RING_FLAGS	(RGATE_RING_RW_SLOTS | RGATE_RING_CHAIN)
+#define RGATE_RING_TRANSMIT	(1U << 2)	/* frames go out: RW_SLOTS too, drop, no CHAIN */
+#define RGATE_RING_FLAGS \
+	(RGATE_RING_RW_SLOTS | RGATE_RING_CHAIN | RGATE_RING_TRANSMIT)
 
 /*
  * The owner word of a batch: the low 32 bits of the lap, and in the low half who has
@@ -94,6 +98,10 @@ enum rgate_state {
 #define RGATE_SLOT_CSUM_PARTIAL	(1U << 6)	/* local sender: checksum not filled in */
 #define RGATE_SLOT_GRO		(1U << 7)	/* several wire frames merged in one */
 #define RGATE_SLOT_QUEUE	(1U << 8)	/* queue is valid */
+#define RGATE_SLOT_OFFLOAD	(1U << 9)	/* rgate_tx_slot: virtio-net's words are valid */
+/* Those that a frame to be sent may have; one with others is skipped */
+#define RGATE_SLOT_TX_FLAGS \
+	(RGATE_SLOT_PAD | RGATE_SLOT_VLAN | RGATE_SLOT_OFFLOAD)
 
 #define RGATE_OFF_NONE		0xffffU		/* l3_off, l4_off, payload_off: unknown */
 #define RGATE_SEQ_BUSY		0ULL		/* seq of a slot being (re)written */
@@ -127,6 +135,33 @@ struct rgate_slot {
 	__u8 ip_proto;		/* 0 unless l4_off is known */
 	__u8 pkt_type;		/* PACKET_HOST, PACKET_BROADCAST, ... */
 	__u8 reserved;
+};
+
+/*
+ * Slot header in a ring with RGATE_RING_TRANSMIT, whose slots users write and the module
+ * reads. The frame's bytes follow at RGATE_SLOT_HDR. From vnet_flags on it is struct
+ * virtio_net_hdr in the machine's byte order: offsets count from the frame's first byte,
+ * a checksum is to be filled in as the kernel does for RGATE_SLOT_CSUM_PARTIAL, a frame
+ * with a gso_type is longer than the MTU and is cut into segments. Store 0 in what is
+ * reserved.
+ */
+struct rgate_tx_slot {
+	__aligned_u64 seq;	/* lap; stored last, with release */
+	__aligned_u64 reserved0;
+	__u32 len;		/* bytes of the frame */
+	__u32 reserved1;
+	__u32 flags;		/* RGATE_SLOT_TX_FLAGS */
+	__u32 reserved2[3];
+	__u16 vlan_tci;		/* RGATE_SLOT_VLAN: a tag to be put into the frame */
+	__u16 vlan_proto;	/* host byte order, 0x8100 or 0x88a8 */
+	__u32 reserved3;
+	__u8 vnet_flags;	/* VIRTIO_NET_HDR_F_NEEDS_CSUM or 0 */
+	__u8 gso_type;		/* VIRTIO_NET_HDR_GSO_* */
+	__u16 hdr_len;		/* a hint, not looked at */
+	__u16 gso_size;		/* bytes of payload a segment */
+	__u16 csum_start;
+	__u16 csum_offset;	/* of the checksum, from csum_start */
+	__u16 reserved4[3];
 };
 
 /* Counters, one writer (the producer); only ever grow */
@@ -240,6 +275,18 @@ RGATE_AT(struct rgate_slot, ip_proto, 61);
 RGATE_AT(struct rgate_slot, pkt_type, 62);
 RGATE_AT(struct rgate_slot, reserved, 63);
 RGATE_ASSERT(sizeof(struct rgate_slot) == 64);
+
+RGATE_AT(struct rgate_tx_slot, len, 16);
+RGATE_AT(struct rgate_tx_slot, flags, 24);
+RGATE_AT(struct rgate_tx_slot, vlan_tci, 40);
+RGATE_AT(struct rgate_tx_slot, vlan_proto, 42);
+RGATE_AT(struct rgate_tx_slot, vnet_flags, 48);
+RGATE_AT(struct rgate_tx_slot, gso_type, 49);
+RGATE_AT(struct rgate_tx_slot, hdr_len, 50);
+RGATE_AT(struct rgate_tx_slot, gso_size, 52);
+RGATE_AT(struct rgate_tx_slot, csum_start, 54);
+RGATE_AT(struct rgate_tx_slot, csum_offset, 56);
+RGATE_ASSERT(sizeof(struct rgate_tx_slot) == 64);
 
 RGATE_AT(struct rgate_stats, full_events, 88);
 RGATE_ASSERT(sizeof(struct rgate_stats) == 128);

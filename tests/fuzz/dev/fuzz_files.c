@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -88,8 +89,70 @@ static void create(struct fuzz *f, int fd)
 	};
 
 	geometry(f, &c.slots, &c.slot_size);
+	/* which by chance are hardly ever in line */
+	if (fuzz_one_in(f, 3)) {
+		c.flags = RGATE_RING_TRANSMIT | RGATE_RING_RW_SLOTS;
+		c.policy = RGATE_POLICY_DROP;
+	}
 	fuzz_mutate(f, &c, sizeof(c));
 	fuzz_note(f, ioctl(fd, RGATE_IOC_CREATE, &c));
+}
+
+/* A frame that may be one, and then anything */
+static void any_frame(struct fuzz *f, struct rgate_tx_slot *slot, uint32_t room)
+{
+	struct rgate_tx_slot s = {
+		.len = fuzz_below(f, room < 1600 ? room : 1600),
+		.flags = fuzz_below(f, 4) ? 0 : (uint32_t)fuzz_rand(f) & RGATE_SLOT_TX_FLAGS,
+		.vlan_tci = (uint16_t)fuzz_rand(f), .vlan_proto = 0x8100,
+		.vnet_flags = 1, .gso_type = (uint8_t)fuzz_below(f, 6),
+		.gso_size = (uint16_t)fuzz_below(f, 1500), .csum_start = 34, .csum_offset = 16,
+	};
+	uint64_t head[6] = { 0x0202020202020202, 0x0045000802020202, 0x06400000 };
+	unsigned int i;
+
+	for (i = 3; i < 6; i++)
+		head[i] = fuzz_rand(f);
+	fuzz_mutate(f, &s, sizeof(s));
+	fuzz_mutate(f, head, sizeof(head));
+	memcpy(slot + 1, head, sizeof(head));
+	memcpy((char *)slot + 8, (char *)&s + 8, sizeof(s) - 8);
+}
+
+static void kick(struct fuzz *f, int fd)
+{
+	struct rgate_send s = { .budget = fuzz_below(f, 100) };
+
+	fuzz_mutate(f, &s, sizeof(s));
+	fuzz_note(f, ioctl(fd, RGATE_IOC_SEND, &s));
+}
+
+/* Frames into a transmit ring, for itself or in the middle of another's kick */
+static void transmit(struct fuzz *f, int fd)
+{
+	struct rgate_query q;
+	uint32_t n = fuzz_below(f, 40), i;
+	uint64_t pos;
+	uint8_t *p;
+
+	memset(&q, 0, sizeof(q));
+	if (fd < 0 || ioctl(fd, RGATE_IOC_QUERY, &q) || !(q.flags & RGATE_RING_TRANSMIT))
+		return;
+	p = mmap(NULL, q.geo.map_len - q.geo.slots_off, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		 (off_t)q.geo.slots_off);
+	if (p == MAP_FAILED)
+		return;
+	/* what was sent and what was not, as the module last knew */
+	pos = q.stats.delivered + q.stats.dropped_fault + q.stats.dropped_full;
+	for (i = 0; i < n; i++, pos++) {
+		struct rgate_tx_slot *slot = (void *)(p + (pos & (q.geo.slots - 1)) *
+						      q.geo.slot_size);
+
+		any_frame(f, slot, q.geo.slot_size - RGATE_SLOT_HDR);
+		__atomic_store_n(&slot->seq, pos / q.geo.slots + 1, __ATOMIC_RELEASE);
+	}
+	kick(f, fd);
+	munmap(p, q.geo.map_len - q.geo.slots_off);
 }
 
 static void attach(struct fuzz *f, int fd)
@@ -188,7 +251,7 @@ void fuzz_file_op(struct fuzz *f)
 	char buf[64] = { 0 };
 	int fd = *any_fd(f);
 
-	switch (fuzz_below(f, 14)) {
+	switch (fuzz_below(f, 16)) {
 	case 0:
 	case 1:
 		put_fd(f, open(RGATE_DEVICE, (int)fuzz_below(f, 3) | O_CLOEXEC));
@@ -215,6 +278,12 @@ void fuzz_file_op(struct fuzz *f)
 	case 9:
 		if (fd >= 0)
 			send_fd(f, fd);
+		break;
+	case 14:
+		transmit(f, fd);
+		break;
+	case 15:
+		kick(f, fd);
 		break;
 	case 10:
 		recv_fd(f);

@@ -161,6 +161,7 @@ static void put_attr(struct fuzz *f, struct nlmsghdr *nlh, uint16_t type)
 	case RGATE_A_ATT_FANOUT:
 	case RGATE_A_ATT_SAMPLE:
 	case RGATE_A_ATT_IFINDEX:
+	case RGATE_A_ATT_KIND:
 		mnl_attr_put_u32(nlh, type, fuzz_below(f, 5));
 		break;
 	case RGATE_A_ATT_PRIORITY:
@@ -180,7 +181,10 @@ static void put_new(struct fuzz *f, struct nlmsghdr *nlh)
 	put_attr(f, nlh, RGATE_A_ATT_IFNAME);
 	while (n--)
 		put_attr(f, nlh, RGATE_A_ATT_RING);
-	if (fuzz_one_in(f, 2))
+	/* rings that are sent from have a kind, and no rule */
+	if (fuzz_one_in(f, 3))
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_KIND, RGATE_KIND_TRANSMIT);
+	else if (fuzz_one_in(f, 2))
 		put_attr(f, nlh, RGATE_A_ATT_FANOUT);
 	if (fuzz_one_in(f, 2))
 		put_attr(f, nlh, RGATE_A_ATT_FILTER);

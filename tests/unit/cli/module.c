@@ -261,7 +261,7 @@ static void some_ring(struct rgate_ring_info *r, uint32_t id, const char *name)
 
 	*r = (struct rgate_ring_info){
 		.ring_id = id, .cookie = 0xc0ffee00 + id, .slots = 4096 * id, .slot_size = 2048,
-		.flags = id == 1 ? RGATE_RING_CHAIN : RGATE_RING_FLAGS,
+		.flags = RGATE_RING_CHAIN | (id == 1 ? 0 : RGATE_RING_RW_SLOTS),
 		.policy = id == 1 ? RGATE_POLICY_DROP : RGATE_POLICY_SPILL,
 		.clock = id == 1 ? RGATE_CLOCK_REALTIME : RGATE_CLOCK_TAI,
 		.generation = 5, .handles = 3, .node = id == 1 ? -1 : 0, .uid = 1000 + id,

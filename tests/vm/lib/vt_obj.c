@@ -78,7 +78,10 @@ int vt_att_new(struct vt_nl *nl, const struct vt_att *a)
 		vt_nl_put_ring(nlh, a->rings[i], cookie[i]);
 	if (a->prio)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_PRIORITY, (uint32_t)a->prio);
-	mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION, a->action ? a->action : RGATE_ACTION_STEAL);
+	/* what is sent knows no action: only who asks for one gets the error */
+	if (a->action || a->kind != RGATE_KIND_TRANSMIT)
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_ACTION,
+				 a->action ? a->action : RGATE_ACTION_STEAL);
 	if (a->fanout)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_FANOUT, a->fanout);
 	if (a->sample)
