@@ -264,6 +264,8 @@ int rgate_consumer_init(struct rgate_consumer *c, struct rgate_ring *ring,
 	    (o.take == RGATE_TAKE_STRIDE && o.index >= o.count) ||
 	    o.orphans > RGATE_ORPHAN_SKIP)
 		return -EINVAL;
+	if (ring->flags & RGATE_RING_TRANSMIT)
+		return -EOPNOTSUPP;
 	memset(c, 0, sizeof(*c));
 	err = rgate_spin_init(&c->spin, o.spin_us);
 	if (err)

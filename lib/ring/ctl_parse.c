@@ -187,6 +187,9 @@ static const struct field att_stats_fields[] = {
 	[RGATE_A_ATT_STATS_DROPPED_FAULT] = ATT64(dropped_fault),
 	[RGATE_A_ATT_STATS_PASSED] = ATT64(passed),
 	[RGATE_A_ATT_STATS_SPILLED] = ATT64(spilled),
+	[RGATE_A_ATT_STATS_BAD_LENGTH] = ATT64(bad_length),
+	[RGATE_A_ATT_STATS_BAD_FLAGS] = ATT64(bad_flags),
+	[RGATE_A_ATT_STATS_REFUSED] = ATT64(refused),
 };
 
 static const struct table att_stats = {

@@ -7,7 +7,7 @@
 #include "geometry.h"
 
 #define RGATE_FEATURES (RGATE_FEAT_CHAIN | RGATE_FEAT_OVERWRITE | RGATE_FEAT_RESIZE | \
-			RGATE_FEAT_OWNERS)
+			RGATE_FEAT_OWNERS | RGATE_FEAT_TRANSMIT)
 #define LINE	64	/* owner words begin on one */
 
 static int is_pow2(uint64_t v)

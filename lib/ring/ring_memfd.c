@@ -185,7 +185,7 @@ static int open_memfd(struct rgate_ring **ring, const struct rgate_ring_opts *op
 		return err;
 	if (!name_ok(o.name))
 		return -EINVAL;
-	if (o.flags & RGATE_RING_RW_SLOTS)
+	if (o.flags & (RGATE_RING_RW_SLOTS | RGATE_RING_TRANSMIT))
 		return -EOPNOTSUPP;
 	err = rgate_memfd_new(&core, &o, filled);
 	if (err)

@@ -10,7 +10,7 @@ build=${RGATE_BUILD:-$top/build}
 . "$here/lib/blocks.sh"
 
 # What the inline functions of the headers call, which nobody calls by name
-inner='rgate_(consumer_(advance_slow|miss|reset_claim)|producer_(refill|sleepers|wake))'
+inner='rgate_(consumer_(advance_slow|miss|reset_claim)|producer_(refill|sleepers|wake)|sender_refill)'
 
 # exported MAP: what is public in it
 exported() { sed '/RINGGATE_PRIVATE/,$d' "$1" | grep -oE 'rgate_[a-z_0-9]+' | sort -u; }

@@ -143,6 +143,9 @@ static void atts(void **state)
 	assert_int_equal(info.rings[4].cookie, 1004);
 	assert_int_equal(info.seen, RGATE_A_ATT_STATS_SEEN);
 	assert_int_equal(info.spilled, RGATE_A_ATT_STATS_SPILLED);
+	assert_int_equal(info.bad_length, RGATE_A_ATT_STATS_BAD_LENGTH);
+	assert_int_equal(info.bad_flags, RGATE_A_ATT_STATS_BAD_FLAGS);
+	assert_int_equal(info.refused, RGATE_A_ATT_STATS_REFUSED);
 	assert_int_equal(rgate_parse_att(good_att(RGATE_ATT_RINGS_MAX), &info), 0);
 	assert_int_equal(rgate_parse_att(good_att(RGATE_ATT_RINGS_MAX + 1), &info),
 			 -EPROTO);

@@ -348,6 +348,69 @@ static void events(void)
 	rgate_ctl_close(ctl);
 }
 
+/* A sender fills several laps; another goes on where the first stopped */
+static void sender(void)
+{
+	struct rgate_ring_opts o = {
+		.sz = sizeof(o), .slots = 64, .slot_size = 256,
+		.flags = RGATE_RING_TRANSMIT | RGATE_RING_RW_SLOTS,
+	};
+	struct rgate_attach_opts a = { .sz = sizeof(a), .kind = RGATE_KIND_TRANSMIT };
+	struct rgate_tx_slot *slot;
+	struct rgate_consumer c;
+	struct rgate_ring *r, *rx;
+	struct rgate_sender s;
+	unsigned int i, sent = 0;
+	int fd;
+
+	vt_veth("va", "vb", 0);
+	REQUIRE(!rgate_ring_open(&r, &o));
+	EXPECT_EQ(rgate_consumer_init(&c, r, NULL), -EOPNOTSUPP);
+	EXPECT_EQ(rgate_ring_resize(r, 128, 256), -EOPNOTSUPP);
+	EXPECT_EQ(rgate_ring_open_memfd(&rx, &o), -EOPNOTSUPP);
+	o.flags = RGATE_RING_RW_SLOTS;
+	REQUIRE(!rgate_ring_open(&rx, &o));
+	EXPECT_EQ(rgate_sender_init(&s, rx), -EOPNOTSUPP);
+	rgate_ring_close(rx);
+	REQUIRE(!rgate_sender_init(&s, r));
+	EXPECT_EQ(rgate_sender_room(&s), 192);
+	EXPECT_EQ(rgate_sender_kick(&s, 0), -ENOTCONN);
+	REQUIRE(!rgate_ring_attach(r, "va", &a, NULL));
+	fd = vt_stack_open("vb");
+	for (i = 0; i < 300; i++) {
+		slot = rgate_sender_reserve(&s);
+		if (!slot) {
+			EXPECT_EQ(rgate_sender_kick(&s, 0), 64);
+			slot = rgate_sender_reserve(&s);
+			REQUIRE(slot);
+		}
+		EXPECT(rgate_sender_reserve(&s) == slot);
+		vt_pkt_udp(rgate_sender_data(slot), 150, i, 0);
+		rgate_sender_publish(&s, slot, 150, 0);
+	}
+	/* 44 are published and not taken; whoever comes next leaves them be */
+	REQUIRE(!rgate_sender_init(&s, r));
+	while ((slot = rgate_sender_reserve(&s))) {
+		vt_pkt_udp(rgate_sender_data(slot), 150, i++, 0);
+		rgate_sender_publish(&s, slot, 150, 0);
+		sent++;
+	}
+	EXPECT_EQ(sent, 20);
+	EXPECT_EQ(rgate_sender_kick(&s, 10), 10);
+	EXPECT_EQ(rgate_sender_kick(&s, 0), 54);
+	EXPECT_EQ(rgate_sender_kick(&s, 0), 0);
+	EXPECT_EQ(rgate_sender_wait(&s, 1000), 1);
+	for (sent = 0; sent < i; ) {
+		unsigned int n = vt_stack_drain(fd, 2000);
+
+		if (!n)
+			break;
+		sent += n;
+	}
+	EXPECT_EQ(sent, 320);
+	rgate_ring_close(r);
+}
+
 static const struct vt_case cases[] = {
 	{ .name = "attach, consume, counters", .fn = attach_and_consume },
 	{ .name = "two threads, shared claim", .fn = shared },
@@ -357,6 +420,7 @@ static const struct vt_case cases[] = {
 	{ .name = "chains, copied", .fn = chains_and_copies },
 	{ .name = "copies from an overwriting ring", .fn = overwritten },
 	{ .name = "events", .fn = events },
+	{ .name = "a sender, and one after it", .fn = sender },
 };
 
 VT_MAIN(cases)

@@ -118,6 +118,7 @@ struct rgate_consumer {
  * A consumer that takes over from a dead one, alone or by the same number, thus sees
  * again what that one had not returned, and not what had been. Under RGATE_TAKE_SHARED
  * it is one more among the others, and may come at any time.
+ * -EOPNOTSUPP: a ring with RGATE_RING_TRANSMIT, whose frames the module takes;
  * -EINVAL: unknown take or orphans, index not below count, or more than RGATE_SPIN_MOST.
  */
 RGATE_API int rgate_consumer_init(struct rgate_consumer *c,

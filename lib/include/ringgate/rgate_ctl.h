@@ -63,6 +63,11 @@ struct rgate_attach_opts {
  * -EPERM; -EINVAL; -EOPNOTSUPP: kind XDP with a filter or a priority, or on a device
  * without Ethernet headers.
  *
+ * One of kind TRANSMIT sends what is put into its rings (ringgate/rgate_sender.h), which
+ * are made with RGATE_RING_TRANSMIT; it needs CAP_NET_RAW, too. Of the options it has the
+ * filter and no other: -EOPNOTSUPP. -EINVAL: rings of both directions; -EBUSY: a ring sends
+ * through another attachment.
+ *
  * One of kind XDP gets its frames from XDP programs on the device, which call
  * bpf_ringgate_push() with @att's number and cookie (ringgate/netlink.h); loading such
  * a program is the caller's matter. Documentation/examples/xdp_filter.bpf.c is one.
@@ -126,7 +131,10 @@ struct rgate_att_info {
 	uint64_t spilled;
 	uint32_t kind;		/* enum rgate_kind */
 	uint32_t reserved1;	/* 0 */
-	uint64_t reserved[8];	/* 0 */
+	uint64_t bad_length;	/* of kind TRANSMIT, as the next two */
+	uint64_t bad_flags;
+	uint64_t refused;
+	uint64_t reserved[5];	/* 0 */
 };
 
 /* Called once an object; a return other than 0 ends the walk and is returned.

@@ -41,7 +41,9 @@ struct rgate_ring_opts {
  * rgate_ring_open - a new ring of the kernel module
  * @ring: out; close it with rgate_ring_close()
  * @opts: NULL for the defaults
- * The ring receives nothing until it is attached (rgate_ctl.h).
+ * The ring receives nothing until it is attached (rgate_ctl.h). With RGATE_RING_TRANSMIT,
+ * and RGATE_RING_RW_SLOTS, it is one that frames are sent from (rgate_sender.h), and is
+ * never resized.
  * Where neither slots nor slot_size is given and RLIMIT_MEMLOCK is too small for
  * the default, half as many slots are tried, down to 512, and a warning logged.
  * rgate_ring_view() tells what it became.

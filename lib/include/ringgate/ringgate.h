@@ -7,6 +7,7 @@
 #include <ringgate/rgate_ring.h>
 #include <ringgate/rgate_consumer.h>
 #include <ringgate/rgate_producer.h>
+#include <ringgate/rgate_sender.h>
 #include <ringgate/rgate_source.h>
 #include <ringgate/rgate_ctl.h>
 #include <ringgate/rgate_device.h>
