@@ -17,10 +17,11 @@ struct attach_args {
 	struct rgate_attach_opts opts;
 	bool all;
 	bool generic;
+	bool transmit;
 	bool json;
 };
 
-enum { KEY_STEAL = 256, KEY_ALL, KEY_XDP, KEY_XDP_GENERIC };
+enum { KEY_STEAL = 256, KEY_ALL, KEY_XDP, KEY_XDP_GENERIC, KEY_TRANSMIT };
 
 static const struct argp_option options[] = {
 	{ "ring", 'r', "RING", 0,
@@ -37,10 +38,22 @@ static const struct argp_option options[] = {
 	  "packet of a frame", 0 },
 	{ "xdp-generic", KEY_XDP_GENERIC, NULL, 0, "By an XDP program behind the driver, where "
 	  "that one has no XDP", 0 },
+	{ "transmit", KEY_TRANSMIT, NULL, 0, "The other way: what programs put into the rings, "
+	  "which are made for it, is sent through the device; of the other options only --filter, "
+	  "for what may be sent", 0 },
 	{ "sample", 's', "N", 0, "Take one in N of the frames that match", 0 },
 	OPT_JSON,
 	{ 0 }
 };
+
+/* What says which frames come, and whereto, says nothing of those that go. */
+static void arg_transmit(struct argp_state *state, struct attach_args *a)
+{
+	if (a->opts.kind || a->opts.action || a->all || a->opts.fanout || a->opts.priority ||
+	    a->opts.sample)
+		argp_error(state, "--transmit has --ring and --filter, and nothing else");
+	a->opts.kind = RGATE_KIND_TRANSMIT;
+}
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
@@ -75,6 +88,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_XDP:
 		a->opts.kind = RGATE_KIND_XDP;
 		break;
+	case KEY_TRANSMIT:
+		a->transmit = true;
+		break;
 	case 's':
 		a->opts.sample = arg_number(state, "--sample", arg, 1, UINT32_MAX);
 		break;
@@ -90,6 +106,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->ifname)
 			argp_error(state, "which device?");
+		if (a->transmit)
+			arg_transmit(state, a);
 		arg_steal(state, a->opts.action, a->opts.filter, a->all);
 		if (a->opts.kind == RGATE_KIND_XDP && a->opts.priority)
 			argp_error(state, "XDP knows no priorities");
@@ -111,7 +129,7 @@ static const struct argp argp = {
 	       "number of the attachment.\v"
 	       "A ring exists while a program has it open. The attachment ends "
 	       "by `ringgate detach`, with its device, or with its last ring. "
-	       "Needs CAP_NET_ADMIN.",
+	       "Needs CAP_NET_ADMIN, and to transmit CAP_NET_RAW.",
 };
 
 static int find_rings(struct rgate_ctl *ctl, const struct attach_args *a,

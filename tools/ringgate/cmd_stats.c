@@ -146,7 +146,8 @@ static void print_atts(const struct snapshot *s,
 	size_t i;
 
 	table_init(&t, "ATTACHMENT <DEVICE SEEN FILTERED SAMPLED-OUT DELIVERED "
-		   "BYTES FULL-DROP FAULT-DROP PASSED SPILLED");
+		   "BYTES FULL-DROP FAULT-DROP PASSED SPILLED BAD-LENGTH BAD-FLAGS "
+		   "REFUSED");
 	for (i = 0; i < s->natts; i++) {
 		const struct rgate_att_info *a = &s->atts[i];
 
@@ -163,6 +164,9 @@ static void print_atts(const struct snapshot *s,
 		cell(&t, a->dropped_fault);
 		cell(&t, a->passed);
 		cell(&t, a->spilled);
+		cell(&t, a->bad_length);
+		cell(&t, a->bad_flags);
+		cell(&t, a->refused);
 	}
 	putchar('\n');
 	table_print(&t, stdout);

@@ -169,6 +169,7 @@ void json_ring(struct json *j, const struct rgate_ring_info *r)
 	json_u64(j, "slot_size", r->slot_size);
 	json_bool(j, "rw_slots", r->flags & RGATE_RING_RW_SLOTS);
 	json_bool(j, "chain", r->flags & RGATE_RING_CHAIN);
+	json_bool(j, "transmit", r->flags & RGATE_RING_TRANSMIT);
 	json_str(j, "policy", policy_name(r->policy));
 	json_str(j, "clock", clock_name(r->clock));
 	json_u64(j, "generation", r->generation);
@@ -208,6 +209,9 @@ void json_att(struct json *j, const struct rgate_att_info *a)
 	json_u64(j, "dropped_fault", a->dropped_fault);
 	json_u64(j, "passed", a->passed);
 	json_u64(j, "spilled", a->spilled);
+	json_u64(j, "bad_length", a->bad_length);
+	json_u64(j, "bad_flags", a->bad_flags);
+	json_u64(j, "refused", a->refused);
 	json_object_end(j);
 }
 

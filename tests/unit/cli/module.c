@@ -282,6 +282,7 @@ static void some_att(struct rgate_att_info *a, uint32_t id, const char *ifname)
 		.nrings = id == 7 ? 2 : 1, .rings = { { 1, 0xc0ffee01 }, { 2, 0xc0ffee02 } },
 		.seen = 20, .filtered = 21, .sampled_out = 22, .delivered = 23, .bytes = 24,
 		.dropped_full = 25, .dropped_fault = 26, .passed = 27, .spilled = 28,
+		.bad_length = 29, .bad_flags = 30, .refused = 31,
 	};
 	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
 }

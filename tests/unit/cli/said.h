@@ -38,6 +38,7 @@
 	"      \"slot_size\": 2048,\n" \
 	"      \"rw_slots\": false,\n" \
 	"      \"chain\": true,\n" \
+	"      \"transmit\": false,\n" \
 	"      \"policy\": \"drop\",\n" \
 	"      \"clock\": \"realtime\",\n" \
 	"      \"generation\": 5,\n" \
@@ -69,6 +70,7 @@
 	"      \"slot_size\": 2048,\n" \
 	"      \"rw_slots\": true,\n" \
 	"      \"chain\": true,\n" \
+	"      \"transmit\": false,\n" \
 	"      \"policy\": \"spill\",\n" \
 	"      \"clock\": \"tai\",\n" \
 	"      \"generation\": 5,\n" \
@@ -118,7 +120,10 @@
 	"        \"dropped_full\": 25,\n" \
 	"        \"dropped_fault\": 26,\n" \
 	"        \"passed\": 27,\n" \
-	"        \"spilled\": 28\n" \
+	"        \"spilled\": 28,\n" \
+	"        \"bad_length\": 29,\n" \
+	"        \"bad_flags\": 30,\n" \
+	"        \"refused\": 31\n" \
 	"      }\n" \
 	"    },\n" \
 	"    {\n" \
@@ -144,7 +149,10 @@
 	"        \"dropped_full\": 25,\n" \
 	"        \"dropped_fault\": 26,\n" \
 	"        \"passed\": 27,\n" \
-	"        \"spilled\": 28\n" \
+	"        \"spilled\": 28,\n" \
+	"        \"bad_length\": 29,\n" \
+	"        \"bad_flags\": 30,\n" \
+	"        \"refused\": 31\n" \
 	"      }\n" \
 	"    }\n" \
 	"  ]\n" \
@@ -155,16 +163,16 @@
 	"   1  web         100    101        102         103          104     105      106        107      108     109      110          111\n" \
 	"   2  dns         200    201        202         203          204     205      206        207      208     209      210          211\n" \
 	"\n" \
-	"ATTACHMENT  DEVICE  SEEN  FILTERED  SAMPLED-OUT  DELIVERED  BYTES  FULL-DROP  FAULT-DROP  PASSED  SPILLED\n" \
-	"         7  eth0      20        21           22         23     24         25          26      27       28\n" \
-	"         8  lo        20        21           22         23     24         25          26      27       28\n"
+	"ATTACHMENT  DEVICE  SEEN  FILTERED  SAMPLED-OUT  DELIVERED  BYTES  FULL-DROP  FAULT-DROP  PASSED  SPILLED  BAD-LENGTH  BAD-FLAGS  REFUSED\n" \
+	"         7  eth0      20        21           22         23     24         25          26      27       28          29         30       31\n" \
+	"         8  lo        20        21           22         23     24         25          26      27       28          29         30       31\n"
 
 #define SAID_STATS_OF_2 \
 	"RING  NAME  DELIVERED  BYTES  FULL-DROP  FAULT-DROP  OVERWRITTEN  PASSED  SPILLED  TRUNCATED  CHAINED  PADDED  WAKEUPS  FULL-EVENTS\n" \
 	"   2  dns         200    201        202         203          204     205      206        207      208     209      210          211\n" \
 	"\n" \
-	"ATTACHMENT  DEVICE  SEEN  FILTERED  SAMPLED-OUT  DELIVERED  BYTES  FULL-DROP  FAULT-DROP  PASSED  SPILLED\n" \
-	"         7  eth0      20        21           22         23     24         25          26      27       28\n"
+	"ATTACHMENT  DEVICE  SEEN  FILTERED  SAMPLED-OUT  DELIVERED  BYTES  FULL-DROP  FAULT-DROP  PASSED  SPILLED  BAD-LENGTH  BAD-FLAGS  REFUSED\n" \
+	"         7  eth0      20        21           22         23     24         25          26      27       28          29         30       31\n"
 
 #define SAID_TOP \
 	"ringgate 22:13:20  rings: 2  attachments: 2  per second over 2.0 s:\n" \
