@@ -361,6 +361,10 @@ static void ring_round_trip(struct fuzz_in *in)
 	FUZZ_CHECK(!memcmp(&want, &got, sizeof(got)));
 }
 
+/* Those of the first version lie in front of the kind, the others behind. */
+#define ATT_STATS	(RGATE_A_ATT_STATS_MAX - RGATE_A_ATT_STATS_SEEN + 1)
+#define BEFORE_KIND	(RGATE_A_ATT_STATS_SPILLED - RGATE_A_ATT_STATS_SEEN + 1)
+
 static void att_round_trip(struct fuzz_in *in)
 {
 	static uint64_t buf[1024];
@@ -377,6 +381,7 @@ static void att_round_trip(struct fuzz_in *in)
 		[RGATE_A_ATT_KIND] = &want.kind,
 	};
 	unsigned int rings = fuzz_u8(in) % (RGATE_ATT_RINGS_MAX + 2);
+	uint64_t stats[ATT_STATS];
 	uint16_t i;
 
 	any_name(in, want.ifname, sizeof(want.ifname));
@@ -402,10 +407,10 @@ static void att_round_trip(struct fuzz_in *in)
 		*u32[i] = fuzz_u32(in);
 		mnl_attr_put_u32(nlh, i, *u32[i]);
 	}
-	fuzz_bytes(in, &want.seen,
-		   offsetof(struct rgate_att_info, kind) - offsetof(struct rgate_att_info, seen));
-	put_u64s(nlh, RGATE_A_ATT_STATS, RGATE_A_ATT_STATS_SEEN, &want.seen,
-		 RGATE_A_ATT_STATS_MAX - RGATE_A_ATT_STATS_SEEN + 1);
+	fuzz_bytes(in, stats, sizeof(stats));
+	memcpy(&want.seen, stats, BEFORE_KIND * sizeof(stats[0]));
+	memcpy(&want.bad_length, stats + BEFORE_KIND, sizeof(stats) - BEFORE_KIND * sizeof(stats[0]));
+	put_u64s(nlh, RGATE_A_ATT_STATS, RGATE_A_ATT_STATS_SEEN, stats, ATT_STATS);
 	if (rings > RGATE_ATT_RINGS_MAX) {
 		FUZZ_CHECK(rgate_parse_att(nlh, &got) == -EPROTO);
 		return;
