@@ -32,7 +32,7 @@ ip link set "$dev" up
 
 cat >"$tmp/cluster" <<-END
 	provider local
-	timeout 2000
+	timeout 10000
 	node 0 gateway $tmp/n0 gw
 	node 1 compute $tmp/n1 one
 	node 3 compute $tmp/n3 guest
