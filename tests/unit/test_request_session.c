@@ -687,12 +687,14 @@ static void no_answer(void **state)
 }
 
 /* A child has no session; the parent's goes on. */
-static void in_child(struct rgate_session *s, struct rgate_session *d)
+static int in_child(int sock, void *arg)
 {
+	struct rgate_session *const *both = arg, *s = both[0], *d = both[1];
 	const struct rgate_request q = { .op = RGATE_REQ_NOP };
 	struct rgate_session_opts o = in_process();
 	struct rgate_completion c;
 
+	(void)sock;
 	unit_require(rgate_session_submit(s, &q) == -EOWNERDEAD);
 	unit_require(rgate_session_poll(s, &c, 1) == -EOWNERDEAD);
 	unit_require(rgate_session_wait(s, -1) == -EOWNERDEAD);
@@ -708,28 +710,25 @@ static void in_child(struct rgate_session *s, struct rgate_session *d)
 		unit_require(rgate_session_wait(s, PATIENCE_MS) == 1);
 		rgate_session_close(s);
 	}
-	_exit(0);
+	return 0;
 }
 
 static void forked(void **state)
 {
 	struct rgate_session_opts o = in_process(), d = by_daemon();
-	struct rgate_session *s, *t;
-	int pid;
+	struct rgate_session *both[2];
+	int sock;
 
 	(void)state;
 	o.memory = d.memory = 4096;
-	s = opened(&o);
-	t = opened(&d);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid)
-		in_child(s, t);
-	unit_reap(pid, 0);
-	stream(s, RGATE_REQ_NOP, 1000);
-	stream(t, RGATE_REQ_NOP, 1000);
-	rgate_session_close(s);
-	rgate_session_close(t);
+	both[0] = opened(&o);
+	both[1] = opened(&d);
+	unit_reap(unit_fork(in_child, both, &sock), 0);
+	close(sock);
+	stream(both[0], RGATE_REQ_NOP, 1000);
+	stream(both[1], RGATE_REQ_NOP, 1000);
+	rgate_session_close(both[0]);
+	rgate_session_close(both[1]);
 }
 
 /* Nothing stays behind: descriptors, mappings, threads. */
