@@ -25,7 +25,7 @@
 
 #include "report.h"
 
-#define GRACE_MS	5000	/* for the last frames, after the sender's end */
+#define GRACE_MS	30000	/* at most for the last frames, after the sender's end */
 #define READY_MS	20000
 #define SAMPLES_MAX	200000
 
