@@ -175,6 +175,8 @@ static int served(struct rgate_request q)
 	return ret;
 }
 
+#define SERVE(...) served((struct rgate_request){ __VA_ARGS__ })
+
 static int end_of[2];		/* a pipe: it may end */
 
 static bool told(void)
@@ -193,15 +195,14 @@ static int behave(void)
 
 	need(!session_open());
 	while (!told()) {
-		need(!served((struct rgate_request){ .op = RGATE_REQ_NOP }));
+		need(!SERVE(.op = RGATE_REQ_NOP));
 		memcpy(mem + RECORD, words, sizeof(words) - 1);
-		err = served((struct rgate_request){ .op = RGATE_REQ_LOG_WRITE, .off = RECORD,
-						     .len = sizeof(words) - 1 });
+		err = SERVE(.op = RGATE_REQ_LOG_WRITE, .off = RECORD, .len = sizeof(words) - 1);
 		need(!err || err == -EAGAIN);	/* so many lines a second */
 		need(!START(&h, "/bin/sh", "-c", "exit 7"));
 		need(!wait_end(h));
 		need(status_at(STATUS)->exit_code == 7);
-		need(!served((struct rgate_request){ .op = RGATE_REQ_SPAWN_CLOSE, .handle = h }));
+		need(!SERVE(.op = RGATE_REQ_SPAWN_CLOSE, .handle = h));
 		n++;
 	}
 	printf("# %u processes for the one that behaves\n", n);

@@ -119,7 +119,8 @@ static void top(void **state)
 			       "\"overwritten\": 10000.000, \"passed\": 12000.000, \"wakeups\": "
 			       "22000.000}}, {\"id\": 2, "));
 	assert_non_null(strstr(cli.out, "}}], \"attachments\": [{\"id\": 7, "));
-	assert_non_null(strstr(cli.out, "\"spilled\": 28, \"bad_length\": 29, \"bad_flags\": 30, \"refused\": 31}}]}\n"));
+	assert_non_null(strstr(cli.out, "\"spilled\": 28, \"bad_length\": 29, "
+			       "\"bad_flags\": 30, \"refused\": 31}}]}\n"));
 	cli.tty = true;
 	cli_says("top -n 1", 0, "\033[?25l\033[2J\033[H\033[Jringgate 22:13:20  rings: 2  "
 		 "attachments: 2  per second over 1.0 s:\n");

@@ -254,7 +254,7 @@ struct rgate_gpu_session_opts {
 	uint32_t tickets;	/* requests under way at once; 0: 4096; rounded up to a power of
 				 * two, at most RGATE_GPU_TICKETS_MAX */
 	uint32_t idle_us;	/* an engine that sleeps is woken after so long, at most, when
-				 * nothing was asked for for a while; 0: 1000 */
+				 * nothing has been asked for a while; 0: 1000 */
 	uint32_t spin_us;	/* after it was, the next time comes without a pause for so long,
 				 * 10000 at most; 0: none */
 	uint32_t reserved;
@@ -295,7 +295,7 @@ RGATE_API int rgate_gpu_session_view(struct rgate_gpu *gpu, unsigned int index, 
 
 struct rgate_gpu_session_stats {
 	size_t sz;		/* in: sizeof(struct rgate_gpu_session_stats) */
-	uint64_t submitted;	/* requests, of the CPU's before as well; up to date within idle_us */
+	uint64_t submitted;	/* requests, also the CPU's before; up to date within idle_us */
 	uint64_t failed;	/* with RGATE_REQ_NO_COMPLETION, and failed */
 	uint64_t strays;	/* completions that no ticket was waiting for */
 	uint64_t kicks;		/* times that the engine was woken */

@@ -409,7 +409,8 @@ static void att_round_trip(struct fuzz_in *in)
 	}
 	fuzz_bytes(in, stats, sizeof(stats));
 	memcpy(&want.seen, stats, BEFORE_KIND * sizeof(stats[0]));
-	memcpy(&want.bad_length, stats + BEFORE_KIND, sizeof(stats) - BEFORE_KIND * sizeof(stats[0]));
+	memcpy(&want.bad_length, stats + BEFORE_KIND,
+	       (ATT_STATS - BEFORE_KIND) * sizeof(stats[0]));
 	put_u64s(nlh, RGATE_A_ATT_STATS, RGATE_A_ATT_STATS_SEEN, stats, ATT_STATS);
 	if (rings > RGATE_ATT_RINGS_MAX) {
 		FUZZ_CHECK(rgate_parse_att(nlh, &got) == -EPROTO);
