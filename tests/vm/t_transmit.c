@@ -296,6 +296,22 @@ static void budget(void)
 	EXPECT_EQ(vt_att_stat(&nl, att, RGATE_A_ATT_STATS_SEEN), 64 + 16 + 1);
 }
 
+/* Of 64 frames those with an even number come out, and no other one does. */
+static void even_arrive(int fd)
+{
+	struct vt_seen seen;
+	unsigned int i;
+
+	vt_seen_init(&seen, 64);
+	for (i = 0; i < 64; i++)
+		EXPECT(vt_send_udp(&s, 100, i));
+	EXPECT_EQ(vt_send_kick(&s, 0, NULL), 64);
+	EXPECT_EQ(hear_udp(fd, &seen, 32), 32);
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(seen.map[i], !(i & 1));
+	EXPECT_EQ(vt_stack_drain(fd, 100), 0);
+}
+
 static void filter(void)
 {
 	/* frames with an even sequence number: its lowest byte, behind 42 + 8 others */
@@ -309,9 +325,7 @@ static void filter(void)
 		.ifname = "va", .n = 1, .kind = RGATE_KIND_TRANSMIT,
 		.filter = even, .nfilter = VT_COUNT(even),
 	};
-	struct vt_seen seen;
-	unsigned int i;
-	int id, fd;
+	int id;
 
 	vt_veth("va", "vb", 0);
 	vt_nl_open(&nl);
@@ -319,38 +333,18 @@ static void filter(void)
 	a.rings[0] = s.r.id;
 	id = vt_att_new(&nl, &a);
 	REQUIRE(id > 0);
-	fd = listen_vb();
-	vt_seen_init(&seen, 64);
-	for (i = 0; i < 64; i++)
-		EXPECT(vt_send_udp(&s, 100, i));
-	EXPECT_EQ(vt_send_kick(&s, 0, NULL), 64);
-	EXPECT_EQ(hear_udp(fd, &seen, 32), 32);
-	for (i = 0; i < 64; i++)
-		EXPECT_EQ(seen.map[i], !(i & 1));
-	EXPECT_EQ(vt_stack_drain(fd, 100), 0);
+	even_arrive(listen_vb());
 	EXPECT_EQ(vt_att_stat(&nl, (uint32_t)id, RGATE_A_ATT_STATS_FILTERED), 32);
 }
 
 /* The device's queue has its say: a filter of traffic control drops half */
 static void queue(void)
 {
-	struct vt_seen seen;
-	unsigned int i;
-	int fd;
-
 	setup(64, 256);
 	if (vt_sh("tc qdisc add dev va root handle 1: prio && "
 		  "tc filter add dev va parent 1: u32 match u8 1 1 at 36 action drop"))
 		vt_skip("no prio, u32 or gact here");
-	fd = listen_vb();
-	vt_seen_init(&seen, 64);
-	for (i = 0; i < 64; i++)
-		EXPECT(vt_send_udp(&s, 100, i));
-	EXPECT_EQ(vt_send_kick(&s, 0, NULL), 64);
-	EXPECT_EQ(hear_udp(fd, &seen, 32), 32);
-	for (i = 0; i < 64; i++)
-		EXPECT_EQ(seen.map[i], !(i & 1));
-	EXPECT_EQ(vt_stack_drain(fd, 100), 0);
+	even_arrive(listen_vb());
 	EXPECT_EQ(vt_sh("tc -s qdisc show dev va | grep -q 'dropped 32'"), 0);
 }
 
