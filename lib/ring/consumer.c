@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Slow paths of the consumer: claiming batches, starting, losing, sleeping. */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 #include <ringgate/rgate_consumer.h>
@@ -423,18 +422,15 @@ static int ms_left(uint64_t now, uint64_t end)
 /* Sleeps once. 1: there is something; 0: not yet, or time is up; negative: the end */
 static int doze(struct rgate_consumer *c, int ms)
 {
-	struct pollfd pfd = { .fd = c->ring->fd, .events = POLLIN };
 	int n, r = rgate_consumer_arm(c);
 
 	if (r)
 		return r;
 	rgate_spin_count(&c->spin.sleeps);
-	n = poll(&pfd, 1, rgate_claim_nap(c, ms));
-	if (n < 0)
-		n = -errno;
+	n = c->ring->ops->sleep(c->ring, rgate_claim_nap(c, ms));
 	if (!n)
 		rgate_claim_rested(c);
-	rgate_consumer_disarm(c);
+	__atomic_store_n(want_word(c), 0, __ATOMIC_RELAXED);
 	r = follow(c);
 	return r || n > 0 ? r : n;
 }

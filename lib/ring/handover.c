@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,18 +34,19 @@ int rgate_handover_send(int sock, uint8_t kind, uint32_t handle, const int *fds,
 	return (size_t)n == sizeof(msg) ? 0 : -EMSGSIZE;
 }
 
-static unsigned int fds_of_kind(uint8_t kind)
+static bool may_have(uint8_t kind, unsigned int fds)
 {
 	switch (kind) {
 	case RGATE_HANDOVER_MODULE:
+		return fds == 1;
 	case RGATE_HANDOVER_LIFE:
-		return 1;
+		return fds == 1 || fds == 2;
 	case RGATE_HANDOVER_MEMFD:
-		return 3;
+		return fds == 3;
 	case RGATE_HANDOVER_MEMORY:
-		return 2;
+		return fds == 2;
 	default:
-		return 0;
+		return !fds;
 	}
 }
 
@@ -72,7 +74,7 @@ int rgate_handover_recv(int sock, struct rgate_handover *msg,
 	if ((size_t)len == sizeof(*msg) && !(mh.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) &&
 	    msg->magic == RGATE_HANDOVER_MAGIC &&
 	    msg->version == RGATE_HANDOVER_VERSION && !msg->reserved &&
-	    msg->nfds == n && n == fds_of_kind(msg->kind) &&
+	    msg->nfds == n && may_have(msg->kind, n) &&
 	    msg->handle < RGATE_HANDLES_MAX)
 		return 0;
 	while (n)

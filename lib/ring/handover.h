@@ -14,7 +14,8 @@ enum rgate_handover_kind {
 	RGATE_HANDOVER_MEMFD = 2,	/* producer+slots, consumer area, wake socket */
 	RGATE_HANDOVER_MEMORY = 3,	/* producer+slots, consumer area: after a resize */
 	RGATE_HANDOVER_WAKE = 4,	/* nothing: wakes the receiver */
-	RGATE_HANDOVER_LIFE = 5,	/* life file: first on the wake socket */
+	RGATE_HANDOVER_LIFE = 5,	/* life file, and what is polled instead of the wake
+					 * socket, if it has a bell: first on that socket */
 };
 
 struct rgate_handover {

@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,7 +49,17 @@ static void label(const struct rgate_memfd *core, struct rgate_memfd_mem *mem,
 	__atomic_store_n(&prod->state, RGATE_STATE_ACTIVE, __ATOMIC_RELEASE);
 }
 
-int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o, bool filled)
+/* Without owner words there is no message that it could travel with to other processes. */
+static int make_bell(struct rgate_memfd *core)
+{
+	if (core->life_file < 0)
+		return 0;
+	core->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return core->bell < 0 ? -errno : 0;
+}
+
+int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o, bool filled,
+		    bool bell)
 {
 	struct rgate_memfd *core = calloc(1, sizeof(*core));
 	const char *name = o->name ? o->name : "memfd";
@@ -62,7 +74,7 @@ int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o, b
 		return err;
 	}
 	core->refs = 1;
-	core->kick_fd = -1;
+	core->kick_fd = core->bell = -1;
 	core->flags = o->flags;
 	core->policy = o->policy;
 	core->clock = o->clock;
@@ -76,6 +88,8 @@ int rgate_memfd_new(struct rgate_memfd **out, const struct rgate_ring_opts *o, b
 			   "from one that dies");
 	err = core->life_file < 0 && core->life_file != -ENOENT ? core->life_file :
 	      rgate_memfd_mem_new(&core->mem, o->slots, o->slot_size, filled);
+	if (!err && bell)
+		err = make_bell(core);
 	if (err) {
 		rgate_memfd_put(core);
 		return err;
@@ -108,6 +122,8 @@ void rgate_memfd_put(struct rgate_memfd *core)
 	rgate_memfd_mem_put(core->next);
 	if (core->life_file >= 0)
 		close(core->life_file);
+	if (core->bell >= 0)
+		close(core->bell);
 	pthread_mutex_destroy(&core->lock);
 	free(core);
 }
@@ -161,51 +177,85 @@ static void reap_handles(struct rgate_memfd *core)
 	}
 }
 
-/* @life: out, or NULL: into the socket */
-static int give_life(struct rgate_memfd *core, uint32_t handle, int sock, int *life)
+static void close_ends(struct rgate_memfd_ends *ends)
 {
-	int err = 0, fd = -1;
+	if (ends->sock >= 0)
+		close(ends->sock);
+	if (ends->life >= 0)
+		close(ends->life);
+	if (ends->epoll >= 0)
+		close(ends->epoll);
+	*ends = (struct rgate_memfd_ends){ -1, -1, -1 };
+}
+
+/* See the head of memfd_core.h */
+static int watch_bell(const struct rgate_memfd *core, struct rgate_memfd_ends *ends)
+{
+	struct epoll_event sock = { .events = EPOLLIN, .data.u64 = RGATE_MEMFD_SOCK };
+	struct epoll_event bell = { .events = EPOLLIN | EPOLLET };
+
+	ends->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (ends->epoll < 0 ||
+	    epoll_ctl(ends->epoll, EPOLL_CTL_ADD, ends->sock, &sock) ||
+	    epoll_ctl(ends->epoll, EPOLL_CTL_ADD, core->bell, &bell))
+		return -errno;
+	return 0;
+}
+
+/* @sock: our end; @ends: what the holder gets, but for its sock through the pair if @external */
+static int equip(struct rgate_memfd *core, uint32_t handle, int sock,
+		 struct rgate_memfd_ends *ends, bool external)
+{
+	int fds[2], err = 0;
 
 	if (core->life_file >= 0) {
-		fd = rgate_life_open(core->life_file, handle);
-		if (fd < 0)
-			return fd;
+		ends->life = rgate_life_open(core->life_file, handle);
+		if (ends->life < 0)
+			return ends->life;
 	}
-	if (life)
-		*life = fd;
-	if (life || fd < 0)
-		return 0;
+	if (core->bell >= 0)
+		err = watch_bell(core, ends);
+	if (err || !external || ends->life < 0)
+		return err;
+	fds[0] = ends->life;
+	fds[1] = ends->epoll;
 	if (core->policy != RGATE_POLICY_OVERWRITE)
-		err = rgate_handover_send(sock, RGATE_HANDOVER_LIFE, handle, &fd, 1, 0);
-	close(fd);
+		err = rgate_handover_send(sock, RGATE_HANDOVER_LIFE, handle, fds,
+					  ends->epoll < 0 ? 1 : 2, 0);
+	close(ends->life);
+	ends->life = -1;
+	if (ends->epoll >= 0)
+		close(ends->epoll);
+	ends->epoll = -1;
 	return err;
 }
 
-int rgate_memfd_handle_new(struct rgate_memfd *core, int *fd, int *life)
+int rgate_memfd_handle_new(struct rgate_memfd *core, struct rgate_memfd_ends *ends,
+			   bool external)
 {
 	int sv[2], ret;
 	unsigned int i;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sv))
 		return -errno;
+	*ends = (struct rgate_memfd_ends){ sv[1], -1, -1 };
 	pthread_mutex_lock(&core->lock);
 	if (core->used == UINT32_MAX)
 		reap_handles(core);
 	for (i = 0; i < RGATE_HANDLES_MAX && core->used & (1U << i); i++)
 		;
-	ret = i == RGATE_HANDLES_MAX ? -EMFILE : give_life(core, i, sv[0], life);
+	ret = i == RGATE_HANDLES_MAX ? -EMFILE : equip(core, i, sv[0], ends, external);
 	if (ret) {
 		close(sv[0]);
-		close(sv[1]);
+		close_ends(ends);
 		goto out;
 	}
 	turn(core, i);
 	core->handle[i].sock = sv[0];
-	core->handle[i].external = !life;
+	core->handle[i].external = external;
 	core->handle[i].woken = 0;
 	__atomic_store_n(want_word(core, i), 0, __ATOMIC_RELAXED);
 	__atomic_or_fetch(&core->used, 1U << i, __ATOMIC_RELEASE);
-	*fd = sv[1];
 	ret = (int)i;
 out:
 	pthread_mutex_unlock(&core->lock);

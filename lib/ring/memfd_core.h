@@ -4,6 +4,11 @@
  * memory, its producer, and who to wake. Each handle has one end of a socket pair
  * as its descriptor; the other end is here. A closed end tells either side that
  * the other is gone, and new memory travels through it after a resize.
+ *
+ * Who fills the ring from another process may wake those that sleep by the ring's bell, an
+ * eventfd that nobody reads. A handle's descriptor is an epoll instance over its end and
+ * the bell then, edge-triggered: each ringing makes it readable once. Consumers get that
+ * instance and never the bell, so that none can keep who rings it waiting.
  */
 #ifndef RGATE_LIB_MEMFD_CORE_H
 #define RGATE_LIB_MEMFD_CORE_H
@@ -31,6 +36,7 @@ struct rgate_memfd {
 	uint32_t life[RGATE_HANDLES_MAX]; /* rgate_prod.life, in whatever memory */
 	uint64_t closed;	/* rgate_prod.closed */
 	int life_file;		/* see life.h; -1: no owner words */
+	int bell;		/* -1: none */
 	struct rgate_memfd_mem *mem;
 	struct rgate_memfd_mem *next; /* atomic: wanted by a resize, or NULL */
 	struct rgate_producer *producer;
@@ -43,17 +49,29 @@ struct rgate_memfd {
 	struct rgate_memfd_handle handle[RGATE_HANDLES_MAX];
 };
 
-/* @filled: see rgate_memfd_mem_new(); such a ring has one size */
-int rgate_memfd_new(struct rgate_memfd **core, const struct rgate_ring_opts *o, bool filled);
+/* @filled: see rgate_memfd_mem_new(); such a ring has one size. @bell: whether it has one,
+ * which needs owner words */
+int rgate_memfd_new(struct rgate_memfd **core, const struct rgate_ring_opts *o, bool filled,
+		    bool bell);
 struct rgate_memfd *rgate_memfd_get(struct rgate_memfd *core);
 void rgate_memfd_put(struct rgate_memfd *core);
 
+/* epoll_event.data of a handle's end of the pair, in its epoll instance; the bell's is 0 */
+#define RGATE_MEMFD_SOCK	1U
+
+struct rgate_memfd_ends {	/* of a handle; -1: there is none */
+	int sock;
+	int life;		/* what keeps it alive, see life.h */
+	int epoll;		/* over sock and the bell */
+};
+
 /*
- * A new handle: its number, with its end of the pair in @fd, and what keeps it alive (see
- * life.h) in @life. NULL: it is for another process, and that travels through the pair.
+ * A new handle: its number, with what is its holder's in @ends. @external: it is for another
+ * process; then life and epoll travel through the pair, and only sock is set.
  * -EMFILE: all are given
  */
-int rgate_memfd_handle_new(struct rgate_memfd *core, int *fd, int *life);
+int rgate_memfd_handle_new(struct rgate_memfd *core, struct rgate_memfd_ends *ends,
+			   bool external);
 void rgate_memfd_handle_free(struct rgate_memfd *core, uint32_t handle);
 
 /* The present memory, with a reference */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "geometry.h"
@@ -125,6 +126,14 @@ int rgate_ring_resize(struct rgate_ring *ring, uint32_t slots, uint32_t slot_siz
 	int err = rgate_geometry_check(slots, slot_size);
 
 	return err ? err : ring->ops->resize(ring, slots, slot_size);
+}
+
+int rgate_ring_poll(struct rgate_ring *ring, int ms)
+{
+	struct pollfd pfd = { .fd = ring->fd, .events = POLLIN };
+	const int n = poll(&pfd, 1, ms);
+
+	return n < 0 ? -errno : n;
 }
 
 int rgate_ring_remap(struct rgate_ring *ring)

@@ -19,6 +19,8 @@ struct rgate_ring_ops {
 	int (*remap)(struct rgate_ring *ring);
 	/* takes the readiness off the fd; true: the producer's end is gone */
 	bool (*drain_fd)(struct rgate_ring *ring);
+	/* poll(2) of the fd, then drain_fd(); 1, 0: not within @ms, or -errno */
+	int (*sleep)(struct rgate_ring *ring, int ms);
 	/* nobody has that handle; NULL: rgate_prod.life tells all */
 	bool (*holder_gone)(const struct rgate_ring *ring, uint32_t handle);
 };
@@ -30,6 +32,8 @@ struct rgate_ring {
 	unsigned char *base;		/* of the mapping */
 	unsigned char *slots_rw;	/* NULL: slots are read-only */
 	int fd;				/* polled; owned */
+	int sock;			/* memfd: of wakeups and new memory; owned. The same as
+					 * fd, or that is an epoll instance over it and the bell */
 	struct rgate_ident ident;	/* module; else 0 */
 	uint32_t flags;			/* RGATE_RING_* */
 	uint32_t policy;
@@ -48,6 +52,9 @@ struct rgate_ring {
 /* Sets view and base from a validated geometry; @owners_off: 0 where there are none */
 void rgate_ring_set_view(struct rgate_ring *ring, void *base,
 			 const struct rgate_geometry *geo, uint64_t owners_off);
+
+/* poll(2) of its fd: 1, 0: not within @ms, or -errno */
+int rgate_ring_poll(struct rgate_ring *ring, int ms);
 
 /* Options with defaults filled in and checked; @name is left to the caller. */
 RGATE_WITHIN int rgate_ring_opts_get(struct rgate_ring_opts *o,

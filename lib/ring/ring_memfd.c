@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,13 +33,13 @@ static void drop_next_fds(struct rgate_ring *ring)
 }
 
 /* Takes wakeups, and new memory, out of the socket. */
-static bool drain_fd(struct rgate_ring *ring)
+static void drain_sock(struct rgate_ring *ring)
 {
 	int fds[RGATE_HANDOVER_FDS], n, err;
 	struct rgate_handover msg;
 
 	for (n = 0; n < DRAIN_MAX; n++) {
-		err = rgate_handover_recv(ring->fd, &msg, fds, MSG_DONTWAIT);
+		err = rgate_handover_recv(ring->sock, &msg, fds, MSG_DONTWAIT);
 		if (err == -EPIPE || err == -ECONNRESET)
 			ring->peer_gone = true;
 		if (err == -EPROTO || err == -EINTR)
@@ -54,7 +55,38 @@ static bool drain_fd(struct rgate_ring *ring)
 		while (msg.nfds)
 			close(fds[--msg.nfds]);
 	}
+}
+
+/* With a bell: epoll_wait(2) takes its edge, and tells whether the socket has something, too */
+static int hear(struct rgate_ring *ring, int ms)
+{
+	struct epoll_event ev[2];
+	int i, n = epoll_wait(ring->fd, ev, 2, ms);
+
+	for (i = 0; i < n; i++)
+		if (ev[i].data.u64 == RGATE_MEMFD_SOCK)
+			drain_sock(ring);
+	return n < 0 ? -errno : n > 0;
+}
+
+static bool drain_fd(struct rgate_ring *ring)
+{
+	if (ring->fd == ring->sock)
+		drain_sock(ring);
+	else
+		(void)hear(ring, 0);
 	return ring->peer_gone;
+}
+
+static int sleep_on(struct rgate_ring *ring, int ms)
+{
+	int n;
+
+	if (ring->fd != ring->sock)
+		return hear(ring, ms);
+	n = rgate_ring_poll(ring, ms);
+	drain_sock(ring);
+	return n;
 }
 
 static bool holder_gone(const struct rgate_ring *ring, uint32_t handle)
@@ -74,12 +106,19 @@ static void view_mem(struct rgate_ring *ring, struct rgate_memfd_mem *mem)
 	ring->slots_rw = mem->base + geo.slots_off;
 }
 
+static void close_fds(struct rgate_ring *ring)
+{
+	if (ring->fd != ring->sock)
+		close(ring->fd);
+	close(ring->sock);
+	if (ring->life_fd >= 0)
+		close(ring->life_fd);
+}
+
 static void own_close(struct rgate_ring *ring)
 {
 	rgate_memfd_handle_free(ring->core, ring->view.handle);
-	close(ring->fd);
-	if (ring->life_fd >= 0)
-		close(ring->life_fd);
+	close_fds(ring);
 	rgate_memfd_mem_put(ring->mem);
 	rgate_memfd_put(ring->core);
 	free(ring);
@@ -94,19 +133,21 @@ static int own_dup(struct rgate_ring **ring, struct rgate_ring *from)
 
 static int own_send(struct rgate_ring *ring, int sock)
 {
+	struct rgate_memfd_ends ends;
 	struct rgate_memfd_mem *mem;
 	int fds[3], handle, err;
 
-	handle = rgate_memfd_handle_new(ring->core, &fds[2], NULL);
+	handle = rgate_memfd_handle_new(ring->core, &ends, true);
 	if (handle < 0)
 		return handle;
 	mem = rgate_memfd_mem_now(ring->core);
 	fds[0] = mem->fd_give;
 	fds[1] = mem->fd_cons;
+	fds[2] = ends.sock;
 	err = rgate_handover_send(sock, RGATE_HANDOVER_MEMFD, (uint32_t)handle, fds,
 				  3, 0);
 	rgate_memfd_mem_put(mem);
-	close(fds[2]);
+	close(ends.sock);
 	if (err)
 		rgate_memfd_handle_free(ring->core, (uint32_t)handle);
 	return err;
@@ -137,22 +178,27 @@ static const struct rgate_ring_ops own_ops = {
 	.resize = own_resize,
 	.remap = own_remap,
 	.drain_fd = drain_fd,
+	.sleep = sleep_on,
 	.holder_gone = holder_gone,
 };
 
 static int own_new(struct rgate_ring **out, struct rgate_memfd *core)
 {
 	struct rgate_ring *ring = calloc(1, sizeof(*ring));
+	struct rgate_memfd_ends ends;
 	int handle;
 
 	if (!ring)
 		return -ENOMEM;
 	ring->keep_fd = -1;
-	handle = rgate_memfd_handle_new(core, &ring->fd, &ring->life_fd);
+	handle = rgate_memfd_handle_new(core, &ends, false);
 	if (handle < 0) {
 		free(ring);
 		return handle;
 	}
+	ring->sock = ends.sock;
+	ring->fd = ends.epoll < 0 ? ends.sock : ends.epoll;
+	ring->life_fd = ends.life;
 	ring->ops = &own_ops;
 	ring->core = rgate_memfd_get(core);
 	ring->flags = core->flags;
@@ -174,7 +220,7 @@ static int name_ok(const char *name)
 }
 
 static int open_memfd(struct rgate_ring **ring, const struct rgate_ring_opts *opts,
-		      bool filled)
+		      bool filled, bool bell)
 {
 	struct rgate_ring_opts o;
 	struct rgate_memfd *core;
@@ -187,7 +233,7 @@ static int open_memfd(struct rgate_ring **ring, const struct rgate_ring_opts *op
 		return -EINVAL;
 	if (o.flags & (RGATE_RING_RW_SLOTS | RGATE_RING_TRANSMIT))
 		return -EOPNOTSUPP;
-	err = rgate_memfd_new(&core, &o, filled);
+	err = rgate_memfd_new(&core, &o, filled, bell);
 	if (err)
 		return err;
 	err = own_new(ring, core);
@@ -198,12 +244,18 @@ static int open_memfd(struct rgate_ring **ring, const struct rgate_ring_opts *op
 int rgate_ring_open_memfd(struct rgate_ring **ring,
 			  const struct rgate_ring_opts *opts)
 {
-	return open_memfd(ring, opts, false);
+	return open_memfd(ring, opts, false, false);
 }
 
-int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts)
+int rgate_ring_open_filled(struct rgate_ring **ring, const struct rgate_ring_opts *opts,
+			   bool bell)
 {
-	return open_memfd(ring, opts, true);
+	return open_memfd(ring, opts, true, bell);
+}
+
+int rgate_ring_bell(const struct rgate_ring *ring)
+{
+	return ring->core->bell;
 }
 
 int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off)
@@ -221,11 +273,9 @@ static void far_close(struct rgate_ring *ring)
 		munmap(ring->base, ring->view.map_len);
 	}
 	drop_next_fds(ring);
-	if (ring->life_fd >= 0)
-		close(ring->life_fd);
 	if (ring->keep_fd >= 0)
 		close(ring->keep_fd);
-	close(ring->fd);
+	close_fds(ring);
 	free(ring);
 }
 
@@ -292,6 +342,7 @@ static const struct rgate_ring_ops far_ops = {
 	.resize = far_resize,
 	.remap = far_remap,
 	.drain_fd = drain_fd,
+	.sleep = sleep_on,
 	.holder_gone = holder_gone,
 };
 
@@ -300,15 +351,19 @@ static int far_life(struct rgate_ring *ring)
 {
 	int fds[RGATE_HANDOVER_FDS];
 	struct rgate_handover msg;
+	struct epoll_event ev;
 	int err;
 
 	if (!ring->owners)
 		return 0;
-	err = rgate_handover_recv(ring->fd, &msg, fds, MSG_DONTWAIT);
+	err = rgate_handover_recv(ring->sock, &msg, fds, MSG_DONTWAIT);
 	if (err)
 		return err == -EAGAIN ? -EPROTO : err;
-	if (msg.kind == RGATE_HANDOVER_LIFE && rgate_life_valid(fds[0])) {
+	if (msg.kind == RGATE_HANDOVER_LIFE && rgate_life_valid(fds[0]) &&
+	    (msg.nfds < 2 || epoll_wait(fds[1], &ev, 1, 0) >= 0)) {
 		ring->life_fd = fds[0];
+		if (msg.nfds == 2)
+			ring->fd = fds[1];
 		return 0;
 	}
 	while (msg.nfds)
@@ -328,7 +383,7 @@ int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle
 		return -ENOMEM;
 	}
 	ring->ops = &far_ops;
-	ring->fd = fds[2];
+	ring->fd = ring->sock = fds[2];
 	ring->keep_fd = ring->life_fd = -1;
 	ring->next_fds[0] = ring->next_fds[1] = -1;
 	err = far_map(ring, fds[0], fds[1], handle);

@@ -2,6 +2,7 @@
 #ifndef RGATE_LIB_RING_MEMFD_H
 #define RGATE_LIB_RING_MEMFD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "within.h"
@@ -19,9 +20,16 @@ int rgate_memfd_adopt(struct rgate_ring **out, const int fds[3], uint32_t handle
  * As rgate_ring_open_memfd(), for slots that another process or machine fills. The
  * producer of this process, which it still has, only accounts for them:
  * rgate_producer_landed(). It is never resized (-EOPNOTSUPP).
+ * @bell: who fills it may wake the consumers by rgate_ring_bell()
  */
 RGATE_WITHIN int rgate_ring_open_filled(struct rgate_ring **ring,
-					const struct rgate_ring_opts *opts);
+					const struct rgate_ring_opts *opts, bool bell);
+
+/*
+ * An eventfd, owned by the ring: adding to it wakes the consumers that sleep, once what they
+ * shall see is written. Nobody reads it. -1: it has none
+ */
+RGATE_WITHIN int rgate_ring_bell(const struct rgate_ring *ring);
 
 /* The file, owned by the ring, and where its slots are in it; of a ring made here */
 RGATE_WITHIN int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off);

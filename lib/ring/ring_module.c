@@ -186,6 +186,7 @@ static const struct rgate_ring_ops module_ops = {
 	.resize = module_resize,
 	.remap = map_present,
 	.drain_fd = module_drain_fd,
+	.sleep = rgate_ring_poll,
 };
 
 int rgate_module_adopt(struct rgate_ring **out, int fd, const char *device)

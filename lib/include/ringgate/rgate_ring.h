@@ -96,7 +96,8 @@ RGATE_API int rgate_ring_dup(struct rgate_ring **ring, struct rgate_ring *from);
 /*
  * rgate_ring_fd - descriptor for the user's own poll/epoll: readable once the
  * position asked for by rgate_consumer_arm() is published, or the producer is
- * gone. Owned by the ring, the same until rgate_ring_close().
+ * gone; that of a ring which a gateway of this machine fills may be for nothing, too.
+ * Owned by the ring, the same until rgate_ring_close().
  */
 RGATE_API int rgate_ring_fd(const struct rgate_ring *ring);
 

@@ -12,11 +12,15 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* The first is always allowed. ppoll: what poll() is where there is no such call */
+/* The first is always allowed. ppoll, epoll_pwait: what poll() and epoll_wait() are where there
+ * are no such calls */
 static const uint32_t allowed[] = {
-	SYS_exit_group, SYS_ppoll, SYS_recvmsg, SYS_clock_gettime,
+	SYS_exit_group, SYS_ppoll, SYS_epoll_pwait, SYS_recvmsg, SYS_clock_gettime,
 #ifdef SYS_poll
 	SYS_poll,
+#endif
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
 #endif
 };
 
