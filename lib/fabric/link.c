@@ -145,15 +145,20 @@ static bool takes_credit(uint8_t kind)
 	return kind == RGATE_OP_SEND || kind == RGATE_OP_WRITE_IMM;
 }
 
+static bool is_write(uint8_t kind)
+{
+	return kind == RGATE_OP_WRITE || kind == RGATE_OP_WRITE_IMM;
+}
+
 /* @sum: out, bytes of @op */
 static int check_op(const struct rgate_link *link, const struct rgate_op *op, bool internal,
 		    uint64_t *sum)
 {
 	uint64_t bytes;
 
-	if (op->kind >= RGATE_OP_KINDS || op->flags & ~(uint32_t)RGATE_OP_FENCE ||
+	if (op->kind >= RGATE_OP_KINDS || op->flags & ~(uint32_t)RGATE_OP_FLAGS ||
 	    op->nsge > RGATE_SGE_MAX || (op->nsge && !op->sge) || op->reserved[0] ||
-	    op->reserved[1])
+	    op->reserved[1] || (op->flags & RGATE_OP_BELL && !is_write(op->kind)))
 		return -EINVAL;
 	if (op->epoch && op->epoch != link->epoch)
 		return -ENOTCONN;

@@ -583,6 +583,7 @@ const struct rgate_prov_ops rgate_prov_local = {
 	.use_pool = local_use_pool,
 	.share = local_share_add,
 	.unshare = local_share_del,
+	.bell = local_share_bell,
 	.fd = local_fd,
 	.event = local_event,
 	.connect = local_connect,

@@ -37,7 +37,7 @@ struct local_question {
 	uint32_t reserved;
 };
 
-struct local_answer {		/* with the memfd unless err */
+struct local_answer {		/* with the memfd unless err, and its bell if it has one */
 	int32_t err;
 	uint32_t access;
 	uint64_t offset;	/* of the memory in the memfd */
@@ -52,6 +52,7 @@ struct local_share {
 	uint64_t fd_off;
 	uint32_t access;
 	uint32_t rkey;
+	int bell;		/* -1: none */
 };
 
 struct rgate_ep {
@@ -77,6 +78,7 @@ struct local_map {		/* memory of the peer, as it is mapped here */
 	uint32_t access;
 	unsigned char *addr;
 	size_t len;
+	int bell;		/* -1: none */
 };
 
 struct local_recv {
@@ -145,21 +147,27 @@ int local_late_post(struct rgate_conn *conn, const struct rgate_prov_work *work,
 void local_lock(struct rgate_conn *conn);
 void local_unlock(struct rgate_conn *conn);
 
+struct local_place {
+	unsigned char *at;
+	int bell;		/* of the memory that it is in, the map's; -1: none */
+};
+
 /*
  * local_map.c: where @len bytes at @remote of the peer's memory @rkey are here.
  * -EREMOTEIO: not there, or not allowed. Asks the peer the first time, and waits for
  * it: -ETIMEDOUT, -ECONNRESET.
  */
 int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
-		uint32_t access, unsigned char **at);
-/* What @rkey stands for at this end, and where it is here; -ENOENT. @fd: unless NULL, a
- * descriptor of it, the caller's to close */
+		uint32_t access, struct local_place *place);
+/* What @rkey stands for at this end, and where it is here; -ENOENT. @fds: unless NULL,
+ * descriptors of it and of its bell, or -1, the caller's to close */
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
-		   unsigned char **addr, int *fd);
+		   unsigned char **addr, int fds[2]);
 void local_unmap_all(struct rgate_conn *conn);
 int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
 		    uint32_t access, struct rgate_prov_share *share);
 int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share);
+int local_share_bell(struct rgate_ep *ep, struct rgate_prov_share *share, int fd);
 
 /* local_serve.c; -errno. The socket is taken over, also where it fails */
 int local_server_start(struct rgate_ep *ep);

@@ -25,9 +25,9 @@ static const struct local_share *find_share(const struct rgate_ep *ep, uint32_t 
 	return s;
 }
 
-/* @fd: of what is described, with the endpoint's lock only */
+/* @fds: of what is described and of its bell, with the endpoint's lock only */
 static int describe_share(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
-			  unsigned char **addr, int *fd)
+			  unsigned char **addr, int fds[2])
 {
 	const struct local_share *s = find_share(ep, rkey);
 
@@ -35,12 +35,13 @@ static int describe_share(struct rgate_ep *ep, uint32_t rkey, struct local_answe
 		return -ENOENT;
 	*a = (struct local_answer){ .access = s->access, .offset = s->fd_off, .len = s->len };
 	*addr = s->addr;
-	*fd = s->fd;
+	fds[0] = s->fd;
+	fds[1] = s->bell;
 	return 0;
 }
 
 static int describe_region(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
-			   unsigned char **addr, int *fd)
+			   unsigned char **addr, int fds[2])
 {
 	struct rgate_pool_region r = { .sz = sizeof(r) };
 	const struct rgate_pool *pool;
@@ -53,28 +54,37 @@ static int describe_region(struct rgate_ep *ep, uint32_t rkey, struct local_answ
 			continue;
 		*a = (struct local_answer){ .access = pool->access, .len = r.length };
 		*addr = r.addr;
-		*fd = r.fd;
+		fds[0] = r.fd;
 		return 0;
 	}
 	return -ENOENT;
 }
 
-int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
-		   unsigned char **addr, int *fd)
+static int dup_of(int fd)
 {
-	int of_it = -1, err;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? -errno : fd;
+}
+
+int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
+		   unsigned char **addr, int fds[2])
+{
+	int of_it[2] = { -1, -1 }, err;
 
 	pthread_mutex_lock(&ep->lock);
 	err = rkey >= SHARE_BASE && rkey < READABLE_BASE ?
-	      describe_share(ep, rkey, a, addr, &of_it) :
-	      describe_region(ep, rkey, a, addr, &of_it);
+	      describe_share(ep, rkey, a, addr, of_it) :
+	      describe_region(ep, rkey, a, addr, of_it);
 	/*
 	 * Once the lock is dropped the memory may be taken back, and its descriptor's
 	 * number be another file's.
 	 */
-	if (!err && fd) {
-		*fd = fcntl(of_it, F_DUPFD_CLOEXEC, 3);
-		err = *fd < 0 ? -errno : 0;
+	if (!err && fds) {
+		fds[0] = dup_of(of_it[0]);
+		err = fds[0] < 0 ? fds[0] : 0;
+		/* Without it the peer is woken by notices alone, which it gets in any case. */
+		if (!err && of_it[1] >= 0)
+			fds[1] = dup_of(of_it[1]);
 	}
 	pthread_mutex_unlock(&ep->lock);
 	return err;
@@ -85,13 +95,13 @@ static bool writable(uint32_t access)
 	return access & (RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC);
 }
 
-/* The answer, and its descriptor or -1 */
-static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, int *fd)
+/* The answer, and its descriptors or -1 */
+static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, int fds[2])
 {
 	const struct local_question q = { .rkey = rkey };
 	union {
 		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int))];
+		char buf[CMSG_SPACE(2 * sizeof(int))];
 	} control;
 	struct local_packet p;
 	struct iovec iov[2] = { { &p, sizeof(p) }, { a, sizeof(*a) } };
@@ -102,7 +112,7 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 	ssize_t n;
 	int err;
 
-	*fd = -1;
+	fds[0] = fds[1] = -1;
 	if (send(conn->ask_sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(q))
 		return -ECONNRESET;
 	err = local_wait(conn->ask_sock, POLLIN, conn->ep->opts.timeout_ms);
@@ -111,12 +121,28 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 	n = recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return -ECONNRESET;
-	(void)rgate_take_fds(&msg, fd, 1);
+	(void)rgate_take_fds(&msg, fds, 2);
 	if (n != sizeof(p) + sizeof(*a))
 		return -EPROTO;
 	if (a->err)
 		return -EACCES;
-	return *fd < 0 ? -EPROTO : 0;
+	return fds[0] < 0 ? -EPROTO : 0;
+}
+
+/*
+ * An eventfd that does not block. Who gave it may change that, but is of our user, or root,
+ * and could stop this process otherwise as well.
+ */
+static bool is_bell(int fd)
+{
+	static const char eventfd[] = "anon_inode:[eventfd]";
+	char path[64], to[sizeof(eventfd)];
+	const int flags = fcntl(fd, F_GETFL);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return flags >= 0 && flags & O_NONBLOCK &&
+	       readlink(path, to, sizeof(to)) == sizeof(eventfd) - 1 &&
+	       !memcmp(to, eventfd, sizeof(eventfd) - 1);
 }
 
 /* Memory that could shrink under us would kill us when we touch it. */
@@ -136,27 +162,40 @@ static int check_fd(int fd, const struct local_answer *a)
 static int map_it(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
 {
 	struct local_answer a;
+	int fds[2], err;
 	void *at;
-	int fd, err;
 
-	err = ask(conn, rkey, &a, &fd);
+	err = ask(conn, rkey, &a, fds);
 	if (!err)
-		err = check_fd(fd, &a);
+		err = check_fd(fds[0], &a);
 	if (err)
-		goto close_fd;
+		goto close_fds;
 	at = mmap(NULL, a.len, writable(a.access) ? PROT_READ | PROT_WRITE : PROT_READ,
-		  MAP_SHARED, fd, (off_t)a.offset);
+		  MAP_SHARED, fds[0], (off_t)a.offset);
 	if (at == MAP_FAILED) {
 		err = -errno;
-		goto close_fd;
+		goto close_fds;
 	}
 	rgate_mark_mapped(at, a.len);
 	(void)madvise(at, a.len, MADV_DONTFORK);
-	*m = (struct local_map){ rkey, a.access, at, a.len };
-close_fd:
-	if (fd >= 0)
-		close(fd);
+	*m = (struct local_map){ rkey, a.access, at, a.len, -1 };
+	if (fds[1] >= 0 && is_bell(fds[1])) {
+		m->bell = fds[1];
+		fds[1] = -1;
+	}
+close_fds:
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
 	return err;
+}
+
+static void unmap(const struct local_map *m)
+{
+	munmap(m->addr, m->len);
+	if (m->bell >= 0)
+		close(m->bell);
 }
 
 /* A node's own memory is there already, and may be gone the next time. */
@@ -168,7 +207,7 @@ static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *
 
 	err = local_describe(conn->ep, rkey, &a, &addr, NULL);
 	if (!err)
-		*m = (struct local_map){ rkey, a.access & conn->allow, addr, a.len };
+		*m = (struct local_map){ rkey, a.access & conn->allow, addr, a.len, -1 };
 	return err;
 }
 
@@ -185,7 +224,7 @@ static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *fo
 	if (i == PEER_MAPS) {
 		/* Each in its turn makes room, and is asked for again when it is needed. */
 		m = &conn->map[conn->next_map++ % PEER_MAPS];
-		munmap(m->addr, m->len);
+		unmap(m);
 		i = --conn->maps;
 		*m = conn->map[i];
 	}
@@ -200,7 +239,7 @@ static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *fo
 }
 
 int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
-		uint32_t access, unsigned char **at)
+		uint32_t access, struct local_place *place)
 {
 	struct local_map m;
 	int err;
@@ -212,17 +251,14 @@ int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_
 	}
 	if ((m.access & access) != access || remote > m.len || len > m.len - remote)
 		return -EREMOTEIO;
-	*at = m.addr + remote;
+	*place = (struct local_place){ m.addr + remote, m.bell };
 	return 0;
 }
 
 void local_unmap_all(struct rgate_conn *conn)
 {
-	while (conn->maps) {
-		const struct local_map *m = &conn->map[--conn->maps];
-
-		munmap(m->addr, m->len);
-	}
+	while (conn->maps)
+		unmap(&conn->map[--conn->maps]);
 }
 
 int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
@@ -245,7 +281,7 @@ int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_
 		return -ENOMEM;
 	*s = (struct local_share){
 		.addr = addr, .len = len, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
-		.fd_off = fd_off, .access = access,
+		.fd_off = fd_off, .access = access, .bell = -1,
 	};
 	err = s->fd < 0 ? -errno :
 	      check_fd(s->fd, &(struct local_answer){ .offset = fd_off, .len = len });
@@ -281,6 +317,23 @@ int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share)
 	*at = s->next;
 	pthread_mutex_unlock(&ep->lock);
 	close(s->fd);
+	if (s->bell >= 0)
+		close(s->bell);
 	free(s);
+	return 0;
+}
+
+int local_share_bell(struct rgate_ep *ep, struct rgate_prov_share *share, int fd)
+{
+	struct local_share *s = share->priv;
+
+	if (!s || s->bell >= 0)
+		return -EINVAL;
+	fd = dup_of(fd);
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&ep->lock);
+	s->bell = fd;
+	pthread_mutex_unlock(&ep->lock);
 	return 0;
 }

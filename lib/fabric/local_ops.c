@@ -106,15 +106,17 @@ static void change(uint64_t *word, const struct rgate_op *op)
 static int move(struct rgate_conn *conn, const struct rgate_op *op)
 {
 	const uint64_t bytes = rgate_op_bytes(op);
+	struct local_place place;
 	unsigned char *at;
 	int err;
 
 	/* A notice without bytes may name no memory. */
 	if (!bytes)
 		return 0;
-	err = local_reach(conn, op->rkey, op->remote, bytes, needed(op->kind), &at);
+	err = local_reach(conn, op->rkey, op->remote, bytes, needed(op->kind), &place);
 	if (err)
 		return err;
+	at = place.at;
 	switch (op->kind) {
 	case RGATE_OP_READ:
 		copy_in(at, op);
@@ -127,6 +129,9 @@ static int move(struct rgate_conn *conn, const struct rgate_op *op)
 		return 0;
 	default:
 		copy_out(at, op);
+		/* The system call comes after the stores. EAGAIN: it was rung often enough. */
+		if (op->flags & RGATE_OP_BELL && place.bell >= 0)
+			(void)eventfd_write(place.bell, 1);
 		return 0;
 	}
 }

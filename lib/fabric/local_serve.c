@@ -32,6 +32,14 @@ static int read_only(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* It is for who writes there. */
+static void close_bell(int fds[2])
+{
+	if (fds[1] >= 0)
+		close(fds[1]);
+	fds[1] = -1;
+}
+
 /* False: the peer asks no more */
 static bool answer(struct local_serve *s)
 {
@@ -40,8 +48,8 @@ static bool answer(struct local_serve *s)
 	const struct local_packet p = { 0 };
 	struct iovec iov = { &a, sizeof(a) };
 	struct local_question q;
+	int fds[2] = { -1, -1 }, ro;
 	unsigned char *addr;
-	int fd = -1, ro;
 	ssize_t n;
 
 	n = recv(s->sock, &q, sizeof(q), MSG_DONTWAIT);
@@ -50,19 +58,21 @@ static bool answer(struct local_serve *s)
 	if (n != sizeof(q))
 		return false;
 	if (allow)
-		a.err = local_describe(s->ep, q.rkey, &a, &addr, &fd);
+		a.err = local_describe(s->ep, q.rkey, &a, &addr, fds);
 	a.access &= allow;
 	if (!a.err && !a.access)
 		a.err = -EACCES;
 	if (!a.err && !(a.access & (RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC))) {
-		ro = read_only(fd);
+		ro = read_only(fds[0]);
 		a.err = ro < 0 ? -errno : 0;
-		close(fd);
-		fd = ro;
+		close(fds[0]);
+		fds[0] = ro;
+		close_bell(fds);
 	}
-	(void)local_send(s->sock, &p, &iov, 1, &fd, a.err ? 0 : 1);
-	if (fd >= 0)
-		close(fd);
+	(void)local_send(s->sock, &p, &iov, 1, fds, a.err ? 0 : fds[1] < 0 ? 1 : 2);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	close_bell(fds);
 	return true;
 }
 

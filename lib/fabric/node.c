@@ -424,6 +424,24 @@ int rgate_share_destroy(struct rgate_share *share)
 	return err;
 }
 
+bool rgate_node_bells(const struct rgate_node *node)
+{
+	return node->prov->bell;
+}
+
+int rgate_share_bell(struct rgate_share *share, int fd)
+{
+	struct rgate_node *node = share->node;
+	int err;
+
+	if (!node->prov->bell)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&node->lock);
+	err = node->prov->bell(node->ep, &share->at, fd);
+	pthread_mutex_unlock(&node->lock);
+	return err;
+}
+
 uint32_t rgate_share_lkey(const struct rgate_share *share)
 {
 	return share->at.lkey;

@@ -123,6 +123,8 @@ struct rgate_prov_ops {
 	int (*share)(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
 		     uint32_t access, struct rgate_prov_share *share);
 	int (*unshare)(struct rgate_ep *ep, struct rgate_prov_share *share);
+	/* Operations with RGATE_OP_BELL to what was shared add to @fd; NULL: they do not */
+	int (*bell)(struct rgate_ep *ep, struct rgate_prov_share *share, int fd);
 	/* An epoll or other descriptor that is readable when event() has something */
 	int (*fd)(struct rgate_ep *ep);
 	/* 1: an event; 0: none; -errno: the endpoint is broken (device gone) */

@@ -3,11 +3,13 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -659,6 +661,132 @@ static void shares(void **state)
 	duo_down(&d);
 }
 
+struct bell {
+	struct duo d;
+	struct rgate_share *share;
+	struct rgate_remote at;
+	unsigned char *mem;
+	int fd, bell;
+};
+
+static void bell_up(struct bell *b, uint32_t access)
+{
+	struct rgate_desc desc;
+
+	duo_up(&b->d, 0);
+	if (!rgate_node_bells(b->d.node[1])) {
+		duo_down(&b->d);
+		unit_skip("nodes of several machines have no bells");
+	}
+	b->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	b->fd = nodes_memfd(4096, (void **)&b->mem);
+	assert_int_equal(rgate_share_create(&b->share, b->d.node[1], b->mem, 4096, b->fd, 0,
+					    access), 0);
+	assert_int_equal(rgate_share_bell(b->share, b->bell), 0);
+	assert_int_equal(rgate_share_bell(b->share, b->bell), -EINVAL);
+	assert_int_equal(rgate_share_desc(b->share, 0, 4096, &desc), 0);
+	assert_int_equal(rgate_desc_parse(&b->at, &desc, sizeof(desc)), 0);
+}
+
+static void bell_down(struct bell *b)
+{
+	assert_int_equal(rgate_share_destroy(b->share), 0);
+	munmap(b->mem, 4096);
+	close(b->fd);
+	close(b->bell);
+	duo_down(&b->d);
+}
+
+static int ring_it(struct bell *b, uint8_t kind)
+{
+	const struct rgate_sge s = duo_sge(&b->d, 0, 0, 8);
+	const struct rgate_op op = {
+		.kind = kind, .flags = RGATE_OP_BELL, .sge = &s, .remote = b->at.addr,
+		.nsge = kind == RGATE_OP_FLUSH ? 0 : 1, .rkey = b->at.rkey,
+	};
+	uint64_t ticket;
+	int err = rgate_peer_post(b->d.peer[0], &op, 1, &ticket);
+
+	return err ? err : rgate_peer_finish(b->d.peer[0], ticket, MS);
+}
+
+/* Who waits for the bell finds what was written; other operations do not ring it */
+static void bells(void **state)
+{
+	static const uint8_t others[] = {
+		RGATE_OP_READ, RGATE_OP_FETCH_ADD, RGATE_OP_COMPARE_SWAP, RGATE_OP_FLUSH,
+		RGATE_OP_SEND,
+	};
+	struct rgate_sge s;
+	struct pollfd pfd;
+	struct rgate_msg msg;
+	struct bell b;
+	uint64_t i;
+	eventfd_t v;
+
+	(void)state;
+	bell_up(&b, RGATE_ACCESS_REMOTE);
+	pfd = (struct pollfd){ .fd = b.bell, .events = POLLIN };
+	for (i = 1; i <= 100; i++) {
+		memcpy(b.d.buf[0]->addr, &i, sizeof(i));
+		assert_int_equal(ring_it(&b, RGATE_OP_WRITE), 0);
+		assert_int_equal(poll(&pfd, 1, MS), 1);
+		assert_int_equal(__atomic_load_n((uint64_t *)b.mem, __ATOMIC_ACQUIRE), i);
+		assert_int_equal(eventfd_read(b.bell, &v), 0);
+		assert_int_equal(v, 1);
+	}
+	assert_int_equal(ring_it(&b, RGATE_OP_WRITE_IMM), 0);
+	assert_int_equal(rgate_peer_recv(b.d.peer[1], &msg, NULL, 0, MS), 0);
+	assert_int_equal(eventfd_read(b.bell, &v), 0);
+	for (i = 0; i < ARRAY_LEN(others); i++)
+		assert_int_equal(ring_it(&b, others[i]), -EINVAL);
+	s = duo_sge(&b.d, 0, 0, 8);
+	assert_int_equal(rgate_peer_write(b.d.peer[0], &b.at, 0, &s, MS), 0);
+	assert_int_equal(eventfd_read(b.bell, &v), -1);
+	/* memory without one: a write */
+	b.at = b.d.at[1];
+	assert_int_equal(ring_it(&b, RGATE_OP_WRITE), 0);
+	bell_down(&b);
+}
+
+/* One that would wait is not waited for; one whose counter is full is rung in vain */
+static void bells_that_block(void **state)
+{
+	struct bell b;
+	int i;
+
+	(void)state;
+	bell_up(&b, RGATE_ACCESS_REMOTE_WRITE);
+	assert_int_equal(eventfd_write(b.bell, UINT64_MAX - 1), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(ring_it(&b, RGATE_OP_WRITE), 0);
+	bell_down(&b);
+
+	bell_up(&b, RGATE_ACCESS_REMOTE_WRITE);
+	assert_int_equal(eventfd_write(b.bell, UINT64_MAX - 1), 0);
+	assert_int_equal(fcntl(b.bell, F_SETFL, 0), 0);
+	assert_int_equal(ring_it(&b, RGATE_OP_WRITE), 0);
+	bell_down(&b);
+}
+
+/* Memory that nobody may write has no use for one, nor do private ones */
+static void bells_of_others(void **state)
+{
+	struct rgate_share *mine;
+	struct bell b;
+	eventfd_t v;
+
+	(void)state;
+	bell_up(&b, RGATE_ACCESS_REMOTE_READ);
+	assert_int_equal(ring_it(&b, RGATE_OP_WRITE), -EREMOTEIO);
+	assert_int_equal(eventfd_read(b.bell, &v), -1);
+	assert_int_equal(rgate_share_create(&mine, b.d.node[1], b.mem, 4096, b.fd, 0, 0), 0);
+	assert_int_equal(rgate_share_bell(mine, b.bell), -EINVAL);
+	assert_int_equal(rgate_share_destroy(mine), 0);
+	wait_for(peer_state(b.d.peer[0]) == RGATE_PEER_UP);
+	bell_down(&b);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_operation),
 	cmocka_unit_test(messages),
@@ -675,6 +803,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(threads),
 	cmocka_unit_test(read_only),
 	cmocka_unit_test(shares),
+	cmocka_unit_test(bells),
+	cmocka_unit_test(bells_that_block),
+	cmocka_unit_test(bells_of_others),
 };
 
 UNIT_MAIN(tests)

@@ -115,6 +115,18 @@ RGATE_API int rgate_share_create(struct rgate_share **share, struct rgate_node *
  * have it mapped: until their connection ends. NULL is allowed. -EBUSY: the device still
  * uses it, nothing was done. */
 RGATE_API int rgate_share_destroy(struct rgate_share *share);
+/*
+ * rgate_share_bell - writes of peers to this memory with RGATE_OP_BELL wake who waits for @fd
+ * @fd: an eventfd with EFD_NONBLOCK; stays the caller's, and may be closed. Each such write adds
+ * 1 to it, once it is placed; nobody need read it (EPOLLET). Peers get a descriptor of it.
+ * Once, before the first descriptor of the memory is given away. Without a bell, or where a peer
+ * could not take it, such a write is a write: who must learn of it sends a notice as well.
+ * -EOPNOTSUPP: only processes of one machine have bells (RGATE_PROVIDER_LOCAL); -EINVAL: it
+ * has one, or no peer may reach the memory; -EMFILE
+ */
+RGATE_API int rgate_share_bell(struct rgate_share *share, int fd);
+/* rgate_node_bells - whether rgate_share_bell() can be had */
+RGATE_API bool rgate_node_bells(const struct rgate_node *node);
 /* For rgate_sge.lkey */
 RGATE_API uint32_t rgate_share_lkey(const struct rgate_share *share);
 /* rgate_share_desc - a descriptor of @len bytes from @offset on, for peers. -EACCES: no remote

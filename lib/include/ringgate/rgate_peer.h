@@ -85,7 +85,11 @@ enum rgate_op_kind {
 
 enum rgate_op_flags {
 	RGATE_OP_FENCE	= 1U << 0, /* begin after earlier reads and atomics are done */
+	RGATE_OP_BELL	= 1U << 1, /* a write then rings the bell of the peer's memory, where it
+				    * has one: rgate_share_bell() */
 };
+
+#define RGATE_OP_FLAGS	(RGATE_OP_FENCE | RGATE_OP_BELL)
 
 #define RGATE_SGE_MAX	4
 #define RGATE_POST_MAX	64	/* operations posted at once */
