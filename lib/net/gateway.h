@@ -76,8 +76,11 @@ struct gw_dest {
 	bool dead;		/* atomic: the connection is gone */
 	bool withdrawn;		/* atomic: the node wants it back */
 	bool asked;		/* for slots */
+	bool bell;		/* its slots' memory has one, or the node says so */
 	bool mail_due;
+	uint64_t mail_by;	/* bell: when the mail is due, ns; 0: it was sent */
 	unsigned int quiet;	/* posts since the last notice */
+	uint64_t mailed;	/* head that the node was told */
 	uint32_t gap;		/* frames dropped since the last one */
 	struct gw_item *items;
 	uint32_t in, posted, done; /* of items */

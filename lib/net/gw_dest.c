@@ -48,7 +48,9 @@ static int check(struct rgate_gateway *gw, struct gw_dest *d, const struct net_o
 	d->slots = le32toh(o->slots);
 	d->head = le64toh(o->head);
 	d->free = le64toh(o->free);
+	d->mailed = d->head;
 	d->ring = le16toh(o->hdr.ring);
+	d->bell = le32toh(o->hdr.value) & NET_OFFER_BELL;
 	if (!power_of_two(d->slots, RGATE_SLOTS_MIN, RGATE_SLOTS_MAX) ||
 	    !power_of_two(slot_size, RGATE_SLOT_SIZE_MIN, RGATE_SLOT_SIZE_MAX) ||
 	    d->free < d->head || d->free - d->head > d->slots || d->ring >= NET_RINGS_MAX ||

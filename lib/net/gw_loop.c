@@ -260,16 +260,30 @@ static int prepare_sleep(struct rgate_gateway *gw, struct gw_source *src, int64_
 	return 0;
 }
 
+static int64_t until(uint64_t ns)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	return ns > now ? (int64_t)(ns - now) : 0;
+}
+
 static int64_t patience(const struct rgate_gateway *gw)
 {
+	int64_t ns = IDLE_NS, mail;
 	unsigned int i;
 
 	if (in_flight(gw))
 		return FLIGHT_NS;
-	for (i = 0; i < gw->ndests; i++)
-		if (gw->dests[i]->in != gw->dests[i]->posted || gw->dests[i]->mail_due)
+	for (i = 0; i < gw->ndests; i++) {
+		const struct gw_dest *d = gw->dests[i];
+
+		if (d->in != d->posted || d->mail_due)
 			return FULL_NS;
-	return IDLE_NS;
+		mail = d->mail_by ? until(d->mail_by) : ns;
+		if (mail < ns)
+			ns = mail;
+	}
+	return ns;
 }
 
 /*

@@ -2,19 +2,22 @@
 /*
  * Writing frames into a node's ring. A post has the slots of some frames, then their
  * sequences, and often a notice: the fabric places a write before a later one, so what a
- * consumer polls becomes visible last. Within a chain the first slot's sequence comes
+ * consumer polls becomes visible last. Those that sleep are woken by their daemon, when it
+ * gets the notice, or past it by the bell that the last sequence rings. Within a chain the first slot's sequence comes
  * last, so that a connection that ends in between leaves no half of one.
  */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "container.h"
 #include "gateway.h"
 #include "log.h"
 
 #define HEAD_BYTES	(RGATE_SLOT_HDR - 8U)	/* a header without its sequence */
 #define NOTICE_EVERY	8U			/* posts, while there is more to send */
+#define MAIL_NS		5000000U		/* positions and counters are that late at most */
 
 struct burst {
 	struct rgate_op ops[GW_OPS];
@@ -125,6 +128,8 @@ static void add_sequences(struct gw_dest *d, struct burst *b)
 		s->laps[lap % 64] = lap;
 		add_sge(b, &s->laps[lap % 64], 8, d->scratch->lkey);
 		op->nsge = 1;
+		if (d->bell && i + 1 == b->slots)
+			op->flags = RGATE_OP_BELL;
 	}
 }
 
@@ -196,8 +201,21 @@ static void collect(struct rgate_gateway *gw, struct gw_dest *d, struct burst *b
 
 static bool notice_wanted(const struct gw_dest *d, const struct burst *b)
 {
-	return d->mail_due || b->end == d->in || d->quiet + 1 >= NOTICE_EVERY ||
-	       d->free - d->head - b->slots < d->slots / 2;
+	const uint64_t head = d->head + b->slots;
+
+	if (d->mail_due || d->free - head < d->slots / 2)
+		return true;
+	/* Nobody waits for it, but for the free slots that the node tells when it comes. */
+	if (d->bell)
+		return head - d->mailed >= d->slots / 8;
+	return b->end == d->in || d->quiet + 1 >= NOTICE_EVERY;
+}
+
+/* The mail becomes due by itself where the bell saved its notice. */
+static void look_at_mail(struct gw_dest *d)
+{
+	if (d->mail_by && rgate_clock_now(CLOCK_MONOTONIC) >= d->mail_by)
+		d->mail_due = true;
 }
 
 static void sent(struct gw_dest *d, const struct burst *b, bool wanted, bool notice)
@@ -219,6 +237,12 @@ static void sent(struct gw_dest *d, const struct burst *b, bool wanted, bool not
 		gw_count(&d->info.notices, 1);
 	d->quiet = notice ? 0 : d->quiet + 1;
 	d->mail_due = wanted && !notice;
+	if (notice) {
+		d->mailed = d->head;
+		d->mail_by = 0;
+	} else if (d->bell && !d->mail_by) {
+		d->mail_by = rgate_clock_now(CLOCK_MONOTONIC) + MAIL_NS;
+	}
 }
 
 /* What it has brought is there, or nobody is left who could read it. */
@@ -301,6 +325,7 @@ unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *d)
 	unsigned int n = 0;
 
 	look_at_credit(d);
+	look_at_mail(d);
 	while (!gw_flag(&d->dead) && !gw_flag(&d->withdrawn) &&
 	       (d->in != d->posted || d->mail_due)) {
 		struct burst b = { .end = d->posted };

@@ -19,6 +19,7 @@ struct inlet_ring {
 	struct rgate_ring *ring;	/* NULL: none */
 	struct rgate_producer p;
 	struct rgate_share *share;
+	bool bell;			/* the share has one, which wakes the ring's consumers */
 	const struct rgate_buf *mail;
 	struct rgate_stats base;	/* counters when this session began */
 	bool offered;			/* to this gateway, on this connection */

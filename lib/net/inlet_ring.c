@@ -26,7 +26,7 @@ int inlet_ring_make(struct rgate_inlet *in, struct inlet_ring *r,
 	uint64_t off;
 	int fd, err;
 
-	err = rgate_ring_open_filled(&r->ring, opts);
+	err = rgate_ring_open_filled(&r->ring, opts, rgate_node_bells(in->node));
 	if (err)
 		goto none;
 	err = rgate_producer_init(&r->p, r->ring);
@@ -42,6 +42,8 @@ int inlet_ring_make(struct rgate_inlet *in, struct inlet_ring *r,
 				 RGATE_ACCESS_REMOTE_WRITE);
 	if (err)
 		goto free_mail;
+	r->bell = rgate_ring_bell(r->ring) >= 0 &&
+		  !rgate_share_bell(r->share, rgate_ring_bell(r->ring));
 	return 0;
 
 free_mail:
@@ -89,6 +91,7 @@ void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r)
 	r->base = r->p.stats;
 	r->told = rgate_producer_free(&r->p);
 	r->asked = false;
+	o.hdr.value = htole32(r->bell ? NET_OFFER_BELL : 0);
 	o.slots = htole32(v.nslots);
 	o.slot_size = htole32(v.slot_size);
 	o.head = htole64(r->p.head);

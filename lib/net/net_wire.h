@@ -14,7 +14,9 @@
  *	DEVICE, when somebody asks ->
  *						<- NAME
  *
- * A notice has the ring's number, and NET_ASK where the gateway waits for slots.
+ * A notice has the ring's number, and NET_ASK where the gateway waits for slots. Where the
+ * slots' memory has a bell (RGATE_OP_BELL), writes that ring it wake the ring's consumers, past
+ * the node's daemon. Notices only bring the mail then, now and then.
  */
 #ifndef RGATE_NET_WIRE_H
 #define RGATE_NET_WIRE_H
@@ -37,6 +39,7 @@ enum net_type {
 	NET_NAME = 10,
 };
 
+#define NET_OFFER_BELL	(1U << 0)	/* in an offer's value: see below */
 #define NET_RINGS_MAX	64		/* of a node */
 #define NET_ASK		(1U << 16)	/* in a notice: tell me when slots come free */
 #define NET_RING_MASK	0xffffU
@@ -54,7 +57,7 @@ struct net_ready {
 };
 
 struct net_offer {
-	struct net_hdr hdr;	/* value 0 */
+	struct net_hdr hdr;	/* value: NET_OFFER_BELL; others are not looked at */
 	__le32 slots;
 	__le32 slot_size;
 	__le64 head;		/* position to go on from */

@@ -709,6 +709,40 @@ static void driven_source(void **state)
 	plane_down(&p);
 }
 
+/*
+ * Consumers of the gateway's machine are woken by the gateway: one frame after a sleep each, and
+ * the node's daemon is told of them in far fewer notices, but soon enough.
+ */
+static void bells(void **state)
+{
+	struct rgate_gateway_ring r = { .sz = sizeof(r) };
+	struct rgate_waits w = { .sz = sizeof(w) };
+	const uint64_t n = 300;
+	uint64_t i, got;
+	struct plane p;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	if (!rgate_node_bells(p.node)) {
+		plane_down(&p);
+		unit_skip("nodes of several machines have no bells");
+	}
+	for (i = 0; i < n; i++) {
+		assert_true(plane_send(&p, 0, i, 100, true));
+		assert_true(plane_take(&p.at[1], NULL, &got, NULL, MS));
+		assert_int_equal(got, i);
+	}
+	assert_int_equal(rgate_consumer_waits(&p.at[1].c, &w), 0);
+	assert_true(w.sleeps > 0);
+	wait_for(plane_inlet(&p.at[1]).stats.delivered == n);
+	assert_int_equal(rgate_gateway_ring(p.gw, 0, &r), 0);
+	assert_true(r.posts >= n);
+	assert_true(r.notices > 0);
+	/* by the daemon, when it has got the mail: those that the bell did not wake */
+	assert_true(plane_inlet(&p.at[1]).stats.wakeups * 2 < w.sleeps);
+	plane_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_frame),
 	cmocka_unit_test(small_rings),
@@ -730,6 +764,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(source_fails),
 	cmocka_unit_test(sources),
 	cmocka_unit_test(driven_source),
+	cmocka_unit_test(bells),
 	cmocka_unit_test(resized),
 	cmocka_unit_test(clocks),
 	cmocka_unit_test(stalled_wire),
