@@ -22,7 +22,7 @@ bad "Usage" # no command
 bad "no command 'fly'" fly
 bad "unrecognized option" --fly
 for c in load unload status attach detach join leave set stats events top \
-	 capture probe pool "pool plan" "pool verify" bench doctor cluster "cluster show" \
+	 capture replay probe pool "pool plan" "pool verify" bench doctor cluster "cluster show" \
 	 "cluster keygen" "cluster pubkey" steer spawn ps kill; do
 	# shellcheck disable=SC2086 # words
 	bad "unrecognized option" $c --no-such-option
@@ -87,6 +87,15 @@ bad "any needs --userspace" capture any
 bad "with --write" capture lo --print
 bad "mix" capture lo --print -w -
 bad "too long" capture a-very-long-device-name
+bad "which file, and which device" replay
+bad "which device" replay x.pcapng
+bad "'y' is one too many" replay x.pcapng lo y
+bad "too long" replay x.pcapng a-very-long-device-name
+bad "no name" replay x.pcapng ''
+bad "exclude" replay x.pcapng lo --full --speed 2
+for speed in '' 0 -1 x 1e3 inf 0x2 1000001; do
+	bad "--speed: '$speed' is not a factor from 0.001 to 1000000" replay x lo "--speed=$speed"
+done
 bad "power" bench --slots 100
 bad "do not fit" bench --size 4000
 bad "size" bench --size 1
@@ -210,6 +219,8 @@ refuses --interval top 0 -1
 refuses --count top 0 -1
 refuses --count events 0 -1
 refuses --time events 0 -1
+refuses --loop "replay x lo" -1 9223372036854775808
+refuses --count "replay x lo" 0 -1 9223372036854775808
 refuses --size bench 0 -1 1T
 refuses --time bench 0 -1
 refuses --slots bench 0 -64 32 2M

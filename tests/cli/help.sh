@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib/tap.sh"
 
 commands="load unload status attach detach join leave set stats events top
-	capture probe pool bench doctor cluster steer spawn ps kill"
+	capture replay probe pool bench doctor cluster steer spawn ps kill"
 
 run "$ringgate" --version
 is "--version succeeds" "$rc" 0
@@ -86,5 +86,7 @@ is "completion: parts of cluster" "$(complete_words cluster '')" \
 like "completion: options of one" "$(complete_words cluster keygen --f)" "--force"
 is "completion: ... and nodes" "$(RGATE_CLUSTER=$tmp/cluster complete_words cluster keygen -n '')" "gw node4"
 is "completion: ... and files" "$(complete_words cluster keygen "$tmp/clu")" "$tmp/cluster"
+is "completion: a file to be sent" "$(complete_words replay "$tmp/clu")" "$tmp/cluster"
+like "completion: ... and its device" "$(complete_words replay x.pcapng l)" "(^| )lo( |$)"
 like "completion: devices" "$(complete_words capture l)" "(^| )lo( |$)"
 finish

@@ -34,6 +34,21 @@ other()
 	$ringgate status --json | json 'j["rings"][0]["name"]'
 }
 
+# sender: a ring called "replay" that is bound to lo until the row is over
+sender()
+{
+	"$cli_dir/lib/frames.py" write slow.pcapng gap=3600000000000
+	$ringgate replay -q slow.pcapng lo >/dev/null 2>&1 &
+	later="kill $!; wait $!"
+	wait_for 20 sending
+}
+
+sending()
+{
+	$ringgate status --json |
+		json 'j["attachments"][0]["kind"] == "transmit" or 1 / 0'
+}
+
 messages "$(dirname "$0")/cli_messages.table"
 [ "$rows" -ge 20 ]
 result $? "the table has 20 rows or more"

@@ -9,6 +9,8 @@ fi
 
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
+# shellcheck source=tests/cli/lib/capture.sh
+. "$cli_dir/lib/capture.sh"
 frames=$cli_dir/lib/frames.py
 
 # Devices of this network namespace, not of the one outside
@@ -48,37 +50,6 @@ run "$ringgate" status --json
 is "status: loaded, nothing there" \
 	"$(json 'j["module"]["loaded"], j["rings"], j["attachments"]' <<<"$out")" \
 	"(True, [], [])"
-
-# In the background until it is attached to as many devices
-begin()
-{
-	local n=$1
-	shift
-	"$ringgate" capture "$@" >"$tmp/cap.out" 2>"$tmp/cap.err" &
-	pid=$!
-	wait_for 20 attached "$n"
-}
-
-attached()
-{
-	[ "$("$ringgate" status --json | json 'len(j["attachments"])')" = "$1" ]
-}
-
-# When as many frames were seen by the hook, Ctrl-C
-end()
-{
-	wait_for 20 seen "$1"
-	kill -INT "$pid"
-	wait "$pid"
-	rc=$?
-	err=$(<"$tmp/cap.err")
-}
-
-seen()
-{
-	[ "$("$ringgate" status --json |
-		json 'sum(a["stats"]["seen"] for a in j["attachments"])')" -ge "$1" ]
-}
 
 begin 1 -w "$tmp/a.pcapng" --slot-size 16K v1
 "$frames" send v0 3

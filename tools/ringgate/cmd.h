@@ -27,6 +27,7 @@ int cmd_stats(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_bench(int argc, char **argv);

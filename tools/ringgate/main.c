@@ -25,6 +25,7 @@ static const struct command {
 	{ "events", cmd_events },
 	{ "top", cmd_top },
 	{ "capture", cmd_capture },
+	{ "replay", cmd_replay },
 	{ "probe", cmd_probe },
 	{ "pool", cmd_pool },
 	{ "bench", cmd_bench },
@@ -51,6 +52,7 @@ static const char doc[] =
 	"  events    what happens to rings and attachments\n"
 	"  top       rates of all rings, live\n"
 	"  capture   frames to a pcapng file or the terminal\n"
+	"  replay    the frames of a capture out of a device\n"
 	"  probe     what memory RDMA devices and GPUs can reach here\n"
 	"  pool      how many memory regions are needed; proof that sub-buffers work\n"
 	"  bench     speed of a ring in memory on this machine\n"

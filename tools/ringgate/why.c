@@ -30,6 +30,19 @@ static const struct {
 	{ WHY_ATTACH, ENODEV, NO_DEVICE },
 	{ WHY_ATTACH, ENOENT, "the ring is gone: `ringgate status` lists what is there" },
 	{ WHY_ATTACH, ENOMEM, "not enough memory" },
+	{ WHY_TRANSMIT, EPERM, "this needs CAP_NET_ADMIN and CAP_NET_RAW: run it with sudo" },
+	{ WHY_TRANSMIT, ENODEV, NO_DEVICE },
+	{ WHY_TRANSMIT, ENETDOWN, "the device is down: `sudo ip link set DEVICE up`" },
+	{ WHY_TRANSMIT, ENOTCONN, "the device is gone: `ip link` lists those that are there" },
+	{ WHY_TRANSMIT, EPROTOTYPE, "its frames are not those of Ethernet: `ip link` tells which "
+				    "devices' are" },
+	{ WHY_TRANSMIT, EINVAL, "the ring is for receiving: `ringgate status` tells which "
+				"transmit" },
+	{ WHY_TRANSMIT, EBUSY, "the ring sends through a device already: `ringgate status` tells "
+			       "which, `ringgate detach` ends it" },
+	{ WHY_TRANSMIT, ENOENT, "the ring is gone: `ringgate status` lists what is there" },
+	{ WHY_TRANSMIT, ENOMEM, "not enough memory" },
+	{ WHY_TRANSMIT, ENOBUFS, "no memory for frames: `free -m`" },
 	{ WHY_PACKET, EPERM, "a packet socket needs CAP_NET_RAW: run it with sudo" },
 	{ WHY_PACKET, ENODEV, NO_DEVICE },
 	{ WHY_PACKET, ENETDOWN, "the device is down: `sudo ip link set DEVICE up`" },
@@ -67,6 +80,9 @@ static const struct {
 	{ WHY_FILE, EACCES, "no permission to write there" },
 	{ WHY_FILE, EISDIR, "it is a directory" },
 	{ WHY_FILE, EFBIG, "larger than a file may be: `ulimit -f unlimited`" },
+	{ WHY_READ, ENOENT, "there is no such file: `ls` lists those that are there" },
+	{ WHY_READ, EACCES, "no permission to read it: run it with sudo" },
+	{ WHY_READ, EISDIR, "it is a directory" },
 };
 
 const char *why_text(enum why ctx, int err)

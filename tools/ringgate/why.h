@@ -12,6 +12,7 @@ enum why {
 	WHY_RING,	/* making a ring of the module */
 	WHY_MEMFD,	/* making a ring without it */
 	WHY_ATTACH,	/* attaching rings, or changing that */
+	WHY_TRANSMIT,	/* sending through a device */
 	WHY_PACKET,	/* a packet socket */
 	WHY_UDP,	/* a UDP socket */
 	WHY_DAEMON,	/* asking the daemon of this machine */
@@ -19,6 +20,7 @@ enum why {
 	WHY_PEER,	/* reaching another node */
 	WHY_SPAWN,	/* having it run something */
 	WHY_FILE,	/* writing a file */
+	WHY_READ,	/* reading one */
 };
 
 /* why_text - words for -errno @err, static; NULL: nothing is known of it there */

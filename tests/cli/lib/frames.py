@@ -8,6 +8,13 @@ frames.py check FILE [OPTION=VALUE...]
     interface=NAME  all are from this one
     count=N     the test's frames came so many times (default 1)
 frames.py dump FILE             all blocks as JSON
+frames.py write FILE [OPTION=VALUE...]  a capture file of the test's frames
+    format=pcap  instead of pcapng
+    count=N     so many times
+    gap=NS      nanoseconds from one frame to the next (default 1000)
+    link=N      link type of the file (default 1, Ethernet)
+    cut=N       the file has the first N bytes of longer frames
+    extra=N     a frame of N bytes more, at the end
 frames.py udp ADDRESS PORT COUNT SIZE [NUMBER]  send numbered datagrams
 frames.py checkudp FILE PORT COUNT SIZE  compare with those
 
@@ -180,6 +187,36 @@ def check_stats(interfaces, packets, stats):
         assert s["delivered"] == n, f"delivered {s['delivered']}, not {n}"
 
 
+def block(kind, body):
+    body += bytes(-len(body) % 4)
+    length = len(body) + 12
+    return struct.pack("<II", kind, length) + body + struct.pack("<I", length)
+
+
+def write(path, args):
+    opts = dict(arg.split("=") for arg in args)
+    link, gap = int(opts.get("link", 1)), int(opts.get("gap", 1000))
+    sent = frames() * int(opts.get("count", 1))
+    if "extra" in opts:
+        sent.append((frames()[0] + payload(99, int(opts["extra"])))[:int(opts["extra"])])
+    classic = opts.get("format") == "pcap"
+    if classic:
+        out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, link)
+    else:
+        out = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+        out += block(1, struct.pack("<HHIHH", link, 0, 262144, 9, 1) + b"\x09\0\0\0" + bytes(4))
+    for i, frame in enumerate(sent):
+        data = frame[:int(opts.get("cut", len(frame)))]
+        time = 1700000000 * 10**9 + i * gap
+        if classic:
+            out += struct.pack("<IIII", time // 10**9, time % 10**9, len(data), len(frame)) + data
+        else:
+            out += block(6, struct.pack("<IIIII", 0, time >> 32, time & 0xFFFFFFFF, len(data),
+                                        len(frame)) + data)
+    with open(path, "wb") as f:
+        f.write(out)
+
+
 def send_udp(address, port, count, size, number=0):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for i in range(number, number + count):
@@ -209,6 +246,8 @@ def main(argv):
         send(args[0], int(args[1]) if len(args) > 1 else 1)
     elif verb == "check":
         check(args[0], args[1:])
+    elif verb == "write":
+        write(args[0], args[1:])
     elif verb == "dump":
         section, interfaces, packets, stats = read(args[0])
         for p in packets:
