@@ -15,6 +15,7 @@
 #include "thread.h"
 
 #define FINISH_MS	1000
+#define PACK_NS		1000	/* CPU time of an operation from which frames are packed */
 #define EVERYONE	RGATE_RULE_DEFAULT " hash:*"	/* rules, until there are others */
 
 static void wake(struct rgate_gateway *gw)
@@ -43,22 +44,32 @@ static void mark(struct rgate_gateway *gw, uint32_t node, int ring, bool dead)
 	}
 }
 
-/* Arrivals that the thread did not see yet */
-static bool cancel(struct rgate_gateway *gw, uint32_t node, int ring)
+static void cancel_of(struct rgate_gateway *gw, struct gw_dest **at, uint32_t node, int ring)
 {
-	struct gw_dest **at = &gw->arrivals, *d;
-	bool any = false;
+	struct gw_dest *d;
 
 	while ((d = *at)) {
 		if (d->node == node && (ring < 0 || d->ring == (uint32_t)ring)) {
 			__atomic_store_n(at, d->next, __ATOMIC_RELAXED);
 			gw_dest_free(gw, d);
-			any = true;
 		} else {
 			at = &d->next;
 		}
 	}
-	return any;
+}
+
+/* Arrivals that the thread did not see yet, and rings without the inbox that they shall have */
+static void cancel(struct rgate_gateway *gw, uint32_t node, int ring)
+{
+	cancel_of(gw, &gw->arrivals, node, ring);
+	cancel_of(gw, &gw->waiting, node, ring);
+}
+
+/* With the lock: the thread takes it from there */
+static void arrived(struct rgate_gateway *gw, struct gw_dest *d)
+{
+	d->next = gw->arrivals;
+	__atomic_store_n(&gw->arrivals, d, __ATOMIC_RELEASE);
 }
 
 static void say_ready(struct rgate_gateway *gw, uint32_t node)
@@ -97,7 +108,8 @@ static void on_offer(struct rgate_gateway *gw, uint32_t node, const struct net_o
 	pthread_mutex_lock(&gw->lock);
 	err = gw_dest_create(&d, gw, node, o);
 	if (!err)
-		err = rgate_buf_desc(rgate_node_pool(gw->node), d->credit, 0, 8, &t.credit_at);
+		err = rgate_buf_desc(rgate_node_pool(gw->node), d->credit, 0,
+				     d->pack.size ? 16 : 8, &t.credit_at);
 	if (err) {
 		gw_count(&gw->stats.refused, 1);
 		rgate_warn("node %u: its ring %.31s is refused: %s", node,
@@ -109,6 +121,7 @@ static void on_offer(struct rgate_gateway *gw, uint32_t node, const struct net_o
 		/* offered again: the former one is not to be written any more */
 		mark(gw, node, (int)d->ring, true);
 		cancel(gw, node, (int)d->ring);
+		t.inbox = htole32(d->pack.size);
 	}
 	t.hdr.value = htole32((uint32_t)-err);
 	t.slot_size = htole32(gw_slot_size(gw));
@@ -118,10 +131,31 @@ static void on_offer(struct rgate_gateway *gw, uint32_t node, const struct net_o
 	if (!d)
 		return;
 	pthread_mutex_lock(&gw->lock);
-	d->next = gw->arrivals;
-	__atomic_store_n(&gw->arrivals, d, __ATOMIC_RELEASE);
+	if (d->pack.size) {
+		d->next = gw->waiting;
+		gw->waiting = d;
+	} else {
+		arrived(gw, d);
+	}
 	pthread_mutex_unlock(&gw->lock);
 	wake(gw);
+}
+
+static void on_inbox(struct rgate_gateway *gw, uint32_t node, const struct net_inbox *msg)
+{
+	struct gw_dest **at = &gw->waiting, *d;
+
+	pthread_mutex_lock(&gw->lock);
+	while ((d = *at) && (d->node != node || d->ring != le16toh(msg->hdr.ring)))
+		at = &d->next;
+	if (d) {
+		*at = d->next;
+		(void)gw_pack_inbox(d, msg);
+		arrived(gw, d);
+	}
+	pthread_mutex_unlock(&gw->lock);
+	if (d)
+		wake(gw);
 }
 
 static void on_withdraw(struct rgate_gateway *gw, uint32_t node, uint16_t ring)
@@ -180,6 +214,8 @@ static void on_message(void *ctx, uint32_t node, const void *msg, size_t len)
 		say_ready(gw, node);
 	else if (hdr->type == NET_OFFER && len == sizeof(struct net_offer))
 		on_offer(gw, node, msg);
+	else if (hdr->type == NET_INBOX && len == sizeof(struct net_inbox))
+		on_inbox(gw, node, msg);
 	else if (hdr->type == NET_WITHDRAW)
 		on_withdraw(gw, node, le16toh(hdr->ring));
 	else if (hdr->type == NET_PING && len == sizeof(struct net_ping))
@@ -234,6 +270,17 @@ static void stop_thread(struct rgate_gateway *gw)
 	pthread_join(gw->thread, NULL);
 }
 
+static bool packs(const struct rgate_gateway *gw)
+{
+	uint64_t ns;
+
+	if (gw->o.pack != RGATE_PACK_AUTO)
+		return gw->o.pack == RGATE_PACK_ALWAYS;
+	ns = gw_pack_cost(gw->node);
+	rgate_dbg("an operation takes %llu ns of CPU time", (unsigned long long)ns);
+	return ns >= PACK_NS;
+}
+
 int rgate_gateway_create(struct rgate_gateway **out, struct rgate_hub *hub,
 			 const struct rgate_gateway_opts *opts)
 {
@@ -251,7 +298,8 @@ int rgate_gateway_create(struct rgate_gateway **out, struct rgate_hub *hub,
 		err = rgate_spin_init(&spin, o.spin_us);
 	if (err)
 		return err;
-	if (o.burst > RGATE_CHAIN_MAX || !is_gateway(rgate_hub_node(hub)))
+	if (o.burst > RGATE_CHAIN_MAX || o.pack >= RGATE_PACK_COUNT ||
+	    !is_gateway(rgate_hub_node(hub)))
 		return -EINVAL;
 	gw = calloc(1, sizeof(*gw));
 	if (!gw)
@@ -263,6 +311,7 @@ int rgate_gateway_create(struct rgate_gateway **out, struct rgate_hub *hub,
 	gw->instance = rgate_clock_now(CLOCK_REALTIME) | 1;
 	gw->hub = hub;
 	gw->node = rgate_hub_node(hub);
+	gw->pack = packs(gw);
 	gw->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = gw->wake_fd < 0 ? -errno : first_rules(gw);
 	if (err)
@@ -300,12 +349,8 @@ void rgate_gateway_destroy(struct rgate_gateway *gw)
 		return;
 	rgate_hub_remove(gw->hub, RGATE_SERVICE_NET);
 	stop_thread(gw);
-	while (gw->arrivals) {
-		struct gw_dest *d = gw->arrivals;
-
-		gw->arrivals = d->next;
-		gw_dest_free(gw, d);
-	}
+	for (i = 0; i < RGATE_NODES_MAX; i++)
+		cancel(gw, i, -1);
 	/* Posts that are under way still use their memory. */
 	for (i = 0; i < gw->ndests; i++) {
 		struct gw_dest *d = gw->dests[i];

@@ -40,6 +40,17 @@ struct gw_flight {		/* a post under way */
 	struct xfer xfer;
 	struct gw_dest *dest;
 	uint32_t end;		/* items before this one are done with it */
+	uint64_t pack_end;	/* packed: and the stage up to here */
+};
+
+/* Packed, see net_wire.h: the stage is what the inbox shall be, at the same positions */
+struct gw_pack {
+	uint32_t size;		/* bytes of both; 0: not packed */
+	const struct rgate_buf *stage;
+	struct rgate_remote inbox;
+	uint64_t pos;		/* behind the last chunk */
+	uint64_t read;		/* the node read up to here, as it told last */
+	uint64_t landed;	/* and the device */
 };
 
 struct gw_source {
@@ -71,7 +82,8 @@ struct gw_dest {
 	uint32_t size_shift;
 	uint64_t head;		/* next position to write */
 	uint64_t free;		/* as the node told last */
-	const struct rgate_buf *credit;	/* where it tells it */
+	const struct rgate_buf *credit;	/* where it tells it: see struct net_taken */
+	struct gw_pack pack;
 	const struct rgate_buf *scratch; /* struct gw_scratch */
 	bool dead;		/* atomic: the connection is gone */
 	bool withdrawn;		/* atomic: the node wants it back */
@@ -118,6 +130,8 @@ struct rgate_gateway {
 	struct rgate_steer *steer;	/* new rules go here ... */
 	bool new_rules;			/* atomic */
 	struct gw_dest *arrivals;
+	struct gw_dest *waiting;	/* for their inboxes */
+	bool pack;			/* whoever can shall have one */
 
 	struct rgate_steer *rules;	/* ... and the thread takes them from there */
 	struct gw_source sources[RGATE_GATEWAY_RINGS_MAX];
@@ -144,6 +158,8 @@ static inline void gw_unref(struct rgate_gateway *gw, const struct gw_item *item
 }
 
 /* gw_dest.c */
+#define GW_HEAD_BYTES	(RGATE_SLOT_HDR - 8U)	/* a slot's header without its sequence */
+
 /* What the slots of a ring need: the most that a source has. With the lock */
 uint32_t gw_slot_size(const struct rgate_gateway *gw);
 int gw_dest_create(struct gw_dest **dest, struct rgate_gateway *gw, uint32_t node,
@@ -158,6 +174,20 @@ static inline uint32_t gw_dest_room(const struct gw_dest *dest)
 /* gw_send.c: what was done, so that the thread knows whether to go on */
 unsigned int gw_dest_reap(struct rgate_gateway *gw, struct gw_dest *dest);
 unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *dest);
+
+/* gw_pack.c */
+/* CPU time of an operation, here, over the node's own device; 0: that is not known */
+uint64_t gw_pack_cost(struct rgate_node *node);
+/* Decides, for a ring of @offer: with the inbox's size in pack.size, or 0. 0, -ENOMEM */
+int gw_pack_want(struct rgate_gateway *gw, struct gw_dest *dest, const struct net_offer *offer);
+/* The answer. False: it cannot be packed */
+bool gw_pack_inbox(struct gw_dest *dest, const struct net_inbox *msg);
+/* Where the next chunk goes, room for any; NULL: none now */
+struct net_chunk *gw_pack_next(const struct gw_dest *dest);
+/* Behind a chunk of @bytes of slots there would be no room for another one */
+bool gw_pack_last(const struct gw_dest *dest, uint32_t bytes);
+/* Slot @s but for its sequence, with @len bytes behind the header, to @to; what it took */
+uint32_t gw_pack_slot(void *to, const struct rgate_slot *s, uint32_t len, uint32_t gap);
 
 /* gw_source.c */
 int gw_source_bind(struct rgate_gateway *gw, struct gw_source *src);

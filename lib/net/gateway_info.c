@@ -39,6 +39,7 @@ static struct rgate_gateway_ring describe(const struct gw_dest *d)
 		.stalls = read_word(&d->info.stalls), .posts = read_word(&d->info.posts),
 		.writes = read_word(&d->info.writes), .notices = read_word(&d->info.notices),
 		.head = read_word(&d->head), .free = read_word(&d->free),
+		.packed = d->pack.size != 0,
 	};
 
 	memcpy(r.name, d->name, sizeof(r.name));

@@ -74,7 +74,7 @@ static int alloc(struct rgate_gateway *gw, struct gw_dest *d)
 	d->items = calloc(GW_QUEUE, sizeof(*d->items));
 	if (!d->items)
 		return -ENOMEM;
-	err = rgate_pool_alloc_opts(pool, 8, &zero, &d->credit);
+	err = rgate_pool_alloc_opts(pool, 16, &zero, &d->credit);
 	if (err)
 		return err;
 	return rgate_pool_alloc_opts(rgate_node_stage(gw->node), sizeof(struct gw_scratch), &zero,
@@ -93,6 +93,8 @@ int gw_dest_create(struct gw_dest **out, struct rgate_gateway *gw, uint32_t node
 	err = check(gw, d, offer);
 	if (!err)
 		err = alloc(gw, d);
+	if (!err)
+		err = gw_pack_want(gw, d, offer);
 	if (err) {
 		gw_dest_free(gw, d);
 		return err;
@@ -114,6 +116,7 @@ int gw_dest_create(struct gw_dest **out, struct rgate_gateway *gw, uint32_t node
 void gw_dest_free(struct rgate_gateway *gw, struct gw_dest *d)
 {
 	rgate_pool_free(rgate_node_stage(gw->node), d->scratch);
+	rgate_pool_free(rgate_node_stage(gw->node), d->pack.stage);
 	rgate_pool_free(rgate_node_pool(gw->node), d->credit);
 	free(d->items);
 	free(d);

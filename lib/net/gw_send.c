@@ -15,7 +15,6 @@
 #include "gateway.h"
 #include "log.h"
 
-#define HEAD_BYTES	(RGATE_SLOT_HDR - 8U)	/* a header without its sequence */
 #define NOTICE_EVERY	8U			/* posts, while there is more to send */
 #define MAIL_NS		5000000U		/* positions and counters are that late at most */
 
@@ -23,6 +22,8 @@ struct burst {
 	struct rgate_op ops[GW_OPS];
 	struct rgate_sge sges[2 * GW_OPS];
 	unsigned int nops, nsges;
+	struct net_chunk *chunk; /* NULL: not packed */
+	uint32_t bytes;		/* of its slots */
 	unsigned int slots;	/* of the ring, with filler */
 	uint64_t order[RGATE_CHAIN_MAX]; /* positions, as their sequences are written */
 	uint32_t end;		/* items */
@@ -57,40 +58,60 @@ static struct rgate_op *add_op(const struct gw_dest *d, struct burst *b, uint64_
 	return op;
 }
 
-/* The slot but for its sequence: up to the next multiple of 64, which is zero there */
-static void add_slot(struct gw_dest *d, struct burst *b, const struct gw_source *src,
-		     const struct rgate_slot *s, bool first)
+static void *packed_at(const struct burst *b)
 {
-	const uint32_t wanted = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
-	uint32_t len = wanted < src->room ? (wanted + 63) & ~63U : src->room;
+	return (unsigned char *)(b->chunk + 1) + b->bytes;
+}
+
+/* The slot but for its sequence: up to the next multiple of 64, which is zero there */
+static void write_slot(struct gw_dest *d, struct burst *b, const struct gw_source *src,
+		       const struct rgate_slot *s, uint32_t len, bool with_gap)
+{
 	const unsigned char *at = (const unsigned char *)s + 8;
 	struct rgate_op *op = add_op(d, b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
 
-	if (len > src->room)
-		len = src->room;
-	if (first && d->gap && !b->gap_told) {
+	if (with_gap) {
 		struct rgate_slot *head = &scratch_of(d)->heads[d->flight_in % GW_FLIGHTS];
 
 		*head = *s;
 		head->gap += d->gap;
-		add_sge(b, (unsigned char *)head + 8, HEAD_BYTES, d->scratch->lkey);
+		add_sge(b, (unsigned char *)head + 8, GW_HEAD_BYTES, d->scratch->lkey);
 		if (len)
-			add_sge(b, at + HEAD_BYTES, len, src->lkey);
-		b->gap_told = true;
+			add_sge(b, at + GW_HEAD_BYTES, len, src->lkey);
 	} else {
-		add_sge(b, at, HEAD_BYTES + len, src->lkey);
+		add_sge(b, at, GW_HEAD_BYTES + len, src->lkey);
 	}
 	op->nsge = (uint16_t)(&b->sges[b->nsges] - op->sge);
+}
+
+static void add_slot(struct gw_dest *d, struct burst *b, const struct gw_source *src,
+		     const struct rgate_slot *s, bool first)
+{
+	const uint32_t wanted = __atomic_load_n(&s->len, __ATOMIC_RELAXED);
+	const uint32_t len = net_packed(wanted, src->room);
+	const bool with_gap = first && d->gap && !b->gap_told;
+
+	if (b->chunk)
+		b->bytes += gw_pack_slot(packed_at(b), s, len, with_gap ? d->gap : 0);
+	else
+		write_slot(d, b, src, s, len, with_gap);
+	b->gap_told |= with_gap;
 	b->stats.bytes += wanted < src->room ? wanted : src->room;
 	b->slots++;
 }
 
 static void add_filler(struct gw_dest *d, struct burst *b)
 {
-	struct rgate_op *op = add_op(d, b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
+	const struct rgate_slot *pad = &scratch_of(d)->pad;
+	struct rgate_op *op;
 
-	add_sge(b, (unsigned char *)&scratch_of(d)->pad + 8, HEAD_BYTES, d->scratch->lkey);
-	op->nsge = 1;
+	if (b->chunk) {
+		b->bytes += gw_pack_slot(packed_at(b), pad, 0, 0);
+	} else {
+		op = add_op(d, b, place(d, d->head + b->slots) + 8, d->slots_at.rkey);
+		add_sge(b, (unsigned char *)pad + 8, GW_HEAD_BYTES, d->scratch->lkey);
+		op->nsge = 1;
+	}
 	b->order[b->slots] = d->head + b->slots;
 	b->slots++;
 	b->stats.padded++;
@@ -133,10 +154,8 @@ static void add_sequences(struct gw_dest *d, struct burst *b)
 	}
 }
 
-static void add_notice(struct gw_dest *d, struct burst *b, bool ask)
+static void fill_mail(const struct gw_dest *d, const struct burst *b, struct net_mail *mail)
 {
-	struct net_mail *mail = &scratch_of(d)->mails[d->flight_in % GW_FLIGHTS];
-	struct rgate_op *op = add_op(d, b, d->mail_at.addr, d->mail_at.rkey);
 	const uint64_t *from = (const uint64_t *)&d->stats;
 	const uint64_t *more = (const uint64_t *)&b->stats;
 	unsigned int i;
@@ -144,9 +163,41 @@ static void add_notice(struct gw_dest *d, struct burst *b, bool ask)
 	mail->head = htole64(d->head + b->slots);
 	for (i = 0; i < sizeof(d->stats) / 8; i++)
 		mail->stats[i] = htole64(from[i] + more[i]);
+}
+
+static uint32_t notice_imm(const struct gw_dest *d, bool ask)
+{
+	return RGATE_SERVICE_NET << RGATE_NOTICE_SHIFT | d->ring | (ask ? NET_ASK : 0);
+}
+
+static void add_notice(struct gw_dest *d, struct burst *b, bool ask)
+{
+	struct net_mail *mail = &scratch_of(d)->mails[d->flight_in % GW_FLIGHTS];
+	struct rgate_op *op = add_op(d, b, d->mail_at.addr, d->mail_at.rkey);
+
+	fill_mail(d, b, mail);
 	op->kind = RGATE_OP_WRITE_IMM;
-	op->imm = RGATE_SERVICE_NET << RGATE_NOTICE_SHIFT | d->ring | (ask ? NET_ASK : 0);
+	op->imm = notice_imm(d, ask);
 	add_sge(b, mail, sizeof(*mail), d->scratch->lkey);
+	op->nsge = 1;
+}
+
+/* The whole chunk as one operation */
+static void add_chunk(struct gw_dest *d, struct burst *b, bool notice, bool ask)
+{
+	const uint64_t at = net_chunk_at(d->pack.pos, d->pack.size);
+	struct rgate_op *op;
+
+	*b->chunk = (struct net_chunk){
+		.mark = htole64(at + 1), .flags = htole32(notice ? NET_CHUNK_NOTICE : 0),
+		.slots = htole32(b->slots), .bytes = htole32(b->bytes),
+	};
+	fill_mail(d, b, &b->chunk->mail);
+	b->nops = b->nsges = 0;
+	op = add_op(d, b, d->pack.inbox.addr + (at & (d->pack.size - 1)), d->pack.inbox.rkey);
+	op->kind = notice ? RGATE_OP_WRITE_IMM : RGATE_OP_WRITE;
+	op->imm = notice ? notice_imm(d, ask) : 0;
+	add_sge(b, b->chunk, (uint32_t)sizeof(*b->chunk) + b->bytes, d->pack.stage->lkey);
 	op->nsge = 1;
 }
 
@@ -159,22 +210,32 @@ static unsigned int filler_for(const struct gw_dest *d, const struct burst *b,
 	return item->parts > left ? (unsigned int)left : 0;
 }
 
-static void look_at_credit(struct gw_dest *d)
+/* A position that the node told: between @from and @to, or the ring is given up */
+static bool look_at(struct gw_dest *d, unsigned int word, uint64_t *was, uint64_t most,
+		    const char *what)
 {
-	/* acquire: the consumers' reads come before our writes */
-	const uint64_t told = le64toh(__atomic_load_n((uint64_t *)d->credit->addr,
+	/* acquire: the consumers' reads, and the daemon's, come before our writes */
+	const uint64_t told = le64toh(__atomic_load_n((uint64_t *)d->credit->addr + word,
 						      __ATOMIC_ACQUIRE));
 
-	if (told == d->free)
-		return;
-	if (told < d->free || told > d->head + d->slots) {
-		rgate_warn("node %u: its ring %s says that slots up to %llu are free, which cannot be",
-			   d->node, d->name, (unsigned long long)told);
+	if (told == *was)
+		return false;
+	if (told < *was || told > most) {
+		rgate_warn("node %u: its ring %s says that %s up to %llu are free, which cannot be",
+			   d->node, d->name, what, (unsigned long long)told);
 		__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
-		return;
+		return false;
 	}
-	__atomic_store_n(&d->free, told, __ATOMIC_RELAXED);
-	d->asked = false;
+	__atomic_store_n(was, told, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void look_at_credit(struct gw_dest *d)
+{
+	if (look_at(d, 0, &d->free, d->head + d->slots, "slots"))
+		d->asked = false;
+	if (d->pack.size)
+		(void)look_at(d, 1, &d->pack.read, d->pack.pos, "bytes");
 }
 
 /* As many frames as there is room for; true: there would be more room in the post */
@@ -206,7 +267,7 @@ static bool notice_wanted(const struct gw_dest *d, const struct burst *b)
 	if (d->mail_due || d->free - head < d->slots / 2)
 		return true;
 	/* Nobody waits for it, but for the free slots that the node tells when it comes. */
-	if (d->bell)
+	if (d->bell && !b->chunk)
 		return head - d->mailed >= d->slots / 8;
 	return b->end == d->in || d->quiet + 1 >= NOTICE_EVERY;
 }
@@ -230,6 +291,9 @@ static void sent(struct gw_dest *d, const struct burst *b, bool wanted, bool not
 	d->posted = b->end;
 	if (b->gap_told)
 		d->gap = 0;
+	if (b->chunk)
+		d->pack.pos = net_chunk_end(net_chunk_at(d->pack.pos, d->pack.size), b->bytes);
+	d->flights[d->flight_in % GW_FLIGHTS].pack_end = d->pack.pos;
 	d->flight_in++;
 	gw_count(&d->info.posts, 1);
 	gw_count(&d->info.writes, b->nops);
@@ -240,7 +304,7 @@ static void sent(struct gw_dest *d, const struct burst *b, bool wanted, bool not
 	if (notice) {
 		d->mailed = d->head;
 		d->mail_by = 0;
-	} else if (d->bell && !d->mail_by) {
+	} else if (d->bell && !b->chunk && !d->mail_by) {
 		d->mail_by = rgate_clock_now(CLOCK_MONOTONIC) + MAIL_NS;
 	}
 }
@@ -255,6 +319,7 @@ static void landed(struct xfer *x, int err)
 		__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
 		return;
 	}
+	d->pack.landed = f->pack_end;
 	/* a notice's flight may be behind what was dropped meanwhile */
 	for (; (int32_t)(f->end - d->done) > 0; d->done++) {
 		const struct gw_item *item = &d->items[d->done % GW_QUEUE];
@@ -265,27 +330,43 @@ static void landed(struct xfer *x, int err)
 	}
 }
 
+/* One post, with a notice if @notice; as xfer_post() */
+static int post_once(struct gw_dest *d, struct burst *b, bool notice, bool ask)
+{
+	struct gw_flight *f = &d->flights[d->flight_in % GW_FLIGHTS];
+	const unsigned int nops = b->nops;
+	int err;
+
+	if (b->chunk)
+		add_chunk(d, b, notice, ask);
+	else if (notice)
+		add_notice(d, b, ask);
+	err = xfer_post(&d->xfers, &f->xfer, b->ops, b->nops, landed);
+	if (err)
+		b->nops = nops;
+	return err;
+}
+
 /* True: it is on its way */
 static bool post(struct gw_dest *d, struct burst *b, bool wanted, bool ask)
 {
 	struct gw_flight *f = &d->flights[d->flight_in % GW_FLIGHTS];
-	bool notice = wanted && b->nops < GW_OPS;
+	/* No later chunk could bring the notice of one that fills the inbox. */
+	const bool last = b->chunk && gw_pack_last(d, b->bytes);
+	bool notice = (wanted || last) && b->nops < GW_OPS;
 	int err = -EAGAIN;
 
 	if (f->xfer.under_way)
 		return false;
 	f->dest = d;
 	f->end = b->end;
-	if (notice) {
-		add_notice(d, b, ask);
-		err = xfer_post(&d->xfers, &f->xfer, b->ops, b->nops, landed);
-		if (err == -EAGAIN) {	/* perhaps only for want of a message's credit */
-			b->nops--;
-			notice = false;
-		}
+	if (notice)
+		err = post_once(d, b, true, ask);
+	if (err == -EAGAIN && b->slots && !last) {
+		/* perhaps only for want of a message's credit */
+		notice = false;
+		err = post_once(d, b, false, false);
 	}
-	if (err == -EAGAIN && b->nops)
-		err = xfer_post(&d->xfers, &f->xfer, b->ops, b->nops, landed);
 	if (err && err != -EAGAIN)
 		__atomic_store_n(&d->dead, true, __ATOMIC_RELEASE);
 	if (err)
@@ -296,15 +377,23 @@ static bool post(struct gw_dest *d, struct burst *b, bool wanted, bool ask)
 	return true;
 }
 
+/* False: there is no room for a chunk now */
+static bool begin(struct gw_dest *d, struct burst *b)
+{
+	b->end = d->posted;
+	b->chunk = d->pack.size ? gw_pack_next(d) : NULL;
+	return b->chunk || !d->pack.size;
+}
+
 /* Nothing fits: the node shall tell when something does, and what may is dropped */
 static unsigned int stalled(struct rgate_gateway *gw, struct gw_dest *d)
 {
 	const struct gw_item *item = &d->items[d->posted % GW_QUEUE];
-	struct burst b = { .end = d->posted };
+	struct burst b = { 0 };
 
 	if (!d->asked) {
 		gw_count(&d->info.stalls, 1);
-		if (!post(d, &b, true, true))
+		if (!begin(d, &b) || !post(d, &b, true, true))
 			return 0;
 	}
 	if (!(item->flags & GW_FULL_DROP) || d->posted != d->done)
@@ -328,12 +417,15 @@ unsigned int gw_dest_send(struct rgate_gateway *gw, struct gw_dest *d)
 	look_at_mail(d);
 	while (!gw_flag(&d->dead) && !gw_flag(&d->withdrawn) &&
 	       (d->in != d->posted || d->mail_due)) {
-		struct burst b = { .end = d->posted };
+		struct burst b = { 0 };
 
+		if (!begin(d, &b))
+			break;
 		collect(gw, d, &b);
 		if (!b.slots && !d->mail_due)
 			return n + stalled(gw, d);
-		add_sequences(d, &b);
+		if (!b.chunk)
+			add_sequences(d, &b);
 		if (!post(d, &b, notice_wanted(d, &b), false))
 			break;
 		n++;

@@ -21,6 +21,10 @@ struct inlet_ring {
 	struct rgate_share *share;
 	bool bell;			/* the share has one, which wakes the ring's consumers */
 	const struct rgate_buf *mail;
+	const struct rgate_buf *inbox;	/* packed, see net_wire.h; NULL: not */
+	uint32_t inbox_size;
+	uint64_t read;			/* of the inbox, position */
+	uint64_t read_told;
 	struct rgate_stats base;	/* counters when this session began */
 	bool offered;			/* to this gateway, on this connection */
 	bool taken;
@@ -72,7 +76,7 @@ struct rgate_inlet {
 	struct inlet_device devices[INLET_DEVICES];
 	unsigned int next_device;
 	uint64_t asked_ns;
-	const struct rgate_buf *words;	/* credits on their way, one for each ring */
+	const struct rgate_buf *words;	/* credits on their way, two for each ring */
 };
 
 /* inlet_ring.c. These two register memory, which takes long for much of it: without the
@@ -86,6 +90,17 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask);
 /* Tells what came free, where that was asked for. In how many ns again; -1: no need */
 int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r);
+
+/* The mail's counters are those of this session, which are added to what there was */
+void inlet_ring_mail(const struct inlet_ring *r, const struct net_mail *mail, uint64_t *head,
+		     struct rgate_stats *stats);
+
+/* inlet_pack.c, with the lock. An inbox of @size bytes, which the gateway is told of */
+void inlet_pack_begin(struct rgate_inlet *in, struct inlet_ring *r, uint32_t size);
+void inlet_pack_end(struct rgate_inlet *in, struct inlet_ring *r);
+/* A notice came: lays into the ring what it stands for. -EPROTO: that made no sense, and what
+ * comes after it cannot be told */
+int inlet_pack_take(struct inlet_ring *r);
 
 /* inlet_clock.c */
 void inlet_clock_start(struct rgate_inlet *in);

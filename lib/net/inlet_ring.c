@@ -65,6 +65,7 @@ void inlet_ring_free(struct rgate_inlet *in, struct inlet_ring *r)
 		rgate_warn("a ring's memory is still registered: %s", strerror(-err));
 	(void)rgate_producer_find(&r->p);
 	rgate_producer_fini(&r->p);
+	inlet_pack_end(in, r);
 	rgate_pool_free(pool_of(in), r->mail);
 	rgate_ring_close(r->ring);
 	memset(r, 0, sizeof(*r));
@@ -86,12 +87,13 @@ void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r)
 	int err;
 
 	r->found += rgate_producer_find(&r->p);
+	inlet_pack_end(in, r);
 	memset(mail_of(r), 0, sizeof(struct net_mail));
 	rgate_ring_view(r->ring, &v);
 	r->base = r->p.stats;
 	r->told = rgate_producer_free(&r->p);
 	r->asked = false;
-	o.hdr.value = htole32(r->bell ? NET_OFFER_BELL : 0);
+	o.hdr.value = htole32(NET_OFFER_PACKS | (r->bell ? NET_OFFER_BELL : 0));
 	o.slots = htole32(v.nslots);
 	o.slot_size = htole32(v.slot_size);
 	o.head = htole64(r->p.head);
@@ -106,7 +108,7 @@ void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r)
 
 void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct net_taken *t)
 {
-	const uint32_t refused = le32toh(t->hdr.value);
+	const uint32_t refused = le32toh(t->hdr.value), inbox = le32toh(t->inbox);
 	struct rgate_view v;
 
 	rgate_ring_view(r->ring, &v);
@@ -119,7 +121,8 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 		return;
 	}
 	if (rgate_desc_parse(&r->credit, &t->credit_at, sizeof(t->credit_at)) ||
-	    r->credit.length != 8 || !(r->credit.access & RGATE_ACCESS_REMOTE_WRITE)) {
+	    r->credit.length != (inbox ? 16 : 8) ||
+	    !(r->credit.access & RGATE_ACCESS_REMOTE_WRITE)) {
 		r->errors++;
 		return;
 	}
@@ -127,6 +130,8 @@ void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct
 	r->taken = true;
 	r->sessions++;
 	rgate_info("ring %s: filled by node %u", v.prod->name, in->gateway);
+	if (inbox)
+		inlet_pack_begin(in, r, inbox);
 }
 
 /* Once the ring is withdrawn, the gateway's word may be another's soon. */
@@ -139,19 +144,23 @@ static bool may_tell(const struct inlet_ring *r)
 static bool tell(struct rgate_inlet *in, struct inlet_ring *r, uint64_t free)
 {
 	/* Where it is read only when it goes out, a later position is as good. */
-	uint64_t *word = (uint64_t *)in->words->addr + r->number;
-	const struct rgate_sge sge = { word, sizeof(*word), in->words->lkey };
+	uint64_t *words = (uint64_t *)in->words->addr + 2 * r->number;
+	const struct rgate_sge sge = { words, (uint32_t)r->credit.length, in->words->lkey };
 	const struct rgate_op op = {
 		.kind = r->asked ? RGATE_OP_WRITE_IMM : RGATE_OP_WRITE, .nsge = 1, .sge = &sge,
 		.imm = RGATE_SERVICE_NET << RGATE_NOTICE_SHIFT | r->number,
 		.remote = r->credit.addr, .rkey = r->credit.rkey, .epoch = r->epoch,
 	};
 
-	*word = htole64(free);
+	words[0] = htole64(free);
+	words[1] = htole64(r->read);
 	if (rgate_peer_post(in->peer, &op, 1, NULL))
 		return false;
+	/* Slots were asked for; that the inbox is free again is no answer. */
+	if (free > r->told)
+		r->asked = false;
 	r->told = free;
-	r->asked = false;
+	r->read_told = r->read;
 	r->credits++;
 	return true;
 }
@@ -168,9 +177,9 @@ int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r)
 	return r->nap_ns;
 }
 
-static void read_mail(const struct inlet_ring *r, uint64_t *head, struct rgate_stats *stats)
+void inlet_ring_mail(const struct inlet_ring *r, const struct net_mail *mail, uint64_t *head,
+		     struct rgate_stats *stats)
 {
-	const struct net_mail *mail = mail_of(r);
 	const uint64_t *base = (const uint64_t *)&r->base;
 	uint64_t *to = (uint64_t *)stats;
 	unsigned int i;
@@ -181,27 +190,46 @@ static void read_mail(const struct inlet_ring *r, uint64_t *head, struct rgate_s
 		to[i] = base[i] + le64toh(__atomic_load_n(&mail->stats[i], __ATOMIC_RELAXED));
 }
 
-void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask)
+/* What was written into the slots, the mail tells */
+static int account(struct inlet_ring *r)
 {
 	struct rgate_stats stats;
-	struct rgate_view v;
-	uint64_t head, free;
+	uint64_t head;
 
-	read_mail(r, &head, &stats);
+	inlet_ring_mail(r, mail_of(r), &head, &stats);
 	/* A notice may come before the first mail, and one of a former connection late. */
-	if (head > r->p.head && rgate_producer_landed(&r->p, head, &stats)) {
+	return head > r->p.head ? rgate_producer_landed(&r->p, head, &stats) : 0;
+}
+
+/* Slots are free, or the inbox is, that the gateway does not know of: enough to tell */
+static bool worth_telling(const struct inlet_ring *r, uint64_t free)
+{
+	struct rgate_view v;
+
+	rgate_ring_view(r->ring, &v);
+	return free - r->told >= (r->asked ? 1 : v.nslots / 8) ||
+	       (r->inbox && r->read - r->read_told >= net_chunk_max(r->inbox_size));
+}
+
+void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask)
+{
+	int err = r->inbox ? inlet_pack_take(r) : account(r);
+	uint64_t free;
+
+	if (err) {
 		r->errors++;
-		rgate_warn("ring %u: the gateway's position %llu cannot be", r->number,
-			   (unsigned long long)head);
+		rgate_warn("ring %u: what the gateway says of it cannot be", r->number);
 	}
+	/* Where its next chunk begins, nobody knows then. */
+	if (err && r->inbox)
+		r->taken = false;
 	if (ask) {
 		r->asked = true;
 		r->nap_ns = NAP_FIRST;
 	}
 	if (!may_tell(r))
 		return;
-	rgate_ring_view(r->ring, &v);
 	free = rgate_producer_free(&r->p);
-	if (free - r->told >= (r->asked ? 1 : v.nslots / 8))
+	if (worth_telling(r, free))
 		(void)tell(in, r, free);
 }

@@ -227,6 +227,8 @@ bad "rules cannot be written" gw --steer "$tmp/nodir/steer"
 bad "source is for the gateway" one --source "$udp"
 bad "steer is for the gateway" one --steer "$tmp/steer"
 bad "spin is for the gateway" one --spin 5
+bad "pack is for the gateway" one --pack always
+bad "auto, never or always, not: 'often'" gw --pack often
 bad "ring-memory is for compute" gw --ring-memory 1G
 bad "too large" one --ring-memory 1025G
 bad "too large" one --pool 1025G

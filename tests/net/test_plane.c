@@ -115,7 +115,7 @@ int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, 
 {
 	unsigned int i;
 
-	if (n == 1 && ops->nsge == 1 && ops->sge->length == 8 &&
+	if (n == 1 && ops->nsge == 1 && ops->sge->length == (plane_packed() ? 16 : 8) &&
 	    __atomic_load_n(&posted.refused, __ATOMIC_ACQUIRE)) {
 		__atomic_sub_fetch(&posted.refused, 1, __ATOMIC_RELEASE);
 		return -EAGAIN;
@@ -138,6 +138,8 @@ static void chain_order(void **state)
 	struct plane p;
 
 	(void)state;
+	if (plane_packed())
+		unit_skip("what is packed is one write: test_inbox has its order");
 	plane_up(&p, &o);
 	__atomic_store_n(&posted.on, true, __ATOMIC_RELEASE);
 	assert_true(plane_send(&p, 0, 0, 5800, true));
@@ -723,9 +725,9 @@ static void bells(void **state)
 
 	(void)state;
 	plane_up(&p, &(struct plane_opts){ .computes = 1 });
-	if (!rgate_node_bells(p.node)) {
+	if (!rgate_node_bells(p.node) || plane_packed()) {
 		plane_down(&p);
-		unit_skip("nodes of several machines have no bells");
+		unit_skip("nodes of several machines have no bells, and what is packed rings none");
 	}
 	for (i = 0; i < n; i++) {
 		assert_true(plane_send(&p, 0, i, 100, true));

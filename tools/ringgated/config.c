@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <ringgate/rgate_daemon.h>
+#include <ringgate/rgate_gateway.h>
 
 #include "address.h"
 #include "file.h"
@@ -234,6 +235,22 @@ static char **text_of(struct config *c, const char *key)
 	return NULL;
 }
 
+static int on_pack(struct config *c, const char *where, const char *value)
+{
+	static const char *const words[RGATE_PACK_COUNT] = {
+		[RGATE_PACK_AUTO] = "auto", [RGATE_PACK_NEVER] = "never",
+		[RGATE_PACK_ALWAYS] = "always",
+	};
+	uint32_t i;
+
+	for (i = 0; i < RGATE_PACK_COUNT; i++)
+		if (!strcmp(value, words[i])) {
+			c->pack = i;
+			return 0;
+		}
+	return bad(where, "pack is auto, never or always, not", value);
+}
+
 static int on_pair(struct config *c, const char *where, const char *key, const char *value,
 		   struct rgate_lex *lex)
 {
@@ -264,6 +281,8 @@ static int on_pair(struct config *c, const char *where, const char *key, const c
 		c->spin_us = (uint32_t)v;
 		return err;
 	}
+	if (!strcmp(key, "pack"))
+		return on_pack(c, where, value);
 	return bad(where, "there is no such key", key);
 }
 

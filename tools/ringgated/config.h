@@ -42,6 +42,7 @@ struct config {
 	uint64_t pool;		/* bytes */
 	uint64_t ring_memory;	/* bytes of all rings of programs; 0: CONFIG_RING_MEMORY */
 	uint32_t spin_us;
+	uint32_t pack;		/* enum rgate_pack */
 	unsigned int nsources;
 	struct source_conf sources[SOURCES_MAX];
 };

@@ -259,7 +259,8 @@ static int gateway_stop(struct daemon *d)
 static int gateway_start(struct daemon *d)
 {
 	const struct rgate_gateway_opts o = RGATE_OPTS(rgate_gateway_opts,
-						       .spin_us = d->conf.spin_us);
+						       .spin_us = d->conf.spin_us,
+						       .pack = d->conf.pack);
 	unsigned int i;
 	int err;
 

@@ -22,6 +22,7 @@ static void json_gateway_ring(struct json *j, const struct rgate_gateway_ring *r
 	json_u64(j, "posts", r->posts);
 	json_u64(j, "writes", r->writes);
 	json_u64(j, "notices", r->notices);
+	json_bool(j, "packed", r->packed);
 	json_object_end(j);
 }
 

@@ -12,7 +12,8 @@
 static int inlet_check(struct daemon *d)
 {
 	const struct config *c = &d->conf;
-	const char *what = c->nsources ? "source" : c->steer ? "steer" : c->spin_us ? "spin" : NULL;
+	const char *what = c->nsources ? "source" : c->steer ? "steer" : c->spin_us ? "spin" :
+			   c->pack ? "pack" : NULL;
 
 	if (d->self.role == RGATE_ROLE_GATEWAY || !what)
 		return 0;

@@ -39,7 +39,7 @@ struct args {
 
 enum {
 	OPT_SOURCE = 256, OPT_RINGS, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN, OPT_LINE,
-	OPT_REQUESTS,
+	OPT_REQUESTS, OPT_PACK,
 };
 
 static const struct argp_option options[] = {
@@ -56,6 +56,8 @@ static const struct argp_option options[] = {
 	{ "ring-memory", OPT_RINGS, "BYTES", 0, "Compute node: all rings of its programs together "
 	  "(default 1G)", 0 },
 	{ "spin", OPT_SPIN, "US", 0, "Gateway: poll so long before sleeping", 0 },
+	{ "pack", OPT_PACK, "WHEN", 0, "Gateway: many frames in one write, which the node's daemon lays "
+	  "into the ring: auto (default: where an operation is dear), never, always", 0 },
 	{ "user", 'u', "USER", 0, "Become this user once all is open", 0 },
 	{ "group", OPT_GROUP, "GROUP", 0, "May talk to the socket, beside this user", 0 },
 	{ "spawn", OPT_SPAWN, "WHAT", 0, "Run processes for other nodes, for instance "
@@ -88,7 +90,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		{ 'C', "cluster", false }, { 'n', "node", false }, { 's', "socket", false },
 		{ 'S', "steer", false }, { 'u', "user", false }, { OPT_GROUP, "group", false },
 		{ OPT_POOL, "pool", false }, { OPT_RINGS, "ring-memory", false },
-		{ OPT_SPIN, "spin", false }, { OPT_SOURCE, "source", true },
+		{ OPT_SPIN, "spin", false }, { OPT_PACK, "pack", false }, { OPT_SOURCE, "source", true },
 		{ OPT_SPAWN, "spawn", true }, { OPT_LINE, "cluster-line", true },
 		{ OPT_REQUESTS, "requests", true },
 	};

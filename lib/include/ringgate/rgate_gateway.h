@@ -29,10 +29,19 @@ extern "C" {
 
 struct rgate_gateway;
 
+enum rgate_pack {
+	RGATE_PACK_AUTO,	/* where an operation takes this CPU 1 us or more */
+	RGATE_PACK_NEVER,
+	RGATE_PACK_ALWAYS,
+	RGATE_PACK_COUNT
+};
+
 struct rgate_gateway_opts {
 	size_t sz;
 	uint32_t spin_us;	/* polls so long at most for frames, see rgate_spin.h */
 	uint32_t burst;		/* slots written at once, 1 to 32; 0: 32 */
+	uint32_t pack;		/* enum rgate_pack: frames go as one write, and the node's daemon
+				 * lays them into the ring */
 };
 
 /*
@@ -104,6 +113,8 @@ struct rgate_gateway_ring {	/* a ring at a node, while it is connected */
 	uint64_t notices;
 	uint64_t head;		/* positions */
 	uint64_t free;
+	uint32_t packed;	/* 1: its frames are packed, see rgate_gateway_opts */
+	uint32_t reserved;
 };
 
 /* rgate_gateway_ring - the @i-th; @info->sz is set by the caller. -ENOENT: fewer */

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if_arp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HEADERS		42U	/* Ethernet, IPv4, UDP */
@@ -51,11 +52,20 @@ void compute_down(struct plane *p, unsigned int id)
 	memset(at, 0, sizeof(*at));
 }
 
+bool plane_packed(void)
+{
+	return getenv("RGATE_PLANE_PACKED");
+}
+
 void gateway_up(struct plane *p, const struct rgate_gateway_opts *opts)
 {
+	struct rgate_gateway_opts o = opts ? *opts : (struct rgate_gateway_opts){ .sz = sizeof(o) };
+
+	if (plane_packed())
+		o.pack = RGATE_PACK_ALWAYS;
 	p->node = cluster_node(&p->c, 0);
 	unit_require(!rgate_hub_create(&p->hub, p->node, NULL));
-	unit_require(!rgate_gateway_create(&p->gw, p->hub, opts));
+	unit_require(!rgate_gateway_create(&p->gw, p->hub, &o));
 }
 
 void gateway_down(struct plane *p)

@@ -49,6 +49,9 @@ void compute_down(struct plane *p, unsigned int id);
 void gateway_up(struct plane *p, const struct rgate_gateway_opts *opts); /* no source */
 void gateway_down(struct plane *p);
 
+/* RGATE_PLANE_PACKED is set: gateways pack, whatever an operation costs */
+bool plane_packed(void);
+
 /* How many rings the gateway fills */
 unsigned int plane_rings(struct plane *p);
 void plane_rules(struct plane *p, const char *text);
