@@ -50,9 +50,14 @@ static struct sk_buff *rgate_send_test(struct kunit *test, u32 len, u32 flags)
 {
 	struct rgate_send_ctx *ctx = test->priv;
 
+	struct sk_buff *skb;
+
 	ctx->slot->len = len;
 	ctx->slot->flags = flags;
-	return rgate_send_frame(ctx->slot, ctx->dev, ROOM);
+	local_bh_disable();
+	skb = rgate_send_frame(ctx->slot, ctx->dev, ROOM);
+	local_bh_enable();
+	return skb;
 }
 
 static void rgate_send_test_refused(struct kunit *test, u32 len, u32 flags, int err)

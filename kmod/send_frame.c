@@ -39,7 +39,8 @@ static struct sk_buff *rgate_send_alloc(u32 len, const struct net_device *dev)
 	int err;
 
 	if (likely(len <= SKB_MAX_ALLOC - around)) {
-		skb = alloc_skb(around + len, RGATE_SEND_GFP);
+		skb = __alloc_skb(around + len, RGATE_SEND_GFP, SKB_ALLOC_NAPI,
+				  NUMA_NO_NODE);
 	} else {
 		head = RGATE_SEND_HEAD;
 		skb = alloc_skb_with_frags(around + head, len - head,
@@ -170,6 +171,7 @@ static int rgate_send_request(struct sk_buff *skb,
  * @dev: rgate_send_device()
  * @room: bytes behind the slot's header
  *
+ * Bottom halves are off, for this CPU's store of skbs.
  * Return: an skb for dev_queue_xmit(); NULL for filler; -EMSGSIZE: its length cannot be;
  * -EINVAL: what it asks for cannot be; -ENOBUFS: no memory, try again.
  */
