@@ -25,6 +25,11 @@
 
 static const struct rx_ops *const receivers[] = {
 	&rx_ring, &rx_ring_xdp, &rx_recvmmsg, &rx_tpacket, &rx_xdp, &rx_xdp_drop,
+	&rx_echo_ring, &rx_echo_udp, &rx_echo_packet,
+};
+
+static const struct tx_ops *const senders[] = {
+	&tx_pktgen, &tx_packet, &tx_packet_queue, &tx_tpacket, &tx_tpacket_direct, &tx_ring,
 };
 
 struct options {
@@ -114,6 +119,18 @@ static void choose(struct options *o, const char *name)
 	bench_die(0, "no receiver '%s'", name);
 }
 
+static void choose_sender(struct options *o, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(senders) / sizeof(senders[0]); i++)
+		if (!strcmp(name, senders[i]->name)) {
+			o->tx = senders[i];
+			return;
+		}
+	bench_die(0, "no sender '%s'", name);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {
@@ -149,10 +166,7 @@ int main(int argc, char **argv)
 			o.bursts = (unsigned int)atoi(optarg);
 			break;
 		case 's':
-			if (!strcmp(optarg, "packet"))
-				o.tx = &tx_packet;
-			else if (strcmp(optarg, "pktgen"))
-				goto usage;
+			choose_sender(&o, optarg);
 			break;
 		case 'N':
 			o.label = optarg;
@@ -172,7 +186,8 @@ int main(int argc, char **argv)
 	return 0;
 usage:
 	fprintf(stderr, "usage: bench_cost [-i IF] [-p SENDING_IF] [-m DESTINATION_MAC] [-l BYTES]\n"
-		"                  [-n BURSTS] [-s pktgen|packet] [-N LABEL]\n"
-		"                  drop | ring | recvmmsg | tpacket_v3 | af_xdp\n");
+		"                  [-n BURSTS] [-s SENDER] [-N LABEL]\n"
+		"                  drop | ring | ring_xdp | recvmmsg | tpacket_v3 | af_xdp | xdp_drop |\n"
+		"                  echo_ring | echo_udp | echo_packet\n");
 	return 2;
 }

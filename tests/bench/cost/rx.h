@@ -37,6 +37,10 @@ extern const struct rx_ops rx_recvmmsg;
 extern const struct rx_ops rx_tpacket;
 extern const struct rx_ops rx_xdp;
 extern const struct rx_ops rx_xdp_drop;
+/* They send each frame back, too. */
+extern const struct rx_ops rx_echo_ring;
+extern const struct rx_ops rx_echo_udp;
+extern const struct rx_ops rx_echo_packet;
 
 /* @payload: what pktgen wrote after the UDP header */
 static inline void rx_look(struct rx_seen *seen, const void *payload)

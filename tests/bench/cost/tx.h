@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#define TX_BATCH	64U	/* frames a system call, of every sender that is a program */
+
 struct tx_flow {
 	const char *dev;	/* sends */
 	const char *dst_mac;
@@ -26,7 +28,15 @@ struct tx_ops {
 /* In the kernel. It keeps a reference on each frame, so receivers that want to
  * change one (the IP stack does) pay for a clone. */
 extern const struct tx_ops tx_pktgen;
-/* A packet socket, sendmmsg(2): frames belong to the receiver alone */
+/* A packet socket, sendmmsg(2), past the queueing discipline: frames belong to the receiver
+ * alone */
 extern const struct tx_ops tx_packet;
+/* The same through the queueing discipline, as those below */
+extern const struct tx_ops tx_packet_queue;
+/* PACKET_TX_RING; and past the queueing discipline */
+extern const struct tx_ops tx_tpacket;
+extern const struct tx_ops tx_tpacket_direct;
+/* The module's transmit ring */
+extern const struct tx_ops tx_ring;
 
 #endif
