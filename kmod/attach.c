@@ -126,6 +126,7 @@ struct rgate_att *rgate_att_alloc(struct net *net,
 	INIT_RCU_WORK(&att->free, rgate_att_free_work);
 	att->net = net;
 	att->kind = req->kind;
+	att->thread = req->thread;
 	att->fanout = req->fanout;
 	att->stats = rgate_alloc_fails() ? NULL :
 		alloc_percpu_gfp(struct rgate_att_pcpu, GFP_KERNEL_ACCOUNT);

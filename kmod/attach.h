@@ -55,6 +55,8 @@ struct rgate_att_cfg {
  * @ops: the hook; its priority alone where @kind has none
  * @kind: enum rgate_kind
  * @fanout: enum rgate_fanout
+ * @thread: of one CPU, in percent, what the thread of each of its rings may take; 0: they
+ *	have none
  * @sampled: frames that the sampling saw
  * @cfg: RCU; replaced under rgate_lock
  * @stats: counters
@@ -73,6 +75,7 @@ struct rgate_att {
 	struct nf_hook_ops ops;
 	u32 kind;
 	u32 fanout;
+	u32 thread;
 	atomic_t sampled;
 	struct rgate_att_cfg __rcu *cfg;
 	struct rgate_att_pcpu __percpu *stats;
@@ -96,6 +99,7 @@ struct rgate_att_new {
 	u32 fanout;
 	u32 sample;
 	u32 kind;
+	u32 thread;
 	const struct nlattr *filter;
 	unsigned int nrings;
 	struct rgate_ident rings[RGATE_ATT_RINGS_MAX];

@@ -13,6 +13,7 @@
 #include "alloc.h"
 #include "flight.h"
 #include "ring.h"
+#include "send_thread.h"
 
 /* In rgate_flight.frames as long as there is a ring */
 #define RGATE_FLIGHT_RING BIT(30)
@@ -59,6 +60,7 @@ static void rgate_flight_wake(struct rgate_flight *flight)
 		if (ring->handle[i])
 			wake_up_interruptible_poll(&ring->handle[i]->wq,
 						   EPOLLOUT | EPOLLWRNORM);
+	rgate_thread_wake(ring);
 	spin_unlock_bh(&ring->lock);
 }
 

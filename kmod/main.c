@@ -8,7 +8,8 @@
  *	attach, event		who gets frames, news go out
  *	hook, xdp		frames come in
  *	deliver, put		they become slots
- *	send, send_frame, flight frames that users wrote go out
+ *	send, send_frame, send_thread, flight
+ *				frames that users wrote go out
  *	wake			who sleeps in poll
  *	ring			handles, resizing
  *	writer			the producer's side of the protocol

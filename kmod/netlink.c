@@ -171,7 +171,8 @@ static int rgate_nl_put_att_attrs(struct sk_buff *skb,
 	    nla_put_u32(skb, RGATE_A_ATT_FANOUT, att->fanout) ||
 	    nla_put_u32(skb, RGATE_A_ATT_SAMPLE, cfg->sample) ||
 	    nla_put_u32(skb, RGATE_A_ATT_FILTER_LEN, cfg->filter_len) ||
-	    nla_put_u32(skb, RGATE_A_ATT_KIND, att->kind))
+	    nla_put_u32(skb, RGATE_A_ATT_KIND, att->kind) ||
+	    nla_put_u32(skb, RGATE_A_ATT_THREAD, att->thread))
 		return -EMSGSIZE;
 	for (i = 0; i < att->nrings; i++) {
 		ring = rcu_dereference_protected(att->rings[i],
@@ -332,6 +333,10 @@ static int rgate_nl_check_kind(const struct genl_info *info,
 {
 	if (req->kind == RGATE_KIND_TRANSMIT)
 		return rgate_nl_check_transmit(info);
+	if (req->thread) {
+		NL_SET_ERR_MSG(info->extack, "only what transmits has a thread");
+		return -EOPNOTSUPP;
+	}
 	if (req->kind != RGATE_KIND_XDP)
 		return 0;
 	if (req->filter && nla_len(req->filter)) {
@@ -366,6 +371,7 @@ static int rgate_nl_parse_att(const struct genl_info *info,
 	req->sample = rgate_nl_u32(info, RGATE_A_ATT_SAMPLE, 0);
 	req->filter = info->attrs[RGATE_A_ATT_FILTER];
 	req->kind = rgate_nl_u32(info, RGATE_A_ATT_KIND, RGATE_KIND_HOOK);
+	req->thread = rgate_nl_u32(info, RGATE_A_ATT_THREAD, 0);
 	err = rgate_nl_check_kind(info, req);
 	if (err)
 		return err;
@@ -621,7 +627,7 @@ static const struct genl_ops rgate_genl_ops[] = {
 		.maxattr = ARRAY_SIZE(rgate_att_policy) - 1,
 	},
 	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new,
-		     rgate_att_new_policy, RGATE_A_ATT_KIND),
+		     rgate_att_new_policy, RGATE_A_ATT_THREAD),
 	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del,
 		     rgate_att_del_policy, RGATE_A_ATT_COOKIE),
 	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set,

@@ -11,7 +11,7 @@ extern struct genl_family rgate_genl_family;
 extern const struct nla_policy rgate_ring_policy[RGATE_A_RING_ID + 1];
 extern const struct nla_policy rgate_ring_ident_policy[RGATE_A_RING_COOKIE + 1];
 extern const struct nla_policy rgate_att_policy[RGATE_A_ATT_ID + 1];
-extern const struct nla_policy rgate_att_new_policy[RGATE_A_ATT_KIND + 1];
+extern const struct nla_policy rgate_att_new_policy[RGATE_A_ATT_THREAD + 1];
 extern const struct nla_policy rgate_att_del_policy[RGATE_A_ATT_COOKIE + 1];
 extern const struct nla_policy rgate_att_set_policy[RGATE_A_ATT_COOKIE + 1];
 extern const struct nla_policy rgate_att_member_policy[RGATE_A_ATT_COOKIE + 1];

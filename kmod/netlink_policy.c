@@ -27,7 +27,7 @@ const struct nla_policy rgate_att_del_policy[RGATE_A_ATT_COOKIE + 1] = {
 	[RGATE_A_ATT_COOKIE] = NLA_POLICY_MIN(NLA_U64, 1),
 };
 
-const struct nla_policy rgate_att_new_policy[RGATE_A_ATT_KIND + 1] = {
+const struct nla_policy rgate_att_new_policy[RGATE_A_ATT_THREAD + 1] = {
 	[RGATE_A_ATT_IFINDEX] = NLA_POLICY_MIN(NLA_U32, 1),
 	[RGATE_A_ATT_IFNAME] = { .type = NLA_NUL_STRING, .len = IFNAMSIZ - 1 },
 	[RGATE_A_ATT_PRIORITY] = { .type = NLA_S32 },
@@ -38,6 +38,7 @@ const struct nla_policy rgate_att_new_policy[RGATE_A_ATT_KIND + 1] = {
 	[RGATE_A_ATT_FILTER] = { .type = NLA_BINARY, .len = RGATE_FILTER_BYTES },
 	[RGATE_A_ATT_RING] = NLA_POLICY_NESTED(rgate_ring_ident_policy),
 	[RGATE_A_ATT_KIND] = NLA_POLICY_MAX(NLA_U32, RGATE_KIND_COUNT - 1),
+	[RGATE_A_ATT_THREAD] = NLA_POLICY_MAX(NLA_U32, 100),
 };
 
 const struct nla_policy rgate_att_set_policy[RGATE_A_ATT_COOKIE + 1] = {

@@ -37,6 +37,8 @@ static void rgate_ring_label(struct rgate_ring *ring, struct rgate_mem *mem,
 		prod->features |= RGATE_FEAT_CHAIN;
 	if (ring->flags & RGATE_RING_TRANSMIT) {
 		prod->features = RGATE_FEAT_TRANSMIT;
+		/* Nobody looks for frames before there is a thread that does. */
+		prod->need_wakeup = 1;
 	} else if (ring->policy == RGATE_POLICY_OVERWRITE) {
 		prod->features |= RGATE_FEAT_OVERWRITE;
 	} else {

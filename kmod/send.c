@@ -15,6 +15,8 @@
 #include "ring.h"
 #include "send.h"
 #include "send_frame.h"
+#include "send_thread.h"
+#include "trace.h"
 
 /* Memory in queues that nobody is charged for: as much as of ring that somebody is */
 #define RGATE_SEND_BYTES (16U << 20)
@@ -80,23 +82,32 @@ void rgate_send_free_ring(struct rgate_ring *ring)
  * @ring: of kind transmit
  * @att: of kind transmit, with its device
  *
- * Return: 0, or -EBUSY if they go to one already.
+ * Return: 0, -EBUSY if they go to one already, or why their thread cannot be.
  */
 int rgate_send_bind(struct rgate_ring *ring, struct rgate_att *att)
 {
+	int err;
+
 	lockdep_assert_held(&rgate_lock);
 	if (rcu_access_pointer(ring->tx->att))
 		return -EBUSY;
 	rcu_assign_pointer(ring->tx->att, att);
-	return 0;
+	if (!att->thread)
+		return 0;
+	err = rgate_thread_start(ring, att->thread);
+	if (err)
+		RCU_INIT_POINTER(ring->tx->att, NULL);
+	return err;
 }
 
 /* rgate_send_unbind - no more frames to that device after a grace period */
 void rgate_send_unbind(struct rgate_ring *ring)
 {
 	lockdep_assert_held(&rgate_lock);
-	if (ring->tx)
-		RCU_INIT_POINTER(ring->tx->att, NULL);
+	if (!ring->tx)
+		return;
+	RCU_INIT_POINTER(ring->tx->att, NULL);
+	rgate_thread_stop(ring);
 }
 
 /* rgate_send_writable - for poll, which waits on the ring's handles already */
@@ -121,6 +132,12 @@ static const struct rgate_tx_slot *rgate_send_slot(const struct rgate_writer *w,
 	if (smp_load_acquire(&slot->seq) != rgate_writer_lap(w, pos))
 		return NULL;
 	return slot;
+}
+
+/* rgate_send_waiting - is there a frame to be taken? Somebody else may be taking it. */
+bool rgate_send_waiting(const struct rgate_ring *ring)
+{
+	return rgate_send_slot(&ring->w, READ_ONCE(ring->w.head));
 }
 
 static void rgate_send_skb(struct sk_buff *skb, const struct rgate_att_cfg *cfg,
@@ -209,7 +226,7 @@ static void rgate_send_return(struct rgate_ring *ring, const struct rgate_batch 
 	}
 	/* The same for each slot below it. */
 	smp_store_release(&w->prod->head, head);
-	w->head = head;
+	WRITE_ONCE(w->head, head);
 	spin_unlock(&ring->lock);
 }
 
@@ -242,6 +259,8 @@ static int rgate_send_batch(struct rgate_ring *ring, u32 n, struct rgate_send *a
 	err = rgate_send_slots(ring, att, ring->w.head, n, &b);
 	rgate_flight_undo(tx->flight, n - b.made);
 	rgate_send_count_att(att, &b);
+	trace_rgate_send(ring->id, ring->w.head, att->ifindex, b.taken, b.sent,
+			 b.filtered, b.refused, b.length + b.flags);
 	if (b.taken)
 		rgate_send_return(ring, &b);
 unlock:
@@ -249,6 +268,25 @@ unlock:
 	arg->taken += b.taken;
 	arg->sent += b.sent;
 	return err ? err : b.taken;
+}
+
+/**
+ * rgate_send_turn - take a batch, if nobody else does
+ * @ring: of kind transmit
+ *
+ * Return: slots taken, or why there is no use in looking for them; -EBUSY: somebody
+ * else does.
+ */
+int rgate_send_turn(struct rgate_ring *ring)
+{
+	struct rgate_send done = {};
+	int n;
+
+	if (!mutex_trylock(&ring->tx->lock))
+		return -EBUSY;
+	n = rgate_send_batch(ring, RGATE_BATCH, &done);
+	mutex_unlock(&ring->tx->lock);
+	return done.taken ?: n;
 }
 
 /**
@@ -273,6 +311,7 @@ int rgate_send(struct rgate_ring *ring, struct rgate_send *arg)
 	} while (done > 0 && arg->taken < most);
 	arg->head = ring->w.head;
 	mutex_unlock(&ring->tx->lock);
+	rgate_thread_kicked(ring);
 	arg->in_flight = rgate_flight_frames(ring->tx->flight);
 	return arg->taken ? 0 : min(done, 0);
 }

@@ -64,6 +64,54 @@ TRACE_EVENT(rgate_wake,
 		  __entry->handle, __entry->pos)
 );
 
+/* What became of a batch of a transmit ring; bad: no frames that can be */
+TRACE_EVENT(rgate_send,
+	TP_PROTO(u32 ring, u64 pos, u32 ifindex, u32 taken, u32 sent, u32 filtered,
+		 u32 refused, u32 bad),
+	TP_ARGS(ring, pos, ifindex, taken, sent, filtered, refused, bad),
+	TP_STRUCT__entry(
+		__field(u32, ring)
+		__field(u64, pos)
+		__field(u32, ifindex)
+		__field(u32, taken)
+		__field(u32, sent)
+		__field(u32, filtered)
+		__field(u32, refused)
+		__field(u32, bad)
+	),
+	TP_fast_assign(
+		__entry->ring = ring;
+		__entry->pos = pos;
+		__entry->ifindex = ifindex;
+		__entry->taken = taken;
+		__entry->sent = sent;
+		__entry->filtered = filtered;
+		__entry->refused = refused;
+		__entry->bad = bad;
+	),
+	TP_printk("ring=%u pos=%llu ifindex=%u taken=%u sent=%u filtered=%u refused=%u bad=%u",
+		  __entry->ring, __entry->pos, __entry->ifindex, __entry->taken,
+		  __entry->sent, __entry->filtered, __entry->refused, __entry->bad)
+);
+
+/* debt: ns of its share that the thread has spent in advance */
+TRACE_EVENT(rgate_thread_sleep,
+	TP_PROTO(u32 ring, int err, u64 debt),
+	TP_ARGS(ring, err, debt),
+	TP_STRUCT__entry(
+		__field(u32, ring)
+		__field(int, err)
+		__field(u64, debt)
+	),
+	TP_fast_assign(
+		__entry->ring = ring;
+		__entry->err = err;
+		__entry->debt = debt;
+	),
+	TP_printk("ring=%u err=%d debt=%llu", __entry->ring, __entry->err,
+		  __entry->debt)
+);
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

@@ -297,6 +297,8 @@ int rgate_ctl_attach(struct rgate_ctl *ctl, const char *ifname,
 	/* a module from before there were kinds knows no such attribute */
 	if (o.kind)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_KIND, o.kind);
+	if (o.thread)
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_THREAD, o.thread);
 	for (i = 0; i < n; i++)
 		put_ring(nlh, &rings[i]);
 	if (prog.len)

@@ -233,6 +233,7 @@ static const struct field att_fields[] = {
 	[RGATE_A_ATT_STATS] = { .kind = KIND_NEST, .nest = &att_stats },
 	[RGATE_A_ATT_COOKIE] = FIELD(KIND_U64, struct rgate_att_info, cookie),
 	[RGATE_A_ATT_KIND] = ATT32(kind),
+	[RGATE_A_ATT_THREAD] = ATT32(thread),
 };
 
 static const struct table att_table = {

@@ -37,6 +37,7 @@ int rgate_sender_init(struct rgate_sender *s, struct rgate_ring *ring)
 	s->lap_shift = (uint32_t)__builtin_ctz(v->nslots);
 	s->size_shift = (uint32_t)__builtin_ctz(v->slot_size);
 	s->fd = ring->fd;
+	s->need_wakeup = &v->prod->need_wakeup;
 	head = __atomic_load_n(&v->prod->head, __ATOMIC_ACQUIRE);
 	for (s->pos = head; s->pos - head <= s->mask && published(s, s->pos);)
 		s->pos++;

@@ -44,6 +44,8 @@ bad "priority" attach lo --ring 1 --priority low
 bad "sample" attach lo --ring 1 --sample 0
 bad "sample" attach lo --ring 1 --sample -3
 bad "sample" attach lo --ring 1 --sample 4294967296
+bad "--thread is for --transmit" attach lo --ring 1 --thread
+bad "and nothing else" attach lo --ring 1 --transmit --thread=10 --sample 2
 bad "which attachment" detach
 bad "not a number" detach eth0
 bad "are expected" join 1
@@ -211,6 +213,9 @@ refuses()
 
 refuses --sample "attach lo --ring 1" 0 -1 4294967296
 refuses --priority "attach lo --ring 1" 2147483648 -2147483649 --1
+for share in '' 0 101 -1 x 1.5; do
+	bad "--thread: '$share' is not a number from 1 to 100" attach lo --ring 1 --transmit "--thread=$share"
+done
 refuses --sample "set 1" 0 -1 4294967296
 refuses --wait unload 0 -1 1000000001 inf nan
 refuses --interval stats 0 -1 inf

@@ -411,6 +411,55 @@ static void sender(void)
 	rgate_ring_close(r);
 }
 
+/* The same call for a ring with a thread, and for one without */
+static void sender_flush(void)
+{
+	struct rgate_ring_opts o = {
+		.sz = sizeof(o), .slots = 64, .slot_size = 256,
+		.flags = RGATE_RING_TRANSMIT | RGATE_RING_RW_SLOTS,
+	};
+	struct rgate_attach_opts a = { .sz = sizeof(a), .kind = RGATE_KIND_TRANSMIT };
+	struct rgate_att_info info;
+	struct rgate_tx_slot *slot;
+	struct rgate_ident att;
+	struct rgate_stats st;
+	struct rgate_ctl *ctl;
+	struct rgate_ring *r;
+	struct rgate_sender s;
+	unsigned int i, by_call = 0;
+	int n;
+
+	vt_veth("va", "vb", 0);
+	REQUIRE(!rgate_ring_open(&r, &o));
+	REQUIRE(!rgate_sender_init(&s, r));
+	EXPECT_EQ(rgate_sender_flush(&s), -ENOTCONN);
+	REQUIRE(!rgate_ring_attach(r, "va", &a, &att));
+	slot = rgate_sender_reserve(&s);
+	vt_pkt_udp(rgate_sender_data(slot), 150, 0, 0);
+	rgate_sender_publish(&s, slot, 150, 0);
+	EXPECT_EQ(rgate_sender_flush(&s), 1);
+	EXPECT_EQ(rgate_ring_detach(r, &att), 0);
+	a.thread = 101;
+	EXPECT_EQ(rgate_ring_attach(r, "va", &a, &att), -ERANGE);
+	a.thread = 80;
+	REQUIRE(!rgate_ring_attach(r, "va", &a, &att));
+	REQUIRE(!rgate_ctl_open(&ctl));
+	REQUIRE(!rgate_ctl_att(ctl, att.id, &info));
+	EXPECT_EQ(info.thread, 80);
+	rgate_ctl_close(ctl);
+	for (i = 0; i < 2000; i++) {
+		REQUIRE(VT_UNTIL(slot = rgate_sender_reserve(&s), 3000));
+		vt_pkt_udp(rgate_sender_data(slot), 150, i, 0);
+		rgate_sender_publish(&s, slot, 150, 0);
+		n = rgate_sender_flush(&s);
+		EXPECT_GE(n, 0);
+		by_call += n > 0 ? (unsigned int)n : 0;
+	}
+	EXPECT(VT_UNTIL((rgate_ring_stats(r, &st), st.delivered == 2001), 3000));
+	vt_note("%u of 2000 frames were sent by a call", by_call);
+	rgate_ring_close(r);
+}
+
 static const struct vt_case cases[] = {
 	{ .name = "attach, consume, counters", .fn = attach_and_consume },
 	{ .name = "two threads, shared claim", .fn = shared },
@@ -421,6 +470,7 @@ static const struct vt_case cases[] = {
 	{ .name = "copies from an overwriting ring", .fn = overwritten },
 	{ .name = "events", .fn = events },
 	{ .name = "a sender, and one after it", .fn = sender },
+	{ .name = "a sender, with and without a thread", .fn = sender_flush },
 };
 
 VT_MAIN(cases)

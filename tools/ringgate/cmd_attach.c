@@ -21,7 +21,10 @@ struct attach_args {
 	bool json;
 };
 
-enum { KEY_STEAL = 256, KEY_ALL, KEY_XDP, KEY_XDP_GENERIC, KEY_TRANSMIT };
+/* Percent of a CPU for --thread, if nothing is said */
+#define THREAD_SHARE	50
+
+enum { KEY_STEAL = 256, KEY_ALL, KEY_XDP, KEY_XDP_GENERIC, KEY_TRANSMIT, KEY_THREAD };
 
 static const struct argp_option options[] = {
 	{ "ring", 'r', "RING", 0,
@@ -40,7 +43,10 @@ static const struct argp_option options[] = {
 	  "that one has no XDP", 0 },
 	{ "transmit", KEY_TRANSMIT, NULL, 0, "The other way: what programs put into the rings, "
 	  "which are made for it, is sent through the device; of the other options only --filter, "
-	  "for what may be sent", 0 },
+	  "for what may be sent, and --thread", 0 },
+	{ "thread", KEY_THREAD, "PERCENT", OPTION_ARG_OPTIONAL, "With --transmit: a thread of the "
+	  "kernel's looks for what programs put into a ring, so that they need not ask; it takes at "
+	  "most PERCENT of one CPU (default 50)", 0 },
 	{ "sample", 's', "N", 0, "Take one in N of the frames that match", 0 },
 	OPT_JSON,
 	{ 0 }
@@ -51,7 +57,7 @@ static void arg_transmit(struct argp_state *state, struct attach_args *a)
 {
 	if (a->opts.kind || a->opts.action || a->all || a->opts.fanout || a->opts.priority ||
 	    a->opts.sample)
-		argp_error(state, "--transmit has --ring and --filter, and nothing else");
+		argp_error(state, "--transmit has --ring, --filter and --thread, and nothing else");
 	a->opts.kind = RGATE_KIND_TRANSMIT;
 }
 
@@ -91,6 +97,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_TRANSMIT:
 		a->transmit = true;
 		break;
+	case KEY_THREAD:
+		a->opts.thread = arg ? arg_number(state, "--thread", arg, 1, 100) : THREAD_SHARE;
+		break;
 	case 's':
 		a->opts.sample = arg_number(state, "--sample", arg, 1, UINT32_MAX);
 		break;
@@ -106,6 +115,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->ifname)
 			argp_error(state, "which device?");
+		if (a->opts.thread && !a->transmit)
+			argp_error(state, "--thread is for --transmit");
 		if (a->transmit)
 			arg_transmit(state, a);
 		arg_steal(state, a->opts.action, a->opts.filter, a->all);

@@ -190,6 +190,7 @@ void json_att(struct json *j, const struct rgate_att_info *a)
 	json_u64(j, "ifindex", a->ifindex);
 	json_str(j, "ifname", a->ifname);
 	json_str(j, "kind", kind_name(a->kind));
+	json_u64(j, "thread", a->thread);
 	json_i64(j, "priority", a->priority);
 	json_str(j, "action", action_name(a->action));
 	json_str(j, "fanout", fanout_name(a->fanout));

@@ -13,7 +13,8 @@
  * with number and cookie of an attachment of kind XDP; such a one has no filter and
  * no priority of its own (EOPNOTSUPP). One of kind TRANSMIT goes the other way: what
  * users put into its rings, which are made with RGATE_RING_TRANSMIT, is sent through the
- * device. It has a filter, but no action, fan-out, sampling and priority, and making,
+ * device, when they ask for it, or, with THREAD, by a thread of each ring that looks for
+ * frames. It has a filter, but no action, fan-out, sampling and priority, and making,
  * changing or joining it needs CAP_NET_RAW, too. All commands act in the network
  * namespace of the socket; those that change something, and the events, need
  * CAP_NET_ADMIN there.
@@ -134,6 +135,7 @@ enum rgate_a_att {
 	RGATE_A_ATT_STATS,	/* nest of enum rgate_a_att_stats */
 	RGATE_A_ATT_COOKIE,	/* u64 */
 	RGATE_A_ATT_KIND,	/* u32, enum rgate_kind; ATT_NEW: default hook */
+	RGATE_A_ATT_THREAD,	/* u32, percent of a CPU for a thread that sends; 0: none */
 	__RGATE_A_ATT_MAX
 };
 #define RGATE_A_ATT_MAX (__RGATE_A_ATT_MAX - 1)

@@ -206,7 +206,7 @@ struct rgate_prod {
 
 	__aligned_u64 head;	/* slots published since creation; release */
 	__u32 state;		/* enum rgate_state; release */
-	__u32 reserved2;
+	__u32 need_wakeup;	/* transmit: nobody looks for frames, so ask: RGATE_IOC_SEND */
 	/*
 	 * Where another machine's clock stamps the frames: that clock less this one's,
 	 * and how wrong that may be, in ns. ~0: not known yet. Else both are 0.
@@ -312,6 +312,7 @@ RGATE_AT(struct rgate_prod, name, 88);
 RGATE_AT(struct rgate_prod, owners_off, 120);
 RGATE_AT(struct rgate_prod, head, 128);
 RGATE_AT(struct rgate_prod, state, 136);
+RGATE_AT(struct rgate_prod, need_wakeup, 140);
 RGATE_AT(struct rgate_prod, tstamp_offset, 144);
 RGATE_AT(struct rgate_prod, tstamp_error, 152);
 RGATE_AT(struct rgate_prod, stats, 192);

@@ -52,6 +52,7 @@ struct rgate_attach_opts {
 	const char *filter;		/* tcpdump expression; NULL: all */
 	const struct sock_fprog *prog;	/* or classic BPF; not both */
 	uint32_t kind;			/* enum rgate_kind; of kind XDP, the program filters */
+	uint32_t thread;		/* of kind TRANSMIT: see rgate_ctl_attach() */
 };
 
 /*
@@ -65,8 +66,10 @@ struct rgate_attach_opts {
  *
  * One of kind TRANSMIT sends what is put into its rings (ringgate/rgate_sender.h), which
  * are made with RGATE_RING_TRANSMIT; it needs CAP_NET_RAW, too. Of the options it has the
- * filter and no other: -EOPNOTSUPP. -EINVAL: rings of both directions; -EBUSY: a ring sends
- * through another attachment.
+ * filter and thread, and no other: -EOPNOTSUPP. Where @opts->thread is 1 to 100, each ring
+ * has a thread of the kernel's that looks for frames and sends them, and takes no more than
+ * that many percent of one CPU's time; 0: frames are sent when users ask. -ERANGE: it is
+ * more; -EINVAL: rings of both directions; -EBUSY: a ring sends through another attachment.
  *
  * One of kind XDP gets its frames from XDP programs on the device, which call
  * bpf_ringgate_push() with @att's number and cookie (ringgate/netlink.h); loading such
@@ -130,7 +133,7 @@ struct rgate_att_info {
 	uint64_t passed;
 	uint64_t spilled;
 	uint32_t kind;		/* enum rgate_kind */
-	uint32_t reserved1;	/* 0 */
+	uint32_t thread;	/* of kind TRANSMIT: percent of a CPU; 0: none */
 	uint64_t bad_length;	/* of kind TRANSMIT, as the next two */
 	uint64_t bad_flags;
 	uint64_t refused;

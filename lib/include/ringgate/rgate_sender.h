@@ -22,6 +22,9 @@
  *				rgate_sender_wait(&s, -1);
  *	}
  *
+ * Attached with a thread (rgate_attach_opts.thread), rgate_sender_flush() takes the place
+ * of rgate_sender_kick(): no system call while the thread looks for frames.
+ *
  * A sender belongs to one thread, and a ring has one sender at a time. Frames leave in
  * the order in which they were published, and not before somebody kicks.
  */
@@ -47,7 +50,8 @@ struct rgate_sender {
 	const uint64_t *credits;
 	int fd;
 	uint32_t reserved1;
-	uint64_t reserved[6];	/* room to grow */
+	const uint32_t *need_wakeup;
+	uint64_t reserved[5];	/* room to grow */
 };
 
 /*
@@ -69,6 +73,22 @@ RGATE_API int rgate_sender_init(struct rgate_sender *s, struct rgate_ring *ring)
  * device is down; -ENOBUFS: no memory just now; -EINTR.
  */
 RGATE_API int rgate_sender_kick(const struct rgate_sender *s, uint32_t budget);
+
+/*
+ * rgate_sender_flush - what is published is sent: by a thread that looks for it, or by this
+ * call
+ * A full fence, and a look at a word of the module's; a system call only where that says
+ * that nobody looks. Returns as rgate_sender_kick() does; 0 also where the thread sends: when
+ * rgate_sender_reserve() gives the slots again, it has.
+ */
+static inline int rgate_sender_flush(const struct rgate_sender *s)
+{
+	/* Published before, and then the look: the thread says that it sleeps, then looks. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(s->need_wakeup, __ATOMIC_RELAXED))
+		return 0;
+	return rgate_sender_kick(s, 0);
+}
 
 /*
  * rgate_sender_wait - until frames under way are few enough again

@@ -164,6 +164,9 @@ static void put_attr(struct fuzz *f, struct nlmsghdr *nlh, uint16_t type)
 	case RGATE_A_ATT_KIND:
 		mnl_attr_put_u32(nlh, type, fuzz_below(f, 5));
 		break;
+	case RGATE_A_ATT_THREAD:
+		mnl_attr_put_u32(nlh, type, fuzz_below(f, 102));
+		break;
 	case RGATE_A_ATT_PRIORITY:
 		mnl_attr_put_u32(nlh, type, (uint32_t)fuzz_number(f));
 		break;
@@ -182,10 +185,13 @@ static void put_new(struct fuzz *f, struct nlmsghdr *nlh)
 	while (n--)
 		put_attr(f, nlh, RGATE_A_ATT_RING);
 	/* rings that are sent from have a kind, and no rule */
-	if (fuzz_one_in(f, 3))
+	if (fuzz_one_in(f, 3)) {
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_KIND, RGATE_KIND_TRANSMIT);
-	else if (fuzz_one_in(f, 2))
+		if (fuzz_one_in(f, 2))
+			put_attr(f, nlh, RGATE_A_ATT_THREAD);
+	} else if (fuzz_one_in(f, 2)) {
 		put_attr(f, nlh, RGATE_A_ATT_FANOUT);
+	}
 	if (fuzz_one_in(f, 2))
 		put_attr(f, nlh, RGATE_A_ATT_FILTER);
 }

@@ -379,6 +379,7 @@ static void att_round_trip(struct fuzz_in *in)
 		[RGATE_A_ATT_SAMPLE] = &want.sample,
 		[RGATE_A_ATT_FILTER_LEN] = &want.filter_len,
 		[RGATE_A_ATT_KIND] = &want.kind,
+		[RGATE_A_ATT_THREAD] = &want.thread,
 	};
 	unsigned int rings = fuzz_u8(in) % (RGATE_ATT_RINGS_MAX + 2);
 	uint64_t stats[ATT_STATS];

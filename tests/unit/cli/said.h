@@ -102,6 +102,7 @@
 	"      \"ifindex\": 1,\n" \
 	"      \"ifname\": \"eth0\",\n" \
 	"      \"kind\": \"hook\",\n" \
+	"      \"thread\": 0,\n" \
 	"      \"priority\": -5,\n" \
 	"      \"action\": \"steal\",\n" \
 	"      \"fanout\": \"hash\",\n" \
@@ -132,6 +133,7 @@
 	"      \"ifindex\": 1,\n" \
 	"      \"ifname\": \"lo\",\n" \
 	"      \"kind\": \"hook\",\n" \
+	"      \"thread\": 0,\n" \
 	"      \"priority\": -5,\n" \
 	"      \"action\": \"mirror\",\n" \
 	"      \"fanout\": \"cpu\",\n" \

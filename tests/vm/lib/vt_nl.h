@@ -46,6 +46,7 @@ struct vt_att {
 	uint32_t fanout;
 	uint32_t sample;
 	uint32_t kind;		/* enum rgate_kind */
+	uint32_t thread;	/* percent of a CPU */
 	const struct sock_filter *filter;
 	unsigned int nfilter;
 };
@@ -68,7 +69,7 @@ int vt_att_join(struct vt_nl *nl, uint32_t id, uint32_t ring);
 int vt_att_leave(struct vt_nl *nl, uint32_t id, uint32_t ring);
 
 struct vt_att_info {
-	uint32_t id, ifindex, action, fanout, sample, filter_len, kind;
+	uint32_t id, ifindex, action, fanout, sample, filter_len, kind, thread;
 	uint64_t cookie;
 	int32_t prio;
 	char ifname[32];

@@ -88,6 +88,8 @@ int vt_att_new(struct vt_nl *nl, const struct vt_att *a)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_SAMPLE, a->sample);
 	if (a->kind)
 		mnl_attr_put_u32(nlh, RGATE_A_ATT_KIND, a->kind);
+	if (a->thread)
+		mnl_attr_put_u32(nlh, RGATE_A_ATT_THREAD, a->thread);
 	if (a->filter)
 		mnl_attr_put(nlh, RGATE_A_ATT_FILTER,
 			     a->nfilter * sizeof(*a->filter), a->filter);
@@ -181,6 +183,7 @@ static void att_cb(const struct nlmsghdr *nlh, void *arg)
 	i->sample = u32_of(tb[RGATE_A_ATT_SAMPLE]);
 	i->filter_len = u32_of(tb[RGATE_A_ATT_FILTER_LEN]);
 	i->kind = u32_of(tb[RGATE_A_ATT_KIND]);
+	i->thread = u32_of(tb[RGATE_A_ATT_THREAD]);
 	if (tb[RGATE_A_ATT_IFNAME])
 		snprintf(i->ifname, sizeof(i->ifname), "%s",
 			 mnl_attr_get_str(tb[RGATE_A_ATT_IFNAME]));

@@ -23,13 +23,33 @@ int vt_send_try_bind(struct vt_nl *nl, const struct vt_send *s, const char *ifna
 	return vt_att_new(nl, &a);
 }
 
-uint32_t vt_send_bind(struct vt_nl *nl, const struct vt_send *s, const char *ifname)
+static uint32_t bound(const struct vt_send *s, const char *ifname, int id)
 {
-	int id = vt_send_try_bind(nl, s, ifname);
-
 	if (id <= 0)
 		DIE("ring %u to send through %s: %s", s->r.id, ifname, strerror(-id));
 	return (uint32_t)id;
+}
+
+uint32_t vt_send_bind(struct vt_nl *nl, const struct vt_send *s, const char *ifname)
+{
+	return bound(s, ifname, vt_send_try_bind(nl, s, ifname));
+}
+
+uint32_t vt_send_bind_thread(struct vt_nl *nl, const struct vt_send *s, const char *ifname,
+			     uint32_t share)
+{
+	struct vt_att a = {
+		.ifname = ifname, .rings = { s->r.id }, .n = 1,
+		.kind = RGATE_KIND_TRANSMIT, .thread = share,
+	};
+
+	return bound(s, ifname, vt_att_new(nl, &a));
+}
+
+bool vt_send_need_wakeup(const struct vt_send *s)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&s->r.prod->need_wakeup, __ATOMIC_RELAXED);
 }
 
 struct rgate_tx_slot *vt_send_slot(const struct vt_send *s, uint64_t pos)

@@ -15,6 +15,9 @@ void vt_send_open(struct vt_send *s, uint32_t slots, uint32_t slot_size);
 /* Attachment's number, or -errno */
 int vt_send_try_bind(struct vt_nl *nl, const struct vt_send *s, const char *ifname);
 uint32_t vt_send_bind(struct vt_nl *nl, const struct vt_send *s, const char *ifname);
+/* With a thread that may take that many percent of a CPU */
+uint32_t vt_send_bind_thread(struct vt_nl *nl, const struct vt_send *s, const char *ifname,
+			     uint32_t share);
 struct rgate_tx_slot *vt_send_slot(const struct vt_send *s, uint64_t pos);
 /* The next slot, cleared but for its seq; NULL: not returned yet */
 struct rgate_tx_slot *vt_send_next(const struct vt_send *s);
@@ -28,6 +31,9 @@ void vt_send_publish(struct vt_send *s, uint32_t len, uint32_t flags);
 bool vt_send_udp(struct vt_send *s, size_t len, uint64_t seq);
 /* RGATE_IOC_SEND; slots taken, or -errno. @out may be NULL */
 int vt_send_kick(const struct vt_send *s, uint32_t budget, struct rgate_send *out);
+
+/* Does nobody look for frames? Asked behind what was published, as users have to */
+bool vt_send_need_wakeup(const struct vt_send *s);
 
 /* Headers of a TCP segment with @data bytes, its checksum that of the pseudo header */
 void vt_send_tcp(uint8_t *frame, uint32_t data);
