@@ -52,6 +52,7 @@ expected()
 	*capture*) seconds=5 regex='10\.77\.1\.1' ;;
 	"ringgate load"*) regex='loaded|is loaded' ;;
 	*status*) regex='^module: loaded' ;;
+	*replay*) seconds=8 regex='^[1-9][0-9]* frames sent through eth0' ;;
 	*stats*) regex='"published"|"delivered"|"seen"' ;;
 	*" top"*) regex='eth0|ring' ;;
 	*doctor*) seconds=60 regex='module' ;;
@@ -107,6 +108,7 @@ lines Documentation/guide.rst "The first capture:shell:1"
 tcpdump -nr out.pcapng 2>>"$tmp/log" | grep -q '10\.77\.1\.1\.443: '
 ok $? "... and the file has what was sent"
 lines Documentation/guide.rst "The first capture:shell:2"
+lines Documentation/guide.rst "The first capture:shell:3"
 
 # Two rings, of programs of the guide's
 stdbuf -oL "$build/examples/minimal" eth0 "udp port 53" >minimal.said 2>&1 &
@@ -142,6 +144,31 @@ two_workers() { [ "$(pgrep -P "$workers" | wc -l)" = 2 ]; }
 wait_for 10 two_workers && : >"$tmp/log" && wait_for 20 says "[01]"
 ok $? "... and one that is killed gets a successor"
 kill "$workers"
+
+# The frames that examples/send makes, at the other end; until 3000 came
+cat >hear.py <<'END'
+import socket
+sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88b5))
+sock.setsockopt(socket.SOL_SOCKET, 33, 1 << 23)  # SO_RCVBUFFORCE
+sock.bind(("peer0", 0x88b5))
+sock.settimeout(30)
+print("listening", flush=True)
+for i in range(3000):
+    data = sock.recv(100)
+    assert data[14:].split(b"\0")[0] == b"frame %d" % i, (i, data)
+print("all of them")
+END
+for percent in '' 50; do
+	ip netns exec docs python3 hear.py >heard 2>"$tmp/log" &
+	hears=$!
+	wait_for 20 grep -q listening heard
+	# shellcheck disable=SC2086 # or none
+	timeout $((30 * slow)) "$build/examples/send" eth0 3000 $percent >said 2>>"$tmp/log" &&
+		grep -qx '3000 frames sent' said
+	ok $? "examples/send${percent:+, with a thread that may take $percent percent}"
+	wait $hears && grep -qx 'all of them' heard
+	ok $? "... and all of them arrive, in order"
+done
 
 build_blocks libringgate Documentation/man/libringgate.3 Examples:c:1 >"$tmp/log" 2>&1
 ok $? "the program of libringgate(3) compiles"
