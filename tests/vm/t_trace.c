@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Tracepoints, module parameters, and what the module says of itself. */
 #include "lib/vt.h"
+#include "lib/vt_send.h"
 
 #include <sys/mount.h>
 
@@ -32,6 +33,45 @@ static unsigned int lines(const char *a, const char *b)
 	return n;
 }
 
+/* tracefs, with nothing in its trace */
+static void trace_on(void)
+{
+	if (access(TRACEFS "/trace", R_OK) &&
+	    mount("none", TRACEFS, "tracefs", 0, NULL))
+		vt_skip("no tracefs: %s", strerror(errno));
+	REQUIRE(!put(TRACEFS "/trace", ""));
+	/* The names of tasks come by tracepoints in the scheduler; patching these under two
+	 * emulated CPUs can leave one of them in their breakpoint for ever (QEMU 7.2). */
+	REQUIRE(!put(TRACEFS "/options/record-cmd", "0"));
+}
+
+/* What is sent, and the thread that goes to sleep */
+static void transmit(void)
+{
+	char id[32], want[64];
+	struct vt_send s;
+	struct vt_nl nl;
+	unsigned int i;
+
+	vt_veth("va", "vb", 0);
+	vt_nl_open(&nl);
+	vt_send_open(&s, 64, 256);
+	vt_send_bind_thread(&nl, &s, "va", 50);
+	trace_on();
+	snprintf(id, sizeof(id), "ring=%u ", s.r.id);
+	REQUIRE(!put(EVENTS "enable", "1"));
+	for (i = 0; i < 40; i++)
+		REQUIRE(vt_send_udp(&s, 100, i));
+	vt_send_publish(&s, 9, 0);
+	EXPECT(VT_UNTIL(vt_send_kick(&s, 0, NULL) >= 0 && s.r.prod->head == 41, 3000));
+	EXPECT(VT_UNTIL(lines("rgate_thread_sleep: ", id), 3000));
+	EXPECT(!put(EVENTS "enable", "0"));
+	EXPECT_GE(lines("rgate_send: ", id), 2);
+	snprintf(want, sizeof(want), " filtered=0 refused=0 bad=1");
+	EXPECT_EQ(lines(id, want), 1);
+	vt_ring_close(&s.r);
+}
+
 static void tracepoints(void)
 {
 	char id[32], len[32];
@@ -39,18 +79,12 @@ static void tracepoints(void)
 	struct vt_nl nl;
 	int tx;
 
-	if (access(TRACEFS "/trace", R_OK) &&
-	    mount("none", TRACEFS, "tracefs", 0, NULL))
-		vt_skip("no tracefs: %s", strerror(errno));
 	vt_veth("va", "vb", 0);
 	vt_nl_open(&nl);
 	vt_ring_open(&r, 64, 512, 0, 0);
 	vt_att_simple(&nl, "vb", r.id);
 	tx = vt_tx_open("va");
-	REQUIRE(!put(TRACEFS "/trace", ""));
-	/* The names of tasks come by tracepoints in the scheduler; patching these under two
-	 * emulated CPUs can leave one of them in their breakpoint for ever (QEMU 7.2). */
-	REQUIRE(!put(TRACEFS "/options/record-cmd", "0"));
+	trace_on();
 	REQUIRE(!put(EVENTS "enable", "1"));
 	snprintf(id, sizeof(id), "ring=%u ", r.id);
 	snprintf(len, sizeof(len), "wire_len=%u ", 130);
@@ -123,6 +157,7 @@ static void loaded_twice(void)
 
 static const struct vt_case cases[] = {
 	{ .name = "tracepoints: deliver, drop, wake", .fn = tracepoints },
+	{ .name = "tracepoints: send, and its thread asleep", .fn = transmit },
 	{ .name = "modinfo", .fn = modinfo },
 	{ .name = "bad parameters keep the module out", .fn = bad_parameters },
 	{ .name = "loaded twice", .fn = loaded_twice },
