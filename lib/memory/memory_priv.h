@@ -9,9 +9,8 @@
 #ifndef RGATE_MEMORY_PRIV_H
 #define RGATE_MEMORY_PRIV_H
 
-#include <pthread.h>
-
 #include "call.h"
+#include "fair.h"
 #include "list.h"
 #include "memory_service.h"
 #include "memory_wire.h"
@@ -90,8 +89,7 @@ struct memory_node {
 };
 
 struct memory_service {
-	pthread_mutex_t door;		/* memory_lock() */
-	pthread_mutex_t lock;		/* all below, but for what never changes */
+	struct fair lock;		/* all below, but for what never changes */
 	struct memory_opts o;
 	uint64_t silence_ns;
 	uint32_t self;			/* this node, if there is a hub */
@@ -102,13 +100,16 @@ struct memory_service {
 
 extern const struct rgate_req_service memory_requests;
 
-/*
- * memory_service.c: the hub's thread and the engine's have the lock in turn. A mutex alone may be
- * had again and again by who lets it go: a client that only reads would keep the hub's thread,
- * and with it all that the node is told, waiting for many milliseconds.
- */
-void memory_lock(struct memory_service *sv);
-void memory_unlock(struct memory_service *sv);
+/* Of the hub's thread and the engine's */
+static inline void memory_lock(struct memory_service *sv)
+{
+	fair_lock(&sv->lock);
+}
+
+static inline void memory_unlock(struct memory_service *sv)
+{
+	fair_unlock(&sv->lock);
+}
 
 /* All with the lock: */
 

@@ -11,18 +11,6 @@
 #define SILENCE_MS	10000U
 #define ROOM_NS		1000000	/* between looks for room for messages */
 
-void memory_lock(struct memory_service *sv)
-{
-	pthread_mutex_lock(&sv->door);
-	pthread_mutex_lock(&sv->lock);
-	pthread_mutex_unlock(&sv->door);
-}
-
-void memory_unlock(struct memory_service *sv)
-{
-	pthread_mutex_unlock(&sv->lock);
-}
-
 void memory_await(struct memory_node *n)
 {
 	/* The end of what was posted makes room, and who waits is given up at some time. */
@@ -188,8 +176,7 @@ close_nodes:
 
 static void free_service(struct memory_service *sv)
 {
-	pthread_mutex_destroy(&sv->lock);
-	pthread_mutex_destroy(&sv->door);
+	fair_destroy(&sv->lock);
 	free(sv);
 }
 
@@ -208,8 +195,7 @@ int memory_service_create(struct memory_service **out, const struct memory_opts 
 	sv->o = o;
 	sv->silence_ns = (o.silence_ms ? o.silence_ms : SILENCE_MS) * 1000000ULL;
 	list_init(&sv->dead);
-	pthread_mutex_init(&sv->door, NULL);
-	pthread_mutex_init(&sv->lock, NULL);
+	fair_init(&sv->lock);
 	err = regions_init(&sv->regions);
 	if (!err && o.hub)
 		err = join_hub(sv);
