@@ -101,7 +101,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster request memory net spawn
+cluster_layers := mem fabric cluster request memory sync net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
@@ -120,6 +120,7 @@ $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
+$(O)/obj/lib/sync/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
 # Where the library looks for its program: compiled anew where it is installed elsewhere
 $(O)/obj/lib/spawn/spawner.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
@@ -198,6 +199,8 @@ daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,ad
 unit_bin := $(unit_src:%.c=$(O)/%)
 # of the whole CLI, on a machine of the test's own
 cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
+# of locks and barriers, with nodes of the test's own
+sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 vm_bin := $(vm_src:%.c=$(O)/%)
 # with what the CLI has for XDP
 xdp_test_bin := $(patsubst %.c,$(O)/%,$(wildcard tests/vm/t_xdp*.c))
@@ -220,7 +223,7 @@ tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
 spawner_bin := $(O)/tools/ringgate-spawner
 
-$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itools/ringgate
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itests/unit/sync -Itools/ringgate
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib -Itools/ringgate
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
@@ -235,7 +238,7 @@ $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPD
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/spawn -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
@@ -252,10 +255,13 @@ $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
 $(O)/tests/unit/test_limit: $(O)/obj/tools/ringgated/limit.o
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
-$(filter-out $(cli_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
+$(filter-out $(cli_test_bin) $(sync_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 		$(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/cli/*.c)) $(O)/cli.a $(lib_static)
+	$(program)
+$(sync_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/sync/world.o $(call objects_of,tests/unit) \
+		$(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
@@ -330,6 +336,9 @@ $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_
 $(O)/tests/unit/test_memory_nodes: EXTRA_LIBS += $(call wrap,$(addprefix rgate_hub_,add remove node \
 	peer epoch send await) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post \
 	done settle) rgate_pool_alloc rgate_pool_free)
+$(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime $(addprefix rgate_hub_,add remove node \
+	peer epoch send await wake) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info \
+	post done settle cut) rgate_pool_alloc rgate_pool_free)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_request_engine: EXTRA_LIBS += $(call wrap,epoll_wait)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)

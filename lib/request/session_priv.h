@@ -58,7 +58,7 @@ void rgate_process_unseat(struct rgate_seat *seat);
 
 /*
  * What that engine serves besides what every engine does, from the layers above, which have
- * these two (lib/memory/process.c). @services: out, for _free() after the engine's end; NULL is
+ * these two (lib/sync/process.c). @services: out, for _free() after the engine's end; NULL is
  * allowed there.
  */
 int rgate_process_services(struct rgate_engine *engine, void **services);

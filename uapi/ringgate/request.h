@@ -42,6 +42,8 @@ enum rgate_req_service_number {
 	RGATE_REQ_LOG = 1,
 	RGATE_REQ_SPAWN = 2,
 	RGATE_REQ_MEMORY = 3,
+	RGATE_REQ_LOCK = 4,
+	RGATE_REQ_BARRIER = 5,
 	RGATE_REQ_USER = 16,
 };
 
@@ -110,6 +112,40 @@ enum rgate_req_service_number {
 #define RGATE_REQ_MEMORY_CMP_SWAP RGATE_REQ_OP(RGATE_REQ_MEMORY, 6)
 /* what was written before is visible to the memory's owner */
 #define RGATE_REQ_MEMORY_FLUSH	RGATE_REQ_OP(RGATE_REQ_MEMORY, 7)
+
+/*
+ * Operations of RGATE_REQ_LOCK: <ringgate/sync.h> has what lies in memory. Those with a handle
+ * name a lock by what OPEN gave: it is held, and waited for, by handle.
+ */
+/* a0: node; a1: _SYNC_OPEN_A1(); mem, off, len: struct rgate_sync_place; value: handle */
+#define RGATE_REQ_LOCK_OPEN	RGATE_REQ_OP(RGATE_REQ_LOCK, 0)
+/* handle; a0: RGATE_LOCK_*; value: the token */
+#define RGATE_REQ_LOCK_ACQUIRE	RGATE_REQ_OP(RGATE_REQ_LOCK, 1)
+/* handle */
+#define RGATE_REQ_LOCK_RELEASE	RGATE_REQ_OP(RGATE_REQ_LOCK, 2)
+/* handle; mem, off, len: room for struct rgate_lock_info */
+#define RGATE_REQ_LOCK_STATE	RGATE_REQ_OP(RGATE_REQ_LOCK, 3)
+/* handle: releases it, too */
+#define RGATE_REQ_LOCK_CLOSE	RGATE_REQ_OP(RGATE_REQ_LOCK, 4)
+/*
+ * a0: node; a1: where to go on, at first 0; mem, off, len: room for struct rgate_lock_info;
+ * result: 1, and value: where to go on; or 0: that was the last
+ */
+#define RGATE_REQ_LOCK_LIST	RGATE_REQ_OP(RGATE_REQ_LOCK, 5)
+
+/* Operations of RGATE_REQ_BARRIER: likewise */
+#define RGATE_REQ_BARRIER_OPEN	RGATE_REQ_OP(RGATE_REQ_BARRIER, 0)
+/* handle: counted when it has ended */
+#define RGATE_REQ_BARRIER_ARRIVE RGATE_REQ_OP(RGATE_REQ_BARRIER, 1)
+/*
+ * handle: until all have arrived; value: the generation; mem, off, len: none, or room for struct
+ * rgate_barrier_info, which is there if it ends with -EPIPE
+ */
+#define RGATE_REQ_BARRIER_WAIT	RGATE_REQ_OP(RGATE_REQ_BARRIER, 2)
+/* handle; mem, off, len: room for struct rgate_barrier_info */
+#define RGATE_REQ_BARRIER_STATE	RGATE_REQ_OP(RGATE_REQ_BARRIER, 3)
+/* handle */
+#define RGATE_REQ_BARRIER_CLOSE	RGATE_REQ_OP(RGATE_REQ_BARRIER, 4)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * What other nodes ask of locks and barriers whose home is here. What a node has is kept for
+ * one life of it; when the life is over its connection is ended before anybody else gets that.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sync_priv.h"
+
+#define CLEAN	1U	/* flags of SYNC_CLOSE */
+
+/* ---- Lives ---- */
+
+static void drop_claims(struct sync_service *sv, struct guest *g)
+{
+	struct link *l = &g->party.claims;
+
+	while (!list_empty(l))
+		table_close(&sv->table, container_of(l->next, struct claim, of_party), false);
+	sync_tell(sv);
+}
+
+static void free_guest(struct guest *g)
+{
+	list_del(&g->orphan);
+	free(g);
+}
+
+static struct guest *make_guest(struct sync_node *n, uint64_t life)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	party_init(&g->party, sync_node_id(n));
+	list_init(&g->orphan);
+	list_init(&g->untold);
+	g->life = life;
+	n->guest = g;
+	return g;
+}
+
+/* NULL: that life is over */
+static struct guest *guest_of(struct sync_node *n, uint64_t life)
+{
+	struct guest *g = n->guest;
+
+	if (life <= n->over || (g && life < g->life))
+		return NULL;
+	if (!g)
+		return make_guest(n, life);
+	if (life > g->life) {
+		g->life = life;
+		drop_claims(n->sv, g);
+	}
+	return g;
+}
+
+/* Its programs may still run, and take what they had for theirs until the lease is over. */
+void sync_serve_other(struct sync_node *n)
+{
+	struct guest *g = n->guest;
+
+	n->asked = (struct call_server){ .kept[0].number = 0 };
+	n->unsaid = 0;
+	n->over = 0;
+	n->guest = NULL;
+	if (!g)
+		return;
+	while (!list_empty(&g->untold))
+		list_del(g->untold.next);
+	list_add_tail(&n->sv->orphans, &g->orphan);
+}
+
+void sync_serve_fini(struct sync_service *sv)
+{
+	struct sync_node *n;
+
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+		if (n->guest)
+			list_add_tail(&sv->orphans, &n->guest->orphan);
+	while (!list_empty(&sv->orphans)) {
+		struct guest *g = container_of(sv->orphans.next, struct guest, orphan);
+
+		drop_claims(sv, g);
+		free_guest(g);
+	}
+}
+
+/* What is posted over the old connection can do nothing any more when this has returned. */
+static void fence(struct sync_node *n)
+{
+	if (n->session.up)
+		rgate_peer_cut(n->peer);
+}
+
+static void end_life(struct sync_node *n)
+{
+	struct guest *g = n->guest;
+
+	fence(n);
+	n->over = g->life;
+	n->guest = NULL;
+	drop_claims(n->sv, g);
+	free_guest(g);
+}
+
+static uint64_t left(const struct sync_service *sv, const struct guest *g, uint64_t now)
+{
+	const uint64_t end = g->heard_ns + sync_patience(sv);
+
+	return end > now ? end - now : 0;
+}
+
+uint64_t sync_serve_expire(struct sync_service *sv, uint64_t now)
+{
+	uint64_t least = UINT64_MAX, ns;
+	struct link *l, *next;
+	struct sync_node *n;
+	struct guest *g;
+
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
+		if (!n->guest || !n->guest->party.n)
+			continue;
+		ns = left(sv, n->guest, now);
+		if (!ns)
+			end_life(n);
+		else if (ns < least)
+			least = ns;
+	}
+	for (l = sv->orphans.next; l != &sv->orphans; l = next) {
+		next = l->next;
+		g = container_of(l, struct guest, orphan);
+		ns = left(sv, g, now);
+		if (ns) {
+			least = ns < least ? ns : least;
+			continue;
+		}
+		drop_claims(sv, g);
+		free_guest(g);
+	}
+	return least;
+}
+
+/* ---- News ---- */
+
+static bool says_news(struct sync_node *n, const struct claim *c)
+{
+	struct sync_result r = { .op = SYNC_NEWS, .number = c->seq, .claim = c->id,
+				 .value = c->value, .err = c->result };
+	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
+
+	/* It has begun to wait again, so it was told. */
+	if (c->state == CLAIM_WAITS)
+		return true;
+	r.lease_ms = (uint32_t)(n->sv->lease_ns / 1000000);
+	if (c->result) {
+		r.kind = SYNC_BARRIER;
+		claim_barrier_info(c, &r.info.barrier);
+	}
+	return rgate_hub_send(n->sv->o.hub, sync_node_id(n), msg, sync_answer_put(msg, &r)) !=
+	       -EAGAIN;
+}
+
+/* What is sent here is there, or its connection ends, and then all of it is told anew. */
+void sync_serve_up(struct sync_node *n)
+{
+	struct claim *c;
+	struct link *l;
+
+	if (!n->guest)
+		return;
+	for (l = n->guest->party.claims.next; l != &n->guest->party.claims; l = l->next) {
+		c = container_of(l, struct claim, of_party);
+		if (c->state != CLAIM_HAS && !c->result)
+			continue;
+		list_del(&c->news);
+		list_add_tail(&n->guest->untold, &c->news);
+	}
+}
+
+static void say_news(struct sync_node *n)
+{
+	struct claim *c;
+
+	while (n->session.up && n->guest && !list_empty(&n->guest->untold)) {
+		c = container_of(n->guest->untold.next, struct claim, news);
+		if (!says_news(n, c)) {
+			rgate_hub_wake(n->sv->o.hub);
+			return;
+		}
+		list_del(&c->news);
+	}
+}
+
+void sync_serve_tell(struct sync_service *sv, struct claim *c)
+{
+	struct sync_node *n = &sv->node[c->party->node];
+
+	if (n->guest != container_of(c->party, struct guest, party))
+		return;
+	list_add_tail(&n->guest->untold, &c->news);
+	say_news(n);
+}
+
+/* ---- Questions ---- */
+
+static int take(struct sync_service *sv, struct claim *c, const struct sync_question *q,
+		struct sync_result *r)
+{
+	int err = table_take(&sv->table, c, q->seq, q->flags);
+
+	r->value = c->value;
+	if (err != -EPIPE)
+		return err;
+	r->kind = SYNC_BARRIER;
+	claim_barrier_info(c, &r->info.barrier);
+	return err;
+}
+
+static int on_claim(struct sync_service *sv, struct guest *g, const struct sync_question *q,
+		    struct sync_result *r)
+{
+	struct claim *c = table_claim(&sv->table, &g->party, q->claim);
+
+	if (!c)
+		return -EBADF;
+	if (c->uid != q->uid)
+		return -EACCES;
+	switch (q->op) {
+	case SYNC_TAKE:
+		return take(sv, c, q, r);
+	case SYNC_DROP:
+		table_drop(&sv->table, c);
+		return 0;
+	case SYNC_CLOSE:
+		table_close(&sv->table, c, q->flags & CLEAN);
+		return 0;
+	default:
+		r->kind = claim_kind(c);
+		if (r->kind == SYNC_LOCK)
+			claim_lock_info(c, &r->info.lock);
+		else
+			claim_barrier_info(c, &r->info.barrier);
+		return 0;
+	}
+}
+
+static int on_open(struct sync_service *sv, struct guest *g, const struct sync_question *q,
+		   struct sync_result *r)
+{
+	struct claim *c;
+	int err;
+
+	err = table_open(&sv->table, &g->party, q->uid, &q->as, &c);
+	if (!err)
+		r->claim = c->id;
+	return err;
+}
+
+/* What makes it less than it was is never refused. */
+static bool needs_leave(enum sync_op op)
+{
+	return op != SYNC_RENEW && op != SYNC_DROP && op != SYNC_CLOSE;
+}
+
+static int carry_out(struct sync_node *n, const struct sync_question *q, struct sync_result *r)
+{
+	struct sync_service *sv = n->sv;
+	struct guest *g = guest_of(n, q->life);
+
+	if (!g)
+		return -ESTALE;
+	g->heard_ns = sync_now();
+	if (needs_leave(q->op) &&
+	    (!sv->o.may || !sv->o.may(sv->o.ctx, sync_node_id(n), q->uid)))
+		return -EACCES;
+	switch (q->op) {
+	case SYNC_RENEW:
+		return 0;
+	case SYNC_OPEN:
+		return on_open(sv, g, q, r);
+	case SYNC_LIST:
+		r->claim = table_list(&sv->table, q->uid, q->claim, &r->info.lock);
+		r->kind = r->claim ? SYNC_LOCK : 0;
+		return 0;
+	default:
+		return on_claim(sv, g, q, r);
+	}
+}
+
+/* Of the place of @number; later, if there is no room just now */
+static void say(struct sync_node *n, uint64_t number, const void *msg, size_t len)
+{
+	const uint32_t bit = 1U << number % CALL_PLACES;
+
+	if (rgate_hub_send(n->sv->o.hub, sync_node_id(n), msg, len) == -EAGAIN)
+		n->unsaid |= bit;
+	else
+		n->unsaid &= ~bit;
+}
+
+void sync_serve_pump(struct sync_node *n)
+{
+	struct call_kept *k;
+	unsigned int i;
+
+	for (i = 0; n->unsaid && i < CALL_PLACES; i++) {
+		k = &n->asked.kept[i];
+		if (n->unsaid & 1U << i)
+			say(n, k->number, k->answer, k->len);
+	}
+	say_news(n);
+}
+
+void sync_serve_question(struct sync_node *n, const void *msg, size_t len)
+{
+	uint64_t answer[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
+	struct sync_question q;
+	const void *kept = NULL;
+	struct sync_result r;
+	size_t kept_len;
+	int err;
+
+	err = sync_question_get(&q, msg, len);
+	if (err == -EPROTO)
+		return;
+	r = (struct sync_result){ .number = q.number, .op = q.op, .err = err,
+				  .lease_ms = (uint32_t)(n->sv->lease_ns / 1000000) };
+	switch (call_take(&n->asked, q.number, &kept, &kept_len)) {
+	case CALL_FIRST:
+		if (!err)
+			r.err = carry_out(n, &q, &r);
+		kept = answer;
+		kept_len = sync_answer_put(answer, &r);
+		call_keep(&n->asked, q.number, answer, kept_len);
+		break;
+	case CALL_AGAIN:
+		break;
+	case CALL_OLD:
+		return;
+	}
+	if (kept)
+		say(n, q.number, kept, kept_len);
+	/* Others may have got what it gave back. */
+	sync_tell(n->sv);
+}
