@@ -4,6 +4,7 @@
 #include "memory_service.h"
 #include "requests_services.h"
 #include "service.h"
+#include "sync_service.h"
 #include "util.h"
 
 static int start_spawn(void **service, struct requests *rq, struct rgate_hub *hub)
@@ -61,6 +62,28 @@ static void stop_memory(void *service)
 	memory_service_destroy(service);
 }
 
+static int start_sync(void **service, struct requests *rq, struct rgate_hub *hub)
+{
+	const struct sync_opts o = RGATE_OPTS(sync_opts, .hub = hub, .may = speaks, .ctx = rq);
+	struct sync_service *sv;
+	int err;
+
+	err = sync_service_create(&sv, &o);
+	if (err)
+		return err;
+	err = sync_service_add(sv, rq->engine);
+	if (err)
+		sync_service_destroy(sv);
+	else
+		*service = sv;
+	return err;
+}
+
+static void stop_sync(void *service)
+{
+	sync_service_destroy(service);
+}
+
 static const struct {
 	const char *name;
 	int (*start)(void **service, struct requests *rq, struct rgate_hub *hub);
@@ -68,6 +91,7 @@ static const struct {
 } services[REQUESTS_SERVICES] = {
 	{ "spawn", start_spawn, stop_spawn },
 	{ "memory", start_memory, stop_memory },
+	{ "lock and barrier", start_sync, stop_sync },
 };
 
 int services_start(struct requests *rq, struct rgate_hub *hub)
