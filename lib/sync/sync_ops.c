@@ -37,7 +37,7 @@ static void let_go(struct handle *h, bool clean)
 	h->place = NULL;
 	list_del(&h->dead);
 	if (h->local) {
-		table_close(&h->sv->table, h->local, clean);
+		sync_table_close(&h->sv->table, h->local, clean);
 		sync_tell(h->sv);
 		handle_free(h);
 		return;
@@ -142,7 +142,7 @@ static int open_here(struct sync_service *sv, struct rgate_req *r, struct handle
 {
 	int err;
 
-	err = table_open(&sv->table, &sv->here, h->uid, &h->as, &h->local);
+	err = sync_table_open(&sv->table, &sv->here, h->uid, &h->as, &h->local);
 	if (err)
 		return err;
 	h->local->ctx = h;
@@ -244,7 +244,7 @@ static int begin_close(struct rgate_req *r, void *ctx)
 
 static int take_here(struct rgate_req *r, struct handle *h)
 {
-	int err = table_take(&h->sv->table, h->local, ++h->seq, h->flags);
+	int err = sync_table_take(&h->sv->table, h->local, ++h->seq, h->flags);
 	struct rgate_barrier_info info;
 
 	if (err == -EPIPE) {
@@ -306,7 +306,7 @@ static void give_back(struct handle *h)
 	handle_lost(h);
 	h->wants = false;
 	if (h->local) {
-		table_drop(&h->sv->table, h->local);
+		sync_table_drop(&h->sv->table, h->local);
 		h->taken = h->granted = false;
 		sync_tell(h->sv);
 		return;
@@ -439,7 +439,7 @@ static int list(struct sync_service *sv, struct rgate_req *r, struct sync_node *
 
 	if (n)
 		return sync_ask_query(n, r, &ask);
-	next = table_list(&sv->table, ask.uid, q->a1, &info);
+	next = sync_table_list(&sv->table, ask.uid, q->a1, &info);
 	if (!next)
 		return 0;
 	memcpy(rgate_req_mem(r), &info, sizeof(info));

@@ -17,7 +17,7 @@ static void drop_claims(struct sync_service *sv, struct guest *g)
 	struct link *l = &g->party.claims;
 
 	while (!list_empty(l))
-		table_close(&sv->table, container_of(l->next, struct claim, of_party), false);
+		sync_table_close(&sv->table, container_of(l->next, struct claim, of_party), false);
 	sync_tell(sv);
 }
 
@@ -209,7 +209,7 @@ void sync_serve_tell(struct sync_service *sv, struct claim *c)
 static int take(struct sync_service *sv, struct claim *c, const struct sync_question *q,
 		struct sync_result *r)
 {
-	int err = table_take(&sv->table, c, q->seq, q->flags);
+	int err = sync_table_take(&sv->table, c, q->seq, q->flags);
 
 	r->value = c->value;
 	if (err != -EPIPE)
@@ -222,7 +222,7 @@ static int take(struct sync_service *sv, struct claim *c, const struct sync_ques
 static int on_claim(struct sync_service *sv, struct guest *g, const struct sync_question *q,
 		    struct sync_result *r)
 {
-	struct claim *c = table_claim(&sv->table, &g->party, q->claim);
+	struct claim *c = sync_table_claim(&sv->table, &g->party, q->claim);
 
 	if (!c)
 		return -EBADF;
@@ -232,10 +232,10 @@ static int on_claim(struct sync_service *sv, struct guest *g, const struct sync_
 	case SYNC_TAKE:
 		return take(sv, c, q, r);
 	case SYNC_DROP:
-		table_drop(&sv->table, c);
+		sync_table_drop(&sv->table, c);
 		return 0;
 	case SYNC_CLOSE:
-		table_close(&sv->table, c, q->flags & CLEAN);
+		sync_table_close(&sv->table, c, q->flags & CLEAN);
 		return 0;
 	default:
 		r->kind = claim_kind(c);
@@ -253,7 +253,7 @@ static int on_open(struct sync_service *sv, struct guest *g, const struct sync_q
 	struct claim *c;
 	int err;
 
-	err = table_open(&sv->table, &g->party, q->uid, &q->as, &c);
+	err = sync_table_open(&sv->table, &g->party, q->uid, &q->as, &c);
 	if (!err)
 		r->claim = c->id;
 	return err;
@@ -282,7 +282,7 @@ static int carry_out(struct sync_node *n, const struct sync_question *q, struct 
 	case SYNC_OPEN:
 		return on_open(sv, g, q, r);
 	case SYNC_LIST:
-		r->claim = table_list(&sv->table, q->uid, q->claim, &r->info.lock);
+		r->claim = sync_table_list(&sv->table, q->uid, q->claim, &r->info.lock);
 		r->kind = r->claim ? SYNC_LOCK : 0;
 		return 0;
 	default:

@@ -39,7 +39,7 @@ void sync_tell(struct sync_service *sv)
 {
 	struct claim *c;
 
-	while ((c = table_news(&sv->table))) {
+	while ((c = sync_table_news(&sv->table))) {
 		if (c->party == &sv->here)
 			tell_here(c);
 		else
@@ -150,7 +150,7 @@ static uint64_t look_here(struct sync_service *sv, uint64_t now)
 	struct link *l;
 
 	if (now >= sv->begin_ns && !sv->table.begun) {
-		table_begin(&sv->table);
+		sync_table_begin(&sv->table);
 		sync_tell(sv);
 	}
 	if (list_empty(&sv->handles) && sv->table.begun)
@@ -245,7 +245,7 @@ close_nodes:
 static void free_service(struct sync_service *sv)
 {
 	sync_serve_fini(sv);
-	table_fini(&sv->table);
+	sync_table_fini(&sv->table);
 	fair_destroy(&sv->lock);
 	free(sv);
 }
@@ -261,14 +261,14 @@ static void init_service(struct sync_service *sv)
 	list_init(&sv->dead);
 	list_init(&sv->orphans);
 	party_init(&sv->here, RGATE_SYNC_NO_NODE);
-	table_init(&sv->table, rgate_clock_now(CLOCK_REALTIME));
+	sync_table_init(&sv->table, rgate_clock_now(CLOCK_REALTIME));
 	sv->lease_ns = (sv->o.lease_ms ? sv->o.lease_ms : LEASE_MS) * 1000000ULL;
 	sv->begin_ns = sync_now();
 	/* A process before this one may have given locks, of which their holders still know. */
 	if (sv->o.hub)
 		sv->begin_ns += sync_patience(sv);
 	else
-		table_begin(&sv->table);
+		sync_table_begin(&sv->table);
 }
 
 int sync_service_create(struct sync_service **out, const struct sync_opts *opts)

@@ -32,7 +32,7 @@ void party_init(struct party *p, uint32_t node)
 	p->n = 0;
 }
 
-void table_init(struct sync_table *t, uint64_t token)
+void sync_table_init(struct sync_table *t, uint64_t token)
 {
 	memset(t, 0, sizeof(*t));
 	t->token = token;
@@ -40,13 +40,13 @@ void table_init(struct sync_table *t, uint64_t token)
 	list_init(&t->news);
 }
 
-void table_fini(struct sync_table *t)
+void sync_table_fini(struct sync_table *t)
 {
 	uint32_t i;
 
 	for (i = 0; i < TABLE_CLAIMS; i++)
 		if (t->claims[i])
-			table_close(t, t->claims[i], true);
+			sync_table_close(t, t->claims[i], true);
 }
 
 bool sync_name_ok(const char name[RGATE_SYNC_NAME_ROOM])
@@ -65,7 +65,7 @@ static void tell(struct sync_table *t, struct claim *c, int result)
 	list_add_tail(&t->news, &c->news);
 }
 
-struct claim *table_news(struct sync_table *t)
+struct claim *sync_table_news(struct sync_table *t)
 {
 	struct claim *c;
 
@@ -105,7 +105,7 @@ static void grant(struct sync_table *t, struct object *o)
 	}
 }
 
-void table_begin(struct sync_table *t)
+void sync_table_begin(struct sync_table *t)
 {
 	struct link *l;
 
@@ -263,8 +263,8 @@ static void join(struct sync_table *t, struct claim *c, struct object *o, uint32
 	o->node[c->rank] = node_of(c->party);
 }
 
-int table_open(struct sync_table *t, struct party *party, uid_t uid, const struct sync_open *as,
-	       struct claim **out)
+int sync_table_open(struct sync_table *t, struct party *party, uid_t uid,
+		    const struct sync_open *as, struct claim **out)
 {
 	struct object *o;
 	struct claim *c;
@@ -294,14 +294,14 @@ int table_open(struct sync_table *t, struct party *party, uid_t uid, const struc
 	return 0;
 }
 
-struct claim *table_claim(const struct sync_table *t, const struct party *party, uint64_t id)
+struct claim *sync_table_claim(const struct sync_table *t, const struct party *party, uint64_t id)
 {
 	struct claim *c = t->claims[id % TABLE_CLAIMS];
 
 	return c && c->id == id && c->party == party ? c : NULL;
 }
 
-void table_drop(struct sync_table *t, struct claim *c)
+void sync_table_drop(struct sync_table *t, struct claim *c)
 {
 	struct object *o = c->object;
 
@@ -317,11 +317,11 @@ void table_drop(struct sync_table *t, struct claim *c)
 	grant(t, o);
 }
 
-void table_close(struct sync_table *t, struct claim *c, bool clean)
+void sync_table_close(struct sync_table *t, struct claim *c, bool clean)
 {
 	struct object *o = c->object;
 
-	table_drop(t, c);
+	sync_table_drop(t, c);
 	if (o->as.kind == SYNC_BARRIER)
 		leave_barrier(t, c, clean);
 	list_del(&c->news);
@@ -337,7 +337,7 @@ void table_close(struct sync_table *t, struct claim *c, bool clean)
 	free(o);
 }
 
-int table_take(struct sync_table *t, struct claim *c, uint64_t seq, uint32_t flags)
+int sync_table_take(struct sync_table *t, struct claim *c, uint64_t seq, uint32_t flags)
 {
 	struct object *o = c->object;
 	int ret = -EINPROGRESS;
@@ -408,7 +408,7 @@ void claim_barrier_info(const struct claim *c, struct rgate_barrier_info *info)
 	memcpy(info->node, o->node, sizeof(info->node));
 }
 
-uint64_t table_list(const struct sync_table *t, uid_t uid, uint64_t after,
+uint64_t sync_table_list(const struct sync_table *t, uid_t uid, uint64_t after,
 		    struct rgate_lock_info *info)
 {
 	const struct object *o;

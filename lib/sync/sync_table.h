@@ -54,7 +54,7 @@ struct claim {
 	struct party *party;
 	void *ctx;		/* of who has opened it */
 	uint64_t id;		/* that no other one has had or will have */
-	uint64_t seq;		/* of the last table_take() */
+	uint64_t seq;		/* of the last sync_table_take() */
 	uint64_t value;		/* token or generation of CLAIM_HAS */
 	enum claim_state state;
 	int result;		/* of the last one that has waited: 0, or -EPIPE */
@@ -85,50 +85,50 @@ struct sync_open {
 void party_init(struct party *p, uint32_t node);
 
 /* @token: tokens are higher */
-void table_init(struct sync_table *t, uint64_t token);
+void sync_table_init(struct sync_table *t, uint64_t token);
 /* With all claims, which nobody may use any more */
-void table_fini(struct sync_table *t);
+void sync_table_fini(struct sync_table *t);
 
 /* Locks are given from now on; before, who wants one waits. */
-void table_begin(struct sync_table *t);
+void sync_table_begin(struct sync_table *t);
 
 /*
- * table_open - a claim of user @uid
+ * sync_table_open - a claim of user @uid
  * -EINVAL: name, flags, or another number of members; -ENOENT: it is not there, and not to be
  * made, or not by @uid; -EACCES: it is not for others; -EUSERS: the barrier has its members;
  * -EPIPE: it is broken; -EDQUOT, -ENOSPC: too many claims; -ENOMEM
  */
-int table_open(struct sync_table *t, struct party *party, uid_t uid, const struct sync_open *as,
-	       struct claim **out);
+int sync_table_open(struct sync_table *t, struct party *party, uid_t uid,
+		    const struct sync_open *as, struct claim **out);
 
 /* The claim with that id, of that party; NULL: there is none */
-struct claim *table_claim(const struct sync_table *t, const struct party *party, uint64_t id);
+struct claim *sync_table_claim(const struct sync_table *t, const struct party *party, uint64_t id);
 
 /* What it has or waits for goes to others. A barrier is broken by it, unless it is @clean, no
  * death, and has not arrived */
-void table_close(struct sync_table *t, struct claim *c, bool clean);
+void sync_table_close(struct sync_table *t, struct claim *c, bool clean);
 
 /*
- * table_take - wants the lock, or arrives at the barrier
+ * sync_table_take - wants the lock, or arrives at the barrier
  * @seq: of the caller, to tell this one from others of the claim
  * @flags: RGATE_LOCK_*
  * 0: CLAIM_HAS now; -EINPROGRESS: there will be news; -EAGAIN: RGATE_LOCK_TRY; -EALREADY: it
  * waits, or has it; -EPIPE: the barrier is broken
  */
-int table_take(struct sync_table *t, struct claim *c, uint64_t seq, uint32_t flags);
+int sync_table_take(struct sync_table *t, struct claim *c, uint64_t seq, uint32_t flags);
 
 /* Neither has the lock nor waits for it. A barrier's arrival stays. */
-void table_drop(struct sync_table *t, struct claim *c);
+void sync_table_drop(struct sync_table *t, struct claim *c);
 
 /* A claim to which something has happened, each once; NULL: no more */
-struct claim *table_news(struct sync_table *t);
+struct claim *sync_table_news(struct sync_table *t);
 
 enum sync_kind claim_kind(const struct claim *c);
 void claim_lock_info(const struct claim *c, struct rgate_lock_info *info);
 void claim_barrier_info(const struct claim *c, struct rgate_barrier_info *info);
 
 /* The first lock behind @after that @uid may open: its position; 0: there is none */
-uint64_t table_list(const struct sync_table *t, uid_t uid, uint64_t after,
+uint64_t sync_table_list(const struct sync_table *t, uid_t uid, uint64_t after,
 		    struct rgate_lock_info *info);
 
 /* Can it be a name? It ends within its room */

@@ -91,7 +91,7 @@ size_t sync_answer_put(void *msg, const struct sync_result *r);
  * sync_question_get - of a peer's message
  * -EPROTO: malformed, then there is no answer; -EPROTONOSUPPORT, -EOPNOTSUPP: of another version,
  * an operation not known here: @q->number is there for the answer. Names are looked at by
- * table_open().
+ * sync_table_open().
  */
 int sync_question_get(struct sync_question *q, const void *msg, size_t len);
 

@@ -35,6 +35,8 @@ static const struct command {
 	{ "spawn", cmd_spawn },
 	{ "ps", cmd_ps },
 	{ "kill", cmd_kill },
+	{ "lock", cmd_lock },
+	{ "barrier", cmd_barrier },
 };
 
 static const char doc[] =
@@ -62,6 +64,8 @@ static const char doc[] =
 	"  spawn     run a command on another node\n"
 	"  ps        commands that other nodes run\n"
 	"  kill      send them a signal\n"
+	"  lock      run a command while a lock is held\n"
+	"  barrier   wait until so many are there\n"
 	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"
 	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "
 	"loaded.";

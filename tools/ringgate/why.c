@@ -75,6 +75,21 @@ static const struct {
 			     "ringgated's `requests policy`" },
 	{ WHY_SPAWN, ENOBUFS, "no memory for one more: `pool` in ringgated's configuration, or end "
 			      "others" },
+	{ WHY_SYNC, ENOENT, "it is not there, and only its owner can make it: `ringgate lock --list` "
+			    "shows what is" },
+	{ WHY_SYNC, ECONNREFUSED, "no ringgated runs here: `sudo systemctl start ringgated`" },
+	{ WHY_SYNC, EACCES, "it is not for this user: its owner makes it with --others, and the "
+			    "file of ringgated's `requests policy` allows `lock barrier`" },
+	{ WHY_SYNC, ENXIO, "there is no such node: `ringgate cluster status` lists them" },
+	{ WHY_SYNC, ETIMEDOUT, "its node does not answer: `systemctl status ringgated` on it" },
+	{ WHY_SYNC, ENOTCONN, "its node is not there: `systemctl status ringgated` on it" },
+	{ WHY_SYNC, ECONNRESET, "its node is gone: `systemctl status ringgated` on it" },
+	{ WHY_SYNC, ESTALE, "its node was gone: `systemctl status ringgated` on it" },
+	{ WHY_SYNC, EPIPE, "ringgated of this machine has ended: `systemctl status ringgated`" },
+	{ WHY_SYNC, EOPNOTSUPP, "this ringgated has no locks: install one of this version" },
+	{ WHY_SYNC, EUSERS, "it has all its members: give it another name" },
+	{ WHY_SYNC, EDQUOT, "this user has as many as he may: `limit` in the file of ringgated's "
+			    "`requests policy`" },
 	{ WHY_FILE, ENOSPC, "the disk is full: `df -h` shows which" },
 	{ WHY_FILE, ENOENT, "its directory does not exist" },
 	{ WHY_FILE, EACCES, "no permission to write there" },

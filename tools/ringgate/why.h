@@ -19,6 +19,7 @@ enum why {
 	WHY_NODE,	/* becoming a node of the cluster */
 	WHY_PEER,	/* reaching another node */
 	WHY_SPAWN,	/* having it run something */
+	WHY_SYNC,	/* locks and barriers */
 	WHY_FILE,	/* writing a file */
 	WHY_READ,	/* reading one */
 };

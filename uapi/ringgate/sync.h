@@ -64,7 +64,7 @@ struct rgate_lock_info {
 /* STATE of barriers, and WAIT that ended with -EPIPE. Members are bits, by when they came */
 struct rgate_barrier_info {
 	__aligned_u64 generation; /* how often all have arrived */
-	__aligned_u64 arrived;	/* bit N: member N, in this generation */
+	__aligned_u64 arrived;	/* bit N: member N, in this generation, also if it died then */
 	__aligned_u64 dead;	/* bit N: it broke the barrier */
 	__u32 members;
 	__u32 joined;		/* have it open now */

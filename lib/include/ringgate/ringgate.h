@@ -23,6 +23,9 @@
 #include <ringgate/rgate_inlet.h>
 #include <ringgate/rgate_spawn.h>
 #include <ringgate/rgate_session.h>
+#include <ringgate/rgate_sync.h>
+#include <ringgate/rgate_lock.h>
+#include <ringgate/rgate_barrier.h>
 #include <ringgate/rgate_daemon.h>
 
 #endif

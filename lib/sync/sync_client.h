@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* A session with one lock or barrier, one request at a time */
+#ifndef RGATE_SYNC_CLIENT_H
+#define RGATE_SYNC_CLIENT_H
+
+#include <ringgate/rgate_session.h>
+#include <ringgate/rgate_sync.h>
+
+struct sync_client {
+	struct rgate_session *session;
+	struct rgate_sync_place *place;
+	void *room;		/* of the session, for what is told: SYNC_CLIENT_ROOM */
+	struct rgate_request open; /* to be asked again when its life is over */
+	uint64_t cookie;
+	uint32_t handle;
+	int timeout_ms;
+};
+
+#define SYNC_CLIENT_ROOM	512U	/* where it begins */
+#define SYNC_CLIENT_SURE	(-2)	/* no time is too long, and no signal ends it */
+
+/* A session alone: place and handle are nothing's. As rgate_session_open() */
+int sync_client_connect(struct sync_client *sc, const struct rgate_sync_opts *opts);
+/* With what is called so. @op: RGATE_REQ_LOCK_OPEN or _BARRIER_OPEN */
+int sync_client_open(struct sync_client *sc, const char *name, uint32_t op, uint32_t members,
+		     const struct rgate_sync_opts *opts);
+void sync_client_close(struct sync_client *sc, uint32_t op);
+
+/* The handle is of a life that is over: another one. As for OPEN */
+int sync_client_again(struct sync_client *sc, uint32_t close_op);
+
+/*
+ * Asks, and waits for the end. @timeout_ms: -1: no limit; @value: out, or NULL
+ * When the time is over, or a signal comes, it is cancelled: -ETIMEDOUT, -EINTR, if it had not
+ * ended before that.
+ */
+int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
+		    uint64_t *value);
+
+#endif
