@@ -393,6 +393,32 @@ static void answers_too_late(void **state)
 	assert_int_equal(ask(0, LOCK_ACQUIRE, .a0 = RGATE_LOCK_TRY), 0);
 }
 
+/* An answer that takes long prolongs the lease from when it was asked for, and no longer. */
+static void late_answer(void **state)
+{
+	uint64_t a;
+
+	(void)state;
+	open_all();
+	assert_int_equal(ask(1, LOCK_ACQUIRE), 0);
+	a = submit(2, LOCK_ACQUIRE);
+	settle();
+	w.now += LEASE / 4 * MS;
+	node_turn(1);
+	assert_true(deliver(1, 0, true));
+	w.now += LEASE / 2 * MS;
+	node_turn(1);
+	node_turn(0);
+	assert_true(deliver(0, 1, false));
+	node_turn(1);
+	link_set(0, 1, false);
+	pass(LEASE / 2 + 50);
+	assert_false(is_valid(&c[1], 0));
+	assert_true(waits(2, a));
+	pass(LEASE / 8);
+	assert_int_equal(result_of(&c[2], a, NULL), 0);
+}
+
 /* ---- Processes ---- */
 
 static void guest_restarts(void **state)
@@ -495,6 +521,15 @@ static void opening(void **state)
 	link_set(0, 1, true);
 	assert_int_equal(result_of(&c[1], a, NULL), 0);
 	pass(2 * LEASE);
+	/* asked of a home that dies then, it is asked of the next one */
+	a = wsubmit(&c[1], q);
+	node_turn(1);
+	node_stop(0);
+	node_start(0);
+	link_set(0, 1, true);
+	link_set(0, 2, true);
+	assert_int_equal(result_of(&c[1], a, NULL), 0);
+	pass(PATIENCE);
 	/* given up when it was asked, and when that was answered */
 	a = wsubmit(&c[1], q);
 	node_turn(1);
@@ -736,6 +771,23 @@ static void hostile_guest(void **state)
 	assert_int_equal(ask_home(1, q).err, -ESTALE);
 	h[0] = lock_at(&c[0], 0, "l", 0);
 	assert_int_equal(ask(0, LOCK_ACQUIRE, .a0 = RGATE_LOCK_TRY), 0);
+	/* nor does one that is over at the home come back, if it had something */
+	q.life = 6;
+	q.op = SYNC_OPEN;
+	q.as = (struct sync_open){ .kind = SYNC_LOCK, .owner = 1, .flags = RGATE_SYNC_CREATE,
+				   .name = "l" };
+	assert_int_equal(ask_home(1, q).err, 0);
+	w.node[1].paused = true;
+	pass(PATIENCE + 50);
+	w.node[1].paused = false;
+	link_set(0, 1, true);
+	node_turn(0);
+	q.op = SYNC_RENEW;
+	assert_int_equal(ask_home(1, q).err, -ESTALE);
+	q.life = 7;
+	assert_int_equal(ask_home(1, q).err, 0);
+	drop_messages(0, 1);
+	drop_messages(1, 0);
 }
 
 /* However many it asks for, there is room for others. */
@@ -797,6 +849,7 @@ static const struct CMUnitTest tests[] = {
 	BED(in_turn), BED(listed), BED(refused),
 	BED(cancelled), BED(again_at_once), BED(waiter_killed),
 	BED(cut_for_short), BED(cut_for_long), BED(stands_still), BED(answers_too_late),
+	BED(late_answer),
 	BED(guest_restarts), BED(home_restarts), BED(home_dies), BED(opening), BED(no_room),
 	BED(meet), BED(member_dies), BED(comes_late), BED(home_of_barrier_dies),
 	BED(false_news), BED(hostile_guest), BED(greedy_guest), BED(malformed),
