@@ -58,10 +58,17 @@ void rgate_process_unseat(struct rgate_seat *seat);
 
 /*
  * What that engine serves besides what every engine does, from the layers above, which have
- * these two (lib/sync/process.c). @services: out, for _free() after the engine's end; NULL is
+ * these (lib/socket/process.c). @services: out, for _free() after the engine's end; NULL is
  * allowed there.
  */
 int rgate_process_services(struct rgate_engine *engine, void **services);
 void rgate_process_services_free(void *services);
+
+/* For fork(2): nothing of them is between states then, and the child has none. NULL is allowed */
+enum rgate_process_fork {
+	RGATE_FORK_PREPARE, RGATE_FORK_PARENT, RGATE_FORK_CHILD
+};
+
+void rgate_process_services_fork(void *services, enum rgate_process_fork when);
 
 #endif

@@ -18,10 +18,12 @@ static unsigned int seats;
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
+	rgate_process_services_fork(services, RGATE_FORK_PREPARE);
 }
 
 static void in_parent(void)
 {
+	rgate_process_services_fork(services, RGATE_FORK_PARENT);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -41,6 +43,7 @@ static void in_child(void)
 		s->sock = -1;
 	}
 	__atomic_store_n(&rgate_session_forks, rgate_session_forks + 1, __ATOMIC_RELAXED);
+	rgate_process_services_fork(services, RGATE_FORK_CHILD);
 	engine = NULL;
 	services = NULL;
 	seats = 0;

@@ -44,6 +44,7 @@ enum rgate_req_service_number {
 	RGATE_REQ_MEMORY = 3,
 	RGATE_REQ_LOCK = 4,
 	RGATE_REQ_BARRIER = 5,
+	RGATE_REQ_SOCKET = 6,
 	RGATE_REQ_USER = 16,
 };
 
@@ -146,6 +147,43 @@ enum rgate_req_service_number {
 #define RGATE_REQ_BARRIER_STATE	RGATE_REQ_OP(RGATE_REQ_BARRIER, 3)
 /* handle */
 #define RGATE_REQ_BARRIER_CLOSE	RGATE_REQ_OP(RGATE_REQ_BARRIER, 4)
+
+/*
+ * Operations of RGATE_REQ_SOCKET: <ringgate/socket.h> has what the words and the memory are made
+ * of. Those on a socket name it by the handle that SOCKET or ACCEPT gave; an address is a struct
+ * rgate_socket_addr.
+ */
+/* a0: RGATE_SOCKET_A0(); value: handle */
+#define RGATE_REQ_SOCKET_OPEN	RGATE_REQ_OP(RGATE_REQ_SOCKET, 0)
+/* mem, off, len: an address */
+#define RGATE_REQ_SOCKET_BIND	RGATE_REQ_OP(RGATE_REQ_SOCKET, 1)
+/* a0: backlog */
+#define RGATE_REQ_SOCKET_LISTEN	RGATE_REQ_OP(RGATE_REQ_SOCKET, 2)
+/* mem, off, len: room for the peer's address, or none; value: handle */
+#define RGATE_REQ_SOCKET_ACCEPT	RGATE_REQ_OP(RGATE_REQ_SOCKET, 3)
+/* mem, off, len: an address */
+#define RGATE_REQ_SOCKET_CONNECT RGATE_REQ_OP(RGATE_REQ_SOCKET, 4)
+/* a0: flags; mem, off, len: what is sent; result: bytes */
+#define RGATE_REQ_SOCKET_SEND	RGATE_REQ_OP(RGATE_REQ_SOCKET, 5)
+/* a0: flags; mem, off, len: room; result: bytes, 0: the end; value: of a datagram, all its bytes */
+#define RGATE_REQ_SOCKET_RECV	RGATE_REQ_OP(RGATE_REQ_SOCKET, 6)
+/* likewise; a0: flags; a1: where in the session's memory the address is */
+#define RGATE_REQ_SOCKET_SENDTO	RGATE_REQ_OP(RGATE_REQ_SOCKET, 7)
+/* likewise; a1: where the sender's address goes */
+#define RGATE_REQ_SOCKET_RECVFROM RGATE_REQ_OP(RGATE_REQ_SOCKET, 8)
+/* a0: RGATE_SOCKET_SHUT_* */
+#define RGATE_REQ_SOCKET_SHUTDOWN RGATE_REQ_OP(RGATE_REQ_SOCKET, 9)
+#define RGATE_REQ_SOCKET_CLOSE	RGATE_REQ_OP(RGATE_REQ_SOCKET, 10)
+/* mem, off, len: room for an address */
+#define RGATE_REQ_SOCKET_NAME	RGATE_REQ_OP(RGATE_REQ_SOCKET, 11)
+/* likewise, of the other end */
+#define RGATE_REQ_SOCKET_PEER	RGATE_REQ_OP(RGATE_REQ_SOCKET, 12)
+/* a0: enum rgate_socket_option; mem, off, len: the value */
+#define RGATE_REQ_SOCKET_SETOPT	RGATE_REQ_OP(RGATE_REQ_SOCKET, 13)
+/* a0: likewise; mem, off, len: room for it; result: bytes */
+#define RGATE_REQ_SOCKET_GETOPT	RGATE_REQ_OP(RGATE_REQ_SOCKET, 14)
+/* a0: RGATE_SOCKET_IN, ...; a1: RGATE_SOCKET_NOW or 0; value: which are */
+#define RGATE_REQ_SOCKET_POLL	RGATE_REQ_OP(RGATE_REQ_SOCKET, 15)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */
