@@ -23,7 +23,7 @@ bad "no command 'fly'" fly
 bad "unrecognized option" --fly
 for c in load unload status attach detach join leave set stats events top \
 	 capture replay probe pool "pool plan" "pool verify" bench doctor cluster "cluster show" \
-	 "cluster keygen" "cluster pubkey" steer spawn ps kill; do
+	 "cluster keygen" "cluster pubkey" steer spawn ps kill net; do
 	# shellcheck disable=SC2086 # words
 	bad "unrecognized option" $c --no-such-option
 done

@@ -39,6 +39,7 @@ int cmd_ps(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
 int cmd_lock(int argc, char **argv);
 int cmd_barrier(int argc, char **argv);
+int cmd_net(int argc, char **argv);
 
 #define OPT_JSON	{ "json", 'j', NULL, 0, "Print JSON", 0 }
 

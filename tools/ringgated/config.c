@@ -214,7 +214,9 @@ static int on_requests(struct config *c, const char *where, const char *what,
 		return set(&c->requests_group, value);
 	if (value && *value && !strcmp(what, "policy"))
 		return set(&c->requests_policy, value);
-	return bad(where, "requests is: socket PATH or none, group GROUP, or policy FILE", what);
+	if (value && *value && !strcmp(what, "sockets"))
+		return set(&c->requests_sockets, value);
+	return bad(where, "requests is: socket PATH or none, group GROUP, policy FILE or sockets FILE", what);
 }
 
 /* Keys with one value, which is text */
@@ -379,6 +381,7 @@ void config_free(struct config *c)
 	free(c->requests_socket);
 	free(c->requests_group);
 	free(c->requests_policy);
+	free(c->requests_sockets);
 	for (i = 0; i < c->nsources; i++)
 		free(c->sources[i].filter);
 	memset(c, 0, sizeof(*c));

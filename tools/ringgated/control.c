@@ -19,6 +19,7 @@
 #include "hurry.h"
 #include "listen.h"
 #include "number.h"
+#include "requests_net.h"
 #include "gateway.h"
 #include "status.h"
 #include "util.h"
@@ -271,6 +272,48 @@ static void on_steer(struct daemon *d, struct client *c, char *args)
 	}
 }
 
+static void show_sockets(struct daemon *d, struct client *c, uint64_t after)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f) {
+		refuse(c, -ENOMEM, "no memory");
+		return;
+	}
+	fputs("ok ", f);
+	net_list(d, f, after);
+	if (fclose(f))
+		refuse(c, -ENOMEM, "no memory");
+	else
+		answer(c, text, len);
+	free(text);
+}
+
+/* net list AFTER, net kill ID */
+static void on_net(struct daemon *d, struct client *c, char *args)
+{
+	char *save = NULL, *verb = strtok_r(args, " ", &save), *word = strtok_r(NULL, " ", &save);
+	uint64_t id;
+
+	if (!d->requests) {
+		refuse(c, -EOPNOTSUPP, "this daemon serves no sockets: it has no requests socket");
+	} else if (!verb || !word || number_parse(word, false, 0, UINT64_MAX, &id)) {
+		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
+	} else if (!strcmp(verb, "list")) {
+		show_sockets(d, c, id);
+	} else if (strcmp(verb, "kill")) {
+		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
+	} else if (c->uid && c->uid != geteuid()) {
+		refuse(c, -EPERM, "only root may end sockets");
+	} else if (net_kill(d, id)) {
+		refuse(c, -ENOENT, "there is no socket %s", word);
+	} else {
+		answer_ok(c);
+	}
+}
+
 /* A read by the fabric of the node's memory. One that takes too long ends by itself: who
  * asks how the wire is does not cut it, as rgate_peer_flush() would. */
 static int read_there_and_back(struct rgate_peer *peer, uint64_t *ns)
@@ -325,6 +368,8 @@ static void request(struct control *ctl, struct client *c, char *text)
 		show(d, c, modules_counters);
 	else if (!strcmp(text, "steer"))
 		on_steer(d, c, args);
+	else if (!strcmp(text, "net"))
+		on_net(d, c, args);
 	else if (!strcmp(text, "ping"))
 		on_ping(d, c, args);
 	else if (!strcmp(text, "ring-open"))

@@ -12,6 +12,7 @@
 #include "listen.h"
 #include "preflight.h"
 #include "requests_clients.h"
+#include "requests_net.h"
 #include "requests_services.h"
 #include "util.h"
 
@@ -33,9 +34,9 @@ static int requests_check(struct daemon *d)
 	int err;
 
 	if (!path) {
-		if (!c->requests_policy && !c->requests_group)
+		if (!c->requests_policy && !c->requests_group && !c->requests_sockets)
 			return 0;
-		say("requests policy or group without requests socket: nobody can ask");
+		say("requests policy, sockets or group without requests socket: nobody can ask");
 		return -EINVAL;
 	}
 	err = check_group(c->requests_group);
@@ -44,6 +45,9 @@ static int requests_check(struct daemon *d)
 	if (err)
 		return err;
 	request_policy_free(policy);
+	err = net_check(c->requests_sockets);
+	if (err)
+		return err;
 	if (!strcmp(path, c->socket)) {
 		say("the socket of requests is that of the daemon: %s", path);
 		return -EINVAL;
@@ -150,6 +154,7 @@ static int requests_open(struct daemon *d)
 	pthread_mutex_init(&rq->policy_lock, NULL);
 	rq->path = requests_path(c);
 	rq->policy_path = c->requests_policy;
+	rq->sockets_path = c->requests_sockets;
 	rq->listen_fd = -1;
 	err = request_policy_load(&rq->policy, rq->policy_path);
 	if (err)
@@ -250,6 +255,7 @@ static int requests_reload(struct daemon *d)
 {
 	struct requests *rq = d->requests;
 	struct request_policy *policy, *old;
+	struct socket_policy *sockets;
 	int err;
 
 	if (!rq)
@@ -257,6 +263,12 @@ static int requests_reload(struct daemon *d)
 	err = request_policy_load(&policy, rq->policy_path);
 	if (err)
 		return err;
+	err = net_reload(rq->sockets_path, &sockets);
+	if (err) {
+		request_policy_free(policy);
+		return err;
+	}
+	net_keep(rq, sockets);
 	pthread_mutex_lock(&rq->lock);
 	pthread_mutex_lock(&rq->policy_lock);
 	old = rq->policy;
@@ -265,7 +277,7 @@ static int requests_reload(struct daemon *d)
 	clients_review(rq);
 	pthread_mutex_unlock(&rq->lock);
 	request_policy_free(old);
-	return rq->policy_path != NULL;
+	return rq->policy_path || rq->sockets_path;
 }
 
 void requests_stats(struct requests *rq, struct requests_stats *stats)

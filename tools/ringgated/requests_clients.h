@@ -24,7 +24,8 @@ struct requests {
 	struct rgate_engine *engine;
 	struct request_log *log;
 	void *service[REQUESTS_SERVICES]; /* NULL: was not started */
-	const char *path, *policy_path;
+	struct socket_service *sockets;	/* one of them */
+	const char *path, *policy_path, *sockets_path;
 	int listen_fd, epoll_fd, stop_fd;
 	pthread_t thread;
 	pthread_mutex_t policy_lock;	/* taken last, and never held for long: the hub's thread

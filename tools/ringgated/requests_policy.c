@@ -125,7 +125,7 @@ static int read_service(const struct parser *p, const char *word, uint32_t *serv
 	static const char *const names[] = {
 		[RGATE_REQ_CORE] = "core", [RGATE_REQ_LOG] = "log", [RGATE_REQ_SPAWN] = "spawn",
 		[RGATE_REQ_MEMORY] = "memory", [RGATE_REQ_LOCK] = "lock",
-		[RGATE_REQ_BARRIER] = "barrier",
+		[RGATE_REQ_BARRIER] = "barrier", [RGATE_REQ_SOCKET] = "socket",
 	};
 	uint64_t number;
 
@@ -139,7 +139,7 @@ static int read_service(const struct parser *p, const char *word, uint32_t *serv
 	if (number == ARRAY_SIZE(names) &&
 	    number_parse(word, false, 0, RGATE_REQ_SERVICES - 1, &number))
 		return bad(p, "'%s' is no service: core, log, spawn, memory, lock, barrier, "
-			   "a number or all", word);
+			   "socket, a number or all", word);
 	*services |= 1U << number;
 	return 0;
 }

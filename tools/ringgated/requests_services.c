@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "memory_service.h"
+#include "requests_net.h"
 #include "requests_services.h"
 #include "service.h"
 #include "sync_service.h"
@@ -84,6 +85,12 @@ static void stop_sync(void *service)
 	sync_service_destroy(service);
 }
 
+static int start_sockets(void **service, struct requests *rq, struct rgate_hub *hub)
+{
+	(void)hub;
+	return net_start(service, rq);
+}
+
 static const struct {
 	const char *name;
 	int (*start)(void **service, struct requests *rq, struct rgate_hub *hub);
@@ -92,6 +99,7 @@ static const struct {
 	{ "spawn", start_spawn, stop_spawn },
 	{ "memory", start_memory, stop_memory },
 	{ "lock and barrier", start_sync, stop_sync },
+	{ "socket", start_sockets, net_stop },
 };
 
 int services_start(struct requests *rq, struct rgate_hub *hub)

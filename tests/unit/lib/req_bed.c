@@ -121,7 +121,7 @@ int64_t bed_run(struct rgate_engine *e)
 
 static void count_over(void *ctx)
 {
-	((struct client *)ctx)->over++;
+	__atomic_add_fetch(&((struct client *)ctx)->over, 1, __ATOMIC_RELEASE);
 }
 
 int client_open(struct client *c, struct rgate_engine *e, const struct rgate_seat_opts *opts)

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The library's sockets: calls that wait, and what is begun, over the engine of this process */
+#include "socket_bed.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_socket.h>
+
+#define INET	RGATE_SOCKET_INET
+#define STREAM	RGATE_SOCKET_STREAM
+#define DGRAM	RGATE_SOCKET_DGRAM
+#define NOW	RGATE_SOCKET_NOW
+
+static struct rgate_sockets *set;
+static unsigned char *mem;
+static size_t len;
+
+static int up(void **state)
+{
+	const struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts, .requests = 64,
+		.where = RGATE_SESSION_PROCESS, .memory = 1U << 16);
+
+	(void)state;
+	assert_int_equal(rgate_sockets_open(&set, &o), 0);
+	mem = rgate_sockets_memory(set, &len);
+	assert_int_equal(len, 1U << 16);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	rgate_sockets_close(set);
+	return 0;
+}
+
+static struct rgate_socket_addr loop_at(uint16_t port)
+{
+	return (struct rgate_socket_addr){ .family = INET, .port = port, .addr = { 127, 0, 0, 1 } };
+}
+
+static struct rgate_socket *listener(uint16_t *port)
+{
+	struct rgate_socket_addr a = loop_at(0);
+	struct rgate_socket *s;
+
+	assert_int_equal(rgate_socket_open(set, &s, INET, STREAM), 0);
+	assert_int_equal(rgate_socket_bind(s, &a), 0);
+	assert_int_equal(rgate_socket_listen(s, 16), 0);
+	assert_int_equal(rgate_socket_name(s, &a), 0);
+	*port = a.port;
+	return s;
+}
+
+static struct rgate_socket *connected(uint16_t port)
+{
+	const struct rgate_socket_addr a = loop_at(port);
+	struct rgate_socket *s;
+
+	assert_int_equal(rgate_socket_open(set, &s, INET, STREAM), 0);
+	assert_int_equal(rgate_socket_connect(s, &a), 0);
+	return s;
+}
+
+static int begin(struct rgate_socket *s, struct rgate_socket_io io)
+{
+	io.sz = sizeof(io);
+	return rgate_socket_begin(s, &io);
+}
+
+#define BEGIN(s, w, ...) \
+	begin(s, (struct rgate_socket_io){ .what = RGATE_SOCKET_DO_##w, ##__VA_ARGS__ })
+
+static struct rgate_socket_end next(int timeout_ms)
+{
+	struct rgate_socket_end end = { .sz = sizeof(end) };
+
+	assert_int_equal(rgate_sockets_next(set, &end, timeout_ms), 1);
+	return end;
+}
+
+static void waiting(void **state)
+{
+	struct rgate_socket_addr peer, mine;
+	struct rgate_socket *l, *a, *b;
+	int32_t one = 1, got = 0;
+	uint16_t port;
+
+	(void)state;
+	l = listener(&port);
+	a = connected(port);
+	assert_int_equal(rgate_socket_accept(l, &b, &peer), 0);
+	assert_int_equal(rgate_socket_name(a, &mine), 0);
+	assert_int_equal(mine.port, peer.port);
+	assert_int_equal(rgate_socket_peer(a, &peer), 0);
+	assert_int_equal(peer.port, port);
+	memcpy(mem, "hello", 5);
+	assert_int_equal(rgate_socket_send(a, mem, 5, 0), 5);
+	assert_int_equal(rgate_socket_recv(b, mem + 100, 50, 0), 5);
+	assert_memory_equal(mem + 100, "hello", 5);
+	assert_int_equal(rgate_socket_recv(b, mem, 50, NOW), -EAGAIN);
+	assert_int_equal(rgate_socket_poll(b, RGATE_SOCKET_IN, 0), 0);
+	assert_int_equal(rgate_socket_poll(b, RGATE_SOCKET_IN, 20), 0);
+	assert_int_equal(rgate_socket_poll(b, RGATE_SOCKET_OUT, -1), RGATE_SOCKET_OUT);
+	rgate_socket_timeout(b, 20);
+	assert_int_equal(rgate_socket_recv(b, mem, 50, 0), -ETIMEDOUT);
+	assert_int_equal(rgate_socket_setopt(a, RGATE_SOCKET_TCP_NODELAY, &one, sizeof(one)), 0);
+	assert_int_equal(rgate_socket_getopt(a, RGATE_SOCKET_TCP_NODELAY, &got, sizeof(got)), 4);
+	assert_int_equal(got, 1);
+	assert_int_equal(rgate_socket_getopt(a, 99, &got, sizeof(got)), -ENOPROTOOPT);
+	assert_int_equal(rgate_socket_getopt(a, 1, &got, 0), -EINVAL);
+	assert_int_equal(rgate_socket_setopt(a, 1, &got, 300), -EINVAL);
+	/* what is not the set's memory */
+	assert_int_equal(rgate_socket_send(a, &one, sizeof(one), 0), -EFAULT);
+	assert_int_equal(rgate_socket_send(a, mem + len - 1, 2, 0), -EFAULT);
+	assert_int_equal(rgate_socket_send(a, mem - 1, 2, 0), -EFAULT);
+	assert_int_equal(rgate_socket_send(a, mem, UINT32_MAX, 0), -EFAULT);
+	assert_int_equal(rgate_socket_shutdown(a, RGATE_SOCKET_SHUT_SEND), 0);
+	assert_int_equal(rgate_socket_recv(b, mem, 50, 0), 0);
+	assert_int_equal(rgate_socket_close(b), 0);
+	assert_int_equal(rgate_socket_close(a), 0);
+	assert_int_equal(rgate_socket_close(l), 0);
+	assert_int_equal(rgate_socket_close(NULL), 0);
+}
+
+static void datagrams(void **state)
+{
+	struct rgate_socket_addr a = loop_at(0), from;
+	struct rgate_socket *x, *y;
+	struct rgate_socket_end e;
+	uint32_t full;
+
+	(void)state;
+	assert_int_equal(rgate_socket_open(set, &x, INET, DGRAM), 0);
+	assert_int_equal(rgate_socket_open(set, &y, INET, DGRAM), 0);
+	assert_int_equal(rgate_socket_bind(x, &a), 0);
+	assert_int_equal(rgate_socket_name(x, &a), 0);
+	memcpy(mem, "datagram", 8);
+	assert_int_equal(rgate_socket_sendto(y, mem, 8, 0, &a), 8);
+	assert_int_equal(rgate_socket_recvfrom(x, mem + 50, 4, 0, &from, &full), 4);
+	assert_int_equal(full, 8);
+	assert_int_equal(rgate_socket_name(y, &a), 0);
+	assert_int_equal(from.port, a.port);
+	assert_int_equal(BEGIN(x, RECV, .buf = mem, .len = 50, .cookie = 7), 0);
+	assert_int_equal(rgate_socket_name(x, &a), 0);
+	assert_int_equal(BEGIN(y, SEND, .buf = mem + 50, .len = 4, .addr = &a, .cookie = 8), 0);
+	e = next(10000);
+	assert_true(e.cookie == 7 || e.cookie == 8);
+	if (e.cookie == 8)
+		e = next(10000);
+	assert_int_equal(e.result, 4);
+	assert_int_equal(e.value, 4);
+	assert_int_equal(e.addr.port, from.port);
+	assert_ptr_equal(e.socket, x);
+}
+
+/* What is begun and what is waited for go beside each other; no end is lost. */
+static void both(void **state)
+{
+	struct rgate_socket_end e = { .sz = sizeof(e) };
+	struct rgate_socket *l, *a, *b;
+	uint16_t port;
+	int i;
+
+	(void)state;
+	l = listener(&port);
+	assert_int_equal(BEGIN(l, ACCEPT, .cookie = 1), 0);
+	assert_int_equal(rgate_sockets_next(set, &e, 0), 0);
+	assert_int_equal(rgate_sockets_next(set, &e, 20), 0);
+	a = connected(port);
+	e = next(10000);
+	assert_int_equal(e.cookie, 1);
+	assert_int_equal(e.what, RGATE_SOCKET_DO_ACCEPT);
+	assert_ptr_equal(e.socket, l);
+	b = e.accepted;
+	assert_non_null(b);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(BEGIN(b, RECV, .buf = mem + 100 * i, .len = 1,
+				       .cookie = 10 + (uint64_t)i), 0);
+	memcpy(mem + 5000, "0123456789", 10);
+	assert_int_equal(rgate_socket_send(a, mem + 5000, 10, 0), 10);
+	assert_int_equal(rgate_socket_poll(a, RGATE_SOCKET_OUT, -1), RGATE_SOCKET_OUT);
+	for (i = 0; i < 10; i++) {
+		e = next(10000);
+		assert_int_equal(e.cookie, 10 + i);
+		assert_int_equal(e.result, 1);
+		assert_int_equal(mem[100 * i], '0' + i);
+	}
+	/* the descriptor, for loops of others */
+	assert_int_equal(BEGIN(b, RECV, .buf = mem, .len = 9, .cookie = 30), 0);
+	assert_int_equal(rgate_sockets_arm(set), 0);
+	raw_write(raw_connect(port), "x", 1);
+	assert_int_equal(rgate_socket_cancel(b, 31), 0);
+	assert_int_equal(rgate_socket_cancel(b, 30), 1);
+	e = next(10000);
+	assert_int_equal(e.cookie, 30);
+	assert_int_equal(e.result, -ECANCELED);
+	/* of a socket that is closed nobody hears, also not who was accepted for it meanwhile */
+	assert_int_equal(BEGIN(b, RECV, .buf = mem, .len = 9, .cookie = 40), 0);
+	assert_int_equal(BEGIN(l, ACCEPT, .cookie = 41), 0);
+	assert_int_equal(rgate_socket_close(b), 0);
+	assert_int_equal(rgate_socket_close(l), 0);
+	assert_int_equal(rgate_socket_recv(a, mem, 9, 0), 0);
+	assert_int_equal(rgate_sockets_next(set, &e, 50), 0);
+}
+
+/* As much is under way as there are places, and then places come back. */
+static void full(void **state)
+{
+	struct rgate_socket *l, *a;
+	uint16_t port;
+	int i, n = 0, err;
+
+	(void)state;
+	l = listener(&port);
+	a = connected(port);
+	for (i = 0; i < 1000 && n < 64; i++) {
+		err = BEGIN(a, RECV, .buf = mem, .len = 1, .cookie = 5);
+		assert_true(!err || err == -EAGAIN);
+		n += !err;
+		if (err)
+			usleep(1000);
+	}
+	assert_int_equal(n, 64);
+	assert_int_equal(BEGIN(a, RECV, .buf = mem, .len = 1), -EAGAIN);
+	assert_int_equal(rgate_socket_send(a, mem, 1, 0), -EAGAIN);
+	rgate_sockets_close(set);
+	(void)l;
+	assert_int_equal(up(NULL), 0);
+	l = listener(&port);
+	a = connected(port);
+	for (i = 0; i < 40; i++)
+		assert_int_equal(BEGIN(a, RECV, .buf = mem, .len = 1, .cookie = 5), 0);
+	n = rgate_socket_cancel(a, 5);
+	assert_true(n == -EAGAIN || n == 40);
+	for (i = 0; n == 40 && i < 40; i++)
+		assert_int_equal(next(10000).result, -ECANCELED);
+}
+
+static void malformed(void **state)
+{
+	struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts, .memory = UINT64_MAX);
+	struct rgate_socket_io io = { .sz = 4 };
+	struct rgate_sockets *other;
+	struct rgate_socket *s;
+
+	(void)state;
+	assert_int_equal(rgate_sockets_open(&other, &o), -EINVAL);
+	o = RGATE_OPTS(rgate_sockets_opts, .where = RGATE_SESSION_DAEMON, .path = "/none/such");
+	assert_int_equal(rgate_sockets_open(&other, &o), -ENOENT);
+	assert_int_equal(rgate_socket_open(set, &s, 1, STREAM), -EAFNOSUPPORT);
+	assert_int_equal(rgate_socket_open(set, &s, INET, 3), -EINVAL);
+	assert_int_equal(rgate_socket_open(set, &s, 1U << 16 | INET, STREAM), -EINVAL);
+	assert_int_equal(rgate_socket_open(set, &s, INET, STREAM), 0);
+	assert_int_equal(rgate_socket_begin(s, &io), -EINVAL);
+	assert_int_equal(begin(s, (struct rgate_socket_io){ .what = 0 }), -EINVAL);
+	assert_int_equal(begin(s, (struct rgate_socket_io){ .what = 7 }), -EINVAL);
+	assert_int_equal(BEGIN(s, CONNECT), -EINVAL);
+	assert_int_equal(BEGIN(s, SEND, .buf = &io, .len = 1), -EFAULT);
+}
+
+static void addresses(void **state)
+{
+	static const char *const good[] = {
+		"10.0.0.1:80", "0.0.0.0:0", "[::1]:65535", "[2001:db8::1]:443",
+	};
+	static const char *const bad[] = {
+		"", ":", ":80", "10.0.0.1", "10.0.0.1:", "10.0.0.1:65536", "10.0.0.1:-1", "::1:80",
+		"[::1]", "[::1:80", "::1]:80", "[]:80", "[10.0.0.1]:", "host:80", "10.0.0.1:8 0",
+		"10.0.0.0/8:80", "10.0.0.1:99999999999999999999",
+	};
+	struct rgate_socket_addr a;
+	char text[64];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(rgate_socket_addr_parse(good[i], &a), 0);
+		assert_string_equal(rgate_socket_addr_print(&a, text, sizeof(text)), good[i]);
+	}
+	for (i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(rgate_socket_addr_parse(bad[i], &a), -EINVAL);
+}
+
+/* In a child that was forked nothing works, and closing takes nothing from the parent. */
+static void forked(void **state)
+{
+	struct rgate_socket *l, *a, *b, *c;
+	int pid, status;
+	uint16_t port;
+
+	(void)state;
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
+	l = listener(&port);
+	a = connected(port);
+	assert_int_equal(rgate_socket_accept(l, &b, NULL), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		unit_require(rgate_socket_open(set, &c, INET, STREAM) == -EOWNERDEAD);
+		unit_require(rgate_socket_shutdown(a, 3) == -EOWNERDEAD);
+		rgate_sockets_close(set);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	mem[0] = 'x';
+	assert_int_equal(rgate_socket_send(a, mem, 1, 0), 1);
+	assert_int_equal(rgate_socket_recv(b, mem, 1, 0), 1);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(waiting, up, down),
+	cmocka_unit_test_setup_teardown(datagrams, up, down),
+	cmocka_unit_test_setup_teardown(both, up, down),
+	cmocka_unit_test_setup_teardown(full, up, down),
+	cmocka_unit_test_setup_teardown(malformed, up, down),
+	cmocka_unit_test(addresses),
+	cmocka_unit_test_setup_teardown(forked, up, down),
+};
+
+UNIT_MAIN(tests)

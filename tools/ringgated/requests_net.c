@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "requests_net.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "requests_clients.h"
+#include "socket_service.h"
+#include "util.h"
+
+int net_check(const char *path)
+{
+	struct socket_policy *policy = NULL;
+	int err = socket_policy_load(&policy, path);
+
+	socket_policy_free(policy);
+	return err;
+}
+
+/* Half of the descriptors are for what else the daemon does. */
+static uint32_t most_sockets(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur / 2 > UINT32_MAX)
+		return 0;
+	return lim.rlim_cur > 1 ? (uint32_t)lim.rlim_cur / 2 : 1;
+}
+
+int net_start(void **service, struct requests *rq)
+{
+	struct socket_opts o = RGATE_OPTS(socket_opts, .most = most_sockets());
+	struct socket_service *sv;
+	int err;
+
+	err = socket_policy_load(&o.policy, rq->sockets_path);
+	if (err)
+		return err;
+	err = socket_service_create(&sv, &o);
+	if (err) {
+		socket_policy_free(o.policy);
+		return err;
+	}
+	err = socket_service_add(sv, rq->engine);
+	if (err) {
+		socket_service_destroy(sv);
+		return err;
+	}
+	rq->sockets = sv;
+	*service = sv;
+	return 0;
+}
+
+void net_stop(void *service)
+{
+	socket_service_destroy(service);
+}
+
+int net_reload(const char *path, struct socket_policy **policy)
+{
+	return socket_policy_load(policy, path);
+}
+
+void net_keep(struct requests *rq, struct socket_policy *policy)
+{
+	socket_service_policy(rq->sockets, policy);
+}
+
+/* As ss(8) calls them */
+static const char *state_of(const struct socket_info *in)
+{
+	static const char *const names[] = {
+		[TCP_ESTABLISHED] = "ESTAB", [TCP_SYN_SENT] = "SYN-SENT",
+		[TCP_SYN_RECV] = "SYN-RECV", [TCP_FIN_WAIT1] = "FIN-WAIT-1",
+		[TCP_FIN_WAIT2] = "FIN-WAIT-2", [TCP_TIME_WAIT] = "TIME-WAIT",
+		[TCP_CLOSE] = "UNCONN", [TCP_CLOSE_WAIT] = "CLOSE-WAIT",
+		[TCP_LAST_ACK] = "LAST-ACK", [TCP_LISTEN] = "LISTEN", [TCP_CLOSING] = "CLOSING",
+	};
+
+	if (in->type == RGATE_SOCKET_DGRAM)
+		return in->peer.family ? "ESTAB" : "UNCONN";
+	return in->state < ARRAY_SIZE(names) && names[in->state] ? names[in->state] : "CLOSED";
+}
+
+static void list_one(FILE *f, const struct socket_info *in)
+{
+	char local[SOCKET_ADDR_TEXT], peer[SOCKET_ADDR_TEXT];
+
+	fprintf(f, "%" PRIu64 " %s %s %s %s %u %u %" PRIu64 " %" PRIu64 " %u %u\n", in->id,
+		in->type == RGATE_SOCKET_STREAM ? "tcp" : "udp", state_of(in),
+		socket_addr_text(&in->local, local), socket_addr_text(&in->peer, peer),
+		in->unread, in->unsent, in->received, in->sent, in->under_way,
+		(unsigned int)in->uid);
+}
+
+void net_list(struct daemon *d, FILE *f, uint64_t after)
+{
+	struct socket_info in[32];
+	unsigned int i, n, lines = 0;
+
+	do {
+		n = socket_service_list(d->requests->sockets, after, in, ARRAY_SIZE(in));
+		for (i = 0; i < n && lines < NET_LINES; i++, lines++)
+			list_one(f, &in[i]);
+		after = n ? in[n - 1].id : after;
+	} while (n && lines < NET_LINES);
+}
+
+int net_kill(struct daemon *d, uint64_t id)
+{
+	return socket_service_kill(d->requests->sockets, id);
+}
