@@ -32,7 +32,8 @@ static int get(struct rgate_sockets *set, const struct rgate_socket_addr *at, co
 	/* Until the end: what comes lies in the memory when the call returns. */
 	while (err > 0) {
 		err = rgate_socket_recv(s, mem, (uint32_t)room, 0);
-		if (err > 0 && fwrite(mem, 1, (size_t)err, stdout) != (size_t)err)
+		if (err > 0 && (fwrite(mem, 1, (size_t)err, stdout) != (size_t)err ||
+				fflush(stdout)))
 			err = -1;
 	}
 close:

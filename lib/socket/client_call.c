@@ -39,7 +39,7 @@ static int wait_for(struct rgate_sockets *set, struct place *p)
 	return 0;
 }
 
-/* The engine takes what is in the ring in a moment, unless it waits for something of this user's. */
+/* The engine takes what is in the ring in a moment, unless it waits for what this user has. */
 static int submit(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
 {
 	unsigned int tries;

@@ -85,8 +85,9 @@ static int may_reach(struct sock *s, const struct rgate_socket_addr *a)
 		memcpy(as_is.addr, a->addr, sizeof(as_is.addr));
 		own = socket_own(s->sv->own_fd, &as_is);
 	}
+	/* Not -EAGAIN, which would wait for the socket */
 	if (own < 0)
-		return own;
+		return -ENOBUFS;
 	w.own = own;
 	return sock_may(s, &w);
 }

@@ -78,7 +78,7 @@ int socket_own(int fd, const struct socket_host *h)
 {
 	static uint32_t number;
 	const uint32_t seq = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
-	_Alignas(struct nlmsghdr) char buf[4096];
+	uint64_t buf[512];
 	ssize_t n;
 	int err;
 

@@ -118,7 +118,8 @@ static int read_host(const struct parser *p, const char *word, struct rule *rule
 	if (rule->any_host || rule->own)
 		return 0;
 	if (socket_host_parse(word, &rule->net, &rule->bits))
-		return bad(p, "'%s' is no address, nor ADDRESS/BITS with nothing behind these", word);
+		return bad(p, "'%s' is no address, nor ADDRESS/BITS with nothing behind them",
+			   word);
 	if (!rule->net.v6)
 		return 0;
 	/* A line that never is anybody's is a mistake. */

@@ -195,6 +195,11 @@ bad "'x' is not expected" ps x
 bad "which process" kill
 bad "not an id" kill 1a
 bad "no signal 'NONE'" kill -s NONE 1a-17
+bad "neither list nor kill" net fly
+bad "'x' is not expected" net list x
+bad "which socket" net kill
+bad "'x' is no number of a socket" net kill x
+bad "'0' is no number" net kill 0
 
 # Every option that takes a number refuses what is none, and what is out of its range; it
 # names itself, the value, and what would be right.

@@ -536,6 +536,7 @@ static void forked(void **state)
 						       .where = RGATE_SESSION_PROCESS);
 	struct rgate_socket_addr a = { .family = RGATE_SOCKET_INET, .addr = { 127, 0, 0, 1 } };
 	struct rgate_session *s;
+	struct rgate_request q;
 	int l, fd, pid, status;
 	uint64_t sock;
 	char byte;
@@ -544,11 +545,12 @@ static void forked(void **state)
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
 	l = raw_listen(4, &a.port);
 	assert_int_equal(rgate_session_open(&s, &o), 0);
-	assert_int_equal(ask(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_OPEN,
-		.a0 = RGATE_SOCKET_A0(RGATE_SOCKET_INET, STREAM) }, &sock), 0);
+	q = (struct rgate_request){ .op = RGATE_REQ_SOCKET_OPEN, .a0 = RGATE_SOCKET_A0(2, STREAM) };
+	assert_int_equal(ask(s, q, &sock), 0);
 	memcpy(rgate_session_memory(s, NULL), &a, sizeof(a));
-	assert_int_equal(ask(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_CONNECT,
-		.handle = (uint32_t)sock, .len = sizeof(a) }, NULL), 0);
+	q = (struct rgate_request){ .op = RGATE_REQ_SOCKET_CONNECT, .len = sizeof(a) };
+	q.handle = (uint32_t)sock;
+	assert_int_equal(ask(s, q, NULL), 0);
 	fd = raw_accept(l);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -557,8 +559,8 @@ static void forked(void **state)
 		for (;;)
 			pause();
 	}
-	assert_int_equal(ask(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_CLOSE,
-		.handle = (uint32_t)sock }, NULL), 0);
+	q = (struct rgate_request){ .op = RGATE_REQ_SOCKET_CLOSE, .handle = (uint32_t)sock };
+	assert_int_equal(ask(s, q, NULL), 0);
 	assert_int_equal(read(fd, &byte, 1), 0);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -216,7 +216,8 @@ static int on_requests(struct config *c, const char *where, const char *what,
 		return set(&c->requests_policy, value);
 	if (value && *value && !strcmp(what, "sockets"))
 		return set(&c->requests_sockets, value);
-	return bad(where, "requests is: socket PATH or none, group GROUP, policy FILE or sockets FILE", what);
+	return bad(where, "requests is: socket PATH or none, group GROUP, policy FILE, or sockets FILE",
+		   what);
 }
 
 /* Keys with one value, which is text */

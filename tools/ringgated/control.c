@@ -297,21 +297,20 @@ static void on_net(struct daemon *d, struct client *c, char *args)
 	char *save = NULL, *verb = strtok_r(args, " ", &save), *word = strtok_r(NULL, " ", &save);
 	uint64_t id;
 
-	if (!d->requests) {
+	if (!d->requests)
 		refuse(c, -EOPNOTSUPP, "this daemon serves no sockets: it has no requests socket");
-	} else if (!verb || !word || number_parse(word, false, 0, UINT64_MAX, &id)) {
+	else if (!verb || !word || number_parse(word, false, 0, UINT64_MAX, &id))
 		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
-	} else if (!strcmp(verb, "list")) {
+	else if (!strcmp(verb, "list"))
 		show_sockets(d, c, id);
-	} else if (strcmp(verb, "kill")) {
+	else if (strcmp(verb, "kill"))
 		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
-	} else if (c->uid && c->uid != geteuid()) {
+	else if (c->uid && c->uid != geteuid())
 		refuse(c, -EPERM, "only root may end sockets");
-	} else if (net_kill(d, id)) {
+	else if (net_kill(d, id))
 		refuse(c, -ENOENT, "there is no socket %s", word);
-	} else {
+	else
 		answer_ok(c);
-	}
 }
 
 /* A read by the fabric of the node's memory. One that takes too long ends by itself: who

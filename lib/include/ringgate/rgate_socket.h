@@ -86,7 +86,7 @@ struct rgate_socket_end {
 	uint64_t cookie;
 	int32_t result;		/* bytes or 0; -errno */
 	uint32_t what;		/* enum rgate_socket_do */
-	uint64_t value;		/* POLL: events; RECV of a datagram: its length, of which it was cut */
+	uint64_t value;		/* POLL: events; RECV of a datagram: its whole length */
 	struct rgate_socket *accepted;	/* ACCEPT; else NULL */
 	struct rgate_socket_addr addr;	/* ACCEPT: the peer's; RECV of a datagram: the sender's */
 };
@@ -113,7 +113,7 @@ RGATE_API int rgate_socket_cancel(struct rgate_socket *s, uint64_t cookie);
 RGATE_API int rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end,
 				 int timeout_ms);
 
-/* For poll(2) and epoll(7), as rgate_session_fd(), rgate_session_arm(): 1: there is an end to take */
+/* For poll(2) and epoll(7), as rgate_session_fd(), rgate_session_arm(): 1: there may be an end */
 RGATE_API int rgate_sockets_fd(const struct rgate_sockets *set);
 RGATE_API int rgate_sockets_arm(struct rgate_sockets *set);
 

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 120
+# Sockets that the daemon has for programs: who may have which, and who sees and ends them.
+
+# shellcheck disable=SC2317 # functions that wait_for calls
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+ringgated=$build/tools/ringgated
+pid=
+server=
+trap '[ -z "$pid" ] || kill -9 "$pid" $server 2>/dev/null; rm -rf "$tmp"' EXIT
+chmod 755 "$tmp"
+cat >"$tmp/cluster" <<-END
+	provider local
+	node 0 gateway $tmp/n0 gw
+	node 1 compute $tmp/n1 one
+END
+cluster_keys "$tmp/cluster"
+for example in echo_server http_get; do
+	cp "$build/examples/$example" "$tmp/$example"
+done
+as=()
+[ "$(id -u)" != 0 ] || as=(setpriv --reuid nobody --clear-groups)
+
+# what is wrong with a policy: REGEX LINE...
+bad_policy()
+{
+	local want=$1
+	shift
+	printf '%s\n' "$@" >"$tmp/bad"
+	chmod 600 "$tmp/bad"
+	run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" \
+		--requests "socket $tmp/r" --requests "sockets $tmp/bad"
+	like "refused: ${*: -1}" "$rc $err" "^1 .*bad:$#: .*$want"
+}
+run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" --requests "sockets $tmp/none"
+like "a policy of sockets that nobody can ask for" "$rc $err" "^1 .*without requests socket"
+run "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" --requests "socket $tmp/r" \
+	--requests "sockets $tmp/none"
+like "a policy that is not there" "$rc $err" "^1 .*cannot read $tmp/none: No such file"
+bad_policy "what is 'fly'" "allow any connect tcp any 443" "fly any"
+bad_policy "'80-2000': ports below 1024" "allow any connect tcp any 80-2000"
+bad_policy "'10.0.0.1/8' is no address" "allow any connect tcp 10.0.0.1/8 443"
+
+printf 'allow any socket\n' >"$tmp/requests"
+: >"$tmp/policy"
+chmod 600 "$tmp/requests" "$tmp/policy"
+"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+	--requests "policy $tmp/requests" --requests "sockets $tmp/policy" 2>"$tmp/log" &
+pid=$!
+net() { "$ringgate" net "$@" -s "$tmp/s"; }
+status() { "$ringgate" cluster status -s "$tmp/s"; }
+ok "a daemon that serves sockets" wait_for 20 status
+is "it has none" "$(net --json list)" "[]"
+
+# The daemon's own user may everything: a server of its.
+"$tmp/echo_server" 127.0.0.1:0 "$tmp/r" >"$tmp/server" 2>&1 &
+server=$!
+listens() { grep -q '^listens at ' "$tmp/server"; }
+ok "a server listens through it" wait_for 20 listens
+at=$(sed -n 's/^listens at //p' "$tmp/server")
+of() { net --json | json "[x[\"$1\"] for x in j if x[\"state\"] == \"$2\"]"; }
+is "its socket is listed" "$(of local LISTEN)" "['$at']"
+like "... for people, too" "$(net)" "tcp +LISTEN +0 +0 +$at"
+exec 5<>"/dev/tcp/127.0.0.1/${at##*:}"
+echo hello >&5
+read -r -t 20 line <&5
+is "it answers through the daemon's sockets" "$line" hello
+is "what went is counted" "$(of received ESTAB)$(of sent ESTAB)" "[6][6]"
+id=$(of id ESTAB | tr -d '[]')
+run net kill 9999
+like "no such socket" "$rc $err" "^1 .*there is no socket 9999"
+run net kill "$id"
+is "a connection is ended" "$rc$out" 0
+gone() { [ "$(of id ESTAB)" = "[]" ]; }
+ok "... and gone" wait_for 20 gone
+! read -r -t 20 line <&5
+is "... at the peer as well" "$?" 0
+exec 5>&-
+
+# Others may what a line says.
+ask()
+{
+	timeout 2 "${as[@]}" "$tmp/http_get" "$at" / "$tmp/r" >"$tmp/out" 2>"$tmp/err"
+	head -c 5 "$tmp/out"
+	cat "$tmp/err"
+}
+if [ ${#as[@]} = 0 ]; then
+	skip "another user" "this test is not root's"
+else
+	like "a user without a line may reach nothing" "$(ask)" "[Pp]ermission denied"
+	like "the log says which line would let him" "$(cat "$tmp/log")" \
+		"may not connect tcp 127.0.0.1 .*'allow user:[0-9]+ connect tcp 127.0.0.1 ${at##*:}'"
+	echo "allow user:nobody connect tcp 127.0.0.0/8 any" >"$tmp/policy"
+	kill -HUP "$pid"
+	reached() { [ "$(ask)" = "GET /" ]; }
+	ok "with one, read on SIGHUP, he may" wait_for 20 reached
+	run "${as[@]}" "$tmp/echo_server" 127.0.0.1:0 "$tmp/r"
+	like "but not listen" "$rc $err" "^1 .*[Pp]ermission denied"
+	like "nor anybody end sockets" "$("${as[@]}" "$ringgate" net kill 1 -s "$tmp/s" 2>&1)" \
+		"permission|only root"
+fi
+
+kill "$server"
+wait "$server"
+is "the server ends" "$?" 0
+empty() { [ "$(net --json)" = "[]" ]; }
+ok "and leaves no socket" wait_for 20 empty
+kill "$pid"
+wait "$pid"
+is "the daemon ends" "$?" 0
+pid=
+finish
