@@ -66,19 +66,21 @@ is "its socket is listed" "$(of local LISTEN)" "['$at']"
 like "... for people, too" "$(net)" "tcp +LISTEN +0 +0 +$at"
 exec 5<>"/dev/tcp/127.0.0.1/${at##*:}"
 echo hello >&5
-read -r -t 20 line <&5
+read -r -t 20 line <&5 2>/dev/null
 is "it answers through the daemon's sockets" "$line" hello
 is "what went is counted" "$(of received ESTAB)$(of sent ESTAB)" "[6][6]"
 id=$(of id ESTAB | tr -d '[]')
-run net kill 9999
+run "$ringgate" net kill 9999 -s "$tmp/s"
 like "no such socket" "$rc $err" "^1 .*there is no socket 9999"
-run net kill "$id"
+run "$ringgate" net kill "$id" -s "$tmp/s"
 is "a connection is ended" "$rc$out" 0
 gone() { [ "$(of id ESTAB)" = "[]" ]; }
 ok "... and gone" wait_for 20 gone
-! read -r -t 20 line <&5
+! read -r -t 20 line <&5 2>/dev/null
 is "... at the peer as well" "$?" 0
 exec 5>&-
+count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
+is "and counted" "$(count accepted) $(count killed) $(count received)" "1 1 6"
 
 # Others may what a line says.
 ask()

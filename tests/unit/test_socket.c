@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -383,6 +384,37 @@ static void accepts(void **state)
 	close(g);
 }
 
+/* Without a descriptor who waits in the backlog still does; handles of nobody come back. */
+static void no_descriptors(void **state)
+{
+	struct rgate_engine_stats es = { .sz = sizeof(es) };
+	struct rlimit was, now;
+	uint32_t l, s;
+	uint16_t port;
+	int fd, i;
+
+	(void)state;
+	l = net_listen(A, 4, &port);
+	fd = raw_connect(port);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	now = was;
+	now.rlim_cur = (rlim_t)dup(fd);
+	close((int)now.rlim_cur);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	for (i = 0; i < 50; i++) {
+		assert_int_equal(ASK(A, ACCEPT, .handle = l), -EMFILE);
+		assert_int_equal(ASK(A, OPEN, .a0 = RGATE_SOCKET_A0(2, STREAM)), -EMFILE);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	s = net_accept(A, l);
+	raw_write(fd, "x", 1);
+	assert_int_equal(ASK(A, RECV, .handle = s, .len = 1), 1);
+	assert_int_equal(net_close(A, s), 0);
+	assert_int_equal(rgate_engine_stats(net_eng, &es), 0);
+	assert_int_equal(es.handles, 1);
+	close(fd);
+}
+
 /* ---- Order, and what is cancelled ---- */
 
 /* Sends under way go one after the other, whatever becomes of some. */
@@ -517,6 +549,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(refused, up, down),
 	cmocka_unit_test_setup_teardown(slow_connect, up, down),
 	cmocka_unit_test_setup_teardown(accepts, up, down),
+	cmocka_unit_test_setup_teardown(no_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(order, up, down),
 	cmocka_unit_test_setup_teardown(no_byte_lost, up, down),
 	cmocka_unit_test_setup_teardown(receives_in_order, up, down),

@@ -109,6 +109,22 @@ void net_list(struct daemon *d, FILE *f, uint64_t after)
 	} while (n && lines < NET_LINES);
 }
 
+void net_json(struct daemon *d, struct json *j)
+{
+	struct socket_stats st = { .sz = sizeof(st) };
+
+	(void)socket_service_stats(d->requests->sockets, &st);
+	json_object(j, "sockets");
+	json_u64(j, "open", st.sockets);
+	json_u64(j, "opened", st.opened);
+	json_u64(j, "accepted", st.accepted);
+	json_u64(j, "refused", st.refused);
+	json_u64(j, "killed", st.killed);
+	json_u64(j, "sent", st.sent);
+	json_u64(j, "received", st.received);
+	json_object_end(j);
+}
+
 int net_kill(struct daemon *d, uint64_t id)
 {
 	return socket_service_kill(d->requests->sockets, id);

@@ -3,6 +3,7 @@
 #ifndef REQUESTS_NET_H
 #define REQUESTS_NET_H
 
+#include "json.h"
 #include "ringgated.h"
 
 struct requests;
@@ -23,6 +24,8 @@ void net_keep(struct requests *rq, struct socket_policy *policy);
  * with an id beyond @after, NET_LINES at most
  */
 void net_list(struct daemon *d, FILE *f, uint64_t after);
+/* Numbers of all of them, in an object "sockets" */
+void net_json(struct daemon *d, struct json *j);
 /* -ENOENT: there is no such socket */
 int net_kill(struct daemon *d, uint64_t id);
 

@@ -2,6 +2,7 @@
 /* Sessions of this machine's programs, by user. */
 #include "fmt.h"
 #include "requests.h"
+#include "requests_net.h"
 #include "table.h"
 
 #define USERS_MAX	256	/* that are listed */
@@ -55,6 +56,7 @@ void requests_json(struct daemon *d, struct json *j)
 	json_u64(j, "removed", s.removed);
 	json_u64(j, "log_lines", s.log_lines);
 	json_u64(j, "log_dropped", s.log_dropped);
+	net_json(d, j);
 	json_array(j, "users");
 	for (i = 0; i < USERS_MAX && !requests_user(d->requests, i, &u); i++)
 		json_user(j, &u);
