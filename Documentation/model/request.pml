@@ -13,6 +13,7 @@
  *
  * check: pass	what the engine does itself
  * check: pass	what a service ends later : -DLATE
+ * check: pass	several published at once, either way : -DRUNS
  * check: fail	a request's place returned before it was copied : -DEARLY_CREDIT
  * check: fail	no place reserved for what is under way : -DLATE -DNO_RESERVE
  * check: fail	the client does not look at credits : -DNO_REQUEST_CREDIT
@@ -29,6 +30,7 @@
  * check: fail	no fence in engine_wake() : -DLATE -DNO_WAKE_FENCE
  * check: fail	no fence before the engine sleeps : -DLATE -DNO_ASLEEP_FENCE
  * check: fail	no look at what has ended then : -DLATE -DNO_ENDED_LOOK
+ * check: fail	no place for each of a run : -DRUNS -DNO_RUN_PLACE
  * check: fail	a want is woken for again and never anew : -DWOKEN_EVER
  */
 #define R	2			/* places for requests */
@@ -37,7 +39,11 @@
 #define C	2
 #else
 #define N	4
+#ifdef RUNS
+#define C	2
+#else
 #define C	1			/* so that the engine waits for places, too */
+#endif
 #endif
 #define NEED_REQUEST	1
 #define NEED_CREDIT	2
@@ -99,6 +105,13 @@ active proctype client()
 #endif
 		/* this writes the slot */
 		submitted++;
+#ifdef RUNS
+		/* rgate_session_submit_many(): this one's lap comes before that of the first */
+		if
+		:: submitted < N && submitted - m_req_credit < R -> submitted++
+		:: true
+		fi;
+#endif
 		assert(submitted - copied <= R);
 		client_buf ! REQ, submitted;
 #ifndef NO_SUBMIT_FENCE
@@ -205,6 +218,20 @@ inline accept()
 #ifdef LATE
 	with_service++
 #else
+#ifdef RUNS
+	/* run_add(): another one, which is published with the first */
+	if
+#ifdef NO_RUN_PLACE
+	:: m_req > copied ->
+#else
+	:: m_req > copied && posted + 1 - m_comp_credit < C ->
+#endif
+		copied++;
+		engine_buf ! REQ_CREDIT, copied;
+		posted++
+	:: true
+	fi;
+#endif
 	post()
 #endif
 }

@@ -40,6 +40,11 @@ struct rgate_req;
 #define RGATE_USES_A1		(1U << 1)
 #define RGATE_USES_MEM		(1U << 2)	/* mem, off, len: checked before begin() */
 #define RGATE_USES_HANDLE	(1U << 3)	/* rgate_req_object() gives what it is */
+/*
+ * begin() takes no longer than a function call, returns the result, and calls nothing of this
+ * file but rgate_req_get() and rgate_req_set_value(): many are answered in one go.
+ */
+#define RGATE_USES_NO_TIME	(1U << 4)
 
 /* One operation. @begin NULL: there is none of this number. */
 struct rgate_req_op {

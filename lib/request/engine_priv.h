@@ -31,7 +31,10 @@ enum req_state {
 };
 
 struct rgate_req {
-	struct rgate_request q;
+	union {
+		struct rgate_request q;
+		uint64_t words[sizeof(struct rgate_request) / sizeof(uint64_t)];
+	};
 	struct rgate_seat *seat;
 	const struct rgate_req_op *op;	/* NULL: refused with `result` when its turn comes */
 	void *ctx;			/* of the service */
@@ -94,7 +97,7 @@ struct rgate_seat {
 	uint64_t posted;		/* completions published */
 	uint64_t returned;		/* of these, places given back; whole batches */
 	uint32_t under_way;		/* accepted and not over; each has a place reserved */
-	struct rgate_request head;	/* copied, and not accepted yet */
+	struct rgate_req now;		/* copied, and not accepted yet; or answered as it is */
 	bool have_head;
 	struct rgate_req *drain;	/* the one under way */
 	struct rgate_req *tail;		/* CHAIN_RUNS: the chain's last one so far */
@@ -214,6 +217,31 @@ bool req_run_ready(struct rgate_engine *e);	/* true: more are ready */
 void req_reap(struct rgate_engine *e);		/* what rgate_req_end() was called for */
 void req_free_all(struct rgate_engine *e);
 void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value);
+void seat_posted(struct rgate_seat *s, uint64_t n);	/* so many were published */
+
+/*
+ * All of the completion at @pos but its lap. There is a place for it: place() in engine_take.c.
+ * The cookie after the result, with release: who reads both at once need not read again.
+ */
+static inline void seat_write(struct rgate_seat *s, uint64_t pos, uint64_t cookie, int result,
+			      uint64_t value)
+{
+	struct rgate_completion *c = &s->area.completions[pos & s->area.comp_mask];
+
+	__atomic_store_n(&c->result, result, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->flags, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->cookie, cookie, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
+}
+
+/* That one is there, and those behind it which have their lap already */
+static inline void seat_publish(struct rgate_seat *s, uint64_t pos)
+{
+	struct rgate_completion *c = &s->area.completions[pos & s->area.comp_mask];
+
+	__atomic_store_n(&c->seq, rgate_area_comp_lap(&s->area, pos), __ATOMIC_RELEASE);
+}
+
 /* @s cannot use what came free of the user's limit: the next one may */
 void seat_pass_on(struct rgate_seat *s);
 

@@ -154,26 +154,24 @@ struct rgate_req *req_find(struct rgate_seat *s, uint64_t cookie)
 
 /* ---- Its end ---- */
 
-/* There is a place for it: place() in engine_take.c */
-void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value)
+void seat_posted(struct rgate_seat *s, uint64_t n)
 {
-	struct rgate_completion *c = &s->area.completions[s->posted & s->area.comp_mask];
 	struct rgate_engine *e = s->engine;
 
-	/* The cookie after the result, with release: who reads both at once need not read again */
-	__atomic_store_n(&c->result, result, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->flags, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->cookie, cookie, __ATOMIC_RELEASE);
-	__atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->seq, rgate_area_comp_lap(&s->area, s->posted), __ATOMIC_RELEASE);
-	s->posted++;
-	count(&e->stats.completions, 1);
-	count(&s->user->completions, 1);
+	count(&e->stats.completions, n);
+	count(&s->user->completions, n);
 	if (s->dirty)
 		return;
 	s->dirty = true;
 	s->dirty_next = e->dirty;
 	e->dirty = s;
+}
+
+void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value)
+{
+	seat_write(s, s->posted, cookie, result, value);
+	seat_publish(s, s->posted++);
+	seat_posted(s, 1);
 }
 
 static void ready(struct rgate_req *r)
@@ -202,7 +200,7 @@ static void unchain(struct rgate_req *r, int result)
 		s->chain = result < 0 ? CHAIN_BROKEN : CHAIN_GOES_ON;
 		s->tail = NULL;
 		/* It need not wait in the chain any more: is_beyond() in engine_take.c */
-		if (s->blocked && s->head.op >> RGATE_REQ_OP_SHIFT == RGATE_REQ_CORE)
+		if (s->blocked && s->now.q.op >> RGATE_REQ_OP_SHIFT == RGATE_REQ_CORE)
 			seat_hot(s);
 	}
 }

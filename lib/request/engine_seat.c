@@ -248,6 +248,7 @@ static struct rgate_seat *new_seat(struct rgate_engine *e, const struct rgate_se
 	if (!s)
 		return NULL;
 	s->engine = e;
+	s->now.seat = s;
 	list_init(&s->of_engine);
 	list_init(&s->turn);
 	list_init(&s->reqs);

@@ -44,9 +44,9 @@ static int cancel(struct rgate_req *r, void *ctx)
 }
 
 static const struct rgate_req_op ops[] = {
-	{ .name = "nop", .uses = RGATE_USES_A0, .begin = nop },
-	{ .name = "probe", .uses = RGATE_USES_A0, .begin = probe },
-	{ .name = "time", .uses = RGATE_USES_A0, .begin = tell_time },
+	{ .name = "nop", .uses = RGATE_USES_A0 | RGATE_USES_NO_TIME, .begin = nop },
+	{ .name = "probe", .uses = RGATE_USES_A0 | RGATE_USES_NO_TIME, .begin = probe },
+	{ .name = "time", .uses = RGATE_USES_A0 | RGATE_USES_NO_TIME, .begin = tell_time },
 	{ .name = "cancel", .uses = RGATE_USES_A0, .begin = cancel },
 };
 

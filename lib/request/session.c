@@ -82,8 +82,10 @@ int rgate_session_submit_many(struct rgate_session *s, const struct rgate_reques
 	n = (unsigned int)room(s, n);
 	if (!n)
 		return -EAGAIN;
-	for (i = 0; i < n; i++)
+	/* The first one last: the engine, which looks there, leaves the other slots alone so far. */
+	for (i = 1; i < n; i++)
 		publish(s, s->submitted + i, &reqs[i]);
+	publish(s, s->submitted, &reqs[0]);
 	__atomic_store_n(&s->submitted, s->submitted + n, __ATOMIC_RELAXED);
 	if (needed(s, RGATE_REQ_NEED_REQUEST)) {
 		kick(s);

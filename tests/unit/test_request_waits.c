@@ -262,11 +262,96 @@ static void cookies(void **state)
 	leaves(&c);
 }
 
+/* Answered on the spot, in their order, however they stand between others */
+static void run_among_others(void **state)
+{
+	static const struct {
+		struct rgate_request q;
+		int result;
+	} all[] = {
+		{ { .op = RGATE_REQ_NOP }, 0 },
+		{ { .op = RGATE_REQ_NOP, .a0 = 7 }, 0 },
+		{ { .op = RGATE_REQ_NOP, .a1 = 7 }, -EINVAL },
+		{ { .op = RGATE_REQ_TIME, .a0 = 99 }, -EINVAL },
+		{ { .op = RGATE_REQ_PROBE, .a0 = LATE }, 0 },
+		{ { .op = RGATE_REQ_NOP, .flags = RGATE_REQ_LINK }, 0 },
+		{ { .op = RGATE_REQ_NOP }, 0 },
+		{ { .op = RGATE_REQ_NOP, .a1 = 1, .flags = RGATE_REQ_LINK }, -EINVAL },
+		{ { .op = RGATE_REQ_NOP }, -ECANCELED },
+		{ { .op = RGATE_REQ_CANCEL, .a0 = 99 }, -ENOENT },
+		{ { .op = RGATE_REQ_NOP, .flags = RGATE_REQ_DRAIN }, 0 },
+		{ { .op = RGATE_REQ_NOP, .deadline_us = 1000000 }, 0 },
+		{ { .op = RGATE_REQ_NOP, .cls = RGATE_CLASS_COUNT }, -EINVAL },
+		{ { .op = RGATE_REQ_NOP }, 0 },
+	};
+	struct rgate_engine_stats st = { .sz = sizeof(st) };
+	struct rgate_request q;
+	static struct client c;
+	unsigned int i, round;
+
+	(void)state;
+	client_new(&c, e, 1);
+	for (round = 0; round < 50; round++) {
+		for (i = 0; i < ARRAY_LEN(all); i++) {
+			q = all[i].q;
+			q.cookie = i + 1;
+			client_submit(&c, q);
+		}
+		for (i = 0; i < ARRAY_LEN(all); i++)
+			expect(&c, i + 1, all[i].result);
+	}
+	assert_int_equal(rgate_engine_stats(e, &st), 0);
+	assert_int_equal(st.accepted, 50 * ARRAY_LEN(all));
+	assert_int_equal(st.completions, 50 * ARRAY_LEN(all));
+	assert_int_equal(st.refused, 50 * 3);
+	assert_int_equal(st.under_way, 0);
+	leaves(&c);
+}
+
+/* As many as there are places, and what is under way has its own among them */
+static void run_without_places(void **state)
+{
+	struct rgate_engine_stats st = { .sz = sizeof(st) };
+	struct rgate_completion done;
+	static struct client c;
+	unsigned int i, k;
+
+	(void)state;
+	client_new(&c, e, 1);
+	client_submit(&c, ASK(LATE_WAIT, .cookie = 1000));
+	for (i = 0; i < 64; i++) {
+		client_submit(&c, ASK(RGATE_REQ_NOP, .cookie = i, .a0 = i + 1));
+		if (i == 31)
+			bed_run(e);
+	}
+	bed_run(e);
+	assert_int_equal(rgate_engine_stats(e, &st), 0);
+	assert_int_equal(st.completions, 63);
+	late_end(1000, 5, 0);
+	bed_run(e);
+	assert_int_equal(rgate_engine_stats(e, &st), 0);
+	assert_int_equal(st.completions, 64);
+	for (i = k = 0; k < 65; k++) {
+		assert_true(client_poll(&c, &done));
+		if (done.cookie == 1000) {
+			assert_int_equal(k, 63);
+			assert_int_equal(done.result, 5);
+		} else {
+			assert_int_equal(done.cookie, i++);
+			assert_int_equal(done.value, i);
+		}
+		client_kick(&c);
+		bed_run(e);
+	}
+	assert_false(client_poll(&c, &done));
+	leaves(&c);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(silent_ends), TEST(passed_on), TEST(chained), TEST(large_ones), TEST(large_chains),
-	TEST(cancel_after_chain), TEST(cookies),
+	TEST(cancel_after_chain), TEST(cookies), TEST(run_among_others), TEST(run_without_places),
 };
 
 UNIT_MAIN(tests)
