@@ -305,6 +305,19 @@ static int rgate_nl_check_raw(struct sk_buff *skb, struct genl_info *info,
 	return -EPERM;
 }
 
+/*
+ * A thread of the kernel's runs on the account of nobody, so it is not for whoever made
+ * himself a network namespace.
+ */
+static int rgate_nl_check_thread(struct sk_buff *skb, struct genl_info *info,
+				 u32 thread)
+{
+	if (!thread || netlink_capable(skb, CAP_NET_ADMIN))
+		return 0;
+	NL_SET_ERR_MSG(info->extack, "a thread needs CAP_NET_ADMIN outside of user namespaces");
+	return -EPERM;
+}
+
 /* What is there for frames that come, and means nothing for those that go */
 static int rgate_nl_check_transmit(const struct genl_info *info)
 {
@@ -444,6 +457,8 @@ static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
 	err = rgate_nl_parse_att(info, req);
 	if (!err)
 		err = rgate_nl_check_raw(skb, info, req->kind);
+	if (!err)
+		err = rgate_nl_check_thread(skb, info, req->thread);
 	if (err)
 		goto free_req;
 	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -584,6 +599,8 @@ static int rgate_nl_att_member(struct sk_buff *skb, struct genl_info *info,
 		goto unlock;
 	}
 	err = rgate_nl_check_raw(skb, info, att->kind);
+	if (!err && change == rgate_att_join)
+		err = rgate_nl_check_thread(skb, info, att->thread);
 	if (!err)
 		err = change(att, ring);
 	if (err && change == rgate_att_join)

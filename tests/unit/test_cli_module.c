@@ -54,6 +54,11 @@ static void odd(void **state)
 		 "   any  1001        100\n"
 		 "   2  dns    8192  2048  9.0 MiB  spill    tai       rw           3"
 		 "     0  1002        200\n");
+	fake->a[0].kind = RGATE_KIND_TRANSMIT;
+	cli_says("status", 0, "  transmit  -       ");
+	fake->a[0].thread = 40;
+	cli_says("status", 0, "  transmit  thread 40%     all");
+	fake->a[0].kind = fake->a[0].thread = 0;
 	cli_is("stats dns", 1, "", "ringgate stats: several rings are called 'dns' (1 and 2 are): "
 	       "use the number\n");
 	cli_says("stats 1", 0, "1  dns         100");
@@ -213,6 +218,12 @@ static void attach(void **state)
 	     "attach lo rings 1/c0ffee01 action 2 fanout 0 sample 0 priority 0 filter 12\n");
 	asks("attach lo -r 1 --steal --all", "8\n",
 	     "attach lo rings 1/c0ffee01 action 2 fanout 0 sample 0 priority 0 filter 0\n");
+	asks("attach lo -r web --transmit", "8\n", "attach lo rings 1/c0ffee01 transmit by 0 "
+	     "action 0 fanout 0 sample 0 priority 0 filter 0\n");
+	asks("attach lo -r web --transmit --thread -f udp", "8\n", "attach lo rings 1/c0ffee01 "
+	     "transmit by 50 action 0 fanout 0 sample 0 priority 0 filter 12\n");
+	asks("attach lo --thread=7 -r web --transmit", "8\n", "attach lo rings 1/c0ffee01 "
+	     "transmit by 7 action 0 fanout 0 sample 0 priority 0 filter 0\n");
 	refused("attach lo -r nosuch", NO_RING, "");
 	refused("attach lo -r web -f portt", "filter 'portt': can't parse filter expression: syntax "
 		"error: `man pcap-filter`", "");

@@ -102,6 +102,38 @@ static void asked_for(void)
 	EXPECT(vt_send_need_wakeup(&s));
 }
 
+/* A user's own user and network namespace: he sends in there, on his own time */
+static int as_own_netns(void *arg)
+{
+	struct vt_nl mine;
+	struct vt_att a = {
+		.ifname = "lo", .n = 1, .kind = RGATE_KIND_TRANSMIT, .thread = 1,
+	};
+	int id;
+
+	(void)arg;
+	REQUIRE(!setgid(12345) && !setuid(12345));
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+		vt_note("no user namespace for an unprivileged user here: %s", strerror(errno));
+		return 0;
+	}
+	vt_nl_open(&mine);
+	vt_send_open(&s, 64, 256);
+	a.rings[0] = s.r.id;
+	EXPECT_EQ(vt_att_new(&mine, &a), -EPERM);
+	EXPECT_EQ(thread_ns(s.r.id), -1);
+	a.thread = 0;
+	id = vt_att_new(&mine, &a);
+	EXPECT_GE(id, 1);
+	EXPECT_EQ(vt_att_del(&mine, (uint32_t)id), 0);
+	return 0;
+}
+
+static void others(void)
+{
+	EXPECT_EQ(vt_wait(vt_fork(as_own_netns, NULL), 10000), 0);
+}
+
 /* What has arrived by now, in order */
 static void hear(int fd, struct vt_seen *seen)
 {
@@ -367,6 +399,7 @@ static void frozen(void)
 
 static const struct vt_case cases[] = {
 	{ .name = "who has a thread, and how long", .fn = asked_for },
+	{ .name = "not for everybody", .fn = others },
 	{ .name = "frames without a system call", .fn = no_call },
 	{ .name = "it sleeps, and says so", .fn = idle },
 	{ .name = "no more than its share", .fn = share },

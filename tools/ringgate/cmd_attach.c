@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* ringgate attach: hook rings to a device. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "att_filter.h"
 #include "cmd.h"
@@ -201,6 +203,12 @@ static int attach(struct rgate_ctl *ctl, const struct attach_args *a,
 	if (err == -ENOENT || err == -ESTALE) {
 		say("a ring was closed while we looked; `ringgate status` lists "
 		    "those that are there");
+		return EXIT_FAIL;
+	}
+	/* root here, and yet not of the machine */
+	if (err == -EPERM && a->opts.thread && !geteuid()) {
+		say("cannot attach to %s: in a container there are no threads: leave out --thread",
+		    a->ifname);
 		return EXIT_FAIL;
 	}
 	if (err)

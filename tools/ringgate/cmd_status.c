@@ -172,6 +172,18 @@ static void cell_rings(struct table *t, const struct rgate_att_info *a)
 	table_cell(t, "%s", text);
 }
 
+/* What becomes of the frames, and by which of the rings; of those that go out, by whom */
+static void cells_action(struct table *t, const struct rgate_att_info *a)
+{
+	if (a->kind != RGATE_KIND_TRANSMIT) {
+		table_cell(t, "%s", action_name(a->action));
+		table_cell(t, "%s", fanout_name(a->fanout));
+		return;
+	}
+	table_cell(t, "transmit");
+	table_cell(t, a->thread ? "thread %u%%" : "-", a->thread);
+}
+
 static void print_atts(const struct snapshot *s)
 {
 	struct table t;
@@ -189,9 +201,7 @@ static void print_atts(const struct snapshot *s)
 		table_cell(&t, "%u", a->att_id);
 		table_cell(&t, "%s", a->ifname);
 		cell_rings(&t, a);
-		table_cell(&t, "%s", a->kind == RGATE_KIND_TRANSMIT ? "transmit" :
-			   action_name(a->action));
-		table_cell(&t, "%s", fanout_name(a->fanout));
+		cells_action(&t, a);
 		table_cell(&t, a->sample > 1 ? "1/%u" : "all", a->sample);
 		if (a->kind == RGATE_KIND_XDP)
 			table_cell(&t, "XDP program");

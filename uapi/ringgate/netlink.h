@@ -15,7 +15,8 @@
  * users put into its rings, which are made with RGATE_RING_TRANSMIT, is sent through the
  * device, when they ask for it, or, with THREAD, by a thread of each ring that looks for
  * frames. It has a filter, but no action, fan-out, sampling and priority, and making,
- * changing or joining it needs CAP_NET_RAW, too. All commands act in the network
+ * changing or joining it needs CAP_NET_RAW, too; with THREAD, making or joining it needs
+ * CAP_NET_ADMIN in the initial user namespace. All commands act in the network
  * namespace of the socket; those that change something, and the events, need
  * CAP_NET_ADMIN there.
  *

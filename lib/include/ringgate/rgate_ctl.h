@@ -68,8 +68,9 @@ struct rgate_attach_opts {
  * are made with RGATE_RING_TRANSMIT; it needs CAP_NET_RAW, too. Of the options it has the
  * filter and thread, and no other: -EOPNOTSUPP. Where @opts->thread is 1 to 100, each ring
  * has a thread of the kernel's that looks for frames and sends them, and takes no more than
- * that many percent of one CPU's time; 0: frames are sent when users ask. -ERANGE: it is
- * more; -EINVAL: rings of both directions; -EBUSY: a ring sends through another attachment.
+ * that many percent of one CPU's time; 0: frames are sent when users ask. It needs
+ * CAP_NET_ADMIN outside of user namespaces, too. -ERANGE: it is more; -EINVAL: rings of
+ * both directions; -EBUSY: a ring sends through another attachment.
  *
  * One of kind XDP gets its frames from XDP programs on the device, which call
  * bpf_ringgate_push() with @att's number and cookie (ringgate/netlink.h); loading such

@@ -113,6 +113,8 @@ int __wrap_rgate_ctl_att(struct rgate_ctl *ctl, uint32_t att_id, struct rgate_at
 
 static void note_opts(const struct rgate_attach_opts *o)
 {
+	if (o->kind == RGATE_KIND_TRANSMIT)
+		note(" transmit by %u", o->thread);
 	note(" action %u fanout %u sample %u priority %d filter %s%u\n", o->action, o->fanout,
 	     o->sample, o->priority, o->filter ? "text " : "", o->prog ? o->prog->len : 0);
 }
