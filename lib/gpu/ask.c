@@ -76,7 +76,7 @@ static int make_state(struct rgate_gpu *gpu, struct rgate_gpu_ask *ask)
 	struct rgate_daskstate st = {
 		.head = ask->loan.submitted,
 		.limit = ask->loan.room,
-		.taken = ask->loan.completed,
+		.lock = ask->loan.completed << 1,
 	};
 	struct rgate_dask *d = &ask->dask;
 	int err;

@@ -113,6 +113,39 @@ static __global__ void warps_kernel(struct rgate_dask ask, struct seen *s, uint3
 	rgate_dasker_fini(&me);
 }
 
+/* The last block takes the completions of all others, which tell it when they are done. */
+static __global__ void served_kernel(struct rgate_dask ask, struct seen *s, uint64_t *words,
+				     uint32_t rounds)
+{
+	struct rgate_request q = { 0 };
+	struct rgate_dasker me;
+	struct rgate_danswer a;
+	uint64_t ticket;
+	uint32_t i;
+	int got;
+
+	if (blockIdx.x == gridDim.x - 1) {
+		got = rgate_dask_serve_warp(&ask, &words[1]);
+		if (rgate_dlane() == 0)
+			note(s, gridDim.x > 1 ? !got : got == -EPIPE, got);
+		return;
+	}
+	q.op = RGATE_REQ_NOP;
+	rgate_dasker_init(&me, &ask, 0);
+	for (i = 0; i < rounds; i++) {
+		q.a0 = (uint64_t)blockIdx.x << 40 | (uint64_t)i << 8 | threadIdx.x;
+		while ((got = rgate_dask_submit_warp(&me, &q, 1, &ticket)) == -EAGAIN)
+			;
+		if (!got)
+			got = rgate_dask_wait_warp(&me, ticket, &a, LONG);
+		note(s, got == 1 && a.value == q.a0 && !a.result, got);
+	}
+	rgate_dasker_fini(&me);
+	__syncwarp();
+	if (rgate_dlane() == 0 && rgate_dgpu_add(&words[0], 1) + 2 == gridDim.x)
+		rgate_dgpu_store(&words[1], 1);
+}
+
 /* 32 at once by one thread, answers taken from the last to the first */
 static __global__ void many_kernel(struct rgate_dask ask, struct seen *s, uint32_t rounds)
 {
@@ -440,6 +473,29 @@ static void warps(void)
 	bed_close(&b, 32 * 64 * rounds);
 }
 
+static uint64_t *zero_words(void)
+{
+	uint64_t *w;
+
+	g_require(!cudaMalloc((void **)&w, 16) && !cudaMemset(w, 0, 16));
+	return w;
+}
+
+/* One warp takes the completions, also where places run short */
+static void served(void)
+{
+	uint32_t rounds = 1000 / (uint32_t)g_slow();
+	uint64_t *words = zero_words();
+	struct bed b;
+
+	bed_open(&b, 256, 1000);
+	bed_bind(&b, 4096);
+	LAUNCH(&b, served_kernel, 33, 32)(b.ask, b.seen, words, rounds);
+	bed_run(&b);
+	cudaFree(words);
+	bed_close(&b, 32 * 32 * rounds + 1);
+}
+
 /* As many warps, and room for two of them */
 static void warps_full(void)
 {
@@ -516,7 +572,7 @@ static void asleep(void)
 static void gone(void)
 {
 	int pair[2], none = eventfd(0, 0);
-	uint64_t t;
+	uint64_t *words = zero_words(), t;
 	struct bed b;
 
 	bed_open(&b, 64, RGATE_SPIN_NONE);
@@ -536,7 +592,11 @@ static void gone(void)
 	usleep(100000);
 	close(pair[1]);
 	bed_run(&b);
-	g_require(!b.seen->wrong && b.seen->good == 5);
+	/* nor does one stay who takes completions */
+	LAUNCH(&b, served_kernel, 1, 32)(b.ask, b.seen, words, 0);
+	bed_run(&b);
+	cudaFree(words);
+	g_require(!b.seen->wrong && b.seen->good == 6);
 	g_ok(b.gpu, rgate_gpu_unbind_session(b.gpu, b.index));
 	rgate_session_close(b.session);
 	rgate_gpu_close(b.gpu);
@@ -589,6 +649,7 @@ static const struct g_test tests[] = {
 	{ "threads", threads },
 	{ "warps", warps },
 	{ "warps_full", warps_full },
+	{ "served", served },
 	{ "many", many },
 	{ "blocks", blocks },
 	{ "fetch_add", fetch_add },

@@ -32,6 +32,7 @@ struct bare {
 
 struct result {
 	uint64_t wrong;
+	uint64_t ended, stop;
 	uint64_t took[TRIPS];
 };
 
@@ -93,7 +94,9 @@ static __global__ void bare_trip(struct bare *b, struct result *res)
 	}
 }
 
-static __global__ void ask_rate(struct rgate_dask ask, struct result *res, uint32_t rounds)
+/* The last block, if there is one more than @askers, takes the completions for all others. */
+static __global__ void ask_rate(struct rgate_dask ask, struct result *res, uint32_t rounds,
+				uint32_t askers)
 {
 	struct rgate_request q = { 0 };
 	struct rgate_danswer a;
@@ -102,6 +105,10 @@ static __global__ void ask_rate(struct rgate_dask ask, struct result *res, uint3
 	uint64_t ticket;
 	int err;
 
+	if (blockIdx.x == askers) {
+		rgate_dask_serve_warp(&ask, &res->stop);
+		return;
+	}
 	q.op = RGATE_REQ_NOP;
 	rgate_dasker_init(&me, &ask, 1);
 	for (i = 0; i < rounds; i++) {
@@ -118,6 +125,9 @@ static __global__ void ask_rate(struct rgate_dask ask, struct result *res, uint3
 	rgate_dasker_fini(&me);
 	if (wrong)
 		rgate_dgpu_add(&res->wrong, wrong);
+	__syncwarp();
+	if (rgate_dlane() == 0 && rgate_dgpu_add(&res->ended, 1) + 1 == askers)
+		rgate_dgpu_store(&res->stop, 1);
 }
 
 static __global__ void ask_trip(struct rgate_dask ask, struct result *res)
@@ -162,6 +172,8 @@ static void *serve_bare(void *arg)
 		__atomic_store_n(&c->seq, (pos >> SHIFT) + 1, __ATOMIC_RELEASE);
 	}
 }
+
+enum who { BARE, ASK, SERVED };
 
 struct bed {
 	struct rgate_gpu *gpu;
@@ -212,13 +224,17 @@ static void bare_close(struct bed *b)
 	cudaFreeHost(b->bare);
 }
 
-static double rate(struct bed *b, bool ours, uint32_t warps, uint32_t rounds)
+static double rate(struct bed *b, enum who who, uint32_t warps, uint32_t rounds)
 {
 	cudaStream_t stream = (cudaStream_t)rgate_gpu_stream(b->gpu);
-	uint64_t t = b_now_ns();
+	uint64_t t;
 
-	if (ours)
-		ask_rate<<<warps, 32, 0, stream>>>(b->ask, b->res, rounds);
+	b_require(!cudaMemsetAsync(&b->res->ended, 0, 16, stream));
+	b_require(!cudaStreamSynchronize(stream));
+	t = b_now_ns();
+	if (who != BARE)
+		ask_rate<<<warps + (who == SERVED), 32, 0, stream>>>(b->ask, b->res, rounds,
+								      warps);
 	else
 		bare_rate<<<warps, 32, 0, stream>>>(b->bare, b->head, b->res, rounds);
 	b_require(!cudaGetLastError() && !cudaStreamSynchronize(stream));
@@ -241,17 +257,17 @@ static void trips(struct bed *b, bool ours)
 }
 
 /* Requests a second by so many warps, in turn; the first launch of a kernel loads its code */
-static void rates(struct bed *b, bool ours, uint32_t rounds)
+static void rates(struct bed *b, enum who who, uint32_t rounds)
 {
+	static const char *const name[] = { "bare_rate", "ask_rate", "served_rate" };
 	static const uint32_t all[] = { 1, 8, 64 };
 	unsigned int i, n;
 
-	rate(b, ours, 1, 100);
+	rate(b, who, 1, 100);
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (n = 0; n < 3; n++)
-			b_line(ours ? "ask_rate" : "bare_rate", "warps", (double)all[i],
-			       "per_s", rate(b, ours, all[i], all[i] > 8 ? rounds / 4 : rounds),
-			       NULL);
+			b_line(name[who], "warps", (double)all[i], "per_s",
+			       rate(b, who, all[i], all[i] > 8 ? rounds / 4 : rounds), NULL);
 }
 
 int main(int argc, char **argv)
@@ -271,12 +287,13 @@ int main(int argc, char **argv)
 		bare_close(&b);
 	}
 	bare_open(&b);
-	rates(&b, false, rounds);
+	rates(&b, BARE, rounds);
 	bare_close(&b);
 	ask_open(&b);
 	for (n = 0; n < 3; n++)
 		trips(&b, true);
-	rates(&b, true, rounds);
+	rates(&b, ASK, rounds);
+	rates(&b, SERVED, rounds);
 	b_line("wrong", "requests", (double)b.res->wrong, NULL);
 	b_require(!b.res->wrong);
 	rgate_gpu_close(b.gpu);

@@ -28,27 +28,33 @@
 
 #include <string.h>
 
-#include <ringgate/gpu/asker.cuh>
+#include <ringgate/gpu/answer.cuh>
 
 #define RGATE_DASK_HOLD		32U	/* looks by one who waits, before others may */
-#define RGATE_DASK_CHECK	16U	/* rounds of waiting between looks at the session's end */
+#define RGATE_DASK_HOLD_WARP	8U	/* by a warp that does */
+#define RGATE_DASK_VAIN		5U	/* a pause is at most 2 us << this */
 
 /*
  * There was no place: completions that are there make room, whoever they are for. Those who need
- * several cells come again at different times, or each would take what the others need.
+ * several cells come again at different times, or each would take what the others need, and
+ * later each time.
  */
 RGATE_DEV int rgate_dask_full(struct rgate_dasker *me)
 {
-	uint32_t i, n = 0;
+	struct rgate_danswer none;
+	uint64_t from, pos;
 
 	if (rgate_dask_over(me->ask))
 		return -EPIPE;
-	rgate_dpause((me->rover += 2654435769U) >> 21);
-	if (!rgate_dask_lock(me->ask))
+	rgate_dpause((me->rover += 2654435769U) >> (21 - me->in_vain));
+	me->in_vain += me->in_vain < RGATE_DASK_VAIN;
+	if (!rgate_dask_lock(me->ask, &from))
 		return -EAGAIN;
-	for (i = 0; i < RGATE_REQ_BATCH && i == n; i++)
-		rgate_dask_take(me, 0, (struct rgate_danswer *)0, &n);
-	rgate_dask_unlock(me->ask);
+	pos = from;
+	rgate_dask_take_some(me, 0, &none, &pos, RGATE_REQ_BATCH);
+	if (pos == from)
+		rgate_dask_idle(me->ask);
+	rgate_dask_unlock(me->ask, pos);
 	return -EAGAIN;
 }
 
@@ -81,6 +87,7 @@ RGATE_DEV int rgate_dask_submit_many(struct rgate_dasker *me, const struct rgate
 			rgate_dcell_give_up(me->ask, tickets[i]);
 		return rgate_dask_full(me);
 	}
+	me->in_vain = 0;
 	for (i = 1; i < n; i++) {
 		rgate_dask_write(me->ask, pos + i, &reqs[i], tickets[i]);
 		rgate_dask_follow(me->ask, pos + i);
@@ -126,6 +133,7 @@ RGATE_DEV int rgate_dask_submit_warp(struct rgate_dasker *me, const struct rgate
 		ok = rgate_dlane() == 0 && n ? (uint64_t)rgate_dask_full(me) : 0;
 		return n ? (int)rgate_dwarp_first(ok) : -EINVAL;
 	}
+	me->in_vain = 0;
 	/* the barrier hands on what the first lane acquired of the limit */
 	rgate_dwarp_sync();
 	pos = rgate_dwarp_first(pos) + rank;
@@ -164,37 +172,50 @@ RGATE_DEV int rgate_dask_cancel(struct rgate_dasker *me, uint64_t target, uint64
 RGATE_DEV int rgate_dask_poll(struct rgate_dasker *me, uint64_t ticket, struct rgate_danswer *out)
 {
 	int got = rgate_dask_got(me, ticket, out);
-	uint32_t i, n = 0, over;
+	uint64_t from, pos;
+	uint32_t over;
 
 	if (got)
 		return got;
 	/* before the look: what was published before the end is taken still */
 	over = rgate_dask_over(me->ask);
-	if (!rgate_dask_lock(me->ask))
+	if (!rgate_dask_lock(me->ask, &from))
 		return 0;
+	pos = from;
 	got = rgate_dask_got(me, ticket, out);
-	for (i = 0; !got && i < RGATE_REQ_BATCH && i == n; i++)
-		got = rgate_dask_take(me, ticket, out, &n);
-	rgate_dask_unlock(me->ask);
-	return got || !over || n ? got : -EPIPE;
+	if (!got)
+		got = rgate_dask_take_some(me, ticket, out, &pos, RGATE_REQ_BATCH);
+	if (!got && pos == from)
+		rgate_dask_ask_over(me->ask);
+	rgate_dask_unlock(me->ask, pos);
+	return got || !over || pos != from ? got : -EPIPE;
 }
 
 /* One thread, which waits: looks for all that do, for a while; 1, 0, -EINVAL */
 RGATE_DEV int rgate_dask_look(struct rgate_dasker *me, uint64_t ticket, struct rgate_danswer *out)
 {
-	uint32_t i, n = 0;
-	int got = 0;
+	struct rgate_dpair next;
+	uint64_t from, pos;
+	uint32_t i;
+	int got;
 
-	if (rgate_dask_lock(me->ask)) {
-		/* brought by who had the lock; as long as it is held nobody else brings it */
-		got = rgate_dask_got(me, ticket, out);
-		for (i = 0; i < RGATE_DASK_HOLD && !got; i++)
-			got = rgate_dask_take(me, ticket, out, &n);
-		rgate_dask_unlock(me->ask);
-		return got;
+	if (!rgate_dask_lock(me->ask, &from)) {
+		rgate_dpause(100);
+		return rgate_dask_got(me, ticket, out);
 	}
-	rgate_dpause(100);
-	return rgate_dask_got(me, ticket, out);
+	pos = from;
+	/* under way while this looks whether who had the lock has brought it */
+	next = rgate_dask_peek(me->ask, pos);
+	got = rgate_dask_got(me, ticket, out);
+	for (i = 0; i < RGATE_DASK_HOLD && !got; i++) {
+		got = rgate_dask_take(me, ticket, out, &pos, next);
+		if (!got)
+			next = rgate_dask_peek(me->ask, pos);
+	}
+	if (!got && pos == from)
+		rgate_dask_ask_over(me->ask);
+	rgate_dask_unlock(me->ask, pos);
+	return got;
 }
 
 /*
@@ -220,6 +241,33 @@ RGATE_DEV int rgate_dask_wait(struct rgate_dasker *me, uint64_t ticket, struct r
 	return got;
 }
 
+/* Does this lane wait for an answer that has not come? 0 is no ticket. */
+RGATE_DEV uint32_t rgate_dask_lacks(const struct rgate_dask *a, uint64_t ticket)
+{
+	return ticket && rgate_dgpu_load(&a->cells[(uint32_t)ticket - 1].done) != ticket;
+}
+
+/*
+ * The whole warp, the first lane of which has the lock: looks for all who wait, until its own lanes
+ * have their answers, for a while; how many came
+ */
+RGATE_DEV uint32_t rgate_dask_look_warp(const struct rgate_dask *a, uint64_t pos, uint64_t ticket)
+{
+	uint32_t i, some, n = 0;
+
+	RGATE_DROLL
+	for (i = 0; i < RGATE_DASK_HOLD_WARP; i++) {
+		some = rgate_dask_take_warp(a, pos + n);
+		n += some;
+		if (!some && rgate_dlane() == 0)
+			rgate_dask_idle(a);
+		if (some < RGATE_DASK_EACH * RGATE_DWARP &&
+		    !rgate_dwarp_or(rgate_dask_lacks(a, ticket)))
+			break;
+	}
+	return n;
+}
+
 /*
  * rgate_dask_wait_warp - the whole warp: until all lanes have their answers
  * @ticket: 0: this lane waits for none
@@ -229,37 +277,56 @@ RGATE_DEV int rgate_dask_wait(struct rgate_dasker *me, uint64_t ticket, struct r
 RGATE_DEV int rgate_dask_wait_warp(struct rgate_dasker *me, uint64_t ticket,
 				   struct rgate_danswer *out, uint64_t limit_ns)
 {
+	const struct rgate_dask *a = me->ask;
 	const uint64_t since = rgate_dnow();
-	uint64_t have, over = 0;
-	uint32_t round, i, n;
 	int got = ticket ? rgate_dask_got(me, ticket, out) : 0;
+	uint32_t over = 0, have, n;
+	uint64_t pos = 0;
 
 	RGATE_DROLL
-	for (round = 1; rgate_dwarp_or(ticket && !got); round++) {
-		have = rgate_dlane() == 0 && rgate_dask_lock(me->ask);
-		have = rgate_dwarp_first(have);
-		n = 0;
-		if (have) {
-			/* the barrier hands on what the first lane acquired by the lock */
-			rgate_dwarp_sync();
-			n = rgate_dask_take_warp(me->ask);
-			for (i = 1; n == i * RGATE_DASK_EACH * RGATE_DWARP && i < 8; i++)
-				n += rgate_dask_take_warp(me->ask);
-			if (rgate_dlane() == 0)
-				rgate_dask_unlock(me->ask);
-		} else {
+	while (rgate_dwarp_or(ticket && !got)) {
+		have = rgate_dask_lock_warp(a, &pos);
+		n = have ? rgate_dask_look_warp(a, pos, got ? 0 : ticket) : 0;
+		if (have)
+			rgate_dask_unlock_warp(a, pos + n);
+		if (!have)
 			rgate_dpause(100);
-		}
-		if (ticket && !got)
+		if (ticket && !got && !rgate_dask_lacks(a, ticket))
 			got = rgate_dask_got(me, ticket, out);
+		/* known before a look that found nothing: nothing will come any more */
 		if (over && have && !n)
 			return ticket && !got ? -EPIPE : got;
-		if (round % RGATE_DASK_CHECK == 0)
-			over = rgate_dwarp_first(rgate_dask_over(me->ask));
+		over = (uint32_t)rgate_dwarp_first(rgate_dask_over(a));
 		if (rgate_dwarp_first(rgate_dnow() - since >= limit_ns))
 			break;
 	}
 	return got;
+}
+
+/*
+ * rgate_dask_serve_warp - the whole warp: takes completions for all who wait, and does nothing else
+ * @stop: a word of the device's memory; until it is not 0
+ * Those who wait look at the device's memory alone meanwhile. Returns 0, or -EPIPE: the session
+ * is over. Without such a warp those who wait take them by turns.
+ */
+RGATE_DEV int rgate_dask_serve_warp(const struct rgate_dask *a, const uint64_t *stop)
+{
+	uint32_t have = 0, over = 0, n = 1;
+	uint64_t pos = 0;
+
+	while (!have && !rgate_dwarp_first(rgate_dgpu_load(stop)))
+		have = rgate_dask_lock_warp(a, &pos);
+	RGATE_DROLL
+	while (have && !(over && !n) && !rgate_dwarp_first(rgate_dgpu_load(stop))) {
+		over = (uint32_t)rgate_dwarp_first(rgate_dask_over(a));
+		n = rgate_dask_take_warp(a, pos);
+		pos += n;
+		if (!n && rgate_dlane() == 0)
+			rgate_dask_idle(a);
+	}
+	if (have)
+		rgate_dask_unlock_warp(a, pos);
+	return over && !n ? -EPIPE : 0;
 }
 
 #ifdef __CUDACC__

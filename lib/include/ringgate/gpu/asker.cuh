@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * What threads of a GPU share of a session, and each one's part in it: cells for answers, places
- * for requests, completions. ask.cuh beside this asks with it.
+ * for requests. ask.cuh beside this asks with it.
  */
 #ifndef RINGGATE_GPU_ASKER_CUH
 #define RINGGATE_GPU_ASKER_CUH
@@ -12,7 +12,6 @@
 #include <ringgate/request.h>
 
 #define RGATE_DASK_MANY		32U	/* requests that are published at once */
-#define RGATE_DASK_EACH		4U	/* completions that a lane looks for at once */
 
 /* Device memory, one a request under way */
 struct rgate_dcell {
@@ -28,11 +27,13 @@ struct rgate_daskstate {
 	uint64_t limit;		/* free up to here; release */
 	uint64_t room_lock;	/* of who reads credits */
 	uint64_t pad2[14];
-	uint64_t lock;		/* of who takes completions, and of all below */
-	uint64_t taken;		/* completions */
+	uint64_t lock;		/* completions taken * 2, 1 more: somebody is at it, who has all below */
 	uint64_t failed;
 	uint64_t strays;
+	uint64_t idle;		/* looks for nothing */
 	uint64_t pad3[12];
+	uint64_t over;		/* the host's word, as seen by one who had the lock */
+	uint64_t pad4[15];
 };
 
 /* Host memory: told by the host's thread, and by who takes completions */
@@ -69,6 +70,7 @@ struct rgate_dasker {
 	uint64_t kept;		/* the last ticket, whose cell is this thread's still; 0: none */
 	uint32_t keeps;		/* it is to be so */
 	uint32_t rover;		/* where it looks for a cell */
+	uint32_t in_vain;	/* it asked since it was let */
 };
 
 struct rgate_danswer {
@@ -90,6 +92,7 @@ RGATE_DEV void rgate_dasker_init(struct rgate_dasker *me, const struct rgate_das
 	me->ask = ask;
 	me->head = me->limit = me->kept = 0;
 	me->keeps = keeps;
+	me->in_vain = 0;
 	me->rover = rgate_dsalt() * 2654435769U;
 }
 
@@ -194,12 +197,16 @@ RGATE_DEV struct rgate_request *rgate_dask_slot(const struct rgate_dask *a, uint
 	return &a->requests[pos & ((1U << a->req_shift) - 1)];
 }
 
+/* Of the batch that begins at @pos */
+RGATE_DEV const uint64_t *rgate_dask_req_credit(const struct rgate_dask *a, uint64_t pos)
+{
+	return &a->request_credits[(pos & ((1U << a->req_shift) - 1)) >> RGATE_REQ_BATCH_SHIFT];
+}
+
 /* Has the engine copied the batch that begins at @pos? Then all before it, too. */
 RGATE_DEV uint32_t rgate_dask_copied(const struct rgate_dask *a, uint64_t pos)
 {
-	uint64_t b = (pos & ((1U << a->req_shift) - 1)) >> RGATE_REQ_BATCH_SHIFT;
-
-	return rgate_dsys_acquire(&a->request_credits[b]) == rgate_dask_req_lap(a, pos);
+	return rgate_dsys_acquire(rgate_dask_req_credit(a, pos)) == rgate_dask_req_lap(a, pos);
 }
 
 /* One thread: more room, as far as there is, unless another is at it. */
@@ -282,174 +289,26 @@ RGATE_DEV void rgate_dask_publish(const struct rgate_dask *a, uint64_t pos)
 }
 
 /*
- * Completions
+ * Completions: answer.cuh beside this takes them
  */
 
-RGATE_DEV uint64_t rgate_dask_comp_lap(const struct rgate_dask *a, uint64_t pos)
+/* One thread: is the lock this one's now? @pos: out, completions that were taken so far */
+RGATE_DEV uint32_t rgate_dask_lock(const struct rgate_dask *a, uint64_t *pos)
 {
-	return (pos >> a->comp_shift) + 1;
+	uint64_t was = rgate_dgpu_or(&a->state->lock, 1);
+
+	*pos = was >> 1;
+	return !(was & 1);
 }
 
-RGATE_DEV const struct rgate_completion *rgate_dask_comp(const struct rgate_dask *a, uint64_t pos)
+RGATE_DEV void rgate_dask_unlock(const struct rgate_dask *a, uint64_t pos)
 {
-	return &a->completions[pos & ((1U << a->comp_shift) - 1)];
-}
-
-/* What became of completions, other than that they are in their cells */
-struct rgate_dasktally {
-	uint32_t failed, strays;
-};
-
-/* Into the cell of who waits for it; 0: the cookie is of no request under way */
-RGATE_DEV uint32_t rgate_dask_deliver(const struct rgate_dask *a, struct rgate_dpair first,
-				      struct rgate_dpair second)
-{
-	const uint64_t ticket = first.v[0];
-	const uint32_t i = (uint32_t)ticket - 1;
-	struct rgate_dcell *cell;
-
-	if (i >= a->ncells)
-		return 0;
-	cell = &a->cells[i];
-	if (rgate_dgpu_load(&cell->ticket) != ticket || rgate_dgpu_load(&cell->done) == ticket)
-		return 0;
-	cell->answer.v[0] = first.v[1];
-	cell->answer.v[1] = second.v[0];
-	rgate_dgpu_release(&cell->done, ticket);
-	return 1;
-}
-
-/*
- * One thread, with the lock: a completion of which seq was acquired. @first and @second were read
- * with it, in one round over the link: the engine stores the cookie after the result, and seq
- * after the value. So seq tells that @second is right; and a cookie that is that of a request
- * under way can have come with this completion only, so that @first is, too. Else it may be of a
- * lap before, and is read again.
- */
-RGATE_DEV void rgate_dask_settle(const struct rgate_dask *a, const struct rgate_completion *c,
-				 struct rgate_dpair first, struct rgate_dpair second,
-				 struct rgate_dasktally *t)
-{
-	if (rgate_dask_deliver(a, first, second))
-		return;
-	first = rgate_dsys_pair_load(c);
-	if (!first.v[0])
-		t->failed++;
-	else if (!rgate_dask_deliver(a, first, second))
-		t->strays++;
-}
-
-/*
- * One thread, with the lock: the @n completions from @pos on were taken, and all lanes have read
- * them. The engine looks at credits in their order: the release of the first one is that of all.
- */
-RGATE_DEV void rgate_dask_advance(const struct rgate_dask *a, uint64_t pos, uint32_t n,
-				  const struct rgate_dasktally *t)
-{
-	const uint64_t first = pos / RGATE_REQ_BATCH, end = (pos + n) / RGATE_REQ_BATCH;
-	const uint64_t batches = (1U << a->comp_shift) / RGATE_REQ_BATCH;
-	struct rgate_daskstate *st = a->state;
-	uint64_t b;
-
-	for (b = first + 1; b < end; b++)
-		rgate_dsys_store(&a->completion_credits[b & (batches - 1)],
-				 rgate_dask_comp_lap(a, b * RGATE_REQ_BATCH));
-	if (first < end)
-		rgate_dsys_release(&a->completion_credits[first & (batches - 1)],
-				   rgate_dask_comp_lap(a, first * RGATE_REQ_BATCH));
-	if (t->failed)
-		rgate_dsys_store(&a->words->failed, st->failed += t->failed);
-	if (t->strays)
-		rgate_dsys_store(&a->words->strays, st->strays += t->strays);
-	st->taken = pos + n;
-}
-
-/*
- * One thread, with the lock: the next completion, if it is there; the answer to @ticket goes to
- * @out alone, of which 0 has none. 1: this was it; 0: another one, counted in *@n, or none
- */
-RGATE_DEV int rgate_dask_take(struct rgate_dasker *me, uint64_t ticket,
-			      struct rgate_danswer *out, uint32_t *n)
-{
-	const struct rgate_dask *a = me->ask;
-	const uint64_t pos = a->state->taken;
-	const struct rgate_completion *c = rgate_dask_comp(a, pos);
-	struct rgate_dpair first = rgate_dsys_pair_load(c);
-	struct rgate_dpair second = rgate_dsys_pair_acquire(&c->value);
-	struct rgate_dasktally t = { 0, 0 };
-	int mine;
-
-	if (second.v[1] != rgate_dask_comp_lap(a, pos))
-		return 0;
-	++*n;
-	if (first.v[0] != ticket)
-		first = rgate_dsys_pair_load(c);
-	mine = ticket && first.v[0] == ticket;
-	if (!mine)
-		rgate_dask_settle(a, c, first, second, &t);
-	rgate_dask_advance(a, pos, 1, &t);
-	if (!mine)
-		return 0;
-	out->result = (int32_t)(uint32_t)first.v[1];
-	out->flags = (uint32_t)(first.v[1] >> 32);
-	out->value = second.v[0];
-	rgate_dcell_put(me, ticket);
-	return 1;
-}
-
-/* The whole warp, the first lane of which has the lock: what is there, 128 of them at most */
-RGATE_DEV uint32_t rgate_dask_take_warp(const struct rgate_dask *a)
-{
-	const uint64_t pos = rgate_dwarp_first(a->state->taken), at = pos + rgate_dlane();
-	struct rgate_dpair first[RGATE_DASK_EACH], second[RGATE_DASK_EACH];
-	struct rgate_dasktally t = { 0, 0 };
-	uint32_t k, there, n = 0;
-
-	RGATE_DUNROLL
-	for (k = 0; k < RGATE_DASK_EACH; k++) {
-		const struct rgate_completion *c = rgate_dask_comp(a, at + k * RGATE_DWARP);
-
-		first[k] = rgate_dsys_pair_load(c);
-		second[k] = rgate_dsys_pair_load_back(&c->value);
-	}
-	/* makes an acquire of the loads before */
-	rgate_dsys_fence();
-	/* in no order: what lies behind one that was not there is the next look's */
-	RGATE_DUNROLL
-	for (k = 0; k < RGATE_DASK_EACH; k++) {
-		there = second[k].v[1] == rgate_dask_comp_lap(a, at + k * RGATE_DWARP);
-		if (n == k * RGATE_DWARP)
-			n += rgate_dones(rgate_dwarp_or(there << rgate_dlane()));
-	}
-	RGATE_DUNROLL
-	for (k = 0; k < RGATE_DASK_EACH; k++)
-		if (k * RGATE_DWARP + rgate_dlane() < n)
-			rgate_dask_settle(a, rgate_dask_comp(a, at + k * RGATE_DWARP), first[k],
-					  second[k], &t);
-	t.failed = rgate_dwarp_add(t.failed);
-	t.strays = rgate_dwarp_add(t.strays);
-	/* all lanes' reads come before the credit */
-	rgate_dwarp_sync();
-	if (rgate_dlane() == 0 && n)
-		rgate_dask_advance(a, pos, n, &t);
-	rgate_dwarp_sync();
-	return n;
-}
-
-/* One thread: is the lock this one's now? */
-RGATE_DEV uint32_t rgate_dask_lock(const struct rgate_dask *a)
-{
-	return !rgate_dgpu_cas(&a->state->lock, 0, 1);
-}
-
-RGATE_DEV void rgate_dask_unlock(const struct rgate_dask *a)
-{
-	rgate_dgpu_release(&a->state->lock, 0);
+	rgate_dgpu_release(&a->state->lock, pos << 1);
 }
 
 RGATE_DEV uint32_t rgate_dask_over(const struct rgate_dask *a)
 {
-	return rgate_dsys_acquire(&a->words->over) != 0;
+	return rgate_dgpu_acquire(&a->state->over) != 0;
 }
 
 /* Was the answer brought? 1: it was, here it is; 0; -EINVAL: nobody waits for such a one */
@@ -462,7 +321,7 @@ RGATE_DEV int rgate_dask_got(struct rgate_dasker *me, uint64_t ticket, struct rg
 	if (i >= a->ncells || rgate_dgpu_load(&a->cells[i].ticket) != ticket)
 		return -EINVAL;
 	c = &a->cells[i];
-	if (rgate_dgpu_acquire(&c->done) != ticket)
+	if (rgate_dgpu_load(&c->done) != ticket || rgate_dgpu_acquire(&c->done) != ticket)
 		return 0;
 	out->result = (int32_t)(uint32_t)c->answer.v[0];
 	out->flags = (uint32_t)(c->answer.v[0] >> 32);

@@ -229,7 +229,23 @@ RGATE_DEV struct rgate_dpair rgate_dsys_pair_load_back(const void *p)
 #endif
 }
 
-/* The same, and as rgate_dsys_acquire() of the second */
+/* As rgate_dsys_pair_load(), and as rgate_dsys_acquire() of the first */
+RGATE_DEV struct rgate_dpair rgate_dsys_pair_acquire_first(const void *p)
+{
+#ifdef __CUDACC__
+	struct rgate_dpair v;
+
+	asm volatile("{\n\t.reg .b128 both;\n\t"
+		     "ld.acquire.sys.global.b128 both, [%2];\n\t"
+		     "mov.b128 {%0, %1}, both;\n\t}"
+		     : "=l"(v.v[0]), "=l"(v.v[1]) : "l"(p) : "memory");
+	return v;
+#else
+	return rgate_dsys_pair_load(p);
+#endif
+}
+
+/* As rgate_dsys_pair_load_back(), and as rgate_dsys_acquire() of the second */
 RGATE_DEV struct rgate_dpair rgate_dsys_pair_acquire(const void *p)
 {
 	struct rgate_dpair v;
@@ -241,6 +257,16 @@ RGATE_DEV struct rgate_dpair rgate_dsys_pair_acquire(const void *p)
 		     : "=l"(v.v[0]), "=l"(v.v[1]) : "l"(p) : "memory");
 #else
 	v = rgate_dsys_pair_load_back(p);
+#endif
+	return v;
+}
+
+/* What the lane next to this one has, of each two that begin with an even one */
+RGATE_DEV struct rgate_dpair rgate_dwarp_swap(struct rgate_dpair v)
+{
+#ifdef __CUDACC__
+	v.v[0] = __shfl_xor_sync(0xffffffffU, v.v[0], 1);
+	v.v[1] = __shfl_xor_sync(0xffffffffU, v.v[1], 1);
 #endif
 	return v;
 }
@@ -312,6 +338,16 @@ RGATE_DEV void rgate_dgpu_store(uint64_t *p, uint64_t v)
 	asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(p), "l"(v) : "memory");
 #else
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+/* After a fence, which makes a release of it; where threads are a CPU's, their sanitizer knows none */
+RGATE_DEV void rgate_dgpu_store_fenced(uint64_t *p, uint64_t v)
+{
+#ifdef __CUDACC__
+	rgate_dgpu_store(p, v);
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 #endif
 }
 
@@ -416,6 +452,20 @@ RGATE_DEV uint32_t rgate_dgpu_and32(uint32_t *p, uint32_t v)
 	return old;
 #else
 	return __atomic_fetch_and(p, v, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/* Sets the bits of @v, returns what was there; acquires */
+RGATE_DEV uint64_t rgate_dgpu_or(uint64_t *p, uint64_t v)
+{
+#ifdef __CUDACC__
+	uint64_t old;
+
+	asm volatile("atom.acquire.gpu.global.or.b64 %0, [%1], %2;"
+		     : "=l"(old) : "l"(p), "l"(v) : "memory");
+	return old;
+#else
+	return __atomic_fetch_or(p, v, __ATOMIC_ACQUIRE);
 #endif
 }
 
