@@ -235,10 +235,11 @@ void __wrap_rgate_peer_cut(struct rgate_peer *peer)
 
 int __wrap_rgate_pool_alloc(struct rgate_pool *pool, size_t len, const struct rgate_buf **buf)
 {
-	struct rgate_buf *b = calloc(1, sizeof(*b));
+	struct rgate_buf *b = aligned_alloc(_Alignof(struct rgate_buf), sizeof(*b));
 
 	(void)pool;
 	unit_require(b);
+	memset(b, 0, sizeof(*b));
 	b->addr = calloc(1, len);
 	unit_require(b->addr);
 	*buf = b;
