@@ -17,6 +17,7 @@
 static const struct rgate_sync_opts opts = {
 	.sz = sizeof(opts), .where = RGATE_SESSION_PROCESS,
 };
+
 static unsigned long count;	/* what the lock is for */
 static unsigned long long newest;
 

@@ -93,6 +93,7 @@ int sync_client_connect(struct sync_client *sc, const struct rgate_sync_opts *op
 	struct rgate_session_opts so = RGATE_OPTS(rgate_session_opts,
 		.requests = RGATE_REQ_PLACES_MIN, .memory = SYNC_CLIENT_ROOM + ROOM_LEN);
 	struct rgate_sync_opts o;
+	uint32_t flags;
 	char *mem;
 	int err;
 
@@ -106,9 +107,9 @@ int sync_client_connect(struct sync_client *sc, const struct rgate_sync_opts *op
 	so.where = o.where;
 	sc->timeout_ms = o.timeout_ms ? (int)o.timeout_ms : TIMEOUT_MS;
 	sc->open.a0 = o.flags & RGATE_SYNC_AT ? o.home : RGATE_SYNC_HERE;
-	sc->open.a1 = RGATE_SYNC_OPEN_A1(o.flags & RGATE_SYNC_OF ? o.owner : geteuid(),
-		(o.flags & RGATE_SYNC_EXISTS ? 0 : RGATE_SYNC_CREATE) |
-		(o.flags & RGATE_SYNC_ANYBODY ? RGATE_SYNC_OTHERS : 0));
+	flags = o.flags & RGATE_SYNC_EXISTS ? 0 : RGATE_SYNC_CREATE;
+	flags |= o.flags & RGATE_SYNC_ANYBODY ? RGATE_SYNC_OTHERS : 0;
+	sc->open.a1 = RGATE_SYNC_OPEN_A1(o.flags & RGATE_SYNC_OF ? o.owner : geteuid(), flags);
 	err = rgate_session_open(&sc->session, &so);
 	/* ENOENT is a lock that is not there. */
 	if (err)

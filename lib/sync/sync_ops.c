@@ -22,6 +22,18 @@ static void step(struct handle *h)
 	sync_ask_pump(h->node);
 }
 
+/* @fn of the request's handle, or NULL */
+static int on_handle(struct rgate_req *r, void *ctx,
+		     int (*fn)(struct rgate_req *r, struct handle *h))
+{
+	int result;
+
+	lock(ctx);
+	result = fn(r, rgate_req_object(r));
+	unlock(ctx);
+	return result;
+}
+
 /* ---- Handles ---- */
 
 static uint32_t service_of(const struct handle *h)
@@ -232,12 +244,7 @@ static int close_it(struct rgate_req *r, struct handle *h)
 
 static int begin_close(struct rgate_req *r, void *ctx)
 {
-	int result;
-
-	lock(ctx);
-	result = close_it(r, rgate_req_object(r));
-	unlock(ctx);
-	return result;
+	return on_handle(r, ctx, close_it);
 }
 
 /* ---- Locks ---- */
@@ -331,24 +338,19 @@ static int release(struct rgate_req *r, struct handle *h)
 
 static int begin_release(struct rgate_req *r, void *ctx)
 {
-	int result;
-
-	lock(ctx);
-	result = release(r, rgate_req_object(r));
-	unlock(ctx);
-	return result;
+	return on_handle(r, ctx, release);
 }
 
 /* ---- Barriers ---- */
 
+static int arrive(struct rgate_req *r, struct handle *h)
+{
+	return take(r, h, 0);
+}
+
 static int begin_arrive(struct rgate_req *r, void *ctx)
 {
-	int result;
-
-	lock(ctx);
-	result = take(r, rgate_req_object(r), 0);
-	unlock(ctx);
-	return result;
+	return on_handle(r, ctx, arrive);
 }
 
 static int await(struct rgate_req *r, struct handle *h)
@@ -377,14 +379,10 @@ static int await(struct rgate_req *r, struct handle *h)
 static int begin_wait(struct rgate_req *r, void *ctx)
 {
 	const uint32_t len = rgate_req_get(r)->len;
-	int result;
 
 	if (len && len != sizeof(struct rgate_barrier_info))
 		return -EINVAL;
-	lock(ctx);
-	result = await(r, rgate_req_object(r));
-	unlock(ctx);
-	return result;
+	return on_handle(r, ctx, await);
 }
 
 /* ---- What there is ---- */
@@ -421,12 +419,7 @@ static int state_of(struct rgate_req *r, struct handle *h)
 
 static int begin_state(struct rgate_req *r, void *ctx)
 {
-	int result;
-
-	lock(ctx);
-	result = state_of(r, rgate_req_object(r));
-	unlock(ctx);
-	return result;
+	return on_handle(r, ctx, state_of);
 }
 
 static int list(struct sync_service *sv, struct rgate_req *r, struct sync_node *n)

@@ -409,7 +409,7 @@ void claim_barrier_info(const struct claim *c, struct rgate_barrier_info *info)
 }
 
 uint64_t sync_table_list(const struct sync_table *t, uid_t uid, uint64_t after,
-		    struct rgate_lock_info *info)
+			 struct rgate_lock_info *info)
 {
 	const struct object *o;
 	struct link *l;

@@ -129,7 +129,7 @@ void claim_barrier_info(const struct claim *c, struct rgate_barrier_info *info);
 
 /* The first lock behind @after that @uid may open: its position; 0: there is none */
 uint64_t sync_table_list(const struct sync_table *t, uid_t uid, uint64_t after,
-		    struct rgate_lock_info *info);
+			 struct rgate_lock_info *info);
 
 /* Can it be a name? It ends within its room */
 bool sync_name_ok(const char name[RGATE_SYNC_NAME_ROOM]);

@@ -81,8 +81,7 @@ like "another one's, that is not there" "$rc $err" "^255 .*only its owner can ma
 echo 0 >"$tmp/count"
 many()
 {
-	local i
-	for i in $(seq 20); do
+	for _ in $(seq 20); do
 		RGATE_REQUESTS=$tmp/r$1 "$ringgate" lock --node 0 a -- \
 			sh -c "read n <$tmp/count; echo \$((n + 1)) >$tmp/count" || return
 	done
@@ -202,7 +201,7 @@ go 0 x
 arrived() { barrier 0 --timeout 0 b 4; [ "$rc" = 2 ]; }
 ok "one waits" wait_for 20 arrived
 go 1 y
-sleep $slow
+sleep "$slow"
 kill -9 "${pid[y]}"
 ended x
 is "a member dies: the others are told" $status 1

@@ -47,8 +47,8 @@ RGATE_API int rgate_barrier_arrive(struct rgate_barrier *barrier);
  * @timeout_ms: -1: no limit
  * @generation: out, may be NULL: how often they have
  * @broken: out, may be NULL: for -EPIPE: who did; members is 0: the daemon is gone
- * -ETIMEDOUT, -EINTR: may be called again; -ENOLCK: it has not arrived; -EPIPE; -ECONNRESET, -ESTALE:
- * the home is lost; -EOWNERDEAD
+ * -ETIMEDOUT, -EINTR: may be called again; -ENOLCK: it has not arrived; -EPIPE; -ECONNRESET,
+ * -ESTALE: the home is lost; -EOWNERDEAD
  */
 RGATE_API int rgate_barrier_wait(struct rgate_barrier *barrier, int timeout_ms,
 				 uint64_t *generation, struct rgate_barrier_info *broken);
