@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client_priv.h"
+#include "clock.h"
 #include "opts.h"
 
 #define MEMORY		(1ULL << 20)
@@ -185,6 +186,8 @@ static int probe(struct rgate_sockets *set)
 	struct place *p = place_get(set);
 	int err;
 
+	if (!p)
+		return -EAGAIN;
 	err = place_submit(set, p, &q);	/* the first: there is room */
 	while (!err && !p->ended) {
 		err = sockets_take(set, -1);
@@ -309,6 +312,11 @@ static int data_request(struct rgate_socket *s, struct place *p, const struct rg
 	return err;
 }
 
+/* gcc 12's analyzer loses what the place has. */
+#ifndef __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 static int accept_request(struct rgate_socket *s, struct place *p, struct rgate_request *q)
 {
 	p->made = socket_make(s->set, s->type);
@@ -377,6 +385,10 @@ int rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_io *io)
 	return err;
 }
 
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
+
 int rgate_socket_cancel(struct rgate_socket *s, uint64_t cookie)
 {
 	struct rgate_sockets *set = s->set;
@@ -407,8 +419,17 @@ static void tell(struct rgate_sockets *set, struct place *p, struct rgate_socket
 	place_put(set, p);
 }
 
+static int left_ms(uint64_t until)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	return now < until ? (int)((until - now) / 1000000) + 1 : 0;
+}
+
 int rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end, int timeout_ms)
 {
+	const uint64_t until = timeout_ms <= 0 ? 0 :
+		rgate_clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
 	int n;
 
 	if (end->sz < sizeof(size_t))
@@ -418,6 +439,7 @@ int rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end, 
 		n = sockets_take(set, timeout_ms);
 		if (n <= 0)
 			return n;
+		timeout_ms = until ? left_ms(until) : timeout_ms;
 	}
 	tell(set, container_of(set->ended.next, struct place, link), end);
 	return 1;

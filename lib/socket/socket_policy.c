@@ -60,6 +60,11 @@ static int bad(const struct parser *p, const char *fmt, ...)
 	return -EINVAL;
 }
 
+/* gcc 12's analyzer loses the list's end. */
+#ifndef __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 /* Digits alone, up to @most; what is behind them, or NULL */
 static const char *number(const char *text, uint32_t most, uint32_t *to)
 {
@@ -197,11 +202,6 @@ static int read_rule(const struct parser *p, struct rule *rule)
 	return read_most(p, p->word[3], &rule->most);
 }
 
-/* gcc 12's analyzer loses the list's end. */
-#ifndef __clang__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
-#endif
 static int read_line(struct parser *p)
 {
 	const int n = rgate_lex_words(&p->lex, p->word, WORDS_MAX);
