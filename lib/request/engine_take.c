@@ -42,7 +42,6 @@ static bool look(struct rgate_seat *s)
 	if (!published(s))
 		return false;
 	__builtin_prefetch(&s->area.requests[(s->taken + AHEAD) & s->area.req_mask]);
-	_Pragma("GCC unroll 8")
 	for (i = 0; i < sizeof(s->now.words) / sizeof(s->now.words[0]); i++)
 		s->now.words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	s->have_head = true;

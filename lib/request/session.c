@@ -82,7 +82,7 @@ int rgate_session_submit_many(struct rgate_session *s, const struct rgate_reques
 	n = (unsigned int)room(s, n);
 	if (!n)
 		return -EAGAIN;
-	/* The first one last: the engine, which looks there, leaves the other slots alone so far. */
+	/* The first one last: the engine looks there, and leaves the other slots alone so far. */
 	for (i = 1; i < n; i++)
 		publish(s, s->submitted + i, &reqs[i]);
 	publish(s, s->submitted, &reqs[0]);

@@ -233,7 +233,8 @@ RGATE_DEV uint32_t rgate_dask_order(void)
 }
 
 /* The whole warp: what is at @pos */
-RGATE_DEV void rgate_dask_read(const struct rgate_dask *a, uint64_t pos, struct rgate_dasklook *look)
+RGATE_DEV void rgate_dask_read(const struct rgate_dask *a, uint64_t pos,
+			       struct rgate_dasklook *look)
 {
 	const uint64_t at = pos + rgate_dlane() / 2;
 	const uint32_t odd = rgate_dlane() & 1;

@@ -27,7 +27,7 @@ struct rgate_daskstate {
 	uint64_t limit;		/* free up to here; release */
 	uint64_t room_lock;	/* of who reads credits */
 	uint64_t pad2[14];
-	uint64_t lock;		/* completions taken * 2, 1 more: somebody is at it, who has all below */
+	uint64_t lock;		/* completions taken * 2; 1 more: one is at it, who has all below */
 	uint64_t failed;
 	uint64_t strays;
 	uint64_t idle;		/* looks for nothing */

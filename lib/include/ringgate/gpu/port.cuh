@@ -341,7 +341,7 @@ RGATE_DEV void rgate_dgpu_store(uint64_t *p, uint64_t v)
 #endif
 }
 
-/* After a fence, which makes a release of it; where threads are a CPU's, their sanitizer knows none */
+/* After a fence, which makes a release of it; on a CPU the thread sanitizer knows no fences */
 RGATE_DEV void rgate_dgpu_store_fenced(uint64_t *p, uint64_t v)
 {
 #ifdef __CUDACC__
