@@ -124,7 +124,7 @@ RGATE_DEV struct rgate_dcell *rgate_dask_settle(const struct rgate_dask *a, uint
 	return cell;
 }
 
-/* One thread: value and seq of the completion at @pos; may be under way while others are done */
+/* One thread: value and seq of the completion at @pos */
 RGATE_DEV struct rgate_dpair rgate_dask_peek(const struct rgate_dask *a, uint64_t pos)
 {
 	return rgate_dsys_pair_load_back(rgate_dask_half(a, pos, 1));

@@ -204,9 +204,12 @@ RGATE_DEV int rgate_dask_look(struct rgate_dasker *me, uint64_t ticket, struct r
 		return rgate_dask_got(me, ticket, out);
 	}
 	pos = from;
-	/* under way while this looks whether who had the lock has brought it */
-	next = rgate_dask_peek(me->ask, pos);
+	/*
+	 * Brought by who had the lock; as long as it is held nobody else brings it. Not with the
+	 * first look under way: that came too early, mostly, and one more is a round over the link.
+	 */
 	got = rgate_dask_got(me, ticket, out);
+	next = rgate_dask_peek(me->ask, pos);
 	for (i = 0; i < RGATE_DASK_HOLD && !got; i++) {
 		got = rgate_dask_take(me, ticket, out, &pos, next);
 		if (!got)
