@@ -187,7 +187,7 @@ static void lines(void **state)
 {
 	static const char *const bad[] = {
 		"allow", "allow any", "allow any connect", "allow any connect tcp",
-		"allow any connect tcp any", "allow any connect tcp any any any",
+		"allow any connect tcp any", "allow any connect tcp any 8080 any",
 		"allow any reach tcp any any", "allow any connect sctp any any",
 		"allow nobodyatall connect tcp any any", "allow user: connect tcp any any",
 		"allow user:no-such-user-here connect tcp any any",
@@ -249,7 +249,8 @@ static void special(void **state)
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(parse("allow any connect any any any\n"
+	assert_int_equal(parse("allow any connect tcp any any\n"
+			       "allow any connect udp any any\n"
 			       "allow any connect any 0.0.0.0/0 any\n"
 			       "allow any connect any ::/0 any\n"
 			       "allow any connect any 96.0.0.0/3 any\n"

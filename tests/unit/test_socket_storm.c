@@ -92,23 +92,30 @@ static uint16_t any_port(struct storm *s)
 	return ports[draw(s, CLIENTS)];
 }
 
+#define SUBMIT(s, o, state, ...) \
+	submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_##o, ##__VA_ARGS__ }, state)
+#define CANCEL(s, most) \
+	submit(s, (struct rgate_request){ .op = RGATE_REQ_CANCEL, \
+		.a0 = (s)->c.last - draw(s, (most)) }, 1)
+
 static void data(struct storm *s, uint32_t handle, bool send)
 {
-	const uint32_t flags = draw(s, 8);
+	const uint32_t flags = draw(s, 8), off = draw(s, 1U << 20);
+	const uint32_t len = draw(s, 4) ? draw(s, 5000) : draw(s, 1U << 20);
 
-	submit(s, (struct rgate_request){
-		.op = send ? RGATE_REQ_SOCKET_SEND : RGATE_REQ_SOCKET_RECV, .handle = handle,
-		.a0 = send ? flags & 1 : flags, .off = draw(s, 1U << 20),
-		.len = draw(s, 4) ? draw(s, 5000) : draw(s, 1U << 20) }, 1);
+	if (send)
+		SUBMIT(s, SEND, 1, .handle = handle, .a0 = flags & 1, .off = off, .len = len);
+	else
+		SUBMIT(s, RECV, 1, .handle = handle, .a0 = flags, .off = off, .len = len);
 }
 
 static void option(struct storm *s, uint32_t handle)
 {
-	const int32_t v[2] = { 1, (int32_t)draw(s, 2) };
+	const struct rgate_socket_linger l = { 1, (int32_t)draw(s, 2) };
 
-	memcpy(s->c.c.mem + NET_ADDR + 2048, v, sizeof(v));
-	submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_SETOPT, .handle = handle,
-		.a0 = RGATE_SOCKET_LINGER, .off = NET_ADDR + 2048, .len = 8 }, 1);
+	memcpy(s->c.c.mem + NET_ADDR + 2048, &l, sizeof(l));
+	SUBMIT(s, SETOPT, 1, .handle = handle, .a0 = RGATE_SOCKET_LINGER, .off = NET_ADDR + 2048,
+	       .len = sizeof(l));
 }
 
 static void step(struct storm *s)
@@ -117,41 +124,34 @@ static void step(struct storm *s)
 	const uint32_t h = s->sock[i];
 
 	if (!h) {
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_OPEN,
-			.a0 = RGATE_SOCKET_A0(RGATE_SOCKET_INET, draw(s, 8) ? 1 : 2) }, 2);
+		SUBMIT(s, OPEN, 2, .a0 = RGATE_SOCKET_A0(RGATE_SOCKET_INET, draw(s, 8) ? 1 : 2));
 		return;
 	}
 	switch (draw(s, 16)) {
 	case 0:
 		s->sock[i] = 0;
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_CLOSE, .handle = h }, 1);
+		SUBMIT(s, CLOSE, 1, .handle = h);
 		break;
 	case 1:
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_BIND, .handle = h,
-			.off = address(s, *s->port), .len = ADDR }, 1);
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_LISTEN, .handle = h,
-			.a0 = 4 }, 1);
+		SUBMIT(s, BIND, 1, .handle = h, .off = address(s, *s->port), .len = ADDR);
+		SUBMIT(s, LISTEN, 1, .handle = h, .a0 = 4);
 		break;
 	case 2:
 	case 3:
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_ACCEPT, .handle = h }, 2);
+		SUBMIT(s, ACCEPT, 2, .handle = h);
 		break;
 	case 4:
 	case 5:
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_CONNECT, .handle = h,
-			.off = address(s, any_port(s)), .len = ADDR }, 1);
+		SUBMIT(s, CONNECT, 1, .handle = h, .off = address(s, any_port(s)), .len = ADDR);
 		break;
 	case 6:
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_CANCEL,
-			.a0 = s->c.last - draw(s, 20) }, 1);
+		CANCEL(s, 20);
 		break;
 	case 7:
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_SHUTDOWN, .handle = h,
-			.a0 = 1 + draw(s, 3) }, 1);
+		SUBMIT(s, SHUTDOWN, 1, .handle = h, .a0 = 1 + draw(s, 3));
 		break;
 	case 8:
-		submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_POLL, .handle = h,
-			.a0 = draw(s, 32), .a1 = draw(s, 2) }, 1);
+		SUBMIT(s, POLL, 1, .handle = h, .a0 = draw(s, 32), .a1 = draw(s, 2));
 		break;
 	case 9:
 		option(s, h);
@@ -166,14 +166,14 @@ static void step(struct storm *s)
 static void clear(struct storm *s)
 {
 	const uint64_t until = unit_now_ns() + 20000000000ULL * unit_patience();
+	const uint32_t none[SOCKS] = { 0 };
 	unsigned int i;
 
-	while (s->under_way || memcmp(s->sock, (uint32_t[SOCKS]){ 0 }, sizeof(s->sock))) {
+	while (s->under_way || memcmp(s->sock, none, sizeof(none))) {
 		unit_require(unit_now_ns() < until);
 		for (i = 0; i < SOCKS && s->under_way < UNDER_WAY; i++) {
 			if (s->sock[i])
-				submit(s, (struct rgate_request){ .op = RGATE_REQ_SOCKET_CLOSE,
-					.handle = s->sock[i] }, 1);
+				SUBMIT(s, CLOSE, 1, .handle = s->sock[i]);
 			s->sock[i] = 0;
 		}
 		if (!take(s))
@@ -192,8 +192,7 @@ static void *run(void *arg)
 			;
 		if (s->under_way >= UNDER_WAY) {
 			/* What waits for nothing that will come is ended. */
-			submit(s, (struct rgate_request){ .op = RGATE_REQ_CANCEL,
-				.a0 = s->c.last - draw(s, 300) }, 1);
+			CANCEL(s, 300);
 			usleep(50);
 		}
 	}
