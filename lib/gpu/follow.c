@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "gpu.h"
 #include "opts.h"
+#include "ring_memfd.h"
 
 /* The device has nothing of it. What it was, for the user */
 static void lose(struct rgate_gpu *gpu, unsigned int i, int why, const char *what)
@@ -45,7 +46,7 @@ static bool lies(const struct rgate_gpu *gpu, unsigned int i)
 
 static bool hung_up(const struct rgate_gpu_ring *r)
 {
-	struct pollfd fd = { .fd = rgate_ring_fd(r->ring) };
+	struct pollfd fd = { .fd = rgate_ring_life(r->ring) };
 
 	return poll(&fd, 1, 0) > 0 && fd.revents & POLLHUP;
 }

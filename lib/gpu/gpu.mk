@@ -54,7 +54,7 @@ $(runtime_test_bin): $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/gpu/*.c))
 	$(filter-out %/selfbench.o,$(gpu_src:%.c=$(O)/obj/%.o))
 
 # Warnings of CUDA's own headers are CUDA's.
-$(O)/obj/lib/gpu/%.o: EXTRA += -Ilib/gpu -isystem $(gpu_cuda)/include
+$(O)/obj/lib/gpu/%.o: EXTRA += -Ilib/gpu -Ilib/ring -isystem $(gpu_cuda)/include
 $(O)/obj/tests/gpu/%.o: EXTRA = -D_GNU_SOURCE -Itests/gpu/lib -isystem $(gpu_cuda)/include
 $(O)/obj/tests/bench/gpu/%.o: EXTRA += -isystem $(gpu_cuda)/include
 

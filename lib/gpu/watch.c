@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "gpu.h"
+#include "ring_memfd.h"
 
 #define WAIT_NS		20000		/* between two looks while somebody waits */
 #define SETTLE_NS	10000000000ULL	/* after its last word a kernel returns at once */
@@ -23,7 +24,7 @@ static void find_gone(struct rgate_gpu *gpu)
 
 	for (i = 0; i < gpu->nrings; i++) {
 		fd[i].fd = gpu->ring[i].bound == RGATE_GPU_BOUND ?
-			   rgate_ring_fd(gpu->ring[i].ring) : -1;
+			   rgate_ring_life(gpu->ring[i].ring) : -1;
 		fd[i].events = 0;	/* hang-ups alone */
 	}
 	if (poll(fd, gpu->nrings, 0) <= 0)

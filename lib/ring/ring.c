@@ -6,6 +6,7 @@
 #include "geometry.h"
 #include "opts.h"
 #include "ring.h"
+#include "ring_memfd.h"
 
 void rgate_ring_set_view(struct rgate_ring *ring, void *base,
 			 const struct rgate_geometry *geo, uint64_t owners_off)
@@ -63,6 +64,11 @@ int rgate_ring_dup(struct rgate_ring **ring, struct rgate_ring *from)
 int rgate_ring_fd(const struct rgate_ring *ring)
 {
 	return ring->fd;
+}
+
+int rgate_ring_life(const struct rgate_ring *ring)
+{
+	return ring->sock;
 }
 
 uint32_t rgate_ring_id(const struct rgate_ring *ring)

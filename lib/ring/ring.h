@@ -32,8 +32,9 @@ struct rgate_ring {
 	unsigned char *base;		/* of the mapping */
 	unsigned char *slots_rw;	/* NULL: slots are read-only */
 	int fd;				/* polled; owned */
-	int sock;			/* memfd: of wakeups and new memory; owned. The same as
-					 * fd, or that is an epoll instance over it and the bell */
+	int sock;			/* of the producer's end, and a memfd's wakeups and new
+					 * memory; owned. The same as fd, or that is an epoll
+					 * instance over it and the bell */
 	struct rgate_ident ident;	/* module; else 0 */
 	uint32_t flags;			/* RGATE_RING_* */
 	uint32_t policy;

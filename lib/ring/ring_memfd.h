@@ -31,6 +31,10 @@ RGATE_WITHIN int rgate_ring_open_filled(struct rgate_ring **ring,
  */
 RGATE_WITHIN int rgate_ring_bell(const struct rgate_ring *ring);
 
+/* What poll(2) tells POLLHUP of, without events, once the process that made the ring is gone:
+ * rgate_ring_fd() need not, where the ring has a bell. The ring's */
+RGATE_WITHIN int rgate_ring_life(const struct rgate_ring *ring);
+
 /* The file, owned by the ring, and where its slots are in it; of a ring made here */
 RGATE_WITHIN int rgate_ring_file(const struct rgate_ring *ring, uint64_t *slots_off);
 

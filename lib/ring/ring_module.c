@@ -200,7 +200,7 @@ int rgate_module_adopt(struct rgate_ring **out, int fd, const char *device)
 		return -ENOMEM;
 	}
 	ring->ops = &module_ops;
-	ring->fd = fd;
+	ring->fd = ring->sock = fd;
 	ring->keep_fd = ring->life_fd = -1;
 	ring->device = strdup(device ? device : RGATE_DEVICE);
 	err = ring->device ? map_present(ring) : -ENOMEM;

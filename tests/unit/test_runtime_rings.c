@@ -78,7 +78,8 @@ static void give_handle(struct two *t)
 	close(sv[1]);
 }
 
-static void two_open(struct two *t, uint32_t stall_ms)
+/* @near: the ring that the far handle is of */
+static void two_open_of(struct two *t, struct rgate_ring *near, uint32_t stall_ms)
 {
 	unsigned int i;
 
@@ -88,11 +89,16 @@ static void two_open(struct two *t, uint32_t stall_ms)
 		t->r.opts.stall_ms = stall_ms;
 	runtime_begin(&t->r, 1, 64);
 	t->r.start.arg = t->n;
-	t->near = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	t->near = near;
 	assert_int_equal(rgate_producer_init(&t->p, t->near), 0);
 	give_handle(t);
 	assert_int_equal(rgate_gpu_bind(t->r.gpu, t->far, &i), 0);
 	assert_int_equal(i, BAD);
+}
+
+static void two_open(struct two *t, uint32_t stall_ms)
+{
+	two_open_of(t, unit_ring(64, 256, 0, RGATE_POLICY_DROP), stall_ms);
 }
 
 static void two_close(struct two *t)
@@ -304,6 +310,34 @@ static void dies_resizing(void **state)
 	and_ends(&t);
 }
 
+/* One that died says nothing: that nobody is there any more has to be seen, also of a ring that
+ * its consumers are woken for by a bell
+ */
+static void dies(void **state)
+{
+	const struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 64, .slot_size = 256);
+	struct rgate_ring *ring;
+	unsigned int bell;
+	struct two t;
+
+	(void)state;
+	for (bell = 0; bell < 2; bell++) {
+		assert_int_equal(rgate_ring_open_filled(&ring, &o, bell), 0);
+		two_open_of(&t, ring, 0);
+		start(&t);
+		goes_on(&t);
+		put_far(&t, 3);
+		__atomic_store_n(&prod_of(t.r.ring[GOOD])->state, RGATE_STATE_CLOSED,
+				 __ATOMIC_RELEASE);
+		runtime_until(taken(&t, BAD) == 3);
+		assert_int_equal(rgate_gpu_wait(t.r.gpu, 10), -ETIMEDOUT);
+		close(t.sock);
+		t.sock = -1;
+		runtime_until(runtime_state(&t.r) == RGATE_GPU_ENDED);
+		two_close(&t);
+	}
+}
+
 /* All others have ended: nothing runs while it is awaited, and all is drained */
 static void awaited_alone(void **state)
 {
@@ -415,6 +449,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(no_memory, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(other_memory, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(dies_resizing, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(dies, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(awaited_alone, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(not_bound, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(head_lies, fake_setup, fake_teardown),
