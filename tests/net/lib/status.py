@@ -119,7 +119,7 @@ def gateway():
             "waiting": 0, "frames": frames[k], "bytes": octets[k], "dropped_full": 0,
             "resteered": 0, "stalls": 0, "posts": between(1, r["writes"]),
             "writes": between(frames[k], 2 * frames[k] + r["notices"]),
-            "notices": between(1, r["posts"]),
+            "notices": between(1, r["posts"]), "packed": False,
         } for k, r in rings.items()],
         "rules": [{"rule": "default hash:*", "frames": 2000}],
     })
