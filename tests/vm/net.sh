@@ -1,5 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# timeout: 600
-# The packet plane's tests of tests/net over RDMA devices.
-exec "$(dirname "$0")/fabric.sh" net
+# timeout: 800
+# The packet plane's tests of tests/net over RDMA devices, and packed.
+exec "$(dirname "$0")/fabric.sh" net packed.sh

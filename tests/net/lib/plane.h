@@ -49,7 +49,7 @@ void compute_down(struct plane *p, unsigned int id);
 void gateway_up(struct plane *p, const struct rgate_gateway_opts *opts); /* no source */
 void gateway_down(struct plane *p);
 
-/* RGATE_PLANE_PACKED is set: gateways pack, whatever an operation costs */
+/* RGATE_PLANE_PACKED is set: gateways pack, else they never do, whatever an operation costs */
 bool plane_packed(void);
 
 /* How many rings the gateway fills */
