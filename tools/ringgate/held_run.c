@@ -21,6 +21,7 @@ static void become(char **command, pid_t parent)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 	size_t i;
+	int err;
 
 	/* Without who holds it for this one nobody does. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -29,8 +30,9 @@ static void become(char **command, pid_t parent)
 	for (i = 0; i < ARRAY_SIZE(caught); i++)
 		signal(caught[i], SIG_DFL);
 	execvp(command[0], command);
-	say("%s: %s", command[0], strerror(errno));
-	_exit(errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NO_RUN);
+	err = errno;	/* what is said may change it */
+	say("%s: %s", command[0], strerror(err));
+	_exit(err == ENOENT ? EXIT_NO_COMMAND : EXIT_NO_RUN);
 }
 
 static int status_of(int status)
