@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <openssl/crypto.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,8 @@
 #include <ringgate/rgate_cluster.h>
 
 #include "cluster_copy.h"
+#include "conf.h"
 #include "file.h"
-#include "lex.h"
 #include "log.h"
 #include "opts.h"
 #include "secret.h"
@@ -38,34 +37,12 @@ struct rgate_cluster {
 
 struct parser {
 	struct rgate_cluster *c;
-	const char *name;
-	struct rgate_lex lex;
-	unsigned int line;	/* 0: the file as a whole */
-	unsigned int n;
-	char *words[WORDS_MAX + 1];
+	struct rgate_conf conf;
 	bool seen_timeout;
 	bool draft;		/* public keys may be missing yet */
 	/* an address, in the provider's form */
 	int (*set)(struct parser *p, struct rgate_cluster_node *node, const char *word);
 };
-
-static int bad(const struct parser *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static int bad(const struct parser *p, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (p->line)
-		rgate_err("%s:%u: %s", p->name, p->line, text);
-	else
-		rgate_err("%s: %s", p->name, text);
-	return -EINVAL;
-}
 
 static int number(const char *word, uint32_t least, uint32_t most, uint32_t *value)
 {
@@ -85,7 +62,7 @@ static int number(const char *word, uint32_t least, uint32_t most, uint32_t *val
 
 static int on_shared_key(struct parser *p)
 {
-	return bad(p, "there is no key for all nodes any more, each has its own: remove this line, and let `ringgate cluster keygen` make them");
+	return rgate_conf_bad(&p->conf, "there is no key for all nodes any more, each has its own: remove this line, and let `ringgate cluster keygen` make them");
 }
 
 static int on_private_key(struct parser *p)
@@ -93,14 +70,14 @@ static int on_private_key(struct parser *p)
 	const char *c;
 
 	if (p->c->key)
-		return bad(p, "the private key is given twice");
-	if (p->n != 2)
-		return bad(p, "write `private-key FILE`");
-	for (c = strchr(p->words[1], '%'); c; c = strchr(c + 1, '%'))
+		return rgate_conf_bad(&p->conf, "the private key is given twice");
+	if (p->conf.n != 2)
+		return rgate_conf_bad(&p->conf, "write `private-key FILE`");
+	for (c = strchr(p->conf.word[1], '%'); c; c = strchr(c + 1, '%'))
 		if (c[1] != 'i')
-			return bad(p, "'%.60s': only %%i is known, which is the node's id",
-				   p->words[1]);
-	p->c->key = strdup(p->words[1]);
+			return rgate_conf_bad(&p->conf, "'%.60s': only %%i is known, which is the node's id",
+				   p->conf.word[1]);
+	p->c->key = strdup(p->conf.word[1]);
 	return p->c->key ? 0 : -ENOMEM;
 }
 
@@ -112,25 +89,25 @@ static int on_public_key(struct parser *p)
 	unsigned int i;
 	uint32_t id;
 
-	if (p->n != 3)
-		return bad(p, "write `public-key ID BASE64`");
-	if (number(p->words[1], 0, RGATE_NODES_MAX - 1, &id))
-		return bad(p, "'%.60s' is no id: 0 to %d", p->words[1], RGATE_NODES_MAX - 1);
-	if (rgate_key_from_text(key, p->words[2]))
-		return bad(p, "'%.60s' is no public key: 44 characters of base64, as `ringgate cluster keygen` writes them",
-			   p->words[2]);
+	if (p->conf.n != 3)
+		return rgate_conf_bad(&p->conf, "write `public-key ID BASE64`");
+	if (number(p->conf.word[1], 0, RGATE_NODES_MAX - 1, &id))
+		return rgate_conf_bad(&p->conf, "'%.60s' is no id: 0 to %d", p->conf.word[1], RGATE_NODES_MAX - 1);
+	if (rgate_key_from_text(key, p->conf.word[2]))
+		return rgate_conf_bad(&p->conf, "'%.60s' is no public key: 44 characters of base64, as `ringgate cluster keygen` writes them",
+			   p->conf.word[2]);
 	for (i = 0; i < c->n; i++) {
 		if (c->node[i].id == id)
 			node = &c->node[i];
 		else if (c->has_key[c->node[i].id] &&
 			 !memcmp(c->node[i].public_key, key, sizeof(key)))
-			return bad(p, "nodes %u and %u have the same public key: each needs its own",
+			return rgate_conf_bad(&p->conf, "nodes %u and %u have the same public key: each needs its own",
 				   c->node[i].id, id);
 	}
 	if (!node)
-		return bad(p, "node %u has no line before this: its public key comes after it", id);
+		return rgate_conf_bad(&p->conf, "node %u has no line before this: its public key comes after it", id);
 	if (c->has_key[id])
-		return bad(p, "the public key of node %u is given twice", id);
+		return rgate_conf_bad(&p->conf, "the public key of node %u is given twice", id);
 	c->has_key[id] = true;
 	memcpy(node->public_key, key, sizeof(key));
 	return 0;
@@ -139,10 +116,10 @@ static int on_public_key(struct parser *p)
 static int on_timeout(struct parser *p)
 {
 	if (p->seen_timeout)
-		return bad(p, "the timeout is given twice");
+		return rgate_conf_bad(&p->conf, "the timeout is given twice");
 	p->seen_timeout = true;
-	if (p->n != 2 || number(p->words[1], 100, 60000, &p->c->timeout_ms))
-		return bad(p, "write `timeout MS`, 100 to 60000");
+	if (p->conf.n != 2 || number(p->conf.word[1], 100, 60000, &p->c->timeout_ms))
+		return rgate_conf_bad(&p->conf, "write `timeout MS`, 100 to 60000");
 	return 0;
 }
 
@@ -180,19 +157,19 @@ static int set_address(struct parser *p, struct rgate_cluster_node *node, const 
 		len = (size_t)(port - word);
 	}
 	if (len >= sizeof(buf))
-		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
+		return rgate_conf_bad(&p->conf, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
 			   word);
 	memcpy(buf, addr, len);
 	buf[len] = '\0';
 	err = normal(buf, text);
 	if (err == -EADDRNOTAVAIL)
-		return bad(p, "'%.60s' is a link-local address, which is not enough", word);
+		return rgate_conf_bad(&p->conf, "'%.60s' is a link-local address, which is not enough", word);
 	if (err)
-		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
+		return rgate_conf_bad(&p->conf, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
 			   word);
 	v = RGATE_CLUSTER_PORT;
 	if (port && *port && number(port + 1, 1, 65535, &v))
-		return bad(p, "'%.60s' is no port: 1 to 65535", port + 1);
+		return rgate_conf_bad(&p->conf, "'%.60s' is no port: 1 to 65535", port + 1);
 	node->port = (uint16_t)v;
 	memcpy(node->addr, text, sizeof(text));
 	return 0;
@@ -201,7 +178,7 @@ static int set_address(struct parser *p, struct rgate_cluster_node *node, const 
 static int set_path(struct parser *p, struct rgate_cluster_node *node, const char *word)
 {
 	if (*word != '/' || strlen(word) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return bad(p, "'%.60s' is no path of a socket: with `provider local` an address is an absolute path of up to 107 characters",
+		return rgate_conf_bad(&p->conf, "'%.60s' is no path of a socket: with `provider local` an address is an absolute path of up to 107 characters",
 			   word);
 	snprintf(node->addr, sizeof(node->addr), "%s", word);
 	return 0;
@@ -220,14 +197,14 @@ static int on_provider(struct parser *p)
 	unsigned int i;
 
 	if (p->c->provider)
-		return bad(p, "the provider is given twice");
-	for (i = 0; p->n == 2 && i < sizeof(providers) / sizeof(providers[0]); i++)
-		if (!strcmp(p->words[1], providers[i].word)) {
+		return rgate_conf_bad(&p->conf, "the provider is given twice");
+	for (i = 0; p->conf.n == 2 && i < sizeof(providers) / sizeof(providers[0]); i++)
+		if (!strcmp(p->conf.word[1], providers[i].word)) {
 			p->c->provider = providers[i].number;
 			p->set = providers[i].set;
 			return 0;
 		}
-	return bad(p, "write `provider verbs` (RDMA) or `provider local` (one machine)");
+	return rgate_conf_bad(&p->conf, "write `provider verbs` (RDMA) or `provider local` (one machine)");
 }
 
 static int set_name(struct parser *p, struct rgate_cluster_node *node, const char *word)
@@ -235,7 +212,7 @@ static int set_name(struct parser *p, struct rgate_cluster_node *node, const cha
 	uint32_t v;
 
 	if (strlen(word) >= sizeof(node->name) || !number(word, 0, UINT32_MAX, &v))
-		return bad(p, "'%.60s' is no name: up to %zu characters, not only digits", word,
+		return rgate_conf_bad(&p->conf, "'%.60s' is no name: up to %zu characters, not only digits", word,
 			   sizeof(node->name) - 1);
 	snprintf(node->name, sizeof(node->name), "%s", word);
 	return 0;
@@ -250,17 +227,17 @@ static int insert(struct parser *p, const struct rgate_cluster_node *node)
 		const struct rgate_cluster_node *o = &c->node[i];
 
 		if (o->id == node->id)
-			return bad(p, "node %u is given twice", node->id);
+			return rgate_conf_bad(&p->conf, "node %u is given twice", node->id);
 		if (!strcmp(o->name, node->name))
-			return bad(p, "two nodes are named '%s'", node->name);
+			return rgate_conf_bad(&p->conf, "two nodes are named '%s'", node->name);
 		if (!strcmp(o->addr, node->addr) && o->port == node->port)
-			return bad(p, "nodes %u and %u have the same address", o->id, node->id);
+			return rgate_conf_bad(&p->conf, "nodes %u and %u have the same address", o->id, node->id);
 		if (!strchr(o->addr, ':') != !strchr(node->addr, ':') &&
 		    c->provider == RGATE_PROVIDER_VERBS)
-			return bad(p, "nodes %u and %u cannot reach each other: one has an IPv4 address, one an IPv6 one",
+			return rgate_conf_bad(&p->conf, "nodes %u and %u cannot reach each other: one has an IPv4 address, one an IPv6 one",
 				   o->id, node->id);
 		if (o->role == RGATE_ROLE_GATEWAY && node->role == RGATE_ROLE_GATEWAY)
-			return bad(p, "nodes %u and %u are both gateways: there is one", o->id,
+			return rgate_conf_bad(&p->conf, "nodes %u and %u are both gateways: there is one", o->id,
 				   node->id);
 	}
 	for (i = c->n++; i && c->node[i - 1].id > node->id; i--)
@@ -275,27 +252,28 @@ static int on_node(struct parser *p)
 	int err;
 
 	if (!p->c->provider)
-		return bad(p, "`provider` comes before the nodes: their addresses depend on it");
-	if (p->n < 4 || p->n > 5)
-		return bad(p, "write `node ID gateway|compute ADDRESS [NAME]`");
-	if (number(p->words[1], 0, RGATE_NODES_MAX - 1, &node.id))
-		return bad(p, "'%.60s' is no id: 0 to %d", p->words[1], RGATE_NODES_MAX - 1);
-	if (!strcmp(p->words[2], "gateway"))
+		return rgate_conf_bad(&p->conf, "`provider` comes before the nodes: their addresses depend on it");
+	if (p->conf.n < 4 || p->conf.n > 5)
+		return rgate_conf_bad(&p->conf, "write `node ID gateway|compute ADDRESS [NAME]`");
+	if (number(p->conf.word[1], 0, RGATE_NODES_MAX - 1, &node.id))
+		return rgate_conf_bad(&p->conf, "'%.60s' is no id: 0 to %d", p->conf.word[1], RGATE_NODES_MAX - 1);
+	if (!strcmp(p->conf.word[2], "gateway"))
 		node.role = RGATE_ROLE_GATEWAY;
-	else if (!strcmp(p->words[2], "compute"))
+	else if (!strcmp(p->conf.word[2], "compute"))
 		node.role = RGATE_ROLE_COMPUTE;
 	else
-		return bad(p, "'%.60s' is no role: gateway or compute", p->words[2]);
-	err = p->set(p, &node, p->words[3]);
+		return rgate_conf_bad(&p->conf, "'%.60s' is no role: gateway or compute", p->conf.word[2]);
+	err = p->set(p, &node, p->conf.word[3]);
 	if (err)
 		return err;
 	snprintf(node.name, sizeof(node.name), "node%u", node.id);
-	err = p->n == 5 ? set_name(p, &node, p->words[4]) : 0;
+	err = p->conf.n == 5 ? set_name(p, &node, p->conf.word[4]) : 0;
 	return err ? err : insert(p, &node);
 }
 
-static int on_line(struct parser *p)
+static int on_line(struct rgate_conf *conf)
 {
+	struct parser *p = conf->ctx;
 	static const struct {
 		const char *word;
 		int (*fn)(struct parser *p);
@@ -304,36 +282,31 @@ static int on_line(struct parser *p)
 		{ "private-key", on_private_key }, { "public-key", on_public_key },
 		{ "key", on_shared_key },
 	};
-	const int n = rgate_lex_words(&p->lex, p->words, WORDS_MAX);
 	unsigned int i;
 
-	if (n < 0)
-		return bad(p, "too many words");
-	p->n = (unsigned int)n;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strcmp(p->words[0], known[i].word))
+		if (!strcmp(p->conf.word[0], known[i].word))
 			return known[i].fn(p);
-	return bad(p, "unknown word '%.60s': provider, private-key, timeout, node or public-key",
-		   p->words[0]);
+	return rgate_conf_bad(&p->conf, "unknown word '%.60s': provider, private-key, timeout, node or public-key",
+		   p->conf.word[0]);
 }
 
 static int check_whole(struct parser *p)
 {
 	unsigned int i, gateways = 0;
 
-	p->line = 0;
 	if (!p->c->provider)
-		return bad(p, "no `provider verbs` or `provider local`");
+		return rgate_conf_bad(&p->conf, "no `provider verbs` or `provider local`");
 	for (i = 0; i < p->c->n; i++)
 		gateways += p->c->node[i].role == RGATE_ROLE_GATEWAY;
 	if (p->c->n < 2)
-		return bad(p, "%u node%s: a cluster has 2 to %d", p->c->n, p->c->n == 1 ? "" : "s",
+		return rgate_conf_bad(&p->conf, "%u node%s: a cluster has 2 to %d", p->c->n, p->c->n == 1 ? "" : "s",
 			   RGATE_NODES_MAX);
 	if (!gateways)
-		return bad(p, "no node is the gateway");
+		return rgate_conf_bad(&p->conf, "no node is the gateway");
 	for (i = 0; i < p->c->n && !p->draft; i++)
 		if (!p->c->has_key[p->c->node[i].id])
-			return bad(p, "node %u (%s) has no `public-key` line: `ringgate cluster keygen` makes its keys",
+			return rgate_conf_bad(&p->conf, "node %u (%s) has no `public-key` line: `ringgate cluster keygen` makes its keys",
 				   p->c->node[i].id, p->c->node[i].name);
 	return 0;
 }
@@ -342,14 +315,10 @@ static int parse(struct parser *p, char *text, size_t len)
 {
 	int err;
 
-	rgate_lex_init(&p->lex, text, len, LINE_LENGTH);
-	while ((err = rgate_lex_line(&p->lex))) {
-		p->line = p->lex.line;
-		err = err < 0 ? bad(p, "%s", p->lex.why) : on_line(p);
-		if (err)
-			return err;
-	}
-	return check_whole(p);
+	p->conf.ctx = p;
+	p->conf.most = WORDS_MAX;
+	err = rgate_conf_read(&p->conf, text, len, LINE_LENGTH, on_line);
+	return err ? err : check_whole(p);
 }
 
 /* @dir_len: of p->name, which is before the name of the file itself; @text: as of the lexer */
@@ -362,7 +331,7 @@ static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, ch
 	if (!p->c)
 		return err;
 	p->c->timeout_ms = DEFAULT_TIMEOUT;
-	p->c->dir = strndup(p->name, dir_len);
+	p->c->dir = strndup(p->conf.name, dir_len);
 	if (p->c->dir)
 		err = parse(p, text, len);
 	if (err)
@@ -374,7 +343,7 @@ static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, ch
 
 int rgate_cluster_parse(struct rgate_cluster **out, const char *name, const char *text, size_t len)
 {
-	struct parser p = { .name = name ? name : "cluster" };
+	struct parser p = { .conf = { .name = name ? name : "cluster" } };
 	char *copy;
 	int err;
 
@@ -402,7 +371,7 @@ static int load(struct rgate_cluster **out, const char *path, bool draft)
 		return -EINVAL;
 	if (!path)
 		path = env && *env ? env : DEFAULT_PATH;
-	p.name = path;
+	p.conf.name = path;
 	err = rgate_file_read(path, FILE_MAX, &text, &len);
 	if (err) {
 		rgate_err("cannot read the cluster file %s: %s", path, strerror(-err));

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
-#include <pwd.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "lex.h"
-#include "log.h"
+#include "conf.h"
 #include "socket_policy.h"
 
 #define WORDS_MAX	8	/* of a line */
@@ -39,27 +34,6 @@ struct socket_policy {
 	uint32_t most;
 };
 
-struct parser {
-	struct socket_policy *to;
-	const char *name;
-	struct rgate_lex lex;
-	char *word[WORDS_MAX];
-	unsigned int n;
-};
-
-__attribute__((format(printf, 2, 3)))
-static int bad(const struct parser *p, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	rgate_err("%s:%u: %s", p->name, p->lex.line, text);
-	return -EINVAL;
-}
-
 /* gcc 12's analyzer loses the list's end. */
 #ifndef __clang__
 #pragma GCC diagnostic push
@@ -80,27 +54,17 @@ static const char *number(const char *text, uint32_t most, uint32_t *to)
 	return s == text ? NULL : s;
 }
 
-static int read_who(const struct parser *p, const char *who, struct rule *rule)
+static int read_who(const struct rgate_conf *c, const char *who, struct rule *rule)
 {
-	struct passwd pw, *found = NULL;
-	char buf[4096];
-	const char *end;
-
 	rule->anybody = !strcmp(who, "any");
 	if (rule->anybody)
 		return 0;
 	if (strncmp(who, "user:", 5))
-		return bad(p, "'%s' is neither user:NAME nor any", who);
-	end = number(who + 5, UINT32_MAX - 1, &rule->uid);
-	if (end && !*end)
-		return 0;
-	if (getpwnam_r(who + 5, &pw, buf, sizeof(buf), &found) || !found)
-		return bad(p, "there is no user '%s'", who + 5);
-	rule->uid = pw.pw_uid;
-	return 0;
+		return rgate_conf_bad(c, "'%s' is neither user:NAME nor any", who);
+	return rgate_conf_user(c, who + 5, &rule->uid);
 }
 
-static int read_types(const struct parser *p, const char *word, struct rule *rule)
+static int read_types(const struct rgate_conf *c, const char *word, struct rule *rule)
 {
 	if (!strcmp(word, "tcp"))
 		rule->types = 1U << RGATE_SOCKET_STREAM;
@@ -109,11 +73,11 @@ static int read_types(const struct parser *p, const char *word, struct rule *rul
 	else if (!strcmp(word, "any"))
 		rule->types = TYPES;
 	else
-		return bad(p, "'%s' is none of tcp, udp, any", word);
+		return rgate_conf_bad(c, "'%s' is none of tcp, udp, any", word);
 	return 0;
 }
 
-static int read_host(const struct parser *p, const char *word, struct rule *rule)
+static int read_host(const struct rgate_conf *c, const char *word, struct rule *rule)
 {
 	struct socket_host h;
 	struct rgate_socket_addr a = { .family = RGATE_SOCKET_INET6 };
@@ -123,7 +87,7 @@ static int read_host(const struct parser *p, const char *word, struct rule *rule
 	if (rule->any_host || rule->own)
 		return 0;
 	if (socket_host_parse(word, &rule->net, &rule->bits))
-		return bad(p, "'%s' is no address, nor ADDRESS/BITS with nothing behind them",
+		return rgate_conf_bad(c, "'%s' is no address, nor ADDRESS/BITS with nothing behind them",
 			   word);
 	if (!rule->net.v6)
 		return 0;
@@ -131,11 +95,11 @@ static int read_host(const struct parser *p, const char *word, struct rule *rule
 	memcpy(a.addr, rule->net.addr, sizeof(a.addr));
 	socket_host_of(&a, &h);
 	if (!h.v6 && rule->bits >= 96)
-		return bad(p, "'%s' stands for an IPv4 address: say that", word);
+		return rgate_conf_bad(c, "'%s' stands for an IPv4 address: say that", word);
 	return 0;
 }
 
-static int read_ports(const struct parser *p, const char *word, struct rule *rule)
+static int read_ports(const struct rgate_conf *c, const char *word, struct rule *rule)
 {
 	uint32_t first, last;
 	const char *s;
@@ -151,103 +115,89 @@ static int read_ports(const struct parser *p, const char *word, struct rule *rul
 	if (s && *s == '-')
 		s = number(s + 1, UINT16_MAX, &last);
 	if (!s || *s || !first || last < first)
-		return bad(p, "'%s' is no port, FIRST-LAST, or any", word);
+		return rgate_conf_bad(c, "'%s' is no port, FIRST-LAST, or any", word);
 	if (first < PORT_LOW && last >= PORT_LOW)
-		return bad(p, "'%s': ports below %u need a line of their own", word, PORT_LOW);
+		return rgate_conf_bad(c, "'%s': ports below %u need a line of their own", word, PORT_LOW);
 	rule->first = (uint16_t)first;
 	rule->last = (uint16_t)last;
 	return 0;
 }
 
 /* allow WHO connect TYPE HOST PORTS, allow WHO listen TYPE [HOST] PORTS */
-static int read_allow(const struct parser *p, struct rule *rule)
+static int read_allow(const struct rgate_conf *c, struct rule *rule)
 {
-	const bool listens = p->n > 2 && !strcmp(p->word[2], "listen");
+	const bool listens = c->n > 2 && !strcmp(c->word[2], "listen");
 	int err;
 
-	if (p->n < 3 || (!listens && strcmp(p->word[2], "connect")))
-		return bad(p, "allow WHO connect|listen ...");
+	if (c->n < 3 || (!listens && strcmp(c->word[2], "connect")))
+		return rgate_conf_bad(c, "allow WHO connect|listen ...");
 	rule->act = listens ? SOCKET_ACT_LISTEN : SOCKET_ACT_CONNECT;
-	if (p->n != 6 && !(listens && p->n == 5))
-		return bad(p, listens ? "allow WHO listen tcp|udp|any [ADDRESS] PORTS" :
+	if (c->n != 6 && !(listens && c->n == 5))
+		return rgate_conf_bad(c, listens ? "allow WHO listen tcp|udp|any [ADDRESS] PORTS" :
 			   "allow WHO connect tcp|udp|any ADDRESS|any|own PORTS");
-	err = read_types(p, p->word[3], rule);
+	err = read_types(c, c->word[3], rule);
 	if (!err)
-		err = read_host(p, p->n == 6 ? p->word[4] : "any", rule);
-	return err ? err : read_ports(p, p->word[p->n - 1], rule);
+		err = read_host(c, c->n == 6 ? c->word[4] : "any", rule);
+	return err ? err : read_ports(c, c->word[c->n - 1], rule);
 }
 
-static int read_most(const struct parser *p, const char *word, uint32_t *to)
+static int read_most(const struct rgate_conf *c, const char *word, uint32_t *to)
 {
 	const char *end = number(word, 10000000, to);
 
-	return end && !*end && *to ? 0 : bad(p, "sockets is '%s', and must be 1 to 10000000", word);
+	if (!end || *end || !*to)
+		return rgate_conf_bad(c, "sockets is '%s', and must be 1 to 10000000", word);
+	return 0;
 }
 
-static int read_rule(const struct parser *p, struct rule *rule)
+static int read_rule(const struct rgate_conf *c, struct rule *rule)
 {
 	int err;
 
-	if (p->n > 1) {
-		err = read_who(p, p->word[1], rule);
+	if (c->n > 1) {
+		err = read_who(c, c->word[1], rule);
 		if (err)
 			return err;
 	}
-	if (!strcmp(p->word[0], "allow"))
-		return read_allow(p, rule);
-	if (strcmp(p->word[0], "limit"))
-		return bad(p, "what is '%s'? allow, limit or sockets", p->word[0]);
-	if (p->n != 4 || strcmp(p->word[2], "sockets"))
-		return bad(p, "limit WHO sockets NUMBER");
-	return read_most(p, p->word[3], &rule->most);
+	if (!strcmp(c->word[0], "allow"))
+		return read_allow(c, rule);
+	if (strcmp(c->word[0], "limit"))
+		return rgate_conf_bad(c, "what is '%s'? allow, limit or sockets", c->word[0]);
+	if (c->n != 4 || strcmp(c->word[2], "sockets"))
+		return rgate_conf_bad(c, "limit WHO sockets NUMBER");
+	return read_most(c, c->word[3], &rule->most);
 }
 
-static int read_line(struct parser *p)
+static int read_line(struct rgate_conf *c)
 {
-	const int n = rgate_lex_words(&p->lex, p->word, WORDS_MAX);
+	struct socket_policy *to = c->ctx;
 	struct rule *rule;
 
-	if (n < 0)
-		return bad(p, "more than %d words", WORDS_MAX);
-	p->n = (unsigned int)n;
-	if (!strcmp(p->word[0], "sockets"))
-		return p->n == 2 ? read_most(p, p->word[1], &p->to->most) :
-		       bad(p, "sockets NUMBER");
+	if (!strcmp(c->word[0], "sockets"))
+		return c->n == 2 ? read_most(c, c->word[1], &to->most) :
+		       rgate_conf_bad(c, "sockets NUMBER");
 	rule = calloc(1, sizeof(*rule));
 	if (!rule)
 		return -ENOMEM;
-	*p->to->end = rule;
-	p->to->end = &rule->next;
-	return read_rule(p, rule);
+	*to->end = rule;
+	to->end = &rule->next;
+	return read_rule(c, rule);
 }
 
 #ifndef __clang__
 #pragma GCC diagnostic pop
 #endif
 
-static int read_lines(struct parser *p)
-{
-	int err;
-
-	while ((err = rgate_lex_line(&p->lex)) > 0) {
-		err = read_line(p);
-		if (err)
-			return err;
-	}
-	return err ? bad(p, "%s", p->lex.why) : 0;
-}
-
 int socket_policy_parse(struct socket_policy **out, const char *name, char *text, size_t len)
 {
 	struct socket_policy *policy = calloc(1, sizeof(*policy));
-	struct parser p = { .to = policy, .name = name };
+	struct rgate_conf conf = { .ctx = policy, .name = name, .most = WORDS_MAX };
 	int err;
 
 	if (!policy)
 		return -ENOMEM;
 	policy->end = &policy->rules;
-	rgate_lex_init(&p.lex, text, len, RGATE_LEX_LINE);
-	err = read_lines(&p);
+	err = rgate_conf_read(&conf, text, len, RGATE_LEX_LINE, read_line);
 	if (err)
 		socket_policy_free(policy);
 	else
@@ -263,12 +213,9 @@ int socket_policy_load(struct socket_policy **policy, const char *path)
 
 	if (!path)
 		return socket_policy_parse(policy, "", none, 0);
-	err = rgate_file_read_own(path, SOCKET_POLICY_MAX, &text, &len);
-	if (err) {
-		rgate_err("cannot read %s: %s", path, err == -EPERM ?
-			  "others may write it, or it is not root's" : strerror(-err));
+	err = rgate_conf_load_own(path, SOCKET_POLICY_MAX, &text, &len);
+	if (err)
 		return err;
-	}
 	err = socket_policy_parse(policy, path, text, len);
 	free(text);
 	return err;

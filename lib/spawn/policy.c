@@ -2,17 +2,15 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf.h"
 #include "file.h"
-#include "lex.h"
 #include "log.h"
 #include "policy_rules.h"
 
-#define WORDS_MAX	128	/* of a line */
 #define GROUPS_MAX	RGATE_POLICY_GROUPS
 #define MAX_RUNNING	64
 #define MAX_QUEUED	1024
@@ -21,26 +19,14 @@
 struct parser {
 	struct rgate_spawn_policy *to;
 	const struct rgate_cluster *cluster;
-	const char *name;
-	struct rgate_lex lex;
-	char *word[WORDS_MAX];
-	unsigned int n;
 };
 
-__attribute__((format(printf, 2, 3)))
-static int bad(const struct parser *p, const char *fmt, ...)
+static struct rgate_spawn_policy *policy_of(const struct rgate_conf *c)
 {
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	rgate_err("%s:%u: %s", p->name, p->lex.line, text);
-	return -EINVAL;
+	return ((const struct parser *)c->ctx)->to;
 }
 
-static int number(const struct parser *p, const char *what, const char *s, int64_t least,
+static int number(const struct rgate_conf *c, const char *what, const char *s, int64_t least,
 		  int64_t most, int64_t *to)
 {
 	char *end;
@@ -48,12 +34,12 @@ static int number(const struct parser *p, const char *what, const char *s, int64
 	errno = 0;
 	*to = strtoll(s, &end, 10);
 	if (errno || end == s || *end || *to < least || *to > most)
-		return bad(p, "%s is '%s', and must be %lld to %lld", what, s,
+		return rgate_conf_bad(c, "%s is '%s', and must be %lld to %lld", what, s,
 			   (long long)least, (long long)most);
 	return 0;
 }
 
-static int size(const struct parser *p, const char *s, uint64_t *to)
+static int size(const struct rgate_conf *c, const char *s, uint64_t *to)
 {
 	static const char units[] = "KMGT";
 	unsigned int shift = 0;
@@ -68,23 +54,23 @@ static int size(const struct parser *p, const char *s, uint64_t *to)
 		end++;
 	}
 	if (errno || *s < '0' || *s > '9' || *end || !*to || *to > UINT64_MAX >> shift)
-		return bad(p, "'%s' is not a size such as 512M", s);
+		return rgate_conf_bad(c, "'%s' is not a size such as 512M", s);
 	*to <<= shift;
 	return 0;
 }
 
-static int find_node(const struct parser *p, const char *what, uint32_t *id)
+static int find_node(const struct rgate_conf *c, const char *what, uint32_t *id)
 {
 	struct rgate_cluster_node node = { .sz = sizeof(node) };
 
-	if (rgate_cluster_find(p->cluster, what, &node))
-		return bad(p, "the cluster has no node '%s'", what);
+	if (rgate_cluster_find(((const struct parser *)c->ctx)->cluster, what, &node))
+		return rgate_conf_bad(c, "the cluster has no node '%s'", what);
 	*id = node.id;
 	return 0;
 }
 
 /* A node, or * for all of them */
-static int find_nodes(const struct parser *p, const char *what, uint32_t *mask)
+static int find_nodes(const struct rgate_conf *c, const char *what, uint32_t *mask)
 {
 	uint32_t id = 0;
 	int err;
@@ -92,7 +78,7 @@ static int find_nodes(const struct parser *p, const char *what, uint32_t *mask)
 	*mask = (1U << RGATE_NODES_MAX) - 1;
 	if (!strcmp(what, "*"))
 		return 0;
-	err = find_node(p, what, &id);
+	err = find_node(c, what, &id);
 	if (!err)
 		*mask = 1U << id;
 	return err;
@@ -123,17 +109,17 @@ static int find_groups(struct rgate_policy_user *user)
 	return 0;
 }
 
-static int find_user(const struct parser *p, const char *name, struct rgate_policy_user *user)
+static int find_user(const struct rgate_conf *c, const char *name, struct rgate_policy_user *user)
 {
 	struct passwd pw, *found = NULL;
 	char buf[4096];
 
 	if (strlen(name) >= sizeof(user->name))
-		return bad(p, "the name of the user is too long");
+		return rgate_conf_bad(c, "the name of the user is too long");
 	if (getpwnam_r(name, &pw, buf, sizeof(buf), &found) || !found)
-		return bad(p, "there is no user '%s'", name);
+		return rgate_conf_bad(c, "there is no user '%s'", name);
 	if (!pw.pw_uid && strcmp(name, "root"))
-		return bad(p, "'%s' is root: it has to be called so", name);
+		return rgate_conf_bad(c, "'%s' is root: it has to be called so", name);
 	snprintf(user->name, sizeof(user->name), "%s", name);
 	user->uid = pw.pw_uid;
 	user->gid = pw.pw_gid;
@@ -145,7 +131,7 @@ static int find_user(const struct parser *p, const char *name, struct rgate_poli
 }
 
 /* node NODE user USER [max-running N] [max-queued N] [admin] */
-static int read_node(struct parser *p)
+static int read_node(struct rgate_conf *c)
 {
 	struct rgate_policy_node *node;
 	unsigned int i;
@@ -153,42 +139,42 @@ static int read_node(struct parser *p)
 	uint32_t id;
 	int err;
 
-	if (p->n < 4 || strcmp(p->word[2], "user"))
-		return bad(p, "node NODE user USER ...");
-	err = find_node(p, p->word[1], &id);
+	if (c->n < 4 || strcmp(c->word[2], "user"))
+		return rgate_conf_bad(c, "node NODE user USER ...");
+	err = find_node(c, c->word[1], &id);
 	if (err)
 		return err;
-	node = &p->to->node[id];
+	node = &policy_of(c)->node[id];
 	if (node->known)
-		return bad(p, "node '%s' has a user already", p->word[1]);
-	err = find_user(p, p->word[3], &node->user);
-	for (i = 4; i < p->n && !err; i++) {
-		if (!strcmp(p->word[i], "admin")) {
+		return rgate_conf_bad(c, "node '%s' has a user already", c->word[1]);
+	err = find_user(c, c->word[3], &node->user);
+	for (i = 4; i < c->n && !err; i++) {
+		if (!strcmp(c->word[i], "admin")) {
 			node->admin = true;
 			continue;
 		}
-		if (i + 1 == p->n)
-			return bad(p, "what is '%s'?", p->word[i]);
-		err = number(p, p->word[i], p->word[i + 1], 1, 1000000, &value);
-		if (!strcmp(p->word[i], "max-running"))
+		if (i + 1 == c->n)
+			return rgate_conf_bad(c, "what is '%s'?", c->word[i]);
+		err = number(c, c->word[i], c->word[i + 1], 1, 1000000, &value);
+		if (!strcmp(c->word[i], "max-running"))
 			node->max_running = (uint32_t)value;
-		else if (!strcmp(p->word[i], "max-queued"))
+		else if (!strcmp(c->word[i], "max-queued"))
 			node->max_queued = (uint32_t)value;
 		else
-			return bad(p, "what is '%s'?", p->word[i]);
+			return rgate_conf_bad(c, "what is '%s'?", c->word[i]);
 		i++;
 	}
 	node->known = !err;
 	return err;
 }
 
-static int read_hash(const struct parser *p, const char *hex, uint8_t to[32])
+static int read_hash(const struct rgate_conf *c, const char *hex, uint8_t to[32])
 {
 	unsigned int i, byte;
 	char pair[3] = "";
 
 	if (strlen(hex) != 64 || strspn(hex, "0123456789abcdefABCDEF") != 64)
-		return bad(p, "sha256 has 64 hexadecimal digits");
+		return rgate_conf_bad(c, "sha256 has 64 hexadecimal digits");
 	for (i = 0; i < 32; i++) {
 		memcpy(pair, hex + 2 * (size_t)i, 2);
 		byte = (unsigned int)strtoul(pair, NULL, 16);
@@ -197,12 +183,12 @@ static int read_hash(const struct parser *p, const char *hex, uint8_t to[32])
 	return 0;
 }
 
-static int read_args(struct parser *p, unsigned int first, struct rgate_policy_rule *rule)
+static int read_args(struct rgate_conf *c, unsigned int first, struct rgate_policy_rule *rule)
 {
-	unsigned int n = p->n - first;
+	unsigned int n = c->n - first;
 
 	rule->with_args = true;
-	if (n && !strcmp(p->word[p->n - 1], "...")) {
+	if (n && !strcmp(c->word[c->n - 1], "...")) {
 		rule->rest = true;
 		n--;
 	}
@@ -211,84 +197,84 @@ static int read_args(struct parser *p, unsigned int first, struct rgate_policy_r
 	if (!rule->args)
 		return -ENOMEM;
 	if (n)
-		memcpy(rule->args, p->word + first, n * sizeof(*rule->args));
+		memcpy(rule->args, c->word + first, n * sizeof(*rule->args));
 	return 0;
 }
 
 /* allow NODE PATH [sha256 HEX] [args PATTERN...] */
-static int read_allow(struct parser *p)
+static int read_allow(struct rgate_conf *c)
 {
 	struct rgate_policy_rule *rule;
 	unsigned int i = 3;
 	int err;
 
-	if (p->n < 3)
-		return bad(p, "allow NODE PATH ...");
+	if (c->n < 3)
+		return rgate_conf_bad(c, "allow NODE PATH ...");
 	rule = calloc(1, sizeof(*rule));
 	if (!rule)
 		return -ENOMEM;
-	*p->to->last = rule;
-	p->to->last = &rule->next;
-	err = find_nodes(p, p->word[1], &rule->nodes);
+	*policy_of(c)->last = rule;
+	policy_of(c)->last = &rule->next;
+	err = find_nodes(c, c->word[1], &rule->nodes);
 	if (err)
 		return err;
-	if (*p->word[2] == '/')
-		rule->path = p->word[2];
-	else if (strcmp(p->word[2], "any"))
-		return bad(p, "'%s' is neither a path from / on nor any", p->word[2]);
-	if (i + 1 < p->n && !strcmp(p->word[i], "sha256")) {
-		err = read_hash(p, p->word[i + 1], rule->sha256);
+	if (*c->word[2] == '/')
+		rule->path = c->word[2];
+	else if (strcmp(c->word[2], "any"))
+		return rgate_conf_bad(c, "'%s' is neither a path from / on nor any", c->word[2]);
+	if (i + 1 < c->n && !strcmp(c->word[i], "sha256")) {
+		err = read_hash(c, c->word[i + 1], rule->sha256);
 		if (err)
 			return err;
 		rule->with_hash = true;
 		i += 2;
 	}
-	if (i == p->n)
+	if (i == c->n)
 		return 0;
-	if (strcmp(p->word[i], "args"))
-		return bad(p, "what is '%s'?", p->word[i]);
-	return read_args(p, i + 1, rule);
+	if (strcmp(c->word[i], "args"))
+		return rgate_conf_bad(c, "what is '%s'?", c->word[i]);
+	return read_args(c, i + 1, rule);
 }
 
 /* env NODE PATTERN...: added to what is there */
-static int read_env(struct parser *p)
+static int read_env(struct rgate_conf *c)
 {
 	const char **list, **more;
 	unsigned int i, n, id;
 	uint32_t mask;
 	int err;
 
-	if (p->n < 3)
-		return bad(p, "env NODE PATTERN...");
-	err = find_nodes(p, p->word[1], &mask);
+	if (c->n < 3)
+		return rgate_conf_bad(c, "env NODE PATTERN...");
+	err = find_nodes(c, c->word[1], &mask);
 	if (err)
 		return err;
 	for (id = 0; id < RGATE_NODES_MAX; id++) {
 		if (!(mask & 1U << id))
 			continue;
-		list = p->to->node[id].env;
+		list = policy_of(c)->node[id].env;
 		for (n = 0; list && list[n]; n++)
 			;
-		more = reallocarray(list, n + p->n - 1, sizeof(*list));
+		more = reallocarray(list, n + c->n - 1, sizeof(*list));
 		if (!more)
 			return -ENOMEM;
-		for (i = 2; i < p->n; i++)
-			more[n++] = p->word[i];
+		for (i = 2; i < c->n; i++)
+			more[n++] = c->word[i];
 		more[n] = NULL;
-		p->to->node[id].env = more;
+		policy_of(c)->node[id].env = more;
 	}
 	return 0;
 }
 
-static int set_limit(struct parser *p, struct rgate_policy_node *node, const char *what,
+static int set_limit(struct rgate_conf *c, struct rgate_policy_node *node, const char *what,
 		     const char *value)
 {
 	int64_t v = 0;
 	int err;
 
 	if (!strcmp(what, "memory"))
-		return size(p, value, &node->memory);
-	err = number(p, what, value, strcmp(what, "nice") ? 1 : -20,
+		return size(c, value, &node->memory);
+	err = number(c, what, value, strcmp(what, "nice") ? 1 : -20,
 		     strcmp(what, "nice") ? 1000000000 : 19, &v);
 	if (!strcmp(what, "wall"))
 		node->wall_ms = (uint64_t)v * 1000;
@@ -301,112 +287,95 @@ static int set_limit(struct parser *p, struct rgate_policy_node *node, const cha
 	else if (!strcmp(what, "nice"))
 		node->nice = (int32_t)v;
 	else
-		return bad(p, "there is no limit '%s'", what);
+		return rgate_conf_bad(c, "there is no limit '%s'", what);
 	return err;
 }
 
 /* limit NODE WHAT VALUE ... */
-static int read_limit(struct parser *p)
+static int read_limit(struct rgate_conf *c)
 {
 	unsigned int i, id;
 	uint32_t mask;
 	int err;
 
-	if (p->n < 4 || p->n % 2)
-		return bad(p, "limit NODE WHAT VALUE ...");
-	err = find_nodes(p, p->word[1], &mask);
+	if (c->n < 4 || c->n % 2)
+		return rgate_conf_bad(c, "limit NODE WHAT VALUE ...");
+	err = find_nodes(c, c->word[1], &mask);
 	for (id = 0; id < RGATE_NODES_MAX; id++)
-		for (i = 2; i < p->n && !err; i += 2)
+		for (i = 2; i < c->n && !err; i += 2)
 			if (mask & 1U << id)
-				err = set_limit(p, &p->to->node[id], p->word[i], p->word[i + 1]);
+				err = set_limit(c, &policy_of(c)->node[id], c->word[i], c->word[i + 1]);
 	return err;
 }
 
-static int read_path(struct parser *p)
+static int read_path(struct rgate_conf *c)
 {
 	const char *s;
 
-	if (p->n != 2)
-		return bad(p, "path DIRECTORY:DIRECTORY...");
-	for (s = p->word[1]; s; s = strchr(s, ':')) {
+	if (c->n != 2)
+		return rgate_conf_bad(c, "path DIRECTORY:DIRECTORY...");
+	for (s = c->word[1]; s; s = strchr(s, ':')) {
 		s += *s == ':';
 		if (*s != '/')
-			return bad(p, "a directory of the path does not begin with /");
+			return rgate_conf_bad(c, "a directory of the path does not begin with /");
 	}
-	p->to->search = p->word[1];
+	policy_of(c)->search = c->word[1];
 	return 0;
 }
 
-static int read_count(struct parser *p, uint32_t *to)
+static int read_count(struct rgate_conf *c, uint32_t *to)
 {
 	int64_t value;
 	int err;
 
-	if (p->n != 2)
-		return bad(p, "%s NUMBER", p->word[0]);
-	err = number(p, p->word[0], p->word[1], 1, 1000000, &value);
+	if (c->n != 2)
+		return rgate_conf_bad(c, "%s NUMBER", c->word[0]);
+	err = number(c, c->word[0], c->word[1], 1, 1000000, &value);
 	*to = err ? 0 : (uint32_t)value;
 	return err;
 }
 
 /* no-new-privs NODE, need-cgroup NODE */
-static int read_demand(struct parser *p)
+static int read_demand(struct rgate_conf *c)
 {
-	const bool privs = !strcmp(p->word[0], "no-new-privs");
+	const bool privs = !strcmp(c->word[0], "no-new-privs");
 	unsigned int id;
 	uint32_t mask;
 	int err;
 
-	if (p->n != 2)
-		return bad(p, "%s NODE", p->word[0]);
-	err = find_nodes(p, p->word[1], &mask);
+	if (c->n != 2)
+		return rgate_conf_bad(c, "%s NODE", c->word[0]);
+	err = find_nodes(c, c->word[1], &mask);
 	for (id = 0; id < RGATE_NODES_MAX && !err; id++) {
 		if (!(mask & 1U << id))
 			continue;
 		if (privs)
-			p->to->node[id].no_new_privs = true;
+			policy_of(c)->node[id].no_new_privs = true;
 		else
-			p->to->node[id].need_cgroup = true;
+			policy_of(c)->node[id].need_cgroup = true;
 	}
 	return err;
 }
 
-static int read_line(struct parser *p)
+static int read_line(struct rgate_conf *c)
 {
-	const int n = rgate_lex_words(&p->lex, p->word, WORDS_MAX);
-
-	if (n < 0)
-		return bad(p, "more than %d words", WORDS_MAX);
-	p->n = (unsigned int)n;
-	if (!strcmp(p->word[0], "node"))
-		return read_node(p);
-	if (!strcmp(p->word[0], "allow"))
-		return read_allow(p);
-	if (!strcmp(p->word[0], "env"))
-		return read_env(p);
-	if (!strcmp(p->word[0], "limit"))
-		return read_limit(p);
-	if (!strcmp(p->word[0], "no-new-privs") || !strcmp(p->word[0], "need-cgroup"))
-		return read_demand(p);
-	if (!strcmp(p->word[0], "path"))
-		return read_path(p);
-	if (!strcmp(p->word[0], "max-running"))
-		return read_count(p, &p->to->max_running);
-	if (!strcmp(p->word[0], "max-queued"))
-		return read_count(p, &p->to->max_queued);
-	return bad(p, "what is '%s'?", p->word[0]);
-}
-
-static int read_lines(struct parser *p)
-{
-	int err;
-
-	while ((err = rgate_lex_line(&p->lex)) > 0) {
-		err = read_line(p);
-		if (err)
-			return err;
-	}
-	return err ? bad(p, "%s", p->lex.why) : 0;
+	if (!strcmp(c->word[0], "node"))
+		return read_node(c);
+	if (!strcmp(c->word[0], "allow"))
+		return read_allow(c);
+	if (!strcmp(c->word[0], "env"))
+		return read_env(c);
+	if (!strcmp(c->word[0], "limit"))
+		return read_limit(c);
+	if (!strcmp(c->word[0], "no-new-privs") || !strcmp(c->word[0], "need-cgroup"))
+		return read_demand(c);
+	if (!strcmp(c->word[0], "path"))
+		return read_path(c);
+	if (!strcmp(c->word[0], "max-running"))
+		return read_count(c, &policy_of(c)->max_running);
+	if (!strcmp(c->word[0], "max-queued"))
+		return read_count(c, &policy_of(c)->max_queued);
+	return rgate_conf_bad(c, "what is '%s'?", c->word[0]);
 }
 
 int rgate_policy_nothing(struct rgate_spawn_policy **out)
@@ -426,7 +395,8 @@ int rgate_policy_nothing(struct rgate_spawn_policy **out)
 int rgate_policy_parse(struct rgate_spawn_policy **out, const struct rgate_cluster *cluster,
 		       const char *name, const char *text, size_t len)
 {
-	struct parser p = { .cluster = cluster, .name = name };
+	struct parser p = { .cluster = cluster };
+	struct rgate_conf conf = { .ctx = &p, .name = name, .most = RGATE_CONF_WORDS };
 	int err;
 
 	if (len > RGATE_POLICY_MAX)
@@ -439,8 +409,7 @@ int rgate_policy_parse(struct rgate_spawn_policy **out, const struct rgate_clust
 	if (!p.to->text)
 		goto free_policy;
 	memcpy(p.to->text, text, len);
-	rgate_lex_init(&p.lex, p.to->text, len, RGATE_LEX_LINE);
-	err = read_lines(&p);
+	err = rgate_conf_read(&conf, p.to->text, len, RGATE_LEX_LINE, read_line);
 	if (err)
 		goto free_policy;
 	*out = p.to;

@@ -150,7 +150,7 @@ static void mistakes(void **state)
 		{ P G "node 1 worker 192.0.2.2", "F:3: 'worker' is no role" },
 		{ P G "node 1 compute", "F:3: write `node ID" },
 		{ P G "node 1 compute 192.0.2.2 a b", "F:3: write `node ID" },
-		{ P G "node 1 compute 192.0.2.2 a b c d", "F:3: too many words" },
+		{ P G "node 1 compute 192.0.2.2 a b c d", "F:3: more than 6 words" },
 		{ P G "node 1 compute 192.0.2", "is no address" },
 		{ P "node 0 gateway 2001:db8::1\nnode 1 compute [2001:DB8:0::1]",
 		  "F:3: nodes 0 and 1 have the same address" },

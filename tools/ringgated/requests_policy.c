@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_cluster.h>
 
-#include "file.h"
-#include "lex.h"
+#include "conf.h"
 #include "number.h"
 #include "requests_policy.h"
 #include "util.h"
@@ -50,60 +45,7 @@ struct request_policy {
 	struct rule **last;
 };
 
-struct parser {
-	struct request_policy *to;
-	const char *name;
-	struct rgate_lex lex;
-	char *word[WORDS_MAX];
-	unsigned int n;
-};
-
-__attribute__((format(printf, 2, 3)))
-static int bad(const struct parser *p, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	say("%s:%u: %s", p->name, p->lex.line, text);
-	return -EINVAL;
-}
-
-static int read_user(const struct parser *p, const char *name, uint32_t *id)
-{
-	const struct passwd *pw;
-	uint64_t v;
-
-	if (!number_parse(name, false, 0, UINT32_MAX - 1, &v)) {
-		*id = (uint32_t)v;
-		return 0;
-	}
-	pw = getpwnam(name);
-	if (!pw)
-		return bad(p, "there is no user '%s'", name);
-	*id = pw->pw_uid;
-	return 0;
-}
-
-static int read_group(const struct parser *p, const char *name, uint32_t *id)
-{
-	const struct group *gr;
-	uint64_t v;
-
-	if (!number_parse(name, false, 0, UINT32_MAX - 1, &v)) {
-		*id = (uint32_t)v;
-		return 0;
-	}
-	gr = getgrnam(name);
-	if (!gr)
-		return bad(p, "there is no group '%s'", name);
-	*id = gr->gr_gid;
-	return 0;
-}
-
-static int read_who(const struct parser *p, const char *who, struct rule *rule)
+static int read_who(const struct rgate_conf *c, const char *who, struct rule *rule)
 {
 	if (!strcmp(who, "any")) {
 		rule->who = WHO_ANY;
@@ -111,16 +53,16 @@ static int read_who(const struct parser *p, const char *who, struct rule *rule)
 	}
 	if (!strncmp(who, "user:", 5)) {
 		rule->who = WHO_USER;
-		return read_user(p, who + 5, &rule->id);
+		return rgate_conf_user(c, who + 5, &rule->id);
 	}
 	if (!strncmp(who, "group:", 6)) {
 		rule->who = WHO_GROUP;
-		return read_group(p, who + 6, &rule->id);
+		return rgate_conf_group(c, who + 6, &rule->id);
 	}
-	return bad(p, "'%s' is neither user:NAME, group:NAME nor any", who);
+	return rgate_conf_bad(c, "'%s' is neither user:NAME, group:NAME nor any", who);
 }
 
-static int read_service(const struct parser *p, const char *word, uint32_t *services)
+static int read_service(const struct rgate_conf *c, const char *word, uint32_t *services)
 {
 	static const char *const names[] = {
 		[RGATE_REQ_CORE] = "core", [RGATE_REQ_LOG] = "log", [RGATE_REQ_SPAWN] = "spawn",
@@ -138,27 +80,27 @@ static int read_service(const struct parser *p, const char *word, uint32_t *serv
 			break;
 	if (number == ARRAY_SIZE(names) &&
 	    number_parse(word, false, 0, RGATE_REQ_SERVICES - 1, &number))
-		return bad(p, "'%s' is no service: core, log, spawn, memory, lock, barrier, "
+		return rgate_conf_bad(c, "'%s' is no service: core, log, spawn, memory, lock, barrier, "
 			   "socket, a number or all", word);
 	*services |= 1U << number;
 	return 0;
 }
 
 /* allow WHO SERVICE... */
-static int read_allow(const struct parser *p, struct rule *rule)
+static int read_allow(const struct rgate_conf *c, struct rule *rule)
 {
 	unsigned int i;
 	int err = 0;
 
-	if (p->n < 3)
-		return bad(p, "allow WHO SERVICE...");
+	if (c->n < 3)
+		return rgate_conf_bad(c, "allow WHO SERVICE...");
 	rule->services = CORE;
-	for (i = 2; i < p->n && !err; i++)
-		err = read_service(p, p->word[i], &rule->services);
+	for (i = 2; i < c->n && !err; i++)
+		err = read_service(c, c->word[i], &rule->services);
 	return err;
 }
 
-static int read_value(const struct parser *p, struct rule *rule, const char *what,
+static int read_value(const struct rgate_conf *c, struct rule *rule, const char *what,
 		      const char *value)
 {
 	unsigned int i;
@@ -167,66 +109,66 @@ static int read_value(const struct parser *p, struct rule *rule, const char *wha
 		if (strcmp(what, limits[i].name))
 			continue;
 		if (number_parse(value, i == LIMIT_MEMORY, 1, limits[i].most, &rule->most[i]))
-			return bad(p, "%s is '%s', and must be 1 to %llu", what, value,
+			return rgate_conf_bad(c, "%s is '%s', and must be 1 to %llu", what, value,
 				   (unsigned long long)limits[i].most);
 		return 0;
 	}
-	return bad(p, "there is no limit '%s': sessions, requests, handles or memory", what);
+	return rgate_conf_bad(c, "there is no limit '%s': sessions, requests, handles or memory", what);
 }
 
 /* limit WHO WHAT VALUE ... */
-static int read_limit(const struct parser *p, struct rule *rule)
+static int read_limit(const struct rgate_conf *c, struct rule *rule)
 {
 	unsigned int i;
 	int err = 0;
 
-	if (p->n < 4 || p->n % 2)
-		return bad(p, "limit WHO WHAT VALUE ...");
-	for (i = 2; i < p->n && !err; i += 2)
-		err = read_value(p, rule, p->word[i], p->word[i + 1]);
+	if (c->n < 4 || c->n % 2)
+		return rgate_conf_bad(c, "limit WHO WHAT VALUE ...");
+	for (i = 2; i < c->n && !err; i += 2)
+		err = read_value(c, rule, c->word[i], c->word[i + 1]);
 	return err;
 }
 
 /* node NODE WHO: groups are of processes here, so of another node's user none is known. */
-static int read_node(const struct parser *p, struct rule *rule)
+static int read_node(const struct rgate_conf *c, struct rule *rule)
 {
 	uint64_t node;
 	int err;
 
-	if (p->n != 3)
-		return bad(p, "node NUMBER|any WHO");
+	if (c->n != 3)
+		return rgate_conf_bad(c, "node NUMBER|any WHO");
 	rule->nodes = UINT32_MAX;
-	if (strcmp(p->word[1], "any")) {
-		if (number_parse(p->word[1], false, 0, RGATE_NODES_MAX - 1, &node))
-			return bad(p, "'%s' is no node: 0 to %u, or any", p->word[1],
+	if (strcmp(c->word[1], "any")) {
+		if (number_parse(c->word[1], false, 0, RGATE_NODES_MAX - 1, &node))
+			return rgate_conf_bad(c, "'%s' is no node: 0 to %u, or any", c->word[1],
 				   RGATE_NODES_MAX - 1U);
 		rule->nodes = 1U << node;
 	}
-	err = read_who(p, p->word[2], rule);
+	err = read_who(c, c->word[2], rule);
 	if (err)
 		return err;
-	return rule->who == WHO_GROUP ? bad(p, "node: a user or any, no group") : 0;
+	return rule->who == WHO_GROUP ? rgate_conf_bad(c, "node: a user or any, no group") : 0;
 }
 
-static int read_rule(const struct parser *p, struct rule *rule)
+static int read_rule(const struct rgate_conf *c, struct rule *rule)
 {
 	int err;
 
-	if (!strcmp(p->word[0], "node"))
-		return read_node(p, rule);
-	if (p->n > 1) {
-		err = read_who(p, p->word[1], rule);
+	if (!strcmp(c->word[0], "node"))
+		return read_node(c, rule);
+	if (c->n > 1) {
+		err = read_who(c, c->word[1], rule);
 		if (err)
 			return err;
 	}
-	if (!strcmp(p->word[0], "allow"))
-		return read_allow(p, rule);
-	if (!strcmp(p->word[0], "limit"))
-		return read_limit(p, rule);
-	if (strcmp(p->word[0], "urgent"))
-		return bad(p, "what is '%s'? allow, urgent, limit or node", p->word[0]);
+	if (!strcmp(c->word[0], "allow"))
+		return read_allow(c, rule);
+	if (!strcmp(c->word[0], "limit"))
+		return read_limit(c, rule);
+	if (strcmp(c->word[0], "urgent"))
+		return rgate_conf_bad(c, "what is '%s'? allow, urgent, limit or node", c->word[0]);
 	rule->urgent = true;
-	return p->n == 2 ? 0 : bad(p, "urgent WHO");
+	return c->n == 2 ? 0 : rgate_conf_bad(c, "urgent WHO");
 }
 
 /* gcc 12's analyzer loses the list's end. */
@@ -234,53 +176,33 @@ static int read_rule(const struct parser *p, struct rule *rule)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
-static int read_line(struct parser *p)
+static int read_line(struct rgate_conf *c)
 {
-	const int n = rgate_lex_words(&p->lex, p->word, WORDS_MAX);
-	struct rule *rule;
+	struct request_policy *to = c->ctx;
+	struct rule *rule = calloc(1, sizeof(*rule));
 
-	if (n < 0)
-		return bad(p, "more than %d words", WORDS_MAX);
-	p->n = (unsigned int)n;
-	rule = calloc(1, sizeof(*rule));
 	if (!rule)
 		return -ENOMEM;
-	*p->to->last = rule;
-	p->to->last = &rule->next;
-	return read_rule(p, rule);
+	*to->last = rule;
+	to->last = &rule->next;
+	return read_rule(c, rule);
 }
 
 #ifndef __clang__
 #pragma GCC diagnostic pop
 #endif
 
-static int read_lines(struct parser *p, char *text, size_t len)
-{
-	int err;
-
-	rgate_lex_init(&p->lex, text, len, RGATE_LEX_LINE);
-	while ((err = rgate_lex_line(&p->lex)) > 0) {
-		err = read_line(p);
-		if (err)
-			return err;
-	}
-	return err ? bad(p, "%s", p->lex.why) : 0;
-}
-
 static int read_policy(struct request_policy *policy, const char *path)
 {
-	struct parser p = { .to = policy, .name = path };
+	struct rgate_conf conf = { .ctx = policy, .name = path, .most = WORDS_MAX };
 	char *text;
 	size_t len;
 	int err;
 
-	err = rgate_file_read_own(path, POLICY_MAX, &text, &len);
-	if (err) {
-		say("cannot read %s: %s", path,
-		    err == -EPERM ? "others may write it, or it is not root's" : strerror(-err));
+	err = rgate_conf_load_own(path, POLICY_MAX, &text, &len);
+	if (err)
 		return err;
-	}
-	err = read_lines(&p, text, len);
+	err = rgate_conf_read(&conf, text, len, RGATE_LEX_LINE, read_line);
 	free(text);
 	return err;
 }
