@@ -123,9 +123,9 @@ $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/sync/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
 $(O)/obj/lib/socket/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
-# Where the library looks for its program: compiled anew where it is installed elsewhere
-$(O)/obj/lib/spawn/spawner.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
-$(O)/obj/lib/spawn/spawner.o: $(O)/libexecdir
+# Where helper programs are looked for: compiled anew where they are installed elsewhere
+$(O)/obj/lib/base/helper.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
+$(O)/obj/lib/base/helper.o: $(O)/libexecdir
 ifneq ($(LIBEXECDIR),$(file <$(O)/libexecdir))
 .PHONY: $(O)/libexecdir
 endif
@@ -327,6 +327,7 @@ $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call
 $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgate_spawner_hello \
 	epoll_wait syscall)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
+$(O)/tests/unit/test_helper: EXTRA_LIBS += $(call wrap,readlink getauxval)
 $(O)/tests/unit/test_prefault: EXTRA_LIBS += $(call wrap,pthread_create)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
 $(O)/tests/unit/test_outbox: EXTRA_LIBS += $(call wrap,rgate_node_stage rgate_peer_post rgate_peer_done \

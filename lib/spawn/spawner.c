@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "fds.h"
+#include "helper.h"
 #include "log.h"
 #include "spawner.h"
 
@@ -22,18 +23,14 @@
 #define END_MS		8000	/* and to end */
 #define ABOVE		10	/* descriptors are moved here before they go where it has them */
 
-static const char *program(void)
-{
-	const char *path = secure_getenv("RGATE_SPAWNER");
-
-	return path && *path ? path : RGATE_LIBEXECDIR "/ringgate/ringgate-spawner";
-}
+static const struct rgate_helper helper = { .name = "ringgate-spawner", .env = "RGATE_SPAWNER" };
 
 /* Nothing of the environment, no handler of the caller's, and its signals when it asks for them */
 static int execute(struct rgate_spawner *s, posix_spawn_file_actions_t *actions,
 		   posix_spawnattr_t *attr)
 {
-	char *argv[2] = { (char *)program(), NULL }, *env[1] = { NULL };
+	char path[PATH_MAX], *argv[2] = { (char *)rgate_helper_path(&helper, path), NULL };
+	char *env[1] = { NULL };
 	sigset_t all;
 	int err;
 
@@ -42,8 +39,7 @@ static int execute(struct rgate_spawner *s, posix_spawn_file_actions_t *actions,
 	(void)posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
 	err = -posix_spawn(&s->pid, argv[0], actions, attr, argv, env);
 	if (err)
-		rgate_err("%s: %s: it comes with `make install`; RGATE_SPAWNER names another",
-			  argv[0], strerror(-err));
+		rgate_err(RGATE_HELPER_MISSING, argv[0], strerror(-err), helper.env);
 	return err;
 }
 
@@ -107,6 +103,7 @@ static int hear_hello(const struct rgate_spawner *s)
 {
 	struct rgate_spawner_hello ours, theirs = { .magic = 0 };
 	int err = await(s);
+	char path[PATH_MAX];
 	ssize_t n;
 
 	if (err)
@@ -118,8 +115,8 @@ static int hear_hello(const struct rgate_spawner *s)
 	if (n == sizeof(theirs) && !memcmp(&ours, &theirs, sizeof(ours)))
 		return 0;
 	theirs.version[sizeof(theirs.version) - 1] = '\0';
-	rgate_err("%s is of version \"%s\", and the library of \"%s\": they work together if both were installed at once",
-		  program(), n == sizeof(theirs) ? theirs.version : "", ours.version);
+	rgate_err(RGATE_HELPER_VERSION, rgate_helper_path(&helper, path),
+		  n == sizeof(theirs) ? theirs.version : "", "the library", ours.version);
 	return -EPROTONOSUPPORT;
 }
 
