@@ -194,7 +194,10 @@ example_src := $(filter-out %.bpf.c,$(wildcard Documentation/examples/*.c))
 example_bpf := $(if $(shell command -v $(BPF_CC)),$(patsubst \
 	Documentation/%.c,$(O)/%.o,$(wildcard Documentation/examples/*.bpf.c)))
 tool_src := $(wildcard tools/ringgate/*.c)
-# The daemon shares what the CLI has for output.
+# What examines hardware is a program of its own; it shares what the CLI has of words and output, ...
+probe_src := $(wildcard tools/ringgate-probe/*.c)
+probe_shared := $(patsubst %,tools/ringgate/%.c,clean cmd fmt json number table util why)
+# ... and so does the daemon.
 daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,address clean fmt json number table util why)
 
 unit_bin := $(unit_src:%.c=$(O)/%)
@@ -223,8 +226,9 @@ example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
 spawner_bin := $(O)/tools/ringgate-spawner
+probe_bin := $(O)/tools/ringgate-probe
 
-$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itests/unit/sync -Itools/ringgate
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itests/unit/sync -Itools/ringgate -Itools/ringgate-probe
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib -Itools/ringgate
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
@@ -241,7 +245,8 @@ $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
-$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program
 	@mkdir -p $(@D)
@@ -305,6 +310,8 @@ $(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
 $(spawner_bin): $(O)/obj/tools/ringgate-spawner/main.o $(lib_static)
 	$(program)
+$(probe_bin): $(patsubst %.c,$(O)/obj/%.o,$(probe_src) $(probe_shared)) $(lib_static)
+	$(program)
 # What runs processes for other nodes runs it.
 $(spawn_bin) $(net_bin) $(daemon_bin) $(O)/examples/spawn $(O)/tests/bench/bench_spawn: | $(spawner_bin)
 
@@ -314,7 +321,7 @@ wrap = $(1:%=-Wl,--wrap=%)
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
 $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wrap,access fopen open \
 	opendir glob readlink uname geteuid getrlimit isatty clock_gettime time util_now util_sleep \
-	$(addprefix rgate_ctl_,open close rings atts att attach detach join leave set subscribe fd \
+	execv $(addprefix rgate_ctl_,open close rings atts att attach detach join leave set subscribe fd \
 	event) rgate_ring_open peer_start)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
@@ -368,10 +375,11 @@ $(bench_cost): EXTRA_LIBS += $(TOOL_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(cluster_bin) $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
+$(probe_bin): EXTRA_LIBS = $(LIB_LIBS)
 # Nothing that has devices. Functions are found once, and not by each process that is a copy of it.
 $(spawner_bin): EXTRA_LIBS = $(CRYPTO_LIBS) -Wl,-z,relro,-z,now
 
-tools: $(tool_bin) $(daemon_bin) $(spawner_bin)
+tools: $(tool_bin) $(daemon_bin) $(spawner_bin) $(probe_bin)
 examples: $(example_bin) $(example_bpf)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
@@ -391,11 +399,19 @@ staged: lib tools
 tests: unit-tests fabric-tests net-tests spawn-tests vm-tests debug-tests bench-programs demo-programs \
 	cluster-programs
 
-# The CLI, with main() under another name
-cli_obj := $(O)/obj/cli-main.o $(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src)))
+# The CLI and the program that it executes, with main() under other names
+cli_obj := $(O)/obj/cli-main.o $(O)/obj/cli-probe-main.o \
+	$(patsubst %.c,$(O)/obj/%.o,$(filter-out %/main.c,$(tool_src) $(probe_src)))
 
-$(O)/obj/cli-main.o: EXTRA = -Itools/ringgate -Dmain=ringgate_main -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/cli-main.o $(O)/obj/cli-probe-main.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -Dmain=$(cli_main) \
+	-DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/cli-main.o: cli_main = ringgate_main
+$(O)/obj/cli-probe-main.o: cli_main = ringgate_probe_main
 $(O)/obj/cli-main.o: tools/ringgate/main.c $(flags_file)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(compile)
+$(O)/obj/cli-probe-main.o: tools/ringgate-probe/main.c $(flags_file)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(compile)
@@ -432,7 +448,7 @@ $(fuzz_cli): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib:
 fuzz_tame := exit argp_parse argp_error argp_failure argp_state_help open fopen getaddrinfo fork \
 	socket socketpair memfd_create mkostemp unlink rename shmget setrlimit prctl kill dlopen \
 	kmod_new mnl_socket_open2 ibv_get_device_list pthread_create pthread_setaffinity_np isatty \
-	sigaction signal raise nanosleep ppoll poll
+	sigaction signal raise nanosleep ppoll poll execv
 
 %-tame.a: %.a Makefile
 	$(call say,OBJCOPY,$@)
@@ -652,7 +668,8 @@ install: lib tools
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/ringgate
 	$(INSTALL) -m 755 $(tool_bin) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -D -m 755 $(daemon_bin) $(DESTDIR)$(SBINDIR)/ringgated
-	$(INSTALL) -D -m 755 $(spawner_bin) $(DESTDIR)$(LIBEXECDIR)/ringgate/ringgate-spawner
+	$(INSTALL) -d $(DESTDIR)$(LIBEXECDIR)/ringgate
+	$(INSTALL) -m 755 $(spawner_bin) $(probe_bin) $(DESTDIR)$(LIBEXECDIR)/ringgate/
 	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
 	sed 's,@SBINDIR@,$(SBINDIR),' tools/ringgated/ringgated.service.in \
 		>$(DESTDIR)$(UNITDIR)/ringgated.service
@@ -674,7 +691,7 @@ install: lib tools
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ringgate $(DESTDIR)$(SBINDIR)/ringgated
-	rm -f $(DESTDIR)$(LIBEXECDIR)/ringgate/ringgate-spawner
+	rm -f $(addprefix $(DESTDIR)$(LIBEXECDIR)/ringgate/,ringgate-spawner ringgate-probe)
 	-rmdir $(DESTDIR)$(LIBEXECDIR)/ringgate
 	rm -f $(DESTDIR)$(UNITDIR)/ringgated.service
 	rm -f $(foreach name,$(lib_names),$(addprefix $(DESTDIR)$(LIBDIR)/,$(name).a $(name).so* \

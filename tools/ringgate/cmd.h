@@ -41,6 +41,12 @@ int cmd_lock(int argc, char **argv);
 int cmd_barrier(int argc, char **argv);
 int cmd_net(int argc, char **argv);
 
+/* What main() begins with: versions, exit status of wrong arguments, the library's log */
+void cmd_begin(void);
+
+/* Runs a command as "ringgate NAME"; returns what the program exits with. */
+int cmd_run(const char *name, int (*run)(int argc, char **argv), int argc, char **argv);
+
 #define OPT_JSON	{ "json", 'j', NULL, 0, "Print JSON", 0 }
 
 /* Parse; leaves by exit(EXIT_USAGE) with a message when it cannot. */

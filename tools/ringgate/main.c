@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* ringgate: packet rings from the command line. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <ringgate/rgate.h>
 
 #include "cmd.h"
 #include "util.h"
@@ -72,12 +68,6 @@ static const char doc[] =
 	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "
 	"loaded.";
 
-static void print_version(FILE *f, struct argp_state *state)
-{
-	(void)state;
-	fprintf(f, "ringgate %s\n", rgate_version());
-}
-
 struct main_args {
 	const char *command;
 	int index;
@@ -102,29 +92,6 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-void cmd_parse(const struct argp *argp, int argc, char **argv, void *input)
-{
-	if (argp_parse(argp, argc, argv, 0, NULL, input))
-		exit(EXIT_USAGE);
-}
-
-static int run(const struct command *c, int argc, char **argv)
-{
-	char name[32];
-	int ret;
-
-	snprintf(name, sizeof(name), "ringgate %s", c->name);
-	util_set_name(name);
-	argv[0] = name;
-	ret = c->run(argc, argv);
-	util_log_flush();
-	if (util_stdout_dead() && ret == EXIT_OK && !util_stop) {
-		say("could not write to standard output");
-		ret = EXIT_FAIL;
-	}
-	return ret;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -132,20 +99,16 @@ int main(int argc, char **argv)
 		.args_doc = "COMMAND [ARGUMENT...]",
 		.doc = doc,
 	};
-	static enum rgate_log_level level = RGATE_LOG_WARN;
 	struct main_args a = { 0 };
 	size_t i;
 
-	argp_program_version_hook = print_version;
-	argp_err_exit_status = EXIT_USAGE;
-	if (getenv("RGATE_DEBUG"))
-		level = RGATE_LOG_DEBUG;
-	rgate_log_set(util_log, &level);
+	cmd_begin();
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a) || !a.command)
 		return EXIT_USAGE;
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, a.command))
-			return run(&commands[i], argc - a.index, argv + a.index);
+			return cmd_run(a.command, commands[i].run, argc - a.index,
+				       argv + a.index);
 	say("there is no command '%s'; see `ringgate --help`", a.command);
 	return EXIT_USAGE;
 }

@@ -117,11 +117,6 @@ const char *module_make(void)
 	return text;
 }
 
-bool is_no_module(int err)
-{
-	return err == -ENOENT || err == -ENXIO;
-}
-
 int fail_no_module(void)
 {
 	enum module_bar bar = module_bar();

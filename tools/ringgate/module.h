@@ -3,6 +3,7 @@
 #ifndef MODULE_H
 #define MODULE_H
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,7 +41,10 @@ bool module_unsigned(const char *path);
 const char *module_make(void);
 
 /* Does the error of opening a ring or a control say that there is no module? */
-bool is_no_module(int err);
+static inline bool is_no_module(int err)
+{
+	return err == -ENOENT || err == -ENXIO;
+}
 
 /* The module is not loaded: says what to do about that; returns EXIT_NO_MODULE. */
 int fail_no_module(void);

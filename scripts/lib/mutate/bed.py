@@ -38,8 +38,8 @@ IN_VM = (
     ("lib/ring/*", ["t_library"]),
     ("lib/net/*", ["net.sh"]),
     ("lib/spawn/*", ["spawn.sh"]),
-    ("tools/ringgate/pool*", ["cli_pool.sh"]),
-    ("tools/ringgate/probe*", ["cli_probe.sh"]),
+    ("tools/ringgate-probe/pool*", ["cli_pool.sh"]),
+    ("tools/ringgate-probe/*", ["cli_probe.sh"]),
     ("tools/ringgate/doctor*", ["cli_module.sh", "cli_probe.sh"]),
     ("tools/ringgate/*", ["cli_module.sh"]),
 )

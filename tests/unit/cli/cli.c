@@ -22,7 +22,11 @@
 #define SECONDS		60	/* that a command may take */
 #define EPOCH		1700000000
 
-int ringgate_main(int argc, char **argv);	/* main() of the program */
+#define PROBE_PROGRAM	"/ringgate-probe"	/* as which the second one is executed */
+
+/* main() of the programs */
+int ringgate_main(int argc, char **argv);
+int ringgate_probe_main(int argc, char **argv);
 
 struct cli cli;
 
@@ -111,6 +115,20 @@ ssize_t __wrap_readlink(const char *path, char *buf, size_t len)
 		return __real_readlink(real(path), buf, len);
 	n = snprintf(buf, len, "%s/src/build/tools/ringgate", cli.root);
 	return n;
+}
+
+/* In this process, as what is wrapped here is not in another one */
+int __real_execv(const char *path, char *const argv[]);
+int __wrap_execv(const char *path, char *const argv[]);
+int __wrap_execv(const char *path, char *const argv[])
+{
+	int argc = 0;
+
+	if (!inside || strcmp(path, PROBE_PROGRAM))
+		return __real_execv(path, argv);
+	while (argv[argc])
+		argc++;
+	exit(ringgate_probe_main(argc, (char **)argv));
 }
 
 int __real_uname(struct utsname *u);
@@ -240,6 +258,7 @@ int cli_begin(void **state)
 		return -1;
 	setenv("TZ", "UTC", 1);
 	setenv("TERM", "xterm", 1);
+	setenv("RGATE_PROBE", PROBE_PROGRAM, 1);
 	cli_file("/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
 	cli_file("/proc/self/uid_map", "         0          0 4294967295\n");
 	cli_file("/proc/modules", "");

@@ -13,7 +13,7 @@
 #include "mock_verbs.h"
 #include <stdbool.h>
 /* not that of lib/mem */
-#include "../../../tools/ringgate/pool.h"
+#include "../../../tools/ringgate-probe/pool.h"
 
 int __real_peer_start(struct peer *p, const struct verify_opts *o);
 int __wrap_peer_start(struct peer *p, const struct verify_opts *o);

@@ -9,7 +9,8 @@
 #include "pool_peer.h"
 #include "pool_report.h"
 
-/* Sub-commands; each returns an exit code */
+/* The command and its parts; each returns an exit code */
+int pool_main(int argc, char **argv);
 int pool_plan(int argc, char **argv);
 int pool_verify(int argc, char **argv);
 

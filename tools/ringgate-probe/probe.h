@@ -91,6 +91,9 @@ struct probe_limit_opts {
 	bool json;
 };
 
+/* The command: parses argv, returns an exit code. */
+int probe_main(int argc, char **argv);
+
 /* Each returns an exit code. */
 int probe_table(const struct probe_opts *o);
 int probe_list(bool json);

@@ -51,7 +51,7 @@ static const struct argp argp = {
 	       "their options.",
 };
 
-int cmd_pool(int argc, char **argv)
+int pool_main(int argc, char **argv)
 {
 	struct pool_args a = { 0 };
 	size_t i;
