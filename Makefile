@@ -107,7 +107,8 @@ objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard 
 ring_obj := $(call objects_of_layers,$(ring_layers))
 cluster_obj := $(call objects_of_layers,$(cluster_layers))
 # The helpers without state are in each shared library, so that they need not be exported.
-base_obj := $(filter-out %/log.o %/spin.o %/strerror.o %/version.o,$(call objects_of_layers,base))
+base_obj := $(filter-out %/log.o %/spin.o %/strerror.o %/version.o \
+	%/strerror_ring.o %/strerror_cluster.o %/strerror_gpu.o,$(call objects_of_layers,base))
 lib_names := libringgate libringgate-cluster
 lib_real := $(lib_names:%=$(O)/lib/%.so.$(VERSION))
 lib_pc := $(lib_names:%=$(O)/lib/%.pc)

@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	err = rgate_sockets_open(&set, &o);
 	if (err) {
-		fprintf(stderr, "no sockets: %s\n", rgate_strerror(err));
+		fprintf(stderr, "no sockets: %s\n", rgate_strerror("rgate_sockets_open", err));
 		return 1;
 	}
 	for (i = 0; i < CONNECTIONS; i++)
@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 	if (!err)
 		err = serve(set, listener);
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror(err));
+		fprintf(stderr, "%s\n", rgate_strerror("rgate_socket_", err));
 	rgate_sockets_close(set);
 	return !!err;
 }

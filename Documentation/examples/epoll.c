@@ -89,6 +89,6 @@ int main(int argc, char **argv)
 		rgate_ring_close(ring);
 	}
 	if (err)
-		fprintf(stderr, "epoll: %s\n", rgate_strerror(err));
+		fprintf(stderr, "epoll: %s\n", rgate_strerror("rgate_ring_", err));
 	return err ? 1 : 0;
 }

@@ -128,7 +128,7 @@ static int be(const struct rgate_cluster *cluster, uint32_t id, const uint8_t *k
 	rgate_peer_close(peer);
 	rgate_node_destroy(node);
 	if (err)
-		fprintf(stderr, "node %u: %s\n", id, rgate_strerror(err));
+		fprintf(stderr, "node %u: %s\n", id, rgate_strerror("rgate_node_create", err));
 	return err;
 }
 

@@ -56,12 +56,12 @@ int main(int argc, char **argv)
 	}
 	err = rgate_sockets_open(&set, &o);
 	if (err) {
-		fprintf(stderr, "no sockets: %s\n", rgate_strerror(err));
+		fprintf(stderr, "no sockets: %s\n", rgate_strerror("rgate_sockets_open", err));
 		return 1;
 	}
 	err = get(set, &at, argv[1], argv[2]);
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror(err));
+		fprintf(stderr, "%s\n", rgate_strerror("rgate_socket_", err));
 	rgate_sockets_close(set);
 	return !!err;
 }

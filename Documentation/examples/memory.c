@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 
 	err = rgate_session_open(&s, &o);
 	if (err) {
-		fprintf(stderr, "no session: %s\n", rgate_strerror(err));
+		fprintf(stderr, "no session: %s\n", rgate_strerror("rgate_session_open", err));
 		return 1;
 	}
 	if (argc > 3) {
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 			err = count(s, RGATE_MEMORY_HERE, geteuid());
 	}
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror(err));
+		fprintf(stderr, "%s\n", rgate_strerror("rgate_session_", err));
 	rgate_session_close(s);
 	return !!err;
 }

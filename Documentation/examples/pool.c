@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 		printf("%" PRIu64 " region(s), %" PRIu64 " bytes, %" PRIu64 " allocations\n",
 		       st.regions, st.region_bytes, st.allocs);
 	if (err)
-		fprintf(stderr, "pool: %s\n", rgate_mem_strerror(err));
+		fprintf(stderr, "pool: %s\n", rgate_strerror("rgate_pool_", err));
 	rgate_pool_destroy(pool);
 	rgate_device_close(dev);
 	return err ? 1 : 0;

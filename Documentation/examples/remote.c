@@ -46,6 +46,6 @@ int main(int argc, char **argv)
 		}
 		err = rgate_consumer_wait(&c, 1000);
 	}
-	fprintf(stderr, "%s\n", rgate_strerror(err));
+	fprintf(stderr, "%s\n", rgate_strerror("rgate_ring_open_remote", err));
 	return 1;
 }

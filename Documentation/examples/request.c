@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	rgate_log_set(on_log, NULL);
 	err = rgate_session_open(&s, &opts);
 	if (err) {
-		fprintf(stderr, "no session: %s\n", rgate_strerror(err));
+		fprintf(stderr, "no session: %s\n", rgate_strerror("rgate_session_open", err));
 		return 1;
 	}
 	err = ask(s);
@@ -78,6 +78,6 @@ int main(int argc, char **argv)
 		err = take(s, 4);
 	rgate_session_close(s);
 	if (err)
-		fprintf(stderr, "requests: %s\n", rgate_strerror(err));
+		fprintf(stderr, "requests: %s\n", rgate_strerror("rgate_session_", err));
 	return err ? 1 : 0;
 }

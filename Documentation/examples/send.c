@@ -81,6 +81,6 @@ int main(int argc, char **argv)
 		rgate_ring_close(ring);
 	}
 	if (err)
-		fprintf(stderr, "send: %s\n", rgate_strerror(err));
+		fprintf(stderr, "send: %s\n", rgate_strerror("rgate_ring_", err));
 	return err ? 1 : 0;
 }

@@ -35,7 +35,7 @@ static int tell(struct rgate_spawn_job *job)
 		free(out[i].data);
 	}
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror(err));
+		fprintf(stderr, "%s\n", rgate_strerror("rgate_spawn_job_collect", err));
 	else if (r.state == RGATE_SPAWN_ERROR)
 		fprintf(stderr, "%s: %s %s\n", rgate_spawn_stage_name(r.stage),
 			strerror(-r.error), r.reason);
@@ -82,7 +82,7 @@ static int client(const struct rgate_cluster *cluster, uint32_t id, uint32_t to,
 
 	err = rgate_node_create(&node, cluster, id, &opts);
 	if (err) {
-		fprintf(stderr, "node %u: %s\n", id, rgate_mem_strerror(err));
+		fprintf(stderr, "node %u: %s\n", id, rgate_strerror("rgate_node_create", err));
 		return 1;
 	}
 	err = rgate_peer_open(&peer, node, to);
@@ -91,7 +91,7 @@ static int client(const struct rgate_cluster *cluster, uint32_t id, uint32_t to,
 	if (!err)
 		ret = ask(node, peer, argv);
 	else
-		fprintf(stderr, "node %u: %s\n", to, rgate_mem_strerror(err));
+		fprintf(stderr, "node %u: %s\n", to, rgate_strerror("rgate_peer_wait_up", err));
 	rgate_peer_close(peer);
 	rgate_node_destroy(node);
 	return ret;

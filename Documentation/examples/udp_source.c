@@ -55,6 +55,6 @@ int main(int argc, char **argv)
 fail_ring:
 	rgate_ring_close(ring);
 fail:
-	fprintf(stderr, "udp_source: %s\n", rgate_strerror(err));
+	fprintf(stderr, "udp_source: %s\n", rgate_strerror("rgate_source_udp", err));
 	return 1;
 }

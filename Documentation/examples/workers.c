@@ -59,7 +59,7 @@ static int start(struct rgate_ring *ring, unsigned int id)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		close(sv[0]);
 		err = worker(sv[1], id);
-		fprintf(stderr, "worker %u: %s\n", id, rgate_strerror(err));
+		fprintf(stderr, "worker %u: %s\n", id, rgate_strerror("rgate_ring_recv", err));
 		_exit(1);
 	}
 	close(sv[1]);
@@ -107,6 +107,6 @@ int main(int argc, char **argv)
 	rgate_ring_close(ring);
 fail:
 	if (err)
-		fprintf(stderr, "workers: %s\n", rgate_strerror(err));
+		fprintf(stderr, "workers: %s\n", rgate_strerror("rgate_ring_", err));
 	return err ? 1 : 0;
 }

@@ -65,6 +65,6 @@ int main(int argc, char **argv)
 		}
 		err = rgate_consumer_wait(&c, 1000);
 	}
-	fprintf(stderr, "%s\n", rgate_strerror(err));
+	fprintf(stderr, "%s\n", rgate_strerror("rgate_ring_", err));
 	return 1;
 }

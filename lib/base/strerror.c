@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
+#include <string.h>
 
 #include <ringgate/rgate.h>
 
+#include "strerror.h"
+
 /*
- * What an error means when it comes from this library, whichever call it was: what to do
- * about it depends on that, and is for the caller to say. Errors that several calls have
- * for several reasons name them all; the log says which it was.
+ * What an error means when nothing is known of it in the call that returned it: what to do
+ * about it depends on that. Errors that several calls have for several reasons name them all.
  */
 static const struct {
 	int err;
@@ -57,10 +60,95 @@ static const struct {
 	{ EAFNOSUPPORT, "address family is neither IPv4 nor IPv6, or is switched off" },
 };
 
-const char *rgate_strerror(int err)
+/* Objects whose calls have the errors of others', as they make or use them */
+static const struct {
+	const char *call, *as;
+} also[] = {
+	{ "rgate_device_", "rgate_mem_" },
+	{ "rgate_pool_", "rgate_mem_" },
+	{ "rgate_buf_", "rgate_mem_" },
+	{ "rgate_desc_", "rgate_mem_" },
+	{ "rgate_share_", "rgate_mem_" },
+	{ "rgate_node_", "rgate_mem_" },
+	{ "rgate_peer_", "rgate_mem_" },
+	{ "rgate_hub_", "rgate_peer_" },
+	{ "rgate_gateway_", "rgate_mem_" },
+	{ "rgate_inlet_", "rgate_mem_" },
+	{ "rgate_ring_open_remote", "rgate_daemon_call" },
+	{ "rgate_ring_remote_", "rgate_daemon_call" },
+	{ "rgate_ring_attach", "rgate_ctl_attach" },
+	{ "rgate_ring_detach", "rgate_ctl_detach" },
+	{ "rgate_lock_", "rgate_session_open" },
+	{ "rgate_barrier_", "rgate_lock_" },
+	{ "rgate_socket", "rgate_session_open" },
+	{ "rgate_gpu_launch", "rgate_gpu_start" },
+	{ "rgate_gpu_bind_session", "rgate_session_" },
+	{ "rgate_session_", "rgate_session_open" },
+};
+
+static bool begins(const char *call, const char *with)
 {
+	return !strncmp(call, with, strlen(with));
+}
+
+/* Of all calls of an object */
+static bool is_object(const char *call)
+{
+	const size_t len = strlen(call);
+
+	return len && call[len - 1] == '_';
+}
+
+/* The row of the longest name that fits; of an object also the first of one of its calls */
+static const struct rgate_error_row *find(const char *call, int err)
+{
+	static const struct rgate_error_row *const tables[] = {
+		rgate_errors_ring, rgate_errors_cluster, rgate_errors_gpu,
+	};
+	const struct rgate_error_row *best = NULL, *first = NULL, *row;
 	size_t i;
 
+	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		for (row = tables[i]; row->call; row++) {
+			if (row->err != err)
+				continue;
+			if (begins(call, row->call)) {
+				if (!best || strlen(row->call) > strlen(best->call))
+					best = row;
+			} else if (!first && is_object(call) && begins(row->call, call)) {
+				first = row;
+			}
+		}
+	}
+	return best ? best : first;
+}
+
+const char *rgate_error_of(const char *call, int err, bool *whole)
+{
+	const struct rgate_error_row *row = NULL;
+	size_t i = 0;
+
+	if (err < 0 && err != INT_MIN)
+		err = -err;
+	while (call && !row && err > 0) {
+		row = find(call, err);
+		for (i = 0; i < sizeof(also) / sizeof(also[0]); i++)
+			if (begins(call, also[i].call) && strcmp(call, also[i].as))
+				break;
+		call = i < sizeof(also) / sizeof(also[0]) ? also[i].as : NULL;
+	}
+	if (whole)
+		*whole = row && row->whole;
+	return row ? row->text : NULL;
+}
+
+const char *rgate_strerror(const char *call, int err)
+{
+	const char *text = rgate_error_of(call, err, NULL);
+	size_t i;
+
+	if (text)
+		return text;
 	if (err == INT_MIN)
 		return "unknown error";
 	if (err < 0)

@@ -72,7 +72,7 @@ static int grow(struct rgate_pool *pool, unsigned int regions, uint64_t end)
 		} else {
 			rgate_count(&pool->grow_failures);
 			rgate_err("%s: no further region: %s", pool->name,
-				  rgate_mem_strerror(err));
+				  rgate_strerror("rgate_mem_register", err));
 			err = -ENOBUFS;
 		}
 	}

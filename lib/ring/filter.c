@@ -115,7 +115,7 @@ static int open_pcap(const char *ifname, const char *text, pcap_t **out,
 	if (dlt < 0) {
 		say(errbuf, errlen, ifname, dlt == -EOPNOTSUPP ?
 		    "filters are not known for this type of device" :
-		    rgate_strerror(dlt));
+		    rgate_strerror("rgate_filter_compile", dlt));
 		return dlt;
 	}
 	/* The loopback device stands in for any Ethernet. */

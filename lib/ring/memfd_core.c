@@ -349,7 +349,7 @@ static void tell_others(struct rgate_memfd *core, struct rgate_memfd_mem *next)
 			handle_free(core, i);
 		else if (err)
 			rgate_warn("resize: handle %u did not get the new memory: %s",
-				   i, rgate_strerror(err));
+				   i, rgate_strerror("rgate_ring_resize", err));
 	}
 }
 

@@ -104,7 +104,7 @@ void rgate_source_end(struct rgate_source *src, int err)
 
 	__atomic_store_n(&src->err, err, __ATOMIC_RELAXED);
 	if (err)
-		rgate_err("source ended: %s", rgate_strerror(err));
+		rgate_err("source ended: %s", rgate_strerror("rgate_source_turn", err));
 	for (i = 0; i < src->nrings; i++)
 		rgate_producer_fini(&src->prod[i]);
 }

@@ -49,7 +49,7 @@ struct side {
 static void must(int err, const char *what)
 {
 	if (err < 0)
-		bench_die(0, "%s: %s", what, rgate_strerror(err));
+		bench_die(0, "%s: %s", what, rgate_strerror("rgate_peer_", err));
 }
 
 static struct rgate_cluster *make_cluster(const char *dir)

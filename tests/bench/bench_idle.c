@@ -122,7 +122,7 @@ static void idle_module(unsigned int seconds)
 	if (err == -ENOENT || err == -ENXIO)
 		return;
 	if (err)
-		bench_die(0, "rgate_ring_open: %s", rgate_strerror(err));
+		bench_die(0, "rgate_ring_open: %s", rgate_strerror("rgate_ring_open", err));
 	after = meminfo("MemFree");
 	err = rgate_ctl_open(&ctl);
 	if (!err)
@@ -130,7 +130,7 @@ static void idle_module(unsigned int seconds)
 	if (!err)
 		err = rgate_ring_attach(ring, "lo", NULL, NULL);
 	if (err)
-		bench_die(0, "the module's ring: %s", rgate_strerror(err));
+		bench_die(0, "the module's ring: %s", rgate_strerror("rgate_ring_open", err));
 	cpu = sleep_on(ring, seconds);
 	print("module", ring, info.mem_bytes, before > after ? before - after : 0,
 	      cpu, seconds);

@@ -57,7 +57,7 @@ struct lib {
 static void must(int err, const char *what)
 {
 	if (err < 0)
-		bench_die(0, "%s: %s", what, rgate_mem_strerror(err));
+		bench_die(0, "%s: %s", what, rgate_strerror("rgate_mem_", err));
 }
 
 /*

@@ -51,7 +51,7 @@ struct cell {
 
 static void __attribute__((noreturn)) fail(int err, const char *what)
 {
-	bench_die(0, "%s: %s", what, rgate_mem_strerror(err));
+	bench_die(0, "%s: %s", what, rgate_strerror("rgate_mem_", err));
 }
 
 static struct rgate_rc *link_end(struct rgate_device *dev)

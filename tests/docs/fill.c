@@ -59,7 +59,7 @@ static pid_t pids[CONSUMERS_MAX];
 
 static void die(const char *what, int err)
 {
-	fprintf(stderr, "fill: %s: %s\n", what, rgate_strerror(err));
+	fprintf(stderr, "fill: %s: %s\n", what, rgate_strerror("rgate_ring_", err));
 	exit(1);
 }
 

@@ -179,16 +179,50 @@ static void threads(void **state)
 	}
 }
 
+static void says(const char *call, int err, const char *part)
+{
+	assert_non_null(strstr(rgate_strerror(call, -err), part));
+	assert_ptr_equal(rgate_strerror(call, -err), rgate_strerror(call, err));
+}
+
 static void words(void **state)
 {
 	(void)state;
-	assert_string_equal(rgate_strerror(0), "success");
-	assert_string_equal(rgate_strerror(-EBUSY), "in use");
-	assert_string_equal(rgate_strerror(EBUSY), "in use");
-	assert_string_equal(rgate_strerror(INT_MIN), "unknown error");
-	assert_non_null(strstr(rgate_strerror(-EAFNOSUPPORT), "neither IPv4 nor IPv6"));
-	assert_non_null(strstr(rgate_strerror(-EXDEV), "unexpected error"));
-	assert_non_null(strstr(rgate_strerror(1000000), "unexpected error"));
+	assert_string_equal(rgate_strerror(NULL, 0), "success");
+	assert_string_equal(rgate_strerror(NULL, -EBUSY), "in use");
+	assert_string_equal(rgate_strerror(NULL, EBUSY), "in use");
+	assert_string_equal(rgate_strerror(NULL, INT_MIN), "unknown error");
+	assert_non_null(strstr(rgate_strerror(NULL, -EAFNOSUPPORT), "neither IPv4 nor IPv6"));
+	assert_non_null(strstr(rgate_strerror(NULL, -EXDEV), "unexpected error"));
+	assert_non_null(strstr(rgate_strerror(NULL, 1000000), "unexpected error"));
+	/* What the call has of its own, what those of its object have, what others lend it */
+	says("rgate_ring_open", ENOENT, "module is not loaded");
+	says("rgate_ring_recv", EPIPE, "socket is closed");
+	says("rgate_ctl_open", ENOENT, "module is not loaded");
+	says("rgate_ctl_join", ENOENT, "ring is gone");
+	says("rgate_ctl_attach", EPERM, "needs CAP_NET_ADMIN:");
+	says("rgate_ctl_attach:transmit", EPERM, "CAP_NET_ADMIN and CAP_NET_RAW");
+	says("rgate_ctl_attach:transmit", ESTALE, "that number now");
+	says("rgate_ring_attach", ENODEV, "ip link");
+	says("rgate_pool_alloc", ENOBUFS, "pool is exhausted: ");
+	says("rgate_pool_create", ENODEV, "RDMA");
+	says("rgate_barrier_open", EUSERS, "all its members");
+	says("rgate_barrier_open", EDQUOT, "requests policy");
+	says("rgate_barrier_open", EPROTO, "no ringgated");
+	says("rgate_session_lend", EPIPE, "has ended");
+	says("rgate_hub_send", EREMOTEIO, "refused it");
+	/* Of an object: its own first, then that of one of its calls; not of half a name */
+	says("rgate_ring_", ENOENT, "module is not loaded");
+	says("rgate_session_", EPIPE, "has ended");
+	says("rgate_session_", ECONNREFUSED, "no ringgated runs");
+	assert_ptr_equal(rgate_strerror("rgate_ring_ope", ENOENT), rgate_strerror(NULL, ENOENT));
+	assert_ptr_equal(rgate_strerror("rgate_ring_open", EFBIG), rgate_strerror(NULL, EFBIG));
+	/* Not known: what it means in general */
+	assert_ptr_equal(rgate_strerror("", ENOENT), rgate_strerror(NULL, ENOENT));
+	assert_ptr_equal(rgate_strerror("fork", -ENOENT), rgate_strerror(NULL, ENOENT));
+	assert_ptr_equal(rgate_strerror("rgate_ring_open", 0), rgate_strerror(NULL, 0));
+	assert_string_equal(rgate_strerror("rgate_ring_open", INT_MIN), "unknown error");
+	assert_non_null(strstr(rgate_strerror("rgate_ring_open", INT_MAX), "unexpected error"));
 }
 
 static const struct CMUnitTest tests[] = {

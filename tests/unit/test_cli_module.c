@@ -349,7 +349,7 @@ static void capture(void **state)
 		 "open /dev/ringgate");
 	fake->ring_open = -ENOMEM;
 	cli_says("capture lo -c 3 --slots 64 --slot-size 256", 1,
-		 "cannot make a ring of 64 slots of 256 bytes: not enough memory: give fewer --slots");
+		 "cannot make a ring of 64 slots of 256 bytes: not enough memory: give fewer slots");
 	fake->ring_open = -ENOENT;
 	cli_says("capture lo -c 3", 3, "not loaded");
 	fake->ring_open = 0;

@@ -319,6 +319,7 @@ static void ends(void **state)
 /* Why memory cannot be used, by what failed where */
 static void whys(void **state)
 {
+	bool whole;
 	static const struct probe_type plain = { .name = "malloc" };
 	static const struct probe_type odd = { .name = "udmabuf-dmabuf", .refused = "its own" };
 	static const struct {
@@ -360,12 +361,17 @@ static void whys(void **state)
 					 &(struct probe_cell){ .err = -EOPNOTSUPP }),
 			       "Soft-RoCE registers no dma-bufs"));
 	/* What is known of an error where it is known, and nothing elsewhere */
-	assert_non_null(strstr(why_text(WHY_UDP, -EADDRINUSE), "another socket"));
-	assert_non_null(strstr(why_text(WHY_FILE, -EFBIG), "ulimit -f"));
-	assert_null(why_text(WHY_UDP, -EISDIR));
-	assert_null(why_text(WHY_RING, EACCES));
-	assert_null(why_text(WHY_RING, 0));
-	assert_null(why_text(WHY_RING, -4096));
+	assert_non_null(strstr(why_text("rgate_source_udp", -EADDRINUSE, &whole), "another socket"));
+	assert_true(whole);
+	assert_non_null(strstr(why_text("rgate_node_create", -EACCES, &whole), "chmod 600"));
+	assert_false(whole);
+	assert_non_null(strstr(why_text(WHY_WRITE, -EFBIG, &whole), "ulimit -f"));
+	assert_true(whole);
+	assert_null(why_text("rgate_source_udp", -EISDIR, &whole));
+	assert_null(why_text(WHY_SYSTEM, -EISDIR, &whole));
+	assert_null(why_text("rgate_ring_open", EACCES, &whole));
+	assert_null(why_text("rgate_ring_open", 0, &whole));
+	assert_null(why_text("rgate_ring_open", -4096, &whole));
 }
 
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, up, down)

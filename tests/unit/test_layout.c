@@ -118,16 +118,16 @@ static void words(void **state)
 
 	(void)state;
 	for (i = 0; i < 200; i++) {
-		assert_true(strlen(rgate_strerror(i)) > 3);
-		assert_ptr_equal(rgate_strerror(i), rgate_strerror(-i));
+		assert_true(strlen(rgate_strerror(NULL, i)) > 3);
+		assert_ptr_equal(rgate_strerror(NULL, i), rgate_strerror(NULL, -i));
 	}
-	assert_non_null(rgate_strerror(INT32_MIN));
+	assert_non_null(rgate_strerror(NULL, INT32_MIN));
 	/* What it means, not what to type: that is another thing in each call */
 	for (i = 0; i < 200; i++)
-		assert_null(strchr(rgate_strerror(i), '`'));
-	assert_non_null(strstr(rgate_strerror(-ENOBUFS), "RLIMIT_MEMLOCK"));
-	assert_non_null(strstr(rgate_strerror(-ENXIO), "module"));
-	assert_non_null(strstr(rgate_strerror(-EPERM), "CAP_NET_ADMIN"));
+		assert_null(strchr(rgate_strerror(NULL, i), '`'));
+	assert_non_null(strstr(rgate_strerror(NULL, -ENOBUFS), "RLIMIT_MEMLOCK"));
+	assert_non_null(strstr(rgate_strerror(NULL, -ENXIO), "module"));
+	assert_non_null(strstr(rgate_strerror(NULL, -EPERM), "CAP_NET_ADMIN"));
 	assert_int_equal(strncmp(rgate_version(), "0.1.", 4), 0);
 }
 

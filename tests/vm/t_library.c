@@ -17,10 +17,10 @@ static void setup(const struct rgate_ring_opts *opts)
 	tx = vt_tx_open("va");
 	err = rgate_ring_open(&ring, opts);
 	if (err)
-		DIE("rgate_ring_open: %s", rgate_strerror(err));
+		DIE("rgate_ring_open: %s", rgate_strerror("rgate_ring_open", err));
 	err = rgate_ctl_open(&ctl);
 	if (err)
-		DIE("rgate_ctl_open: %s", rgate_strerror(err));
+		DIE("rgate_ctl_open: %s", rgate_strerror("rgate_ctl_open", err));
 }
 
 /* @n frames by rgate_consumer_next(); how many were right and new */

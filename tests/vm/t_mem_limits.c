@@ -51,7 +51,7 @@ static struct rgate_pool *pool_new(struct rgate_device *dev, size_t quota)
 	int err = rgate_pool_create(&pool, dev, &o);
 
 	if (err)
-		DIE("rgate_pool_create: %s", rgate_mem_strerror(err));
+		DIE("rgate_pool_create: %s", rgate_strerror("rgate_mem_", err));
 	return pool;
 }
 

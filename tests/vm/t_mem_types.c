@@ -72,7 +72,7 @@ static void transfer(const char *what, uint8_t *p, size_t len, struct rgate_mem 
 	vt_pkt_fill(buf, n, vt_rand());
 	err = vt_rc_do(rc, RGATE_RC_WRITE, vt_here(bmem, 0), to, n);
 	if (err)
-		DIE("%s: RDMA write: %s", what, rgate_mem_strerror(err));
+		DIE("%s: RDMA write: %s", what, rgate_strerror("rgate_mem_", err));
 	if (memcmp(p + off, buf, n))
 		FAIL("%s: %zu bytes written at %zu are not there", what, n, off);
 	if (!all(p, off, 0xa5) || !all(p + off + n, len - off - n, 0xa5))
@@ -80,7 +80,7 @@ static void transfer(const char *what, uint8_t *p, size_t len, struct rgate_mem 
 	vt_pkt_fill(p + off, n, vt_rand());
 	err = vt_rc_do(rc, RGATE_RC_READ, vt_here(bmem, 0), to, n);
 	if (err)
-		DIE("%s: RDMA read: %s", what, rgate_mem_strerror(err));
+		DIE("%s: RDMA read: %s", what, rgate_strerror("rgate_mem_", err));
 	if (memcmp(p + off, buf, n))
 		FAIL("%s: %zu bytes read at %zu are others", what, n, off);
 }
@@ -91,7 +91,7 @@ static void works(const char *what, void *p, size_t len)
 	int err = vt_mem_try(&mem, dev, p, len, RW);
 
 	if (err) {
-		FAIL("%s does not register: %s", what, rgate_mem_strerror(err));
+		FAIL("%s does not register: %s", what, rgate_strerror("rgate_mem_", err));
 		return;
 	}
 	EXPECT(rgate_mem_addr(mem) == p);

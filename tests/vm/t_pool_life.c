@@ -24,7 +24,7 @@ static struct rgate_pool *pool_new(uint32_t flags, size_t quota)
 	int err = rgate_pool_create(&pool, dev, &o);
 
 	if (err)
-		DIE("rgate_pool_create: %s", rgate_mem_strerror(err));
+		DIE("rgate_pool_create: %s", rgate_strerror("rgate_mem_", err));
 	return pool;
 }
 
@@ -75,7 +75,7 @@ static void gives_all(struct rgate_pool *pool)
 	int err = rgate_pool_alloc(pool, 2 * MIB, &b);
 
 	if (err)
-		FAIL("the whole region: %s", rgate_mem_strerror(err));
+		FAIL("the whole region: %s", rgate_strerror("rgate_mem_", err));
 	else
 		EXPECT_EQ(rgate_pool_free(pool, b), 0);
 }

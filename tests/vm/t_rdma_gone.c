@@ -144,7 +144,7 @@ static void removed(void)
 		if (pthread_timedjoin_np(th[i], NULL, &end))
 			DIE("thread %u hangs", i);
 		if (users[i].err && !is_loss(users[i].err))
-			FAIL("thread %u: %s", i, rgate_mem_strerror(users[i].err));
+			FAIL("thread %u: %s", i, rgate_strerror("rgate_mem_", users[i].err));
 		vt_note("thread %u: %lu, then %d", i, users[i].done, users[i].err);
 	}
 	EXPECT_EQ(rgate_device_check(dev), -EIO);

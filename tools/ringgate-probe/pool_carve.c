@@ -80,7 +80,7 @@ bool carve_complete(const struct carve *c, char text[CARVE_TEXT])
 	int err = rgate_pool_stats(c->pool, &s);
 
 	if (err) {
-		snprintf(text, CARVE_TEXT, "no statistics: %s", rgate_mem_strerror(err));
+		snprintf(text, CARVE_TEXT, "no statistics: %s", rgate_strerror("rgate_mem_", err));
 		return false;
 	}
 	if (c->n > want || (exact && c->n != want)) {

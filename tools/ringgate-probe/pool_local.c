@@ -44,7 +44,7 @@ static int one(struct verify *v, enum peer_cmd cmd, size_t len, uint32_t where)
 	if (err)
 		return err;
 	report_add(&v->report, name, !m.err, "%zu bytes: %s", len,
-		   *m.text ? m.text : rgate_mem_strerror(m.err));
+		   *m.text ? m.text : rgate_strerror("rgate_mem_", m.err));
 	ok = piece_holds(c, &p, m.payload, text) && piece_zones(c, &p, window, text);
 	report_add(&v->report, "contents and red zones", ok, "%zu bytes: %s", len, text);
 	return 0;
@@ -131,7 +131,7 @@ static int bad_descriptor(struct verify *v)
 	if (err)
 		return err;
 	report_add(&v->report, "descriptor past the end is found out", m.err == -ERANGE,
-		   "%s", rgate_mem_strerror(m.err));
+		   "%s", rgate_strerror("rgate_mem_", m.err));
 	report_add(&v->report, "descriptor past the end is found out",
 		   piece_untouched(c, &p, window, text), "%s", text);
 	return 0;

@@ -60,7 +60,7 @@ static int attempt(struct verify *v, const char *name, unsigned int op, uint64_t
 	piece_fill(c, &own, key);
 	err = pool_do(v, &w);
 	report_add(&v->report, name, err == want, "%s ended in: %s", op_names[op],
-		   err ? rgate_mem_strerror(err) : "success");
+		   err ? rgate_strerror("rgate_mem_", err) : "success");
 	if (err)
 		report_add(&v->report, name, piece_untouched(c, &own, key, text),
 			   "%s, initiator: %s", op_names[op], text);
@@ -241,7 +241,7 @@ static int write_extra(struct verify *v, const char *name, const struct rgate_re
 		w.length = 1;
 		err = pool_do(v, &w);
 	}
-	report_add(&v->report, name, !err, "before that: %s", rgate_mem_strerror(err));
+	report_add(&v->report, name, !err, "before that: %s", rgate_strerror("rgate_mem_", err));
 	if (err)
 		return pool_connect(v);
 	return extra_holds(v, name, payload, own.len);
@@ -316,7 +316,7 @@ static int try_beside(struct verify *v)
 		w.length = 1;
 		err = pool_do(v, &w);
 	}
-	report_add(&v->report, name, !err, "%s", rgate_mem_strerror(err));
+	report_add(&v->report, name, !err, "%s", rgate_strerror("rgate_mem_", err));
 	if (err)
 		return pool_connect(v);
 	v->let_through = true;

@@ -111,7 +111,7 @@ static int check_peer(struct verify *v, const char *name, struct peer_msg *m)
 	err = peer_call(&v->peer, m);
 	if (!err)
 		report_add(&v->report, name, !m->err, "%zu bytes, peer: %s", m->piece.len,
-			   *m->text ? m->text : rgate_mem_strerror(m->err));
+			   *m->text ? m->text : rgate_strerror("rgate_mem_", m->err));
 	return err;
 }
 
@@ -155,7 +155,7 @@ static int transfer(struct verify *v, const struct transfer *t, size_t len, uint
 	w.remote = r.addr;
 	w.rkey = r.rkey;
 	err = do_transfer(v, &w);
-	report_add(&v->report, t->name, !err, "%zu bytes: %s", len, rgate_mem_strerror(err));
+	report_add(&v->report, t->name, !err, "%zu bytes: %s", len, rgate_strerror("rgate_mem_", err));
 	if (err)
 		return mend(v);
 	check_own(v, "contents and red zones", &own, payload, window);
@@ -220,7 +220,7 @@ static int atomic(struct verify *v, const struct atomic *t, uint32_t where)
 		m.value = t->fits ? x : old;
 	}
 	err = pool_do(v, &w);
-	report_add(&v->report, t->name, !err, "%s", rgate_mem_strerror(err));
+	report_add(&v->report, t->name, !err, "%s", rgate_strerror("rgate_mem_", err));
 	if (err)
 		return mend(v);
 	check_old(v, t, &own, old, window);

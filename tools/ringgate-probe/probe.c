@@ -149,7 +149,7 @@ void probe_catch_log(char buf[PROBE_TEXT])
 
 int probe_fail(int err, const char *what, const char *why)
 {
-	say("%s: %s (%s)", what, *why ? why : rgate_mem_strerror(err),
+	say("%s: %s (%s)", what, *why ? why : rgate_strerror("rgate_mem_", err),
 	    strerrorname_np(-err) ?: "unknown");
 	return EXIT_FAIL;
 }

@@ -19,7 +19,7 @@ static void print_stop(const struct limit_result *r)
 	switch (r->stop) {
 	case STOP_REFUSED:
 		printf("refused with %s: %s\n", probe_err_name(r->err),
-		       *r->said ? r->said : rgate_mem_strerror(r->err));
+		       *r->said ? r->said : rgate_strerror("rgate_mem_", r->err));
 		printf("limit found: %u; the device states %u\n", r->registered,
 		       r->info->max_mr);
 		break;

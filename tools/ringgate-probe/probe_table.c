@@ -233,7 +233,7 @@ static void remark_row(struct remarks *all, const struct result *r,
 		remark(all, t->name, text);
 	if (row->device_err) {
 		snprintf(text, sizeof(text), "the device could not be opened: %s",
-			 rgate_mem_strerror(row->device_err));
+			 rgate_strerror("rgate_mem_", row->device_err));
 		remark(all, t->name, text);
 	}
 	remark_cells(all, r, t, row);
@@ -247,7 +247,7 @@ static void explain(const struct probe_opts *o, const struct result *r)
 
 	if (r->env.device_err)
 		remark(&all, "RDMA", *r->env.device_why ? r->env.device_why :
-		       rgate_mem_strerror(r->env.device_err));
+		       rgate_strerror("rgate_mem_", r->env.device_err));
 	for (i = 0; (t = probe_type(i)); i++)
 		if (shown(o, t))
 			remark_row(&all, r, t, &r->rows[i]);
@@ -273,7 +273,7 @@ static void json_device(struct json *j, const struct probe_env *env)
 	free(text);
 	json_str(j, "device_error", env->device_err ? probe_err_name(env->device_err) : NULL);
 	json_str(j, "device_why", env->device_err ? *env->device_why ? env->device_why :
-		 rgate_mem_strerror(env->device_err) : NULL);
+		 rgate_strerror("rgate_mem_", env->device_err) : NULL);
 }
 
 static void json_cell(struct json *j, const struct result *r, const struct probe_type *t,

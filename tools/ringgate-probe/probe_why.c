@@ -22,7 +22,7 @@ static const char *of_transfer(const struct probe_cell *c)
 	case -EPERM:
 		return "the device refused an access that was registered";
 	default:
-		return rgate_mem_strerror(c->err);
+		return rgate_strerror("rgate_mem_", c->err);
 	}
 }
 
@@ -66,7 +66,7 @@ static const char *of_access(const struct probe_type *t, const struct probe_env 
 		       "is made of" :
 		       "driver or exporter cannot do dma-bufs: register the memory the "
 		       "dma-buf is made of, or copy";
-	return rgate_mem_strerror(c->err);
+	return rgate_strerror("rgate_mem_", c->err);
 }
 
 const char *probe_why(const struct probe_type *t, const struct probe_env *env,

@@ -68,5 +68,5 @@ int fail_att(int err, uint32_t att_id, const char *what)
 		    "`ringgate status` lists them", att_id);
 		return EXIT_FAIL;
 	}
-	return fail_in(WHY_ATTACH, err, "cannot %s attachment %u", what, att_id);
+	return fail_in("rgate_ctl_set", err, "cannot %s attachment %u", what, att_id);
 }

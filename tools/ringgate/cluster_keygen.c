@@ -109,7 +109,7 @@ static int make(const char *path, bool force, uint8_t pub[RGATE_KEY_LEN])
 		    path, path);
 		return EXIT_FAIL;
 	}
-	return err ? fail_in(WHY_FILE, err, "cannot write %s", path) : EXIT_OK;
+	return err ? fail_in(WHY_WRITE, err, "cannot write %s", path) : EXIT_OK;
 }
 
 static void print_public(const char *id, const uint8_t pub[RGATE_KEY_LEN])

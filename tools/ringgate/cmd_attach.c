@@ -212,8 +212,8 @@ static int attach(struct rgate_ctl *ctl, const struct attach_args *a,
 		return EXIT_FAIL;
 	}
 	if (err)
-		return fail_in(a->transmit ? WHY_TRANSMIT : WHY_ATTACH, err, "cannot attach to %s",
-			       a->ifname);
+		return fail_in(a->transmit ? "rgate_ctl_attach:transmit" : "rgate_ctl_attach", err,
+			       "cannot attach to %s", a->ifname);
 	if (xdp)
 		ret = xdp_bind(xdp, a->ifname, &att, a->opts.prog ? a->opts.prog : &all,
 			       a->generic);

@@ -125,7 +125,7 @@ static int failed(const struct barrier_args *a, int err, const struct rgate_barr
 		return SYNC_EXIT_TIME;
 	}
 	if (err != -EINTR)
-		(void)fail_in(WHY_SYNC, err, "%s", a->name);
+		(void)fail_in("rgate_barrier_wait", err, "%s", a->name);
 	return SYNC_EXIT_LOST;
 }
 
@@ -163,7 +163,7 @@ int cmd_barrier(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (err) {
-		(void)fail_in(WHY_SYNC, err, "%s", a.name);
+		(void)fail_in("rgate_barrier_open", err, "%s", a.name);
 		return SYNC_EXIT_LOST;
 	}
 	ret = meet(b, &a);

@@ -412,7 +412,7 @@ static int explain(const struct capture *c, int err)
 		say("no device is left to capture from");
 		return EXIT_FAIL;
 	default:
-		return fail_in(c->o->file ? WHY_FILE : WHY_SYSTEM, err,
+		return fail_in(c->o->file ? WHY_WRITE : WHY_SYSTEM, err,
 			       "capture to %s ended", c->o->file ?: "terminal");
 	}
 }
@@ -455,7 +455,7 @@ int cmd_capture(int argc, char **argv)
 close:
 	err = output_close(&c.out);
 	if (!ret && err && err != -EPIPE)
-		ret = fail_in(WHY_FILE, err, "cannot complete %s", o.file);
+		ret = fail_in(WHY_WRITE, err, "cannot complete %s", o.file);
 	inputs_close(&c.in);
 free:
 	free(o.filter);

@@ -136,7 +136,7 @@ static int run_held(struct rgate_lock *lock, const struct lock_args *a)
 	if (err == -EINTR)
 		return SYNC_EXIT_LOST;
 	if (err) {
-		(void)fail_in(WHY_SYNC, err, "%s", a->name);
+		(void)fail_in("rgate_lock_acquire", err, "%s", a->name);
 		return SYNC_EXIT_LOST;
 	}
 	ret = held_run(&run);
@@ -160,7 +160,7 @@ static int hold(const struct lock_args *a)
 		return EXIT_USAGE;
 	}
 	if (err) {
-		(void)fail_in(WHY_SYNC, err, "%s", a->name);
+		(void)fail_in("rgate_lock_open", err, "%s", a->name);
 		return SYNC_EXIT_LOST;
 	}
 	ret = run_held(lock, a);
@@ -239,7 +239,7 @@ static int list(const struct lock_args *a)
 		table_print(&l.table, stdout);
 	}
 	table_free(&l.table);
-	return err ? fail_in(WHY_SYNC, err, "the locks") : EXIT_OK;
+	return err ? fail_in("rgate_lock_list", err, "the locks") : EXIT_OK;
 }
 
 int cmd_lock(int argc, char **argv)

@@ -120,7 +120,7 @@ static int list_all(struct ps *ps)
 		}
 		err = ps->sn->way->list(ps->target, on_process, ps, SPAWN_TIMEOUT);
 		if (err)
-			ret = fail_in(WHY_SPAWN, err, "node %s", ps->target->to.name);
+			ret = fail_in("rgate_spawn_start", err, "node %s", ps->target->to.name);
 	}
 	return ret;
 }
@@ -263,7 +263,7 @@ static int kill_one(struct spawn_node *sn, const struct kill_args *a, uint64_t i
 	else if (err == -ESRCH)
 		say("%s: it has ended", text);
 	else
-		fail_in(WHY_SPAWN, err, "%s", text);
+		fail_in("rgate_spawn_start", err, "%s", text);
 	return EXIT_FAIL;
 }
 

@@ -314,7 +314,8 @@ static int finish(const struct replay *r, int err)
 	if (err == -EBADMSG)
 		return EXIT_FAIL;
 	if (err && err != -EINTR)
-		return fail_in(WHY_TRANSMIT, err, "sending through %s ended", r->out.dev);
+		return fail_in("rgate_ctl_attach:transmit", err, "sending through %s ended",
+			       r->out.dev);
 	if (!r->frames && !ret && !util_stop) {
 		say("%s has no frames: `ringgate capture -w FILE DEVICE` makes one with some",
 		    r->a->file);

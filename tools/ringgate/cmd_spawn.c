@@ -191,7 +191,7 @@ static int print_id(struct spawn_node *sn, const struct spawn_args *a)
 
 	err = sn->way->start(&sn->target[0], &a->req, &job);
 	if (err) {
-		(void)fail_in(WHY_SPAWN, err, "%s", a->req.argv[0]);
+		(void)fail_in("rgate_spawn_start", err, "%s", a->req.argv[0]);
 		return SPAWN_EXIT_LOST;
 	}
 	err = spawn_wait_running(sn, job, &r);

@@ -46,11 +46,11 @@ static int open_ring(struct input_ring *r, const struct capture_opts *o,
 		err = memfd ? rgate_ring_open_memfd(&r->ring, &ro) :
 			      rgate_ring_open(&r->ring, &ro);
 	if (err && o->remote)
-		return fail_in(WHY_DAEMON, err, "cannot get a ring");
+		return fail_in("rgate_ring_open_remote", err, "cannot get a ring");
 	if (err && !memfd && is_no_module(err))
 		return fail_no_module();
 	if (err)
-		return fail_in(memfd ? WHY_MEMFD : WHY_RING, err,
+		return fail_in(memfd ? "rgate_ring_open_memfd" : "rgate_ring_open", err,
 			       "cannot make a ring of %u slots of %u bytes",
 			    o->slots ?: RGATE_SLOTS_DEFAULT,
 			    o->slot_size ?: RGATE_SLOT_SIZE_DEFAULT);
@@ -73,7 +73,7 @@ static int open_promisc(struct input_dev *d)
 	    !setsockopt(d->promisc_fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr,
 			sizeof(mr)))
 		return EXIT_OK;
-	return fail_in(WHY_PACKET, -errno, "cannot make %s promiscuous", d->name);
+	return fail_in("rgate_source_packet", -errno, "cannot make %s promiscuous", d->name);
 }
 
 static int open_module(struct inputs *in, struct input_dev *d,
@@ -99,7 +99,7 @@ static int open_module(struct inputs *in, struct input_dev *d,
 			       &d->att);
 	rgate_filter_free(&prog);
 	if (err)
-		return fail_in(WHY_ATTACH, err, "cannot attach to %s", d->name);
+		return fail_in("rgate_ctl_attach", err, "cannot attach to %s", d->name);
 	d->attached = true;
 	return o->promisc ? open_promisc(d) : EXIT_OK;
 }
@@ -135,7 +135,8 @@ static int open_source(struct input_dev *d, struct rgate_ring *ring,
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		return EXIT_OK;
-	return fail_in(o->udp ? WHY_UDP : WHY_PACKET, err, "cannot receive on %s", d->name);
+	return fail_in(o->udp ? "rgate_source_udp" : "rgate_source_packet", err,
+		       "cannot receive on %s", d->name);
 }
 
 static int open_dev(struct inputs *in, unsigned int i,
@@ -161,7 +162,7 @@ static int open_dev(struct inputs *in, unsigned int i,
 		snprintf(d->name, sizeof(d->name), "%s", o->devs[i]);
 		d->ifindex = if_nametoindex(d->name);
 		if (!d->ifindex)
-			return fail_in(WHY_PACKET, -ENODEV, "%s", d->name);
+			return fail_in("rgate_source_packet", -ENODEV, "%s", d->name);
 	}
 	if (o->udp || o->userspace)
 		return open_source(d, in->rings[i].ring, o);

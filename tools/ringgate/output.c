@@ -39,7 +39,7 @@ static int open_fd(const char *file)
 	/* Others' traffic is not for everybody on this machine to read. */
 	fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
-		(void)fail_in(WHY_FILE, -errno, "cannot write %s", file);
+		(void)fail_in(WHY_WRITE, -errno, "cannot write %s", file);
 	return fd;
 }
 
@@ -64,7 +64,7 @@ int output_open(struct output *out, const struct capture_opts *o)
 	snprintf(os, sizeof(os), "%s %s", u.sysname, u.release);
 	snprintf(app, sizeof(app), "ringgate %s", rgate_version());
 	err = pcapng_new(&out->file, out->fd, u.machine, os, app);
-	return err ? fail_in(WHY_FILE, err, "cannot write %s", o->file) : EXIT_OK;
+	return err ? fail_in(WHY_WRITE, err, "cannot write %s", o->file) : EXIT_OK;
 }
 
 /* What libpcap would call it: the link type of frames that are yet to come */

@@ -39,7 +39,7 @@ static int device_room(struct replay_out *o)
 	if (sock >= 0)
 		close(sock);
 	if (err)
-		return fail_in(WHY_TRANSMIT, err, "cannot send through %s", o->dev);
+		return fail_in("rgate_ctl_attach:transmit", err, "cannot send through %s", o->dev);
 	o->room = (uint32_t)ifr.ifr_mtu + HEADER + TAG;
 	return EXIT_OK;
 }
@@ -63,7 +63,7 @@ static int ring_open(struct replay_out *o)
 	if (!err)
 		err = rgate_sender_init(&o->s, o->ring);
 	if (err)
-		return fail_in(WHY_RING, err, "cannot make a ring of %u slots of %u bytes",
+		return fail_in("rgate_ring_open", err, "cannot make a ring of %u slots of %u bytes",
 			       opts.slots, opts.slot_size);
 	o->room = rgate_sender_room(&o->s);
 	return EXIT_OK;
@@ -86,7 +86,9 @@ int replay_out_open(struct replay_out *o, const char *dev)
 	/* Nothing is there to be taken, but a device that is down is told. */
 	if (!err)
 		err = rgate_sender_kick(&o->s, 0);
-	return err ? fail_in(WHY_TRANSMIT, err, "cannot send through %s", o->dev) : EXIT_OK;
+	if (err)
+		return fail_in("rgate_ctl_attach:transmit", err, "cannot send through %s", o->dev);
+	return EXIT_OK;
 }
 
 static int no_memory(uint64_t *since)

@@ -51,7 +51,7 @@ static int say_why(const char *path, int err)
 	else if (err == -ENOENT || err == -ECONNREFUSED)
 		say("no ringgated answers at %s: `sudo systemctl start ringgated`", path);
 	else
-		return fail_in(WHY_DAEMON, err, "%s", path);
+		return fail_in("rgate_session_open", err, "%s", path);
 	return EXIT_FAIL;
 }
 
@@ -200,11 +200,11 @@ static int choose_one(struct spawn_node *sn, const char *what)
 		util_sleep(util_now() + NODES_MS * 1000000ULL);
 		err = read_nodes(sn->ask);
 		if (err)
-			return fail_in(WHY_DAEMON, err, "the nodes");
+			return fail_in("rgate_session_open", err, "the nodes");
 	}
 	if (add(sn, n)->up)
 		return EXIT_OK;
-	return fail_in(WHY_PEER, -ETIMEDOUT, "node %s", n->name);
+	return fail_in("rgate_peer_wait_up", -ETIMEDOUT, "node %s", n->name);
 }
 
 static int choose(struct spawn_node *sn, const struct spawn_opts *o)
@@ -216,7 +216,7 @@ static int choose(struct spawn_node *sn, const struct spawn_opts *o)
 	for (i = 0; i < sn->ask->nodes; i++)
 		if (!has(&sn->ask->node[i], RGATE_SPAWN_NODE_SELF))
 			fine += add(sn, &sn->ask->node[i])->up;
-	return fine ? EXIT_OK : fail_in(WHY_PEER, -ETIMEDOUT, "no node can be reached");
+	return fine ? EXIT_OK : fail_in("rgate_peer_wait_up", -ETIMEDOUT, "no node can be reached");
 }
 
 /* ---- The session ---- */

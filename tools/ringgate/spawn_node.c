@@ -107,16 +107,16 @@ static int connect_all(struct spawn_node *sn, bool all)
 	for (i = 0; i < sn->n; i++) {
 		err = rgate_peer_open(&sn->target[i].peer, sn->node, sn->target[i].to.id);
 		if (err)
-			return fail_in(WHY_PEER, err, "node %s", sn->target[i].to.name);
+			return fail_in("rgate_peer_open", err, "node %s", sn->target[i].to.name);
 	}
 	for (i = 0; i < sn->n; i++) {
 		err = connect_one(sn, &sn->target[i]);
 		fine += !err;
 		if (err && !all)
-			return fail_in(sn->target[i].up ? WHY_SPAWN : WHY_PEER, err, "node %s",
-				       sn->target[i].to.name);
+			return fail_in(sn->target[i].up ? "rgate_spawn_open" : "rgate_peer_wait_up",
+				       err, "node %s", sn->target[i].to.name);
 	}
-	return fine ? EXIT_OK : fail_in(WHY_PEER, err, "no node can be reached");
+	return fine ? EXIT_OK : fail_in("rgate_peer_wait_up", err, "no node can be reached");
 }
 
 int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
@@ -147,7 +147,7 @@ int spawn_node_open(struct spawn_node *sn, const struct spawn_opts *o)
 		goto close;
 	err = rgate_node_create(&sn->node, sn->cluster, self.id, &opts);
 	if (err) {
-		ret = fail_in(WHY_NODE, err, "cannot be node %s", self.name);
+		ret = fail_in("rgate_node_create", err, "cannot be node %s", self.name);
 		goto close;
 	}
 	ret = connect_all(sn, o->all);

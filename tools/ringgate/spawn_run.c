@@ -56,7 +56,7 @@ void spawn_say_error(const char *node, const char *command, const struct rgate_s
 	/* a request that nobody answered: nothing there hears requests */
 	if (r->state == RGATE_SPAWN_ERROR && r->stage == RGATE_SPAWN_AT_LOST && !r->pid &&
 	    r->error == -ETIMEDOUT)
-		(void)fail_in(WHY_SPAWN, r->error, "%s: %s", node, command);
+		(void)fail_in("rgate_spawn_start", r->error, "%s: %s", node, command);
 	else if (r->state != RGATE_SPAWN_ERROR)
 		say("%s: %s: no answer", node, command);
 	else if (*r->reason)
@@ -326,7 +326,7 @@ static int begin(struct loop *l)
 		else
 			err = l->way->start(o->target, run->request, &o->job);
 		if (err)
-			return fail_in(WHY_SPAWN, err, "%s", name_of(run));
+			return fail_in("rgate_spawn_start", err, "%s", name_of(run));
 		l->n++;
 	}
 	return EXIT_OK;

@@ -94,14 +94,17 @@ void say(const char *fmt, ...)
 	va_end(ap);
 }
 
-int fail_in(enum why ctx, int err, const char *fmt, ...)
+int fail_in(const char *call, int err, const char *fmt, ...)
 {
-	const char *why = why_text(ctx, err);
+	bool whole;
+	const char *why = why_text(call, err, &whole);
 	va_list ap;
 
 	pthread_mutex_lock(&lines);
-	if (!why)
-		why = *library_said ? library_said : strerror(err < 0 ? -err : err);
+	if (*library_said && !(why && whole))
+		why = library_said;
+	else if (!why)
+		why = strerror(err < 0 ? -err : err);
 	va_start(ap, fmt);
 	print_line(why, fmt, ap);
 	va_end(ap);

@@ -26,10 +26,12 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * fail_in - says one line, "WHAT: why, and what to do", for -errno
- * The reason is what is known of the error in that context, else what the library logged
- * of it, else what the system calls it. Returns the exit code that fits.
+ * @call: what returned it, see why.h
+ * The reason is what there is to say of the error of that call, else what the library logged
+ * of it, else what else is known of it there, else what the system calls it. Returns the exit
+ * code that fits.
  */
-int fail_in(enum why ctx, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int fail_in(const char *call, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #define fail(err, ...)	fail_in(WHY_SYSTEM, err, __VA_ARGS__)
 

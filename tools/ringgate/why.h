@@ -3,28 +3,21 @@
 #ifndef WHY_H
 #define WHY_H
 
-/*
- * What was tried. An errno alone says little: -ENOENT is a module that is not loaded, a
- * ring that is gone, or a file.
- */
-enum why {
-	WHY_SYSTEM,	/* what the system says is all there is to say */
-	WHY_RING,	/* making a ring of the module */
-	WHY_MEMFD,	/* making a ring without it */
-	WHY_ATTACH,	/* attaching rings, or changing that */
-	WHY_TRANSMIT,	/* sending through a device */
-	WHY_PACKET,	/* a packet socket */
-	WHY_UDP,	/* a UDP socket */
-	WHY_DAEMON,	/* asking the daemon of this machine */
-	WHY_NODE,	/* becoming a node of the cluster */
-	WHY_PEER,	/* reaching another node */
-	WHY_SPAWN,	/* having it run something */
-	WHY_SYNC,	/* locks and barriers */
-	WHY_FILE,	/* writing a file */
-	WHY_READ,	/* reading one */
-};
+#include <stdbool.h>
 
-/* why_text - words for -errno @err, static; NULL: nothing is known of it there */
-const char *why_text(enum why ctx, int err);
+/*
+ * What was tried: the library's function, as rgate_strerror() has it, or one of these, whose
+ * errors are the system's. An errno alone says little: -ENOENT is a module that is not loaded,
+ * a ring that is gone, or a file.
+ */
+#define WHY_SYSTEM	((const char *)0)	/* what the system says is all there is to say */
+#define WHY_WRITE	"write"			/* writing a file */
+#define WHY_READ	"read"			/* reading one */
+
+/*
+ * why_text - words for -errno @err, static; NULL: nothing is known of it there
+ * @whole: out: nothing that was logged says more
+ */
+const char *why_text(const char *call, int err, bool *whole);
 
 #endif

@@ -117,7 +117,7 @@ static void give_ring(struct control *ctl, struct client *c, const struct rgate_
 	err = rgate_inlet_open(inlet, &ring, o, &c->ring);
 	if (err) {
 		refuse(c, err, "%s", err == -EEXIST ? "a ring of that name is open" :
-		       rgate_mem_strerror(err));
+		       rgate_strerror("rgate_gateway_", err));
 		return;
 	}
 	answer_ok(c);

@@ -65,7 +65,7 @@ static int open_node(struct daemon *d)
 	err = rgate_node_create(&d->node, d->cluster, d->self.id, &o);
 	forget_key(d);
 	if (err)
-		say("cannot become node %u: %s", d->self.id, rgate_mem_strerror(err));
+		say("cannot become node %u: %s", d->self.id, rgate_strerror("rgate_node_create", err));
 	return err;
 }
 

@@ -28,7 +28,7 @@ static int open_module(const struct source_conf *c, struct source *s, struct rga
 	}
 	err = rgate_ring_attach(s->ring, c->at, &a, NULL);
 	if (err) {
-		say("cannot attach a ring to %s: %s", c->at, rgate_strerror(err));
+		say("cannot attach a ring to %s: %s", c->at, rgate_strerror("rgate_ctl_attach", err));
 		rgate_ring_close(s->ring);
 	}
 	return err;
@@ -57,7 +57,7 @@ static int open_socket(const struct source_conf *c, struct source *s,
 
 	err = rgate_ring_open_memfd(&s->ring, o);
 	if (err) {
-		say("no ring for %s: %s", c->at, rgate_strerror(err));
+		say("no ring for %s: %s", c->at, rgate_strerror("rgate_ring_open", err));
 		return err;
 	}
 	if (c->kind == SOURCE_UDP)
@@ -65,7 +65,7 @@ static int open_socket(const struct source_conf *c, struct source *s,
 	else
 		err = rgate_source_packet(&s->src, &s->ring, 1, c->at, &so);
 	if (err) {
-		say("cannot receive from %s: %s", c->at, rgate_strerror(err));
+		say("cannot receive from %s: %s", c->at, rgate_strerror("rgate_source_", err));
 		rgate_ring_close(s->ring);
 	}
 	return err;
@@ -100,7 +100,7 @@ static int open_source(struct daemon *d, unsigned int i)
 	}
 	err = rgate_gateway_add_source(d->gw, s->ring, s->src);
 	if (err) {
-		say("cannot forward from %s: %s", c->at, rgate_mem_strerror(err));
+		say("cannot forward from %s: %s", c->at, rgate_strerror("rgate_gateway_add", err));
 		close_source(d, s);
 		return err;
 	}

@@ -56,7 +56,7 @@ static long check(struct rgate_gpu *gpu, long ret, const char *what)
 	if (ret >= 0)
 		return ret;
 	why = rgate_gpu_error(gpu);
-	fprintf(stderr, "%s: %s\n", what, *why ? why : rgate_strerror((int)ret));
+	fprintf(stderr, "%s: %s\n", what, *why ? why : rgate_strerror("rgate_gpu_", (int)ret));
 	exit(1);
 }
 

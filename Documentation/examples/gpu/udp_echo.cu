@@ -67,7 +67,7 @@ static void check(struct rgate_gpu *gpu, long ret, const char *what)
 	if (ret >= 0)
 		return;
 	why = rgate_gpu_error(gpu);
-	fprintf(stderr, "%s: %s\n", what, *why ? why : rgate_strerror((int)ret));
+	fprintf(stderr, "%s: %s\n", what, *why ? why : rgate_strerror("rgate_gpu_", (int)ret));
 	exit(1);
 }
 

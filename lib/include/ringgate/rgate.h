@@ -39,11 +39,16 @@ typedef void (*rgate_log_fn)(void *ctx, enum rgate_log_level level,
 RGATE_API void rgate_log_set(rgate_log_fn fn, void *ctx);
 
 /*
- * rgate_strerror - what an error means, in words, whichever call it came from
- * @err: -errno or errno as returned by this library
- * Returns a static string. Thread-safe.
+ * rgate_strerror - what an error means in the call that returned it, and what to do about it
+ * @call: the function's name: "rgate_ring_open"; or what all of an object begin with, where it
+ *	was one of them: "rgate_pool_"; NULL: any. "rgate_ctl_attach:transmit": attaching a ring
+ *	that is sent from
+ * @err: -errno or errno as it was returned
+ * Return: a static string, one line, never empty. Where nothing is known of the error in that
+ * call, or of the call, it says what the error means in general; the log (rgate_log_set()) may
+ * say more. Thread-safe.
  */
-RGATE_API const char *rgate_strerror(int err);
+RGATE_API const char *rgate_strerror(const char *call, int err);
 
 /* rgate_version - "major.minor.patch" of the library that runs */
 RGATE_API const char *rgate_version(void);

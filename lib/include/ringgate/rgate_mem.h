@@ -114,8 +114,6 @@ RGATE_API int rgate_mem_pages(const void *addr, size_t len, size_t page_size,
  * transparent ones not), or -EFAULT: nothing is mapped there */
 RGATE_API long rgate_mem_page_size(const void *addr);
 
-/* As rgate_strerror(), for errors of rgate_device_, rgate_mem_ and rgate_pool_ */
-RGATE_API const char *rgate_mem_strerror(int err);
 
 #ifdef __cplusplus
 }

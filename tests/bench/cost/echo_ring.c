@@ -30,7 +30,7 @@ static struct rgate_ring *open_one(const char *ifname, uint32_t flags, uint32_t 
 	if (!err)
 		err = rgate_ring_attach(ring, ifname, &ao, NULL);
 	if (err)
-		bench_die(0, "ring on %s: %s", ifname, rgate_strerror(err));
+		bench_die(0, "ring on %s: %s", ifname, rgate_strerror("rgate_ring_", err));
 	return ring;
 }
 
@@ -48,7 +48,7 @@ static void *echo_open(const char *ifname)
 	if (!err)
 		err = rgate_sender_init(&e->s, e->out);
 	if (err)
-		bench_die(0, "echo: %s", rgate_strerror(err));
+		bench_die(0, "echo: %s", rgate_strerror("rgate_ring_", err));
 	return e;
 }
 

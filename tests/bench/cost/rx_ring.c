@@ -40,12 +40,12 @@ static struct ring_rx *ring_start(const char *ifname, uint32_t kind, struct rgat
 	r->link_fd = -1;
 	err = rgate_ring_open(&r->ring, &o);
 	if (err)
-		bench_die(0, "rgate_ring_open: %s", rgate_strerror(err));
+		bench_die(0, "rgate_ring_open: %s", rgate_strerror("rgate_ring_open", err));
 	err = rgate_consumer_init(&r->c, r->ring, NULL);
 	if (!err)
 		err = rgate_ring_attach(r->ring, ifname, &ao, att);
 	if (err)
-		bench_die(0, "rgate_ring_attach: %s", rgate_strerror(err));
+		bench_die(0, "rgate_ring_attach: %s", rgate_strerror("rgate_ring_attach", err));
 	return r;
 }
 

@@ -27,7 +27,7 @@ static void ring_setup(const struct tx_flow *f)
 	if (!err)
 		err = rgate_sender_init(&sender, ring);
 	if (err)
-		bench_die(0, "transmit ring: %s", rgate_strerror(err));
+		bench_die(0, "transmit ring: %s", rgate_strerror("rgate_ring_", err));
 	for (i = 0; i < RX_SLOTS; i++)
 		tx_frame_build(rgate_ring_slots_rw(ring) + (size_t)i * RX_BUF + RGATE_SLOT_HDR, f);
 }

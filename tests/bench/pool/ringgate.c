@@ -20,7 +20,7 @@ struct rgate_device *pool_device(const char **why)
 		int err = rgate_device_open(&dev, NULL);
 
 		if (err)
-			failed = rgate_mem_strerror(err);
+			failed = rgate_strerror("rgate_mem_", err);
 	}
 	*why = failed;
 	return dev;
@@ -42,14 +42,14 @@ static void *ringgate_open(const struct pool_cfg *cfg, const char **why)
 		opts.region_size = DEFAULT_REGION;
 	err = rgate_pool_create(&r.pool, pool_device(&no_device), &opts);
 	if (err)
-		bench_die(0, "rgate_pool_create: %s", rgate_mem_strerror(err));
+		bench_die(0, "rgate_pool_create: %s", rgate_strerror("rgate_mem_", err));
 	r.size = cfg->size;
 	return &r;
 }
 
 static void __attribute__((noreturn, cold)) ringgate_die(int err, const char *what)
 {
-	bench_die(0, "%s: %s", what, rgate_mem_strerror(err));
+	bench_die(0, "%s: %s", what, rgate_strerror("rgate_mem_", err));
 }
 
 static __always_inline void *ringgate_get(void *thread)

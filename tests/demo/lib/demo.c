@@ -23,7 +23,7 @@ void demo_die(int err, const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	if (err)
-		fprintf(stderr, ": %s", rgate_strerror(err));
+		fprintf(stderr, ": %s", rgate_strerror(NULL, err));
 	fputc('\n', stderr);
 	exit(1);
 }

@@ -26,7 +26,7 @@ static int taken;
 static int done(const char *what, int err)
 {
 	if (err)
-		fprintf(stderr, "%s: %s\n", what, rgate_strerror(err));
+		fprintf(stderr, "%s: %s\n", what, rgate_strerror("rgate_peer_", err));
 	else
 		printf("%s\n", what);
 	return err;

@@ -47,6 +47,6 @@ int main()
 		usleep(100000);
 		err = cudaMemcpy(&result, results, sizeof(result), cudaMemcpyDeviceToHost);
 	}
-	printf("%g, %s\n", result, rgate_strerror(err));
+	printf("%g, %s\n", result, rgate_strerror("rgate_gpu_", err));
 	return err || result != 42;
 }

@@ -22,7 +22,7 @@ int main(void)
 #include BLOCK_1
 out:
 	if (err)
-		fprintf(stderr, "%s\n", rgate_mem_strerror(err));
+		fprintf(stderr, "%s\n", rgate_strerror("rgate_mem_", err));
 	else
 		printf("registered %u slots\n", view.nslots);
 	return !!err;

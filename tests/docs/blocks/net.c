@@ -29,6 +29,6 @@ int main(int argc, char **argv)
 
 	frames = argc > 1 ? atol(argv[1]) : 0;
 #include BLOCK_1
-	printf("%s\n", rgate_strerror(err));
+	printf("%s\n", rgate_strerror("rgate_gateway_", err));
 	return 1;
 }

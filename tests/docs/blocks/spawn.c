@@ -50,6 +50,6 @@ int main(int argc, char **argv)
 	if (!err)
 		err = program((const char *const *)argv + 1);
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror(err));
+		fprintf(stderr, "%s\n", rgate_strerror("rgate_spawn_", err));
 	return !!err;
 }

@@ -46,7 +46,7 @@ struct rgate_device *vt_dev_rdma(unsigned int i)
 	int err = rgate_device_open(&dev, &o);
 
 	if (err)
-		DIE("rgate_device_open(%s): %s", o.name, rgate_mem_strerror(err));
+		DIE("rgate_device_open(%s): %s", o.name, rgate_strerror("rgate_device_open", err));
 	return dev;
 }
 
@@ -71,7 +71,7 @@ struct rgate_mem *vt_mem(struct rgate_device *dev, void *addr, size_t len,
 	int err = vt_mem_try(&mem, dev, addr, len, access);
 
 	if (err)
-		DIE("rgate_mem_register of %zu bytes: %s", len, rgate_mem_strerror(err));
+		DIE("rgate_mem_register of %zu bytes: %s", len, rgate_strerror("rgate_mem_register", err));
 	return mem;
 }
 
@@ -87,7 +87,7 @@ static struct rgate_rc *rc_new(struct rgate_device *dev, uint32_t access)
 	int err = rgate_rc_create(&rc, dev, &o);
 
 	if (err)
-		DIE("rgate_rc_create: %s", rgate_mem_strerror(err));
+		DIE("rgate_rc_create: %s", rgate_strerror("rgate_mem_", err));
 	return rc;
 }
 
@@ -96,7 +96,7 @@ static void rc_connect(struct rgate_rc *rc, const struct rgate_rc_addr *to)
 	int err = rgate_rc_connect(rc, to);
 
 	if (err)
-		DIE("rgate_rc_connect: %s", rgate_mem_strerror(err));
+		DIE("rgate_rc_connect: %s", rgate_strerror("rgate_mem_", err));
 }
 
 struct rgate_rc *vt_rc_loop(struct rgate_device *dev, uint32_t access)
