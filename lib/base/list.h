@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /* Rings of objects that have their links in themselves. A head is a link of no object. */
-#ifndef RGATE_REQUEST_LIST_H
-#define RGATE_REQUEST_LIST_H
+#ifndef RGATE_BASE_LIST_H
+#define RGATE_BASE_LIST_H
 
 #include <stdbool.h>
 
