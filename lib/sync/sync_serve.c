@@ -77,9 +77,13 @@ void sync_serve_fini(struct sync_service *sv)
 {
 	struct sync_node *n;
 
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
-		if (n->guest)
-			list_add_tail(&sv->orphans, &n->guest->orphan);
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
+		if (!n->guest)
+			continue;
+		/* Nobody is told that he has what another one's lease still lets have. */
+		list_add_tail(&sv->orphans, &n->guest->orphan);
+		n->guest = NULL;
+	}
 	while (!list_empty(&sv->orphans)) {
 		struct guest *g = container_of(sv->orphans.next, struct guest, orphan);
 

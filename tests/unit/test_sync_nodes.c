@@ -499,6 +499,25 @@ static void home_dies(void **state)
 	assert_false(is_valid(&c[0], 0));
 }
 
+/* A home that ends gives nothing to others: who had it may not know yet that he lost it. */
+static void home_quits(void **state)
+{
+	uint64_t a;
+
+	(void)state;
+	open_all();
+	assert_int_equal(ask(1, LOCK_ACQUIRE), 0);
+	a = submit(2, LOCK_ACQUIRE);
+	settle();
+	node_quit(0);
+	assert_true(waits(2, a));
+	assert_false(is_valid(&c[2], 0));
+	assert_true(is_valid(&c[1], 0));
+	pass(LEASE);
+	assert_int_equal(result_of(&c[2], a, NULL), -ECONNRESET);
+	assert_false(is_valid(&c[1], 0));
+}
+
 static void opening(void **state)
 {
 	struct rgate_sync_place *p = place_of(&c[1], 1);
@@ -850,7 +869,8 @@ static const struct CMUnitTest tests[] = {
 	BED(cancelled), BED(again_at_once), BED(waiter_killed),
 	BED(cut_for_short), BED(cut_for_long), BED(stands_still), BED(answers_too_late),
 	BED(late_answer),
-	BED(guest_restarts), BED(home_restarts), BED(home_dies), BED(opening), BED(no_room),
+	BED(guest_restarts), BED(home_restarts), BED(home_dies), BED(home_quits), BED(opening),
+	BED(no_room),
 	BED(meet), BED(member_dies), BED(comes_late), BED(home_of_barrier_dies),
 	BED(false_news), BED(hostile_guest), BED(greedy_guest), BED(malformed),
 };

@@ -365,9 +365,17 @@ void node_start(unsigned int i)
 	assert_int_equal(sync_service_add(n->sv, n->e), 0);
 }
 
-void node_stop(unsigned int i)
+void node_quit(unsigned int i)
 {
 	struct wnode *n = &w.node[i];
+
+	rgate_engine_destroy(n->e);
+	sync_service_destroy(n->sv);
+	n->e = NULL;
+}
+
+void node_stop(unsigned int i)
+{
 	unsigned int j;
 
 	for (j = 0; j < w.nodes; j++) {
@@ -375,9 +383,7 @@ void node_stop(unsigned int i)
 			link_set(i, j, false);
 		w.wire[i][j].hub_epoch = 0;
 	}
-	rgate_engine_destroy(n->e);
-	sync_service_destroy(n->sv);
-	n->e = NULL;
+	node_quit(i);
 }
 
 void world_make(unsigned int nodes)

@@ -83,6 +83,7 @@ void world_unmake(void);
 
 void node_start(unsigned int i);
 void node_stop(unsigned int i);	/* its clients are not closed */
+void node_quit(unsigned int i);	/* likewise, and its connections stay until it has ended */
 void link_set(unsigned int a, unsigned int b, bool up);
 bool link_is_up(unsigned int a, unsigned int b);
 
