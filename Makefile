@@ -206,6 +206,8 @@ unit_bin := $(unit_src:%.c=$(O)/%)
 cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 # of locks and barriers, with nodes of the test's own
 sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
+# of what has lines to another node, of the test's own
+node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes)
 vm_bin := $(vm_src:%.c=$(O)/%)
 # with what the CLI has for XDP
 xdp_test_bin := $(patsubst %.c,$(O)/%,$(wildcard tests/vm/t_xdp*.c))
@@ -229,7 +231,8 @@ daemon_bin := $(O)/tools/ringgated
 spawner_bin := $(O)/tools/ringgate-spawner
 probe_bin := $(O)/tools/ringgate-probe
 
-$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itests/unit/sync -Itools/ringgate -Itools/ringgate-probe
+$(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itests/unit/sync -Itests/unit/node -Itools/ringgate \
+	-Itools/ringgate-probe
 $(O)/obj/tests/vm/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/vm -Itests/vm/lib -Itools/ringgate
 $(O)/obj/tests/fabric/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit/lib -Itests/fabric/lib
 $(O)/obj/tests/spawn/%.o: EXTRA = -D_GNU_SOURCE -Itests/unit/lib -Itests/fabric/lib -Itests/spawn/lib
@@ -262,12 +265,15 @@ $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
 $(O)/tests/unit/test_limit: $(O)/obj/tools/ringgated/limit.o
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
-$(filter-out $(cli_test_bin) $(sync_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
+$(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 		$(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/cli/*.c)) $(O)/cli.a $(lib_static)
 	$(program)
 $(sync_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/sync/world.o $(call objects_of,tests/unit) \
+		$(lib_static)
+	$(program)
+$(node_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/node/other.o $(call objects_of,tests/unit) \
 		$(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
@@ -343,7 +349,7 @@ $(O)/tests/unit/test_outbox: EXTRA_LIBS += $(call wrap,rgate_node_stage rgate_pe
 $(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
 $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle \
 	rgate_pool_alloc rgate_pool_free)
-$(O)/tests/unit/test_memory_nodes: EXTRA_LIBS += $(call wrap,$(addprefix rgate_hub_,add remove node \
+$(node_test_bin): EXTRA_LIBS += $(call wrap,$(addprefix rgate_hub_,add remove node \
 	peer epoch send await) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post \
 	done settle) rgate_pool_alloc rgate_pool_free)
 $(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime $(addprefix rgate_hub_,add remove node \

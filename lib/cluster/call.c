@@ -173,12 +173,13 @@ enum call_asked call_take(struct call_server *cs, uint64_t number, const void **
 	return CALL_FIRST;
 }
 
-void call_keep(struct call_server *cs, uint64_t number, const void *answer, size_t len)
+bool call_keep(struct call_server *cs, uint64_t number, const void *answer, size_t len)
 {
 	struct call_kept *k = &cs->kept[number % CALL_PLACES];
 
 	if (number != k->number || len > sizeof(k->answer))
-		return;
+		return false;
 	memcpy(k->answer, answer, len);
 	k->len = (uint32_t)len;
+	return true;
 }

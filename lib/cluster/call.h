@@ -14,6 +14,8 @@
 #ifndef RGATE_CLUSTER_CALL_H
 #define RGATE_CLUSTER_CALL_H
 
+#include <errno.h>
+
 #include <ringgate/rgate_hub.h>
 #include <ringgate/rgate_pool.h>
 
@@ -22,6 +24,12 @@
 
 #define CALL_PLACES	16U
 #define CALL_MSG_MAX	RGATE_HUB_MSG_MAX	/* bytes of a question, or of an answer */
+
+/* The error that an answer's word says: 0 or -errno; -EIO: it is none */
+static inline int call_error(uint32_t error)
+{
+	return error <= 4095 ? -(int)error : -EIO;
+}
 
 /* ---- Who asks ---- */
 
@@ -115,7 +123,7 @@ enum call_asked {
 /* @kept: out, for CALL_AGAIN: the answer; NULL: it is not there yet, or was not kept */
 enum call_asked call_take(struct call_server *cs, uint64_t number, const void **kept, size_t *len);
 
-/* What call_take() gives from now on; of a @number that is not the last one's it is dropped */
-void call_keep(struct call_server *cs, uint64_t number, const void *answer, size_t len);
+/* What call_take() gives from now on; false: @number is not the last one's, and it is dropped */
+bool call_keep(struct call_server *cs, uint64_t number, const void *answer, size_t len);
 
 #endif

@@ -11,186 +11,15 @@
 
 #include "memory_service.h"
 #include "memory_wire.h"
+#include "other.h"
 
-#define OTHER	1U		/* the node */
-#define SELF	0U
 #define ALL	RGATE_MEMORY_RIGHTS
-#define MSGS	64U
 
 #define NAME	0U		/* in a client's page */
 #define FROM	64U		/* bytes of it: */
 #define SHORT	1000U		/* 6 pieces */
 #define LONG	4000U		/* 21 of them: more than are under way */
 #define PIECES	16U
-
-struct msg {
-	size_t len;
-	unsigned char data[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
-};
-
-/* The hub, the connection and the node at its other end */
-static struct {
-	struct rgate_service serves, asks;
-	void *ctx;
-	bool up, full, send_full, may;
-	uint32_t epoch, hub_epoch;
-	uint64_t incarnation, ticket, lost;
-	struct msg asked[MSGS], said[MSGS];
-	unsigned int nasked, nsaid;
-	unsigned int awaits;
-} o;
-
-static unsigned char stage[RGATE_HUB_MSG_MAX * 16];
-static const struct rgate_buf stage_buf = { .addr = stage };
-static char peer_there, node_there, hub_there;	/* addresses alone */
-#define PEER	((struct rgate_peer *)&peer_there)
-#define HUB	((struct rgate_hub *)&hub_there)
-
-int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *s,
-			 void *ctx);
-void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number);
-struct rgate_node *__wrap_rgate_hub_node(const struct rgate_hub *hub);
-struct rgate_peer *__wrap_rgate_hub_peer(const struct rgate_hub *hub, uint32_t node);
-uint32_t __wrap_rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
-int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len);
-void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node);
-uint32_t __wrap_rgate_node_id(const struct rgate_node *node);
-struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node);
-int __wrap_rgate_peer_info(struct rgate_peer *peer, struct rgate_peer_info *info);
-int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
-			   uint64_t *ticket);
-int __wrap_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket);
-int __wrap_rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
-int __wrap_rgate_pool_alloc(struct rgate_pool *pool, size_t len, const struct rgate_buf **buf);
-int __wrap_rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *buf);
-
-int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *s,
-			 void *ctx)
-{
-	(void)hub;
-	if (number == RGATE_SERVICE_MEMORY)
-		o.serves = *s;
-	else
-		o.asks = *s;
-	assert_int_equal(number & ~(unsigned int)RGATE_SERVICE_ASKER, RGATE_SERVICE_MEMORY);
-	o.ctx = ctx;
-	return 0;
-}
-
-void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
-{
-	(void)hub;
-	(void)number;
-}
-
-struct rgate_node *__wrap_rgate_hub_node(const struct rgate_hub *hub)
-{
-	assert_ptr_equal(hub, HUB);
-	return (struct rgate_node *)&node_there;
-}
-
-struct rgate_peer *__wrap_rgate_hub_peer(const struct rgate_hub *hub, uint32_t node)
-{
-	assert_ptr_equal(hub, HUB);
-	return node == OTHER ? PEER : NULL;
-}
-
-uint32_t __wrap_rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node)
-{
-	(void)hub;
-	assert_int_equal(node, OTHER);
-	return o.hub_epoch;
-}
-
-static void put(struct msg *to, unsigned int *n, const void *data, size_t len)
-{
-	assert_true(*n < MSGS && len <= RGATE_HUB_MSG_MAX);
-	to[*n].len = len;
-	memcpy(to[(*n)++].data, data, len);
-}
-
-int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)
-{
-	(void)hub;
-	assert_int_equal(node, OTHER);
-	if (o.send_full)
-		return -EAGAIN;
-	put(o.said, &o.nsaid, msg, len);
-	return 0;
-}
-
-void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node)
-{
-	(void)hub;
-	assert_int_equal(node, OTHER);
-	o.awaits++;
-}
-
-uint32_t __wrap_rgate_node_id(const struct rgate_node *node)
-{
-	(void)node;
-	return SELF;
-}
-
-struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node)
-{
-	(void)node;
-	return NULL;
-}
-
-int __wrap_rgate_peer_info(struct rgate_peer *peer, struct rgate_peer_info *info)
-{
-	assert_ptr_equal(peer, PEER);
-	info->state = o.up ? RGATE_PEER_UP : RGATE_PEER_DOWN;
-	info->epoch = o.epoch;
-	info->incarnation = o.incarnation;
-	return 0;
-}
-
-int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
-			   uint64_t *ticket)
-{
-	assert_ptr_equal(peer, PEER);
-	assert_int_equal(n, 1);
-	assert_int_equal(ops->kind, RGATE_OP_SEND);
-	if (!o.up || ops->epoch != o.epoch)
-		return -ENOTCONN;
-	if (o.full)
-		return -EAGAIN;
-	put(o.asked, &o.nasked, ops->sge->addr, ops->sge->length);
-	*ticket = ++o.ticket;
-	return 0;
-}
-
-/* What was posted has left at once, or is lost with its connection. */
-int __wrap_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
-{
-	(void)peer;
-	return ticket <= o.lost ? -ECONNRESET : 1;
-}
-
-int __wrap_rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
-{
-	(void)peer;
-	(void)ticket;
-	(void)timeout_ms;
-	return 0;
-}
-
-int __wrap_rgate_pool_alloc(struct rgate_pool *pool, size_t len, const struct rgate_buf **buf)
-{
-	(void)pool;
-	assert_int_equal(len, sizeof(stage));
-	*buf = &stage_buf;
-	return 0;
-}
-
-int __wrap_rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *buf)
-{
-	(void)pool;
-	assert_ptr_equal(buf, &stage_buf);
-	return 0;
-}
 
 /* ---- The bed ---- */
 
@@ -206,21 +35,6 @@ static void turn(void)
 	bed_run(e);
 }
 
-static void comes_up(uint64_t incarnation)
-{
-	o.up = true;
-	o.incarnation = incarnation;
-	o.hub_epoch = ++o.epoch;
-	o.asks.state(o.ctx, OTHER, true);
-}
-
-static void goes_down(void)
-{
-	o.up = false;
-	o.lost = o.ticket;
-	o.asks.state(o.ctx, OTHER, false);
-}
-
 static bool speaks(void *ctx, uint32_t node, uid_t uid)
 {
 	assert_ptr_equal(ctx, &o);
@@ -233,13 +47,12 @@ static void make(uint32_t silence_ms)
 	const struct memory_opts opts = RGATE_OPTS(memory_opts, .hub = HUB, .may = speaks,
 						   .ctx = &o, .silence_ms = silence_ms);
 
-	memset(&o, 0, sizeof(o));
-	o.may = true;
+	other_init(RGATE_SERVICE_MEMORY);
 	e = bed_engine();
 	assert_int_equal(memory_service_create(&sv, &opts), 0);
 	assert_int_equal(memory_service_add(sv, e), 0);
 	client_new(&a, e, 1);
-	comes_up(7);
+	other_comes_up(7);
 }
 
 static int unmake(void **state)
@@ -327,11 +140,6 @@ static void answer(unsigned int i)
 	say(&r);
 }
 
-static void forget_asked(void)
-{
-	o.nasked = 0;
-}
-
 static void submit_open(void)
 {
 	strcpy((char *)a.mem + NAME, "part");
@@ -358,7 +166,7 @@ static void opened(void)
 	assert_int_equal(result_of(1, &value), 0);
 	assert_int_equal(RGATE_MEMORY_LENGTH(value), LONG);
 	handle = RGATE_MEMORY_HANDLE(value);
-	forget_asked();
+	o.nasked = 0;
 }
 
 static int setup(void **state)
@@ -511,13 +319,13 @@ static void asked_again(void **state)
 	submit_add(2);
 	number = question(0).number;
 	first = right(0);
-	goes_down();
+	other_goes_down();
 	/* what the last connection has brought is not for this one */
 	first.value = 1000;
 	say(&first);
 	assert_true(is_quiet());
-	forget_asked();
-	comes_up(7);
+	o.nasked = 0;
+	other_comes_up(7);
 	assert_true(is_quiet());
 	assert_int_equal(o.nasked, 1);
 	assert_int_equal(question(0).number, number);
@@ -535,10 +343,10 @@ static void other_process(void **state)
 	(void)state;
 	submit_add(2);
 	submit_read(3, 8);
-	goes_down();
+	other_goes_down();
 	submit_add(4);
-	forget_asked();
-	comes_up(8);
+	o.nasked = 0;
+	other_comes_up(8);
 	assert_int_equal(result_of(2, NULL), -ECONNRESET);
 	turn();
 	assert_int_equal(o.nasked, 2);
@@ -640,11 +448,11 @@ static void silent(void **state)
 {
 	(void)state;
 	make(20);
-	goes_down();
+	other_goes_down();
 	submit_open();
 	assert_int_equal(result_in_time(1), -ENOTCONN);
 	assert_int_equal(o.nasked, 0);
-	comes_up(7);
+	other_comes_up(7);
 	submit_open();
 	assert_int_equal(result_in_time(1), -ETIMEDOUT);
 	assert_int_equal(o.nasked, 1);
@@ -673,7 +481,7 @@ static void over_quota(void **state)
 	r.err = -ENOENT;
 	say(&r);
 	assert_int_equal(result_of(1, NULL), -ENOENT);
-	forget_asked();
+	o.nasked = 0;
 	opened();
 }
 
@@ -685,7 +493,7 @@ static void refuse_open(struct memory_result r, int result)
 	r.number = question(0).number;
 	say(&r);
 	assert_int_equal(result_of(1, NULL), result);
-	forget_asked();
+	o.nasked = 0;
 }
 
 static void lies_of_open(void **state)
@@ -730,7 +538,7 @@ static void lies_of_read(void **state)
 		r.len = i == 0 ? 0 : i == 1 ? 99 : 101;
 		say(&r);
 		assert_int_equal(result_of(2, NULL), -EPROTO);
-		forget_asked();
+		o.nasked = 0;
 	}
 	assert_int_equal(a.mem[FROM], 0);
 	/* what is no answer at all, or not to this, changes nothing */
@@ -804,9 +612,9 @@ static void once(void **state)
 	last_number = 32;
 	assert_int_equal(ask_us(q).value, 0);
 	assert_int_equal(ask_us(q).value, 0);
-	goes_down();
+	other_goes_down();
 	assert_int_equal(ask_us(q).err, 1);
-	comes_up(7);
+	other_comes_up(7);
 	assert_int_equal(ask_us(q).value, 0);
 	assert_int_equal(a.mem[512], 3);
 	/* an old one is nobody's */
@@ -815,8 +623,8 @@ static void once(void **state)
 	last_number = 48;
 	assert_int_equal(ask_us(q).value, 3);
 	/* another process counts from its begin */
-	goes_down();
-	comes_up(8);
+	other_goes_down();
+	other_comes_up(8);
 	last_number = 16;
 	assert_int_equal(ask_us(q).value, 6);
 	/* of a connection that the hub does not know yet */
