@@ -160,18 +160,6 @@ static int ask_node(struct memory_service *sv, struct rgate_req *r,
 	return result;
 }
 
-/* -ENXIO: there is no such node */
-static int node_of(const struct memory_service *sv, uint64_t number, uint32_t *node)
-{
-	*node = NODE_HERE;
-	if (number == RGATE_MEMORY_HERE || (sv->o.hub && number == sv->self))
-		return 0;
-	if (number >= RGATE_NODES_MAX || !sv->node[number].peer)
-		return -ENXIO;
-	*node = (uint32_t)number;
-	return 0;
-}
-
 /* Of a question that another node may have to answer */
 static int open_at(struct memory_service *sv, struct rgate_req *r,
 		   const struct memory_question *q, uint32_t node)
@@ -187,7 +175,7 @@ static int open_at(struct memory_service *sv, struct rgate_req *r,
 	result = give_handle(r, o);
 	if (result)
 		goto free_object;
-	result = node == NODE_HERE ? open_here(sv, r, q, o) : ask_node(sv, r, q, node, o);
+	result = node == BOARD_HERE ? open_here(sv, r, q, o) : ask_node(sv, r, q, node, o);
 	if (!result || result == RGATE_REQ_LATER)
 		return result;
 	(void)rgate_seat_release(o->seat, RGATE_REQ_MEMORY, o->handle);
@@ -203,14 +191,15 @@ static int begin_open(struct rgate_req *r, void *ctx)
 		.a = { .op = MEMORY_OPEN, .uid = rgate_seat_uid(rgate_req_seat(r)) },
 		.owner = (uint32_t)q->a1, .rights = (uint32_t)(q->a1 >> 32),
 	};
+	struct memory_service *sv = ctx;
 	uint32_t node;
 	int err;
 
-	take_dead(ctx);
-	err = node_of(ctx, q->a0, &node);
+	take_dead(sv);
+	err = board_find(sv->board, q->a0, RGATE_MEMORY_HERE, &node);
 	if (!err)
 		err = copy_name(mq.name, rgate_req_mem(r), q->len);
-	return err ? err : open_at(ctx, r, &mq, node);
+	return err ? err : open_at(sv, r, &mq, node);
 }
 
 static int cancel(struct rgate_req *r, void *ctx)
@@ -221,7 +210,7 @@ static int cancel(struct rgate_req *r, void *ctx)
 	memory_lock(sv);
 	t = rgate_req_data(r);
 	if (t)
-		memory_task_end(t, -ECANCELED);
+		errand_end(&t->errand, -ECANCELED);
 	memory_unlock(sv);
 	return t ? 0 : -EALREADY;
 }
@@ -271,7 +260,7 @@ static int begin_access(struct rgate_req *r, struct memory_service *sv, struct m
 	err = check(o, a);
 	if (err)
 		return err;
-	if (o->node == NODE_HERE)
+	if (o->node == BOARD_HERE)
 		return access_here(sv, r, a);
 	q.a = *a;
 	return ask_node(sv, r, &q, o->node, NULL);

@@ -1,121 +1,48 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "clock.h"
 #include "memory_priv.h"
 #include "opts.h"
 
-#define ASKER		(RGATE_SERVICE_MEMORY | RGATE_SERVICE_ASKER)
 #define SILENCE_MS	10000U
-#define ROOM_NS		1000000	/* between looks for room for messages */
-
-void memory_await(struct memory_node *n)
-{
-	/* The end of what was posted makes room, and who waits is given up at some time. */
-	if (!xfer_list_empty(&n->xfers) || !list_empty(&n->tasks))
-		rgate_hub_await(n->sv->o.hub, memory_node_id(n));
-}
 
 /* ---- The hub's thread ---- */
 
-static void look(struct memory_node *n)
-{
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
-	enum session_news news;
-
-	while ((news = session_look(&n->session, now)) != SESSION_SAME) {
-		switch (news) {
-		case SESSION_DOWN:
-			(void)xfer_reap(&n->xfers);
-			call_down(&n->calls);
-			/* They are asked for again, if somebody waits for them. */
-			n->unsaid = 0;
-			break;
-		case SESSION_OTHER:
-			call_other(&n->calls);
-			memset(&n->asked, 0, sizeof(n->asked));
-			break;
-		default:
-			break;
-		}
-	}
-}
-
-/* Is what came over the connection that we know of? Looks first */
-static bool is_current(struct memory_node *n)
-{
-	look(n);
-	return n->session.up &&
-	       rgate_hub_epoch(n->sv->o.hub, memory_node_id(n)) == n->session.epoch;
-}
-
-static void hub_question(void *ctx, uint32_t node, const void *msg, size_t len)
+static void on_question(void *ctx, uint32_t node, const void *msg, size_t len)
 {
 	struct memory_service *sv = ctx;
-	struct memory_node *n = &sv->node[node];
 
-	memory_lock(sv);
-	if (n->peer && is_current(n))
-		memory_serve_question(n, msg, len);
-	memory_unlock(sv);
+	memory_serve_question(&sv->node[node], msg, len);
 }
 
-static void hub_answer(void *ctx, uint32_t node, const void *msg, size_t len)
+static void on_answer(void *ctx, uint32_t node, const void *msg, size_t len)
 {
 	struct memory_service *sv = ctx;
-	struct memory_node *n = &sv->node[node];
 
-	memory_lock(sv);
-	if (n->peer && is_current(n)) {
-		memory_ask_answer(n, msg, len);
-		memory_ask_pump(n);
-	}
-	memory_unlock(sv);
+	memory_ask_answer(&sv->node[node], msg, len);
+	memory_ask_pump(&sv->node[node]);
 }
 
-static void hub_state(void *ctx, uint32_t node, bool up)
+static void pump(void *ctx, uint32_t node)
 {
 	struct memory_service *sv = ctx;
-	struct memory_node *n = &sv->node[node];
 
-	(void)up;
-	memory_lock(sv);
-	if (n->peer) {
-		look(n);
-		memory_ask_pump(n);
-	}
-	memory_unlock(sv);
+	memory_ask_pump(&sv->node[node]);
 }
 
-static uint64_t look_after(struct memory_node *n)
-{
-	uint64_t ns;
-
-	look(n);
-	memory_ask_pump(n);
-	memory_serve_pump(n);
-	ns = memory_ask_expire(n, rgate_clock_now(CLOCK_MONOTONIC));
-	return (n->stalled || n->unsaid) && ns > ROOM_NS ? ROOM_NS : ns;
-}
-
-static int64_t hub_tick(void *ctx)
+static uint64_t expire(void *ctx, uint32_t node)
 {
 	struct memory_service *sv = ctx;
-	uint64_t least = UINT64_MAX, ns;
-	struct memory_node *n;
 
-	memory_lock(sv);
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
-		if (!n->peer)
-			continue;
-		ns = look_after(n);
-		least = ns < least ? ns : least;
-	}
-	memory_unlock(sv);
-	return least == UINT64_MAX ? -1 : (int64_t)least;
+	return errands_expire(sv->node[node].tasks, rgate_clock_now(CLOCK_MONOTONIC));
 }
+
+static const struct board_ops board_ops = {
+	.service = RGATE_SERVICE_MEMORY, .question = on_question, .answer = on_answer,
+	.pump = pump, .expire = expire,
+};
 
 /* ---- The object ---- */
 
@@ -123,54 +50,41 @@ static void close_nodes(struct memory_service *sv)
 {
 	struct memory_node *n;
 
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
-		if (n->peer)
-			memory_ask_fini(n);
-		n->peer = NULL;
-	}
+	board_leave(sv->board);
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+		errands_destroy(n->tasks);
+	board_destroy(sv->board);
 }
 
 static int open_nodes(struct memory_service *sv)
 {
-	struct rgate_peer *peer;
+	const uint64_t silence_ms = sv->o.silence_ms ? sv->o.silence_ms : SILENCE_MS;
 	struct memory_node *n;
-	int err;
+	int err = 0;
 
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
+	for (n = sv->node; !err && n < sv->node + RGATE_NODES_MAX; n++) {
 		n->sv = sv;
-		peer = rgate_hub_peer(sv->o.hub, memory_node_id(n));
-		if (!peer)
-			continue;
-		session_init(&n->session, peer, 0, 0);
-		xfer_list_init(&n->xfers, peer);
-		err = memory_ask_init(n);
-		if (err)
-			return err;
-		n->peer = peer;
+		n->line = board_line(sv->board, (uint32_t)(n - sv->node));
+		if (n->line)
+			err = errands_create(&n->tasks, n->line, CLOCK_MONOTONIC,
+					     silence_ms * 1000000);
 	}
-	return 0;
+	return err;
 }
 
 static int join_hub(struct memory_service *sv)
 {
-	const struct rgate_service serves = RGATE_OPTS(rgate_service, .message = hub_question);
-	const struct rgate_service asks = RGATE_OPTS(rgate_service, .state = hub_state,
-						     .message = hub_answer, .tick = hub_tick);
+	const struct board_opts o = { .hub = sv->o.hub, .lock = &sv->lock, .may = sv->o.may,
+				      .may_ctx = sv->o.ctx };
 	int err;
 
-	sv->self = rgate_node_id(rgate_hub_node(sv->o.hub));
-	err = open_nodes(sv);
-	if (err)
-		goto close_nodes;
-	err = rgate_hub_add(sv->o.hub, RGATE_SERVICE_MEMORY, &serves, sv);
-	if (err)
-		goto close_nodes;
-	err = rgate_hub_add(sv->o.hub, ASKER, &asks, sv);
+	err = board_create(&sv->board, &o, &board_ops, sv);
 	if (!err)
-		return 0;
-	rgate_hub_remove(sv->o.hub, RGATE_SERVICE_MEMORY);
-close_nodes:
-	close_nodes(sv);
+		err = open_nodes(sv);
+	if (!err)
+		err = board_join(sv->board);
+	if (err)
+		close_nodes(sv);
 	return err;
 }
 
@@ -193,7 +107,6 @@ int memory_service_create(struct memory_service **out, const struct memory_opts 
 	if (!sv)
 		return -ENOMEM;
 	sv->o = o;
-	sv->silence_ns = (o.silence_ms ? o.silence_ms : SILENCE_MS) * 1000000ULL;
 	list_init(&sv->dead);
 	fair_init(&sv->lock);
 	err = regions_init(&sv->regions);
@@ -216,10 +129,6 @@ void memory_service_destroy(struct memory_service *sv)
 {
 	if (!sv)
 		return;
-	if (sv->o.hub) {
-		rgate_hub_remove(sv->o.hub, RGATE_SERVICE_MEMORY);
-		rgate_hub_remove(sv->o.hub, ASKER);
-		close_nodes(sv);
-	}
+	close_nodes(sv);
 	free_service(sv);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ERRNO_MAX	4095
+#include "call.h"
 
 /* The bytes that follow a question */
 static uint32_t follows(enum memory_op op, uint32_t len)
@@ -90,15 +90,13 @@ int memory_question_get(struct memory_question *q, const void *msg, size_t len)
 int memory_answer_get(struct memory_result *r, const void *msg, size_t len)
 {
 	struct memory_answer m;
-	uint32_t error;
 
 	if (len < sizeof(m))
 		return -EPROTO;
 	memcpy(&m, msg, sizeof(m));
-	error = le32toh(m.error);
 	*r = (struct memory_result){
 		.number = le64toh(m.number), .op = m.op,
-		.err = error <= ERRNO_MAX ? -(int)error : -EIO, .value = le64toh(m.value),
+		.err = call_error(le32toh(m.error)), .value = le64toh(m.value),
 		.region = le64toh(m.region), .len = le32toh(m.len),
 		.data = (const char *)msg + sizeof(m),
 	};
