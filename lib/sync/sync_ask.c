@@ -15,52 +15,20 @@
 
 int sync_ask_init(struct sync_node *n)
 {
-	unsigned int i;
-
 	list_init(&n->handles);
 	list_init(&n->ready);
-	list_init(&n->queries);
 	n->life = 1;
-	for (i = 0; i < CALL_PLACES; i++)
-		n->pieces[i].node = n;
-	return call_client_init(&n->calls, &n->session, &n->xfers,
-				rgate_node_stage(rgate_hub_node(n->sv->o.hub)));
+	return errands_create(&n->queries, n->line, CLOCK_BOOTTIME, n->sv->lease_ns);
 }
 
+/* The engine is no more: what is left has no session, and waits for its node alone. */
 void sync_ask_fini(struct sync_node *n)
 {
-	xfer_settle(&n->xfers, 2000);
-	/* The engine is no more: what is left has no session, and waits for its node alone. */
 	sync_ask_lapse(n);
-	call_client_fini(&n->calls);
+	errands_destroy(n->queries);
 }
 
 /* ---- A life, and its end ---- */
-
-static void unwanted(struct call *c, int err, const void *answer, size_t len)
-{
-	(void)err;
-	(void)answer;
-	(void)len;
-	container_of(c, struct piece, call)->busy = false;
-}
-
-static void leave(struct piece *p)
-{
-	p->unwanted = true;
-	p->handle = NULL;
-	p->query = NULL;
-	call_leave(&p->call, unwanted);
-}
-
-void sync_ask_end_query(struct query *y, int result, uint64_t value)
-{
-	if (y->piece)
-		leave(y->piece);
-	list_del(&y->of_node);
-	sync_end(&y->r, result, value);
-	free(y);
-}
 
 static void lapse_handle(struct handle *h)
 {
@@ -83,11 +51,8 @@ static void lapse_handle(struct handle *h)
 void sync_ask_lapse(struct sync_node *n)
 {
 	struct link *l, *next;
-	struct piece *p;
 
-	for (p = n->pieces; p < n->pieces + CALL_PLACES; p++)
-		if (p->busy && !p->unwanted)
-			leave(p);
+	line_leave_all(n->line);
 	n->life++;
 	n->lease_end = 0;
 	n->renewing = false;
@@ -98,12 +63,7 @@ void sync_ask_lapse(struct sync_node *n)
 		if (container_of(l, struct handle, of_home)->state != HANDLE_STALE)
 			lapse_handle(container_of(l, struct handle, of_home));
 	}
-	while (!list_empty(&n->queries)) {
-		struct query *y = container_of(n->queries.next, struct query, of_node);
-
-		y->piece = NULL;
-		sync_ask_end_query(y, -ECONNRESET, 0);
-	}
+	errands_end(n->queries, -ECONNRESET);
 }
 
 /* The home has taken a question that was begun then. */
@@ -194,7 +154,8 @@ static void handle_answered(struct handle *h, const struct sync_result *r)
 	sync_ask_step(h);
 }
 
-static int take_info(const struct query *y, const struct sync_result *r)
+/* 0, or -errno */
+static int take_info(struct query *y, const struct sync_result *r)
 {
 	const struct rgate_request *q = rgate_req_get(y->r);
 	const bool lock = q->op >> RGATE_REQ_OP_SHIFT == RGATE_REQ_LOCK;
@@ -208,41 +169,52 @@ static int take_info(const struct query *y, const struct sync_result *r)
 		memcpy(room, &r->info.lock, sizeof(r->info.lock));
 	else
 		memcpy(room, &r->info.barrier, sizeof(r->info.barrier));
-	return y->q.op == SYNC_LIST;
+	y->result = y->q.op == SYNC_LIST;
+	return 0;
 }
 
-static void query_answered(struct query *y, const struct sync_result *r)
+/*
+ * What a question, whose operation is its word, came to: 0, and @r with that operation and an error
+ * or none. -ECONNRESET: nothing of its life is there, and all who waited were told
+ */
+static int take_answer(struct sync_node *n, const struct ask *a, int err, const void *answer,
+		       size_t len, struct sync_result *r)
 {
-	y->piece = NULL;
-	sync_ask_end_query(y, r->err ? r->err : take_info(y, r), r->claim);
-}
+	const enum sync_op op = (enum sync_op)a->word;
 
-static void answered(struct call *c, int err, const void *answer, size_t len)
-{
-	struct piece *p = container_of(c, struct piece, call);
-	struct sync_result r = { .err = err };
-	struct sync_node *n = p->node;
-
-	p->busy = false;
+	r->err = err;
 	if (!err)
-		err = sync_answer_get(&r, answer, len);
-	if (!err && !r.err && r.op != p->op)
+		err = sync_answer_get(r, answer, len);
+	if (!err && !r->err && r->op != op)
 		err = -EPROTO;
 	/* Not of this life: nothing of it is there. */
-	if (err == -ECONNRESET || r.err == -ESTALE) {
+	if (err == -ECONNRESET || r->err == -ESTALE) {
 		sync_ask_lapse(n);
-		return;
+		return -ECONNRESET;
 	}
 	if (err)
-		r = (struct sync_result){ .err = err };
+		*r = (struct sync_result){ .err = err };
 	else
-		lives_on(n, p->asked_ns, r.lease_ms);
-	r.op = p->op;
-	if (p->handle)
-		handle_answered(p->handle, &r);
-	else if (p->query)
-		query_answered(p->query, &r);
-	else
+		lives_on(n, line_asked_ns(a), r->lease_ms);
+	r->op = op;
+	return 0;
+}
+
+static void over_handle(struct ask *a, int err, const void *answer, size_t len)
+{
+	struct handle *h = a->ctx;
+	struct sync_result r;
+
+	if (!take_answer(h->node, a, err, answer, len, &r))
+		handle_answered(h, &r);
+}
+
+static void over_renew(struct ask *a, int err, const void *answer, size_t len)
+{
+	struct sync_node *n = a->ctx;
+	struct sync_result r;
+
+	if (!take_answer(n, a, err, answer, len, &r))
 		n->renewing = false;
 }
 
@@ -274,42 +246,31 @@ void sync_ask_answer(struct sync_node *n, const void *msg, size_t len)
 	if (r.op == SYNC_NEWS)
 		news(n, &r);
 	else
-		(void)call_answer(&n->calls, r.number, msg, len);
+		(void)line_answered(n->line, r.number, msg, len);
 }
 
 /* ---- Questions ---- */
 
-static struct piece *free_piece(struct sync_node *n)
+/* Of this life. Its length */
+static size_t put_question(struct sync_node *n, struct ask *a, const struct sync_question *what)
 {
-	struct piece *p;
+	struct sync_question q = *what;
 
-	for (p = n->pieces; p < n->pieces + CALL_PLACES; p++)
-		if (!p->busy && !call_open(&n->calls, &p->call))
-			return p;
-		else if (!p->busy)
-			break;
-	return NULL;
+	a->word = q.op;
+	q.number = a->number;
+	q.life = n->life;
+	return sync_question_put(a->msg, &q);
 }
 
 /* False: there is no place for it now */
-static bool ask(struct sync_node *n, const struct sync_question *what, struct handle *h,
-		struct query *y)
+static bool ask(struct sync_node *n, const struct sync_question *q, line_over_fn over, void *ctx)
 {
-	struct piece *p = free_piece(n);
-	struct sync_question q = *what;
+	struct ask *a = line_open(n->line);
 
-	if (!p)
+	if (!a)
 		return false;
-	p->busy = true;
-	p->unwanted = false;
-	p->handle = h;
-	p->query = y;
-	p->op = q.op;
-	q.number = p->call.number;
-	q.life = n->life;
-	if (y)
-		y->piece = p;
-	call_ask(&p->call, sync_question_put(p->call.msg, &q), false, answered);
+	a->ctx = ctx;
+	line_ask(a, put_question(n, a, q), false, over);
 	return true;
 }
 
@@ -359,7 +320,7 @@ static bool ask_handle(struct handle *h)
 	}
 	if (q.op == SYNC_TAKE)
 		q.seq = h->seq + 1;
-	if (!ask(h->node, &q, h, NULL))
+	if (!ask(h->node, &q, over_handle, h))
 		return false;
 	list_del(&h->ready);
 	h->asking = true;
@@ -382,41 +343,62 @@ static void ask_renew(struct sync_node *n)
 	/* A new life is told of, if there was one before: the home may have much of that. */
 	if (!has_something(n) && (n->renew_ns || n->life == 1))
 		return;
-	if (!ask(n, &q, NULL, NULL))
+	if (!ask(n, &q, over_renew, n))
 		return;
 	n->renewing = true;
 	n->renew_ns = now + (n->lease_ns ? n->lease_ns : n->sv->lease_ns) / 4;
 }
 
-static void ask_queries(struct sync_node *n)
-{
-	struct query *y;
-	struct link *l;
-
-	for (l = n->queries.next; l != &n->queries; l = l->next) {
-		y = container_of(l, struct query, of_node);
-		if (!y->piece && !ask(n, &y->q, NULL, y))
-			return;
-	}
-}
-
 void sync_ask_pump(struct sync_node *n)
 {
-	struct piece *p;
-
-	(void)xfer_reap(&n->xfers);
+	line_reap(n->line);
 	ask_renew(n);
 	while (!list_empty(&n->ready))
 		if (!ask_handle(container_of(n->ready.next, struct handle, ready)))
 			break;
-	ask_queries(n);
-	/* No earlier than the message leaves: what waits for a connection is not late. */
-	for (p = n->pieces; p < n->pieces + CALL_PLACES; p++)
-		if (p->busy && !p->call.place->asked)
-			p->asked_ns = sync_now();
-	n->stalled = call_send(&n->calls);
-	sync_await(n);
+	errands_pump(n->queries);
+	line_send(n->line, !list_empty(&n->handles) || !errands_idle(n->queries));
 }
+
+/* ---- Questions of requests alone ---- */
+
+static struct query *query_of(struct errand *e)
+{
+	return container_of(e, struct query, errand);
+}
+
+static size_t ask_query(struct errand *e, struct ask *a)
+{
+	e->more = false;
+	return put_question(query_of(e)->node, a, &query_of(e)->q);
+}
+
+static int query_answered(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
+{
+	struct query *y = query_of(e);
+	struct sync_result r;
+
+	err = take_answer(y->node, a, err, answer, len, &r);
+	if (err)
+		return err;
+	y->value = r.claim;
+	return r.err ? r.err : take_info(y, &r);
+}
+
+static void query_over(struct errand *e, int err)
+{
+	struct query *y = query_of(e);
+
+	/* What was asked does nothing, so that it was matters to nobody. */
+	if (err == -ETIMEDOUT || err == -ENOTCONN)
+		err = line_is_up(y->node->line) ? -ETIMEDOUT : -ENOTCONN;
+	sync_end(&y->r, err ? err : y->result, y->value);
+	free(y);
+}
+
+static const struct errand_ops query_ops = {
+	.ask = ask_query, .answer = query_answered, .over = query_over,
+};
 
 int sync_ask_query(struct sync_node *n, struct rgate_req *r, const struct sync_question *q)
 {
@@ -427,8 +409,10 @@ int sync_ask_query(struct sync_node *n, struct rgate_req *r, const struct sync_q
 	y->node = n;
 	y->r = r;
 	y->q = *q;
-	y->due = sync_now() + n->sv->lease_ns;
-	list_add_tail(&n->queries, &y->of_node);
+	if (errand_begin(n->queries, &y->errand, &query_ops, q->uid)) {
+		free(y);
+		return -ENOMEM;
+	}
 	rgate_req_set_data(r, y);
 	sync_ask_pump(n);
 	return RGATE_REQ_LATER;
@@ -439,7 +423,7 @@ int sync_ask_query(struct sync_node *n, struct rgate_req *r, const struct sync_q
 /* The home may have taken it: then it is closed as soon as that is known. */
 static void give_up_opening(struct handle *h)
 {
-	sync_end(&h->opening, h->node->session.up ? -ETIMEDOUT : -ENOTCONN, 0);
+	sync_end(&h->opening, line_is_up(h->node->line) ? -ETIMEDOUT : -ENOTCONN, 0);
 	h->closing = true;
 	if (!h->asking) {
 		handle_retire(h);
@@ -477,17 +461,10 @@ static uint64_t sooner(uint64_t ns, uint64_t at, uint64_t now)
 
 uint64_t sync_ask_expire(struct sync_node *n, uint64_t now)
 {
+	const uint64_t waits = errands_expire(n->queries, now);
 	uint64_t ns = expire_openings(n, now);
-	struct query *y;
 
-	while (!list_empty(&n->queries)) {
-		y = container_of(n->queries.next, struct query, of_node);
-		if (y->due > now) {
-			ns = sooner(ns, y->due, now);
-			break;
-		}
-		sync_ask_end_query(y, n->session.up ? -ETIMEDOUT : -ENOTCONN, 0);
-	}
+	ns = waits < ns ? waits : ns;
 	if (n->lease_end)
 		ns = sooner(ns, n->lease_end, now);
 	if (!n->renewing && has_something(n))

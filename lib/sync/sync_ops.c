@@ -102,13 +102,12 @@ static void waits(struct rgate_req **at, struct rgate_req *r, void *data)
 /* -ENXIO: there is no such node. NULL: here */
 static int node_of(struct sync_service *sv, uint64_t number, struct sync_node **node)
 {
-	*node = NULL;
-	if (number == RGATE_SYNC_HERE || (sv->o.hub && number == sv->self))
-		return 0;
-	if (number >= RGATE_NODES_MAX || !sv->node[number].peer)
-		return -ENXIO;
-	*node = &sv->node[number];
-	return 0;
+	uint32_t at;
+	int err;
+
+	err = board_find(sv->board, number, RGATE_SYNC_HERE, &at);
+	*node = err || at == BOARD_HERE ? NULL : &sv->node[at];
+	return err;
 }
 
 /* The client's copy of what it wants; its members and name are the client's to write. */
@@ -465,7 +464,7 @@ static int cancel_query(struct rgate_req *r, void *ctx)
 	lock(ctx);
 	y = rgate_req_data(r);
 	if (y)
-		sync_ask_end_query(y, -ECANCELED, 0);
+		errand_end(&y->errand, -ECANCELED);
 	unlock(ctx);
 	return y ? 0 : -EALREADY;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- *	sync_service.c	the object, the hub's side of it, the clock
+ *	sync_service.c	the object, its board, the clock
  *	sync_ops.c	what requests do
  *	sync_handle.c	what becomes of a handle's lock, wherever its home is
  *	sync_ask.c	of locks whose home is another node
@@ -17,8 +17,8 @@
 #ifndef RGATE_SYNC_PRIV_H
 #define RGATE_SYNC_PRIV_H
 
-#include "call.h"
-#include "fair.h"
+#include "board.h"
+#include "errand.h"
 #include "sync_service.h"
 #include "sync_wire.h"
 
@@ -64,24 +64,12 @@ struct handle {
 
 /* A question of a request alone: STATE, LIST */
 struct query {
-	struct link of_node;		/* who waits longest is first */
+	struct errand errand;
 	struct sync_node *node;
 	struct rgate_req *r;		/* whose word of data this is */
 	struct sync_question q;
-	uint64_t due;
-	struct piece *piece;		/* NULL: was not asked */
-};
-
-/* One message */
-struct piece {
-	struct call call;
-	struct sync_node *node;
-	struct handle *handle;		/* one of these; none: SYNC_RENEW */
-	struct query *query;
-	enum sync_op op;
-	uint64_t asked_ns;
-	bool busy;
-	bool unwanted;			/* nobody waits for its answer */
+	int result;			/* 0 or 1: there is more */
+	uint64_t value;
 };
 
 /* Another node that has claims here, for one life */
@@ -95,22 +83,16 @@ struct guest {
 
 struct sync_node {
 	struct sync_service *sv;
-	struct rgate_peer *peer;	/* NULL: not a node that can be asked */
-	struct session session;
-	struct xfer_list xfers;
+	struct line *line;		/* NULL: not a node that can be asked */
 	/* who asks */
-	struct call_client calls;
-	struct piece pieces[CALL_PLACES];
-	struct link handles, ready, queries;
+	struct link handles, ready;
+	struct errands *queries;
 	uint64_t life;
 	uint64_t lease_end;		/* 0: there is nothing to lose */
 	uint64_t lease_ns;		/* as the home says */
 	uint64_t renew_ns;		/* when to ask again */
 	bool renewing;
-	bool stalled;			/* messages wait for room */
 	/* who answers */
-	struct call_server asked;
-	uint32_t unsaid;		/* bit N: the answer of place N is to be said */
 	struct guest *guest;		/* NULL: it has not asked */
 	uint64_t over;			/* lives up to this one are */
 };
@@ -121,7 +103,7 @@ struct sync_service {
 	uint64_t lease_ns;
 	uint64_t begin_ns;		/* locks are given from then on */
 	uint64_t refresh_ns;		/* when to write leases of those that are here */
-	uint32_t self;			/* this node, if there is a hub */
+	struct board *board;		/* NULL: no other node */
 	struct sync_table table;
 	struct party here;
 	struct link handles;		/* whose home is here */
@@ -141,9 +123,7 @@ static inline uint64_t sync_patience(const struct sync_service *sv)
 	return sv->lease_ns + sv->lease_ns / 8;
 }
 
-/* sync_service.c: after something was posted or has to be, in either thread */
-void sync_await(struct sync_node *n);
-/* Hands the table's news on to handles and guests */
+/* sync_service.c: hands the table's news on to handles and guests */
 void sync_tell(struct sync_service *sv);
 
 /* sync_handle.c */
@@ -161,13 +141,14 @@ void handle_retire(struct handle *h);
 void handle_free(struct handle *h);
 
 /* sync_ask.c */
+/* Of a node with a line. -ENOMEM */
 int sync_ask_init(struct sync_node *n);
+/* Frees what is left, which has no session any more. */
 void sync_ask_fini(struct sync_node *n);
 /* It may have something to ask */
 void sync_ask_step(struct handle *h);
 /* RGATE_REQ_LATER; -ENOMEM */
 int sync_ask_query(struct sync_node *n, struct rgate_req *r, const struct sync_question *q);
-void sync_ask_end_query(struct query *y, int result, uint64_t value);
 /* Is the life over by now? Comes before all else that the clock or a message brings. */
 void sync_ask_look(struct sync_node *n, uint64_t now);
 void sync_ask_lapse(struct sync_node *n);
@@ -178,7 +159,10 @@ void sync_ask_answer(struct sync_node *n, const void *msg, size_t len);
 
 /* sync_serve.c */
 void sync_serve_question(struct sync_node *n, const void *msg, size_t len);
+/* Tells what its claims wait for, as far as there is room */
 void sync_serve_pump(struct sync_node *n);
+/* Is there such news left? */
+bool sync_serve_waits(const struct sync_node *n);
 /* The connection is another one: what was told over the last one may be lost. */
 void sync_serve_up(struct sync_node *n);
 /* Its process is another one. */
@@ -188,10 +172,5 @@ uint64_t sync_serve_expire(struct sync_service *sv, uint64_t now);
 /* Who is to be told of that claim */
 void sync_serve_tell(struct sync_service *sv, struct claim *c);
 void sync_serve_fini(struct sync_service *sv);
-
-static inline uint32_t sync_node_id(const struct sync_node *n)
-{
-	return (uint32_t)(n - n->sv->node);
-}
 
 #endif

@@ -33,7 +33,7 @@ static struct guest *make_guest(struct sync_node *n, uint64_t life)
 
 	if (!g)
 		return NULL;
-	party_init(&g->party, sync_node_id(n));
+	party_init(&g->party, line_node(n->line));
 	list_init(&g->orphan);
 	list_init(&g->untold);
 	g->life = life;
@@ -62,8 +62,6 @@ void sync_serve_other(struct sync_node *n)
 {
 	struct guest *g = n->guest;
 
-	n->asked = (struct call_server){ .kept[0].number = 0 };
-	n->unsaid = 0;
 	n->over = 0;
 	n->guest = NULL;
 	if (!g)
@@ -95,8 +93,8 @@ void sync_serve_fini(struct sync_service *sv)
 /* What is posted over the old connection can do nothing any more when this has returned. */
 static void fence(struct sync_node *n)
 {
-	if (n->session.up)
-		rgate_peer_cut(n->peer);
+	if (line_is_up(n->line))
+		rgate_peer_cut(line_peer(n->line));
 }
 
 static void end_life(struct sync_node *n)
@@ -163,8 +161,8 @@ static bool says_news(struct sync_node *n, const struct claim *c)
 		r.kind = SYNC_BARRIER;
 		claim_barrier_info(c, &r.info.barrier);
 	}
-	return rgate_hub_send(n->sv->o.hub, sync_node_id(n), msg, sync_answer_put(msg, &r)) !=
-	       -EAGAIN;
+	return rgate_hub_send(n->sv->o.hub, line_node(n->line), msg,
+			      sync_answer_put(msg, &r)) != -EAGAIN;
 }
 
 /* What is sent here is there, or its connection ends, and then all of it is told anew. */
@@ -184,11 +182,16 @@ void sync_serve_up(struct sync_node *n)
 	}
 }
 
-static void say_news(struct sync_node *n)
+bool sync_serve_waits(const struct sync_node *n)
+{
+	return line_is_up(n->line) && n->guest && !list_empty(&n->guest->untold);
+}
+
+void sync_serve_pump(struct sync_node *n)
 {
 	struct claim *c;
 
-	while (n->session.up && n->guest && !list_empty(&n->guest->untold)) {
+	while (sync_serve_waits(n)) {
 		c = container_of(n->guest->untold.next, struct claim, news);
 		if (!says_news(n, c)) {
 			rgate_hub_wake(n->sv->o.hub);
@@ -205,7 +208,7 @@ void sync_serve_tell(struct sync_service *sv, struct claim *c)
 	if (n->guest != container_of(c->party, struct guest, party))
 		return;
 	list_add_tail(&n->guest->untold, &c->news);
-	say_news(n);
+	sync_serve_pump(n);
 }
 
 /* ---- Questions ---- */
@@ -277,8 +280,7 @@ static int carry_out(struct sync_node *n, const struct sync_question *q, struct 
 	if (!g)
 		return -ESTALE;
 	g->heard_ns = sync_now();
-	if (needs_leave(q->op) &&
-	    (!sv->o.may || !sv->o.may(sv->o.ctx, sync_node_id(n), q->uid)))
+	if (needs_leave(q->op) && !board_may(sv->board, line_node(n->line), q->uid))
 		return -EACCES;
 	switch (q->op) {
 	case SYNC_RENEW:
@@ -294,59 +296,21 @@ static int carry_out(struct sync_node *n, const struct sync_question *q, struct 
 	}
 }
 
-/* Of the place of @number; later, if there is no room just now */
-static void say(struct sync_node *n, uint64_t number, const void *msg, size_t len)
-{
-	const uint32_t bit = 1U << number % CALL_PLACES;
-
-	if (rgate_hub_send(n->sv->o.hub, sync_node_id(n), msg, len) == -EAGAIN)
-		n->unsaid |= bit;
-	else
-		n->unsaid &= ~bit;
-}
-
-void sync_serve_pump(struct sync_node *n)
-{
-	struct call_kept *k;
-	unsigned int i;
-
-	for (i = 0; n->unsaid && i < CALL_PLACES; i++) {
-		k = &n->asked.kept[i];
-		if (n->unsaid & 1U << i)
-			say(n, k->number, k->answer, k->len);
-	}
-	say_news(n);
-}
-
 void sync_serve_question(struct sync_node *n, const void *msg, size_t len)
 {
 	uint64_t answer[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
 	struct sync_question q;
-	const void *kept = NULL;
 	struct sync_result r;
-	size_t kept_len;
 	int err;
 
 	err = sync_question_get(&q, msg, len);
-	if (err == -EPROTO)
+	if (err == -EPROTO || !line_take(n->line, q.number))
 		return;
 	r = (struct sync_result){ .number = q.number, .op = q.op, .err = err,
 				  .lease_ms = (uint32_t)(n->sv->lease_ns / 1000000) };
-	switch (call_take(&n->asked, q.number, &kept, &kept_len)) {
-	case CALL_FIRST:
-		if (!err)
-			r.err = carry_out(n, &q, &r);
-		kept = answer;
-		kept_len = sync_answer_put(answer, &r);
-		call_keep(&n->asked, q.number, answer, kept_len);
-		break;
-	case CALL_AGAIN:
-		break;
-	case CALL_OLD:
-		return;
-	}
-	if (kept)
-		say(n, q.number, kept, kept_len);
+	if (!err)
+		r.err = carry_out(n, &q, &r);
+	line_say(n->line, q.number, answer, sync_answer_put(answer, &r));
 	/* Others may have got what it gave back. */
 	sync_tell(n->sv);
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "clock.h"
 #include "opts.h"
 #include "sync_priv.h"
 
-#define ASKER		(RGATE_SERVICE_SYNC | RGATE_SERVICE_ASKER)
 #define LEASE_MS	3000U
 #define LEASE_LEAST	100U
 #define LEASE_MOST	60000U
@@ -17,13 +15,6 @@
 uint64_t sync_now(void)
 {
 	return rgate_clock_now(CLOCK_BOOTTIME);
-}
-
-void sync_await(struct sync_node *n)
-{
-	/* The end of what was posted makes room, and who waits is given up at some time. */
-	if (!xfer_list_empty(&n->xfers) || !list_empty(&n->handles) || !list_empty(&n->queries))
-		rgate_hub_await(n->sv->o.hub, sync_node_id(n));
 }
 
 static void tell_here(struct claim *c)
@@ -49,99 +40,58 @@ void sync_tell(struct sync_service *sv)
 
 /* ---- The hub's thread ---- */
 
-static void on_news(struct sync_node *n, enum session_news what)
+static void look(void *ctx, uint32_t node)
 {
-	switch (what) {
-	case SESSION_DOWN:
-		(void)xfer_reap(&n->xfers);
-		call_down(&n->calls);
-		/* They are asked for again, if somebody waits for them. */
-		n->unsaid = 0;
-		break;
-	case SESSION_OTHER:
+	struct sync_service *sv = ctx;
+
+	sync_ask_look(&sv->node[node], sync_now());
+}
+
+static void on_news(void *ctx, uint32_t node, enum session_news what)
+{
+	struct sync_service *sv = ctx;
+	struct sync_node *n = &sv->node[node];
+
+	if (what == SESSION_OTHER) {
 		sync_ask_lapse(n);
-		call_other(&n->calls);
 		sync_serve_other(n);
-		break;
-	case SESSION_UP:
+	} else if (what == SESSION_UP) {
 		sync_serve_up(n);
-		break;
-	default:
-		break;
 	}
 }
 
-static void look(struct sync_node *n)
-{
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
-	enum session_news what;
-
-	/* First of all: after a pause what comes may be as old as it likes. */
-	sync_ask_look(n, sync_now());
-	while ((what = session_look(&n->session, now)) != SESSION_SAME)
-		on_news(n, what);
-}
-
-/* Is what came over the connection that we know of? Looks first */
-static bool is_current(struct sync_node *n)
-{
-	look(n);
-	return n->session.up &&
-	       rgate_hub_epoch(n->sv->o.hub, sync_node_id(n)) == n->session.epoch;
-}
-
-static void hub_question(void *ctx, uint32_t node, const void *msg, size_t len)
+static void on_question(void *ctx, uint32_t node, const void *msg, size_t len)
 {
 	struct sync_service *sv = ctx;
 	struct sync_node *n = &sv->node[node];
 
-	fair_lock(&sv->lock);
-	if (n->peer && is_current(n)) {
-		sync_serve_question(n, msg, len);
-		sync_serve_pump(n);
-	}
-	fair_unlock(&sv->lock);
-}
-
-static void hub_answer(void *ctx, uint32_t node, const void *msg, size_t len)
-{
-	struct sync_service *sv = ctx;
-	struct sync_node *n = &sv->node[node];
-
-	fair_lock(&sv->lock);
-	if (n->peer && is_current(n)) {
-		sync_ask_answer(n, msg, len);
-		sync_ask_pump(n);
-	}
-	fair_unlock(&sv->lock);
-}
-
-static void hub_state(void *ctx, uint32_t node, bool up)
-{
-	struct sync_service *sv = ctx;
-	struct sync_node *n = &sv->node[node];
-
-	(void)up;
-	fair_lock(&sv->lock);
-	if (n->peer) {
-		look(n);
-		sync_ask_pump(n);
-		sync_serve_pump(n);
-	}
-	fair_unlock(&sv->lock);
-}
-
-static uint64_t look_after(struct sync_node *n)
-{
-	bool waits;
-	uint64_t ns;
-
-	look(n);
-	sync_ask_pump(n);
+	sync_serve_question(n, msg, len);
+	line_say_again(n->line);
 	sync_serve_pump(n);
-	ns = sync_ask_expire(n, sync_now());
-	waits = n->stalled || n->unsaid || (n->guest && !list_empty(&n->guest->untold));
-	return (waits && n->session.up) || ns < ROOM_NS ? ROOM_NS : ns;
+}
+
+static void on_answer(void *ctx, uint32_t node, const void *msg, size_t len)
+{
+	struct sync_service *sv = ctx;
+
+	sync_ask_answer(&sv->node[node], msg, len);
+	sync_ask_pump(&sv->node[node]);
+}
+
+static void pump(void *ctx, uint32_t node)
+{
+	struct sync_service *sv = ctx;
+
+	sync_ask_pump(&sv->node[node]);
+	sync_serve_pump(&sv->node[node]);
+}
+
+static uint64_t expire(void *ctx, uint32_t node)
+{
+	struct sync_service *sv = ctx;
+	const uint64_t ns = sync_ask_expire(&sv->node[node], sync_now());
+
+	return sync_serve_waits(&sv->node[node]) || ns < ROOM_NS ? ROOM_NS : ns;
 }
 
 /* What is here has a lease, too: this process may end, and be followed by another one. */
@@ -165,25 +115,19 @@ static uint64_t look_here(struct sync_service *sv, uint64_t now)
 	return sv->refresh_ns - now;
 }
 
-static int64_t hub_tick(void *ctx)
+static uint64_t tick(void *ctx)
 {
 	struct sync_service *sv = ctx;
-	uint64_t least, ns;
-	struct sync_node *n;
+	const uint64_t there = sync_serve_expire(sv, sync_now());
+	const uint64_t here = look_here(sv, sync_now());
 
-	fair_lock(&sv->lock);
-	ns = sync_serve_expire(sv, sync_now());
-	least = look_here(sv, sync_now());
-	least = ns < least ? ns : least;
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
-		if (!n->peer)
-			continue;
-		ns = look_after(n);
-		least = ns < least ? ns : least;
-	}
-	fair_unlock(&sv->lock);
-	return least == UINT64_MAX ? -1 : (int64_t)least;
+	return there < here ? there : here;
 }
+
+static const struct board_ops board_ops = {
+	.service = RGATE_SERVICE_SYNC, .clock = look, .news = on_news, .question = on_question,
+	.answer = on_answer, .pump = pump, .expire = expire, .tick = tick,
+};
 
 /* ---- The object ---- */
 
@@ -191,54 +135,40 @@ static void close_nodes(struct sync_service *sv)
 {
 	struct sync_node *n;
 
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
-		if (n->peer)
+	board_leave(sv->board);
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+		if (n->queries)
 			sync_ask_fini(n);
-		n->peer = NULL;
-	}
+	board_destroy(sv->board);
 }
 
 static int open_nodes(struct sync_service *sv)
 {
-	struct rgate_peer *peer;
 	struct sync_node *n;
-	int err;
+	int err = 0;
 
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
+	for (n = sv->node; !err && n < sv->node + RGATE_NODES_MAX; n++) {
 		n->sv = sv;
-		peer = rgate_hub_peer(sv->o.hub, sync_node_id(n));
-		if (!peer)
-			continue;
-		session_init(&n->session, peer, 0, 0);
-		xfer_list_init(&n->xfers, peer);
-		err = sync_ask_init(n);
-		if (err)
-			return err;
-		n->peer = peer;
+		n->line = board_line(sv->board, (uint32_t)(n - sv->node));
+		if (n->line)
+			err = sync_ask_init(n);
 	}
-	return 0;
+	return err;
 }
 
 static int join_hub(struct sync_service *sv)
 {
-	const struct rgate_service serves = RGATE_OPTS(rgate_service, .message = hub_question);
-	const struct rgate_service asks = RGATE_OPTS(rgate_service, .state = hub_state,
-						     .message = hub_answer, .tick = hub_tick);
+	const struct board_opts o = { .hub = sv->o.hub, .lock = &sv->lock, .may = sv->o.may,
+				      .may_ctx = sv->o.ctx };
 	int err;
 
-	sv->self = rgate_node_id(rgate_hub_node(sv->o.hub));
-	err = open_nodes(sv);
-	if (err)
-		goto close_nodes;
-	err = rgate_hub_add(sv->o.hub, RGATE_SERVICE_SYNC, &serves, sv);
-	if (err)
-		goto close_nodes;
-	err = rgate_hub_add(sv->o.hub, ASKER, &asks, sv);
+	err = board_create(&sv->board, &o, &board_ops, sv);
 	if (!err)
-		return 0;
-	rgate_hub_remove(sv->o.hub, RGATE_SERVICE_SYNC);
-close_nodes:
-	close_nodes(sv);
+		err = open_nodes(sv);
+	if (!err)
+		err = board_join(sv->board);
+	if (err)
+		close_nodes(sv);
 	return err;
 }
 
@@ -309,10 +239,6 @@ void sync_service_destroy(struct sync_service *sv)
 {
 	if (!sv)
 		return;
-	if (sv->o.hub) {
-		rgate_hub_remove(sv->o.hub, RGATE_SERVICE_SYNC);
-		rgate_hub_remove(sv->o.hub, ASKER);
-		close_nodes(sv);
-	}
+	close_nodes(sv);
 	free_service(sv);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ERRNO_MAX	4095
+#include "call.h"
 
 size_t sync_question_put(void *msg, const struct sync_question *q)
 {
@@ -112,16 +112,14 @@ int sync_answer_get(struct sync_result *r, const void *msg, size_t len)
 {
 	struct sync_answer m;
 	struct sync_result le;
-	uint32_t error;
 
 	if (len < sizeof(m))
 		return -EPROTO;
 	memcpy(&m, msg, sizeof(m));
-	error = le32toh(m.error);
 	*r = (struct sync_result){
 		.number = le64toh(m.number), .claim = le64toh(m.claim),
 		.value = le64toh(m.value), .op = m.op, .lease_ms = le32toh(m.lease_ms),
-		.err = error <= ERRNO_MAX ? -(int)error : -EIO,
+		.err = call_error(le32toh(m.error)),
 	};
 	/* All versions say what they are, and whom they answer. */
 	if (m.version != SYNC_VERSION) {
