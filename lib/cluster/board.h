@@ -4,9 +4,9 @@
  * these lines. It hands each message on over the connection that it came over, looks at the clock,
  * and calls again when a line has room; what is asked and answered is for the service.
  *
- * One lock, the service's: held whenever one of its functions here is called, all of which are called
- * by the hub's thread. The hub's own lock of the service comes before it. Whoever else calls
- * functions of a line or of its errands holds it.
+ * One lock, the service's: held whenever one of its functions here is called, all of which are
+ * called by the hub's thread. The hub's own lock of the service comes before it. Whoever else
+ * calls functions of a line or of its errands holds it; so nothing else orders their memory.
  */
 #ifndef RGATE_CLUSTER_BOARD_H
 #define RGATE_CLUSTER_BOARD_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Errands: what users want of another node, each asked by as many questions as it takes, one after
- * the other or several at once, whose answers come in any order. Users have turns at a line, and the
- * errands of each: a question each, so that a long errand does not hold the others up, nor a user
- * with many. One whose node says nothing for too long is given up; it can be ended at any time,
- * and then no answer is heard any more.
+ * Errands: what users want of another node, each asked by as many questions as it takes, one
+ * after the other or several at once, whose answers come in any order. Users have turns at a
+ * line, and the errands of each: a question each, so that a long errand does not hold the others
+ * up, nor a user with many. One whose node says nothing for too long is given up; it can be ended
+ * at any time, and then no answer is heard any more.
  *
  * No lock: as a line's, whose owner owns its errands, too.
  */
@@ -22,8 +22,8 @@ struct errands;
 
 struct errand_ops {
 	/*
-	 * Writes the next question, with a->number in it, to a->msg: its length. a->word is its own;
-	 * e->more says then whether there is another one.
+	 * Writes the next question, with a->number in it, to a->msg: its length. a->word is its
+	 * own; e->more says then whether there is another one.
 	 */
 	size_t (*ask)(struct errand *e, struct ask *a);
 	/*
@@ -32,8 +32,9 @@ struct errand_ops {
 	 */
 	int (*answer)(struct errand *e, struct ask *a, int err, const void *answer, size_t len);
 	/*
-	 * It is over, once, and its owner's again: 0: all is answered; what answer() or errand_end()
-	 * said; -ETIMEDOUT: the node may have done a part of it; -ENOTCONN: it was not asked anything
+	 * It is over, once, and its owner's again: 0: all is answered; what answer() or
+	 * errand_end() said; -ETIMEDOUT: the node may have done a part of it; -ENOTCONN: it was
+	 * not asked anything
 	 */
 	void (*over)(struct errand *e, int err);
 };
@@ -68,8 +69,10 @@ void errand_end(struct errand *e, int result);
 void errands_end(struct errands *es, int result);
 /* Asks what can be asked, between line_reap() and line_send() */
 void errands_pump(struct errands *es);
-/* Gives up who waits too long at @now, of their clock; in how many ns the next one is due; UINT64_MAX:
- * nobody waits */
+/*
+ * Gives up who waits too long at @now, of their clock; in how many ns the next one is due,
+ * UINT64_MAX: nobody waits
+ */
 uint64_t errands_expire(struct errands *es, uint64_t now);
 bool errands_idle(const struct errands *es);
 

@@ -65,8 +65,8 @@ void line_ask(struct ask *a, size_t len, bool repeat, line_over_fn over);
  */
 void line_send(struct line *l, bool waits);
 /*
- * @ctx waits for no answer any more, and is told of none; the places of what has left come back with
- * answer or connection. Was something of it sent, so that the node may have done it?
+ * @ctx waits for no answer any more, and is told of none; the places of what has left come back
+ * with answer or connection. Was something of it sent, so that the node may have done it?
  */
 bool line_leave(struct line *l, const void *ctx);
 /* All who wait do so no more. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The board of a service: what it hands on, in which order, with the lock, and when it looks again. */
+/* The board of a service: what it hands on, in which order, and when it looks again. */
 #include "other.h"
 
 #include <errno.h>
