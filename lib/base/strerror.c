@@ -80,7 +80,8 @@ static const struct {
 	{ "rgate_ring_detach", "rgate_ctl_detach" },
 	{ "rgate_lock_", "rgate_session_open" },
 	{ "rgate_barrier_", "rgate_lock_" },
-	{ "rgate_socket", "rgate_session_open" },
+	{ "rgate_sockets_", "rgate_socket_" },
+	{ "rgate_socket_", "rgate_session_open" },
 	{ "rgate_gpu_launch", "rgate_gpu_start" },
 	{ "rgate_gpu_bind_session", "rgate_session_" },
 	{ "rgate_session_", "rgate_session_open" },
@@ -99,6 +100,14 @@ static bool is_object(const char *call)
 	return len && call[len - 1] == '_';
 }
 
+/* Is @name, of a row, that of the call, or of its object? */
+static bool fits(const char *call, const char *name)
+{
+	const char *rest = begins(call, name) ? call + strlen(name) : NULL;
+
+	return rest && (is_object(name) || !*rest || *rest == ':');
+}
+
 /* The row of the longest name that fits; of an object also the first of one of its calls */
 static const struct rgate_error_row *find(const char *call, int err)
 {
@@ -112,7 +121,7 @@ static const struct rgate_error_row *find(const char *call, int err)
 		for (row = tables[i]; row->call; row++) {
 			if (row->err != err)
 				continue;
-			if (begins(call, row->call)) {
+			if (fits(call, row->call)) {
 				if (!best || strlen(row->call) > strlen(best->call))
 					best = row;
 			} else if (!first && is_object(call) && begins(row->call, call)) {
@@ -133,7 +142,7 @@ const char *rgate_error_of(const char *call, int err, bool *whole)
 	while (call && !row && err > 0) {
 		row = find(call, err);
 		for (i = 0; i < sizeof(also) / sizeof(also[0]); i++)
-			if (begins(call, also[i].call) && strcmp(call, also[i].as))
+			if (fits(call, also[i].call) && strcmp(call, also[i].as))
 				break;
 		call = i < sizeof(also) / sizeof(also[0]) ? also[i].as : NULL;
 	}

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 struct rgate_error_row {
-	const char *call;	/* the function's name, or what those of an object begin with; the
-				 * longest one that fits counts */
+	const char *call;	/* the function's name; or, ended by _, what those of an object
+				 * begin with. The longest one that fits counts */
 	int err;
 	bool whole;		/* there is nothing else to say, whatever was logged of it */
 	const char *text;	/* one cause, and what to do about it */

@@ -73,6 +73,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_device_json", EINVAL, false, "no information, or no buffer for its text" },
 	{ "rgate_pool_alloc", ENOBUFS, false, "the pool is exhausted: release buffers, or make "
 	  "it with a larger max_size" },
+	{ "rgate_pool_alloc_", ENOBUFS, false, "the pool is exhausted: release buffers, or make "
+	  "it with a larger max_size" },
 	{ "rgate_pool_lookup", EFAULT, false, "the address is not in this pool" },
 	{ "rgate_pool_lookup", ENOENT, false, "the address is in no held buffer" },
 	{ "rgate_pool_check", EOPNOTSUPP, false, "the pool keeps no red zones: "
@@ -246,20 +248,20 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_barrier_wait", ETIMEDOUT, false, "not all have arrived in time: it may be "
 	  "waited for again" },
 
-	{ "rgate_socket", EACCES, false, "the gateway's policy, or that of ringgated, does not "
+	{ "rgate_socket_", EACCES, false, "the gateway's policy, or that of ringgated, does not "
 	  "let this user do that" },
-	{ "rgate_socket", EAGAIN, false, "as many are under way as can be: take ends, "
+	{ "rgate_socket_", EAGAIN, false, "as many are under way as can be: take ends, "
 	  "rgate_sockets_next()" },
-	{ "rgate_socket", EFAULT, false, "the buffer is not in the set's memory: "
+	{ "rgate_socket_", EFAULT, false, "the buffer is not in the set's memory: "
 	  "rgate_sockets_memory()" },
-	{ "rgate_socket", ENFILE, false, "the gateway has as many sockets as it can" },
-	{ "rgate_socket", EMFILE, false, "this session has as many sockets as it can: close one "
+	{ "rgate_socket_", ENFILE, false, "the gateway has as many sockets as it can" },
+	{ "rgate_socket_", EMFILE, false, "this session has as many sockets as it can: close one "
 	  "first" },
-	{ "rgate_socket", EDQUOT, false, "this user has as many sockets as he may: `limit` in "
+	{ "rgate_socket_", EDQUOT, false, "this user has as many sockets as he may: `limit` in "
 	  "the file of ringgated's `requests policy`" },
-	{ "rgate_socket", ETIMEDOUT, false, "it took longer than rgate_socket_timeout() "
+	{ "rgate_socket_", ETIMEDOUT, false, "it took longer than rgate_socket_timeout() "
 	  "allows" },
-	{ "rgate_socket", ECANCELED, false, "the socket was closed meanwhile" },
+	{ "rgate_socket_", ECANCELED, false, "the socket was closed meanwhile" },
 	{ "rgate_socket_addr_", EINVAL, false, "no address: 10.0.0.1:80 or [2001:db8::1]:80" },
 
 	{ "rgate_spawn_", ETIMEDOUT, true, RUNS_NOTHING },

@@ -37,7 +37,7 @@ END
 printf '\t{ "rgate_knew_", EINVAL, false, "" },\n' >"$tmp/rows.c"
 told "$tmp/new.h" -- "$tmp/rows.c" | sort >"$tmp/log"
 diff - "$tmp/log" >"$tmp/diff" <<-END
-	$tmp/rows.c: no function begins with rgate_knew_
+	$tmp/rows.c: no function is, or begins with, rgate_knew_
 	rgate_new_open: no words for -EXDEV
 	rgate_new_open: no words of its own for -ENOSPC
 	rgate_new_open: there is no error EWHATEVER
