@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# The example of spawn.rst runs; the policy there is one, line by line.
+# The example of spawn.rst runs; the policy there is one, line by line; tests that its tables name
+# are there.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
@@ -36,6 +37,21 @@ ok $rc "the policy is accepted"
 [ "$(grep -cE '^(node|allow|env|limit|max-|path)' "$tmp/policy")" -ge 12 ]
 rc=$?
 ok $rc "all of its lines were there"
+
+# "test_X (case, case)": of tests/spawn, or of the folder that is named
+# shellcheck disable=SC2016 # backticks
+sed '1,/^What is tried against it$/d' Documentation/spawn.rst | tr -s '\n ' ' ' |
+	grep -oE '``(tests/[a-z]+/)?test_[a-z_]+``( \((``[a-z_]+``(, )?)+\))?' | tr -d '`(),' >"$tmp/named"
+while read -r program cases; do
+	[ "${program%/*}" != "$program" ] || program=tests/spawn/$program
+	[ -f "$program.c" ] || echo "$program is not there"
+	for case in $cases; do
+		# in the list of tests, by cmocka's macro or one of the file's own
+		grep -qE "^$(printf '\t')[A-Za-z_]+\(${case}[,)]" "$program.c" || echo "$program has no $case"
+	done
+done <"$tmp/named" >"$tmp/log" 2>&1
+[ "$(wc -w <"$tmp/named")" -gt 50 ] && [ ! -s "$tmp/log" ]
+ok $? "tests and cases that its tables name are there"
 
 echo "1..$n"
 [ "$failed" -eq 0 ]
