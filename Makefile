@@ -342,6 +342,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 	epoll_wait syscall)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_helper: EXTRA_LIBS += $(call wrap,readlink getauxval)
+$(O)/tests/unit/test_key: EXTRA_LIBS += $(call wrap,OPENSSL_cleanse)
 $(O)/tests/unit/test_prefault: EXTRA_LIBS += $(call wrap,pthread_create)
 $(O)/tests/unit/test_xfer: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle)
 $(O)/tests/unit/test_outbox: EXTRA_LIBS += $(call wrap,rgate_node_stage rgate_peer_post rgate_peer_done \

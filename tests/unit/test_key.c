@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Key pairs: what RFC 7748 says, their one spelling, and the files that are refused. */
+/*
+ * Key pairs: what RFC 7748 says, their one spelling, the files that are refused, and that
+ * nothing of a private one stays in memory.
+ */
 #include "unit.h"
 
 #include <ringgate/rgate_key.h>
+#include <ringgate/rgate_node.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +18,7 @@
 
 /* Alice's of RFC 7748, 6.1 */
 #define PRIVATE	"dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo="
+#define PRIVATE_HEX "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a"
 #define PUBLIC	"hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
 
 static char said[512];
@@ -41,7 +46,7 @@ static void vectors(void **state)
 	static const struct {
 		const char *private, *public, *private_text, *public_text;
 	} pairs[] = {
-		{ "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a",
+		{ PRIVATE_HEX,
 		  "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a",
 		  PRIVATE, PUBLIC },
 		{ "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb",
@@ -244,6 +249,110 @@ static void no_file(void **state)
 	assert_int_equal(rgate_key_load(NULL, path), -EINVAL);
 }
 
+#define WIPES	64
+
+/* What was wiped, in its order: the linker sends the library's calls here (--wrap) */
+static struct {
+	unsigned int n;
+	struct {
+		const void *at;
+		size_t len;
+		bool text, bytes;	/* the private key was in it, in base64 or binary */
+	} wipe[WIPES];
+} wiped;
+
+void __real_OPENSSL_cleanse(void *at, size_t len);
+void __wrap_OPENSSL_cleanse(void *at, size_t len);
+void __wrap_OPENSSL_cleanse(void *at, size_t len)
+{
+	uint8_t key[RGATE_KEY_LEN];
+
+	from_hex(key, PRIVATE_HEX);
+	if (wiped.n < WIPES) {
+		wiped.wipe[wiped.n].at = at;
+		wiped.wipe[wiped.n].len = len;
+		wiped.wipe[wiped.n].text = memmem(at, len, PRIVATE, RGATE_KEY_TEXT - 1);
+		wiped.wipe[wiped.n++].bytes = memmem(at, len, key, sizeof(key));
+	}
+	__real_OPENSSL_cleanse(at, len);
+}
+
+/* So many pieces of memory had the key's text, and so many its bytes, since this was asked last */
+static void wiped_were(unsigned int texts, unsigned int bytes)
+{
+	unsigned int i, t = 0, b = 0;
+
+	for (i = 0; i < wiped.n; i++) {
+		t += wiped.wipe[i].text;
+		b += wiped.wipe[i].bytes;
+	}
+	assert_true(wiped.n < WIPES);
+	assert_int_equal(t, texts);
+	assert_int_equal(b, bytes);
+	wiped.n = 0;
+}
+
+/* The last one had the key's bytes, and was of @len bytes at least */
+static void last_wiped(const void *at, size_t len)
+{
+	assert_true(wiped.n > 0 && wiped.wipe[wiped.n - 1].bytes);
+	if (at)
+		assert_ptr_equal(wiped.wipe[wiped.n - 1].at, at);
+	assert_true(wiped.wipe[wiped.n - 1].len >= len);
+}
+
+static void wiped_after_load(void **state)
+{
+	uint8_t key[RGATE_KEY_LEN];
+
+	(void)state;
+	write_key(PRIVATE "\n", RGATE_KEY_TEXT, 0600);
+	wiped.n = 0;
+	assert_int_equal(load(key), 0);
+	/* as it was read, and as it is to be spelt; with what the decoder adds to it */
+	wiped_were(2, 1);
+	/* also where it is no key after all */
+	write_key(PRIVATE " ", RGATE_KEY_TEXT, 0600);
+	assert_int_equal(load(key), -EINVAL);
+	wiped_were(1, 0);
+	unlink(path);
+}
+
+static void wiped_after_node(void **state)
+{
+	const struct rgate_node_opts opts = { .sz = sizeof(opts) };
+	struct rgate_cluster *conf;
+	uint8_t key[RGATE_KEY_LEN], zeros[RGATE_KEY_LEN] = { 0 };
+	struct rgate_node *node;
+	char text[512], sock[64];
+	int len;
+
+	write_key(PRIVATE "\n", RGATE_KEY_TEXT, 0600);
+	snprintf(sock, sizeof(sock), "%s/node", (char *)*state);
+	len = snprintf(text, sizeof(text), "provider local\nprivate-key %s\n"
+		       "node 0 gateway %s\npublic-key 0 " PUBLIC "\n"
+		       "node 1 compute %s1\n" UNIT_KEY_LINE(1), path, sock, sock);
+	assert_int_equal(rgate_cluster_parse(&conf, "test", text, (size_t)len), 0);
+	wiped.n = 0;
+	assert_int_equal(rgate_node_create(&node, conf, 0, &opts), 0);
+	/* what loading it leaves, and the copy that the node's own was made of */
+	last_wiped(NULL, RGATE_KEY_LEN);
+	wiped_were(2, 2);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	/* with what was made of it for each other node */
+	last_wiped(NULL, 3 * RGATE_KEY_LEN);
+	wiped_were(0, 1);
+	/* the caller's, as it is not that node's */
+	assert_int_equal(rgate_cluster_read_key(conf, 1, key), -EACCES);
+	last_wiped(key, sizeof(key));
+	assert_memory_equal(key, zeros, sizeof(key));
+	rgate_cluster_free(conf);
+	unlink(path);
+	unlink(sock);
+	strcat(sock, ".lock");
+	unlink(sock);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(vectors),
 	cmocka_unit_test(generated),
@@ -252,6 +361,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(not_a_key, make_dir, remove_dir),
 	cmocka_unit_test_setup_teardown(not_safe, make_dir, remove_dir),
 	cmocka_unit_test_setup_teardown(no_file, make_dir, remove_dir),
+	cmocka_unit_test_setup_teardown(wiped_after_load, make_dir, remove_dir),
+	cmocka_unit_test_setup_teardown(wiped_after_node, make_dir, remove_dir),
 };
 
 UNIT_MAIN(tests)
