@@ -360,24 +360,6 @@ static void held(void **state)
 	duo_down(&d);
 }
 
-/* Objects of the kernel's RDMA, as rdma(8) tells them; 0 without */
-static unsigned long rdma_objects(const struct cluster *c)
-{
-	unsigned long n = 0, v;
-	char word[64];
-	FILE *f;
-
-	if (c->local)
-		return 0;
-	f = popen("rdma resource show", "r");
-	assert_non_null(f);
-	while (fscanf(f, "%63s", word) == 1)
-		if (sscanf(word, "%lu", &v) == 1 && !strchr(word, ':'))
-			n += v;
-	pclose(f);
-	return n;
-}
-
 struct count {
 	unsigned int files;
 	unsigned long objects;
@@ -388,7 +370,7 @@ struct count {
 static struct count take_count(const struct cluster *c, struct rgate_node *node[2])
 {
 	return (struct count){
-		.files = open_files(), .objects = rdma_objects(c), .heap = mallinfo2().uordblks,
+		.files = open_files(), .objects = rdma_objects(c, NULL), .heap = mallinfo2().uordblks,
 		.regions = c->local ? 0 : rgate_device_mr_count(rgate_node_device(node[0])),
 	};
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "link.h"
 #include "meet.h"
@@ -120,6 +121,110 @@ static void wrong_key(void **state)
 	}
 	siege_join(&s);
 	siege_end(&s);
+}
+
+/* Links that were made: the linker sends the library's calls here (--wrap) */
+static unsigned int links;	/* atomic */
+
+int __real_rgate_link_create(struct rgate_link **link, const struct rgate_link_opts *opts);
+int __wrap_rgate_link_create(struct rgate_link **link, const struct rgate_link_opts *opts);
+int __wrap_rgate_link_create(struct rgate_link **link, const struct rgate_link_opts *opts)
+{
+	__atomic_add_fetch(&links, 1, __ATOMIC_RELAXED);
+	return __real_rgate_link_create(link, opts);
+}
+
+#define STRANGERS	20
+
+/* Says what it is told to, and keeps each connection when it was refused */
+static int stranger(int sock, void *arg)
+{
+	struct rgate_cluster_node to = { .sz = sizeof(to) };
+	struct rgate_conn *conn[STRANGERS];
+	struct rgate_prov_event ev;
+	struct rgate_hs_hello h;
+	const struct cluster *c = arg;
+	unsigned int n = 0;
+	struct end e;
+
+	end_open(&e, c, 1, 2000);
+	unit_require(!rgate_cluster_node(c->conf, 0, &to));
+	while (read(sock, &h, sizeof(h)) == sizeof(h)) {
+		unit_require(n < STRANGERS);
+		unit_require(!e.prov->connect(e.ep, &to, &h, sizeof(h), &e, &conn[n]));
+		while (!end_any_event(&e, &ev))
+			nodes_nap();
+		unit_require(ev.kind == RGATE_PROV_DOWN && ev.conn == conn[n++]);
+		unit_require(write(sock, &ev.err, sizeof(ev.err)) == sizeof(ev.err));
+	}
+	while (n)
+		e.prov->destroy(conn[--n]);
+	end_close(&e);
+	return 0;
+}
+
+struct holding {
+	unsigned int files;
+	unsigned long objects;
+	uint64_t buffers;
+};
+
+static struct holding held_by(const struct cluster *c, struct rgate_node *node)
+{
+	struct rgate_pool_stats pool = { .sz = sizeof(pool) }, stage = { .sz = sizeof(stage) };
+
+	assert_int_equal(rgate_pool_stats(rgate_node_pool(node), &pool), 0);
+	assert_int_equal(rgate_pool_stats(rgate_node_stage(node), &stage), 0);
+	return (struct holding){
+		.files = open_files(), .buffers = pool.used_buffers + stage.used_buffers,
+		.objects = rdma_objects(c, c->local ? NULL :
+					rgate_device_info(rgate_node_device(node))->name),
+	};
+}
+
+/*
+ * Who is refused by his first message has cost nothing: no link is made for him, not even for a
+ * moment, and nothing of him is here while he keeps his end of the connection.
+ */
+static void nothing_kept(void **state)
+{
+	struct holding before, after;
+	uint8_t key[RGATE_KEY_LEN];
+	struct rgate_node *node;
+	struct rgate_peer *peer;
+	struct rgate_hs hs;
+	struct cluster c;
+	struct who w;
+	unsigned int i;
+	int sock, pid, err;
+
+	(void)state;
+	cluster_make(&c, 2, 0);
+	pid = unit_fork(stranger, &c, &sock);
+	node = cluster_node(&c, 0);
+	assert_int_equal(rgate_peer_open(&peer, node, 1), 0);
+	assert_int_equal(rgate_key_generate(key), 0);
+	who_is(&w, &c, key, 0);
+	before = held_by(&c, node);
+	links = 0;
+	for (i = 0; i < STRANGERS; i++) {
+		assert_int_equal(rgate_hs_hello(&hs, 1, 0, &w.keys), 0);
+		if (i % 2)
+			hs.hello.version = htole16(1);
+		assert_int_equal(write(sock, &hs.hello, sizeof(hs.hello)), sizeof(hs.hello));
+		assert_int_equal(read(sock, &err, sizeof(err)), sizeof(err));
+		assert_int_equal(err, i % 2 ? -ECONNREFUSED : -EACCES);
+	}
+	assert_int_equal(__atomic_load_n(&links, __ATOMIC_RELAXED), 0);
+	wait_for(held_by(&c, node).files <= before.files);
+	wait_for(held_by(&c, node).objects <= before.objects);
+	after = held_by(&c, node);
+	assert_int_equal(after.buffers, before.buffers);
+	close(sock);
+	unit_reap(pid, 0);
+	rgate_peer_close(peer);
+	assert_int_equal(rgate_node_destroy(node), 0);
+	cluster_free(&c);
 }
 
 /* A member that takes another member's id: what one shared key could not tell apart */
@@ -519,6 +624,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(garbage_hello),
 	cmocka_unit_test(flipped_hello),
 	cmocka_unit_test(wrong_key),
+	cmocka_unit_test(nothing_kept),
 	cmocka_unit_test(another_node),
 	cmocka_unit_test(elsewhere),
 	cmocka_unit_test(no_proof),

@@ -345,8 +345,21 @@ static void not_up(void **state)
 static void refused(void **state)
 {
 	struct rgate_conn *a, *b;
+	struct mock before;
 
 	(void)state;
+	/* Who is refused by what he asks with has cost nothing: the queues here are his own. */
+	a = begin();
+	nothing_of(asks);
+	before = mock;
+	b = asked();
+	assert_int_equal(mock.qps, 1);
+	assert_int_equal(mock.cqs, before.cqs);
+	assert_int_equal(mock.pds, before.pds);
+	assert_int_equal(mock.mrs, before.mrs);
+	v->reject(b, -EACCES);
+	ends_with(asks, a, -EACCES);
+	v->destroy(a);
 	a = begin();
 	b = asked();
 	assert_int_equal(v->prepare(b), 0);
@@ -358,7 +371,7 @@ static void refused(void **state)
 	v->reject(asked(), 0);
 	ends_with(asks, a, -ECONNREFUSED);
 	v->destroy(a);
-	assert_int_equal(mock_cm.disconnects, 2);	/* not of who was never there */
+	assert_int_equal(mock_cm.disconnects, 3);	/* not of who was never there */
 }
 
 /* What is no refusal of ours is the usual one. */

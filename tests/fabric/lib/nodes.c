@@ -181,6 +181,24 @@ unsigned int open_files(void)
 	return unit_entries("/proc/self/fd");
 }
 
+unsigned long rdma_objects(const struct cluster *c, const char *device)
+{
+	char word[64], command[128];
+	unsigned long n = 0, v;
+	FILE *f;
+
+	if (c->local)
+		return 0;
+	snprintf(command, sizeof(command), "rdma resource show %s", device ? device : "");
+	f = popen(command, "r");
+	assert_non_null(f);
+	while (fscanf(f, "%63s", word) == 1)
+		if (sscanf(word, "%lu", &v) == 1 && !strchr(word, ':'))
+			n += v;
+	pclose(f);
+	return n;
+}
+
 int nodes_memfd(size_t len, void **at)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -62,6 +62,8 @@ struct rgate_sge duo_sge(const struct duo *d, unsigned int i, size_t off, size_t
 void nodes_nap(void);
 uint32_t peer_state(struct rgate_peer *peer);
 unsigned int open_files(void);
+/* Objects of the kernel's RDMA, as rdma(8) tells them, of @device or of all; 0 without */
+unsigned long rdma_objects(const struct cluster *c, const char *device);
 /* A memfd that cannot shrink, mapped */
 int nodes_memfd(size_t len, void **at);
 
