@@ -137,6 +137,12 @@ struct rgate_link {
 	uint32_t outcome;
 };
 
+/* A place in the inbox is the counter modulo msg_depth, which need be no power of two: 32 bits
+ * would wrap after hours of messages, and the next place be the wrong one.
+ */
+_Static_assert(sizeof(((struct rgate_link *)0)->in) == 8 &&
+	       sizeof(((struct rgate_link *)0)->out) == 8, "never wrap: in, out");
+
 /* A link without a connection yet. -ENOBUFS: the pool is exhausted */
 int rgate_link_create(struct rgate_link **link, const struct rgate_link_opts *opts);
 /* Ends the connection too */

@@ -124,6 +124,17 @@ struct rgate_conn {
 	uint32_t next_map;	/* to go when there is no room */
 };
 
+/*
+ * Counters of entries, whose place is the counter modulo a depth that need be no power of two. One
+ * of 32 bits would come to 0 after hours of traffic, and its next place would be the wrong one.
+ */
+#define LOCAL_COUNTS(type, in, out) \
+	_Static_assert(sizeof(((type *)0)->in) == 8 && sizeof(((type *)0)->out) == 8, \
+		       "never wrap: " #in ", " #out)
+
+LOCAL_COUNTS(struct rgate_conn, recv_in, recv_out);
+LOCAL_COUNTS(struct rgate_conn, done_in, done_out);
+
 /* local_ops.c */
 int local_post(struct rgate_conn *conn, const struct rgate_prov_work *work, unsigned int n);
 /* One operation; 0, -EAGAIN: not begun; or how it failed. @first: of a post */

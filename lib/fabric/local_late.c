@@ -42,6 +42,8 @@ struct local_late {
 	bool stop;
 };
 
+LOCAL_COUNTS(struct local_late, in, out);
+
 unsigned long local_late_us(void)
 {
 	const char *text = secure_getenv("RGATE_LOCAL_LATE");
