@@ -147,6 +147,10 @@ uint64_t sync_serve_expire(struct sync_service *sv, uint64_t now)
 
 /* ---- News ---- */
 
+/*
+ * False: not now. Without room, or over a connection that the hub has yet to look at: it pumps
+ * when it has, and then that one takes it.
+ */
 static bool says_news(struct sync_node *n, const struct claim *c)
 {
 	struct sync_result r = { .op = SYNC_NEWS, .number = c->seq, .claim = c->id,
@@ -162,7 +166,7 @@ static bool says_news(struct sync_node *n, const struct claim *c)
 		claim_barrier_info(c, &r.info.barrier);
 	}
 	return rgate_hub_send(n->sv->o.hub, line_node(n->line), msg,
-			      sync_answer_put(msg, &r)) != -EAGAIN;
+			      sync_answer_put(msg, &r)) == 0;
 }
 
 /* What is sent here is there, or its connection ends, and then all of it is told anew. */
@@ -193,10 +197,8 @@ void sync_serve_pump(struct sync_node *n)
 
 	while (sync_serve_waits(n)) {
 		c = container_of(n->guest->untold.next, struct claim, news);
-		if (!says_news(n, c)) {
-			rgate_hub_wake(n->sv->o.hub);
+		if (!says_news(n, c))
 			return;
-		}
 		list_del(&c->news);
 	}
 }
@@ -209,6 +211,9 @@ void sync_serve_tell(struct sync_service *sv, struct claim *c)
 		return;
 	list_add_tail(&n->guest->untold, &c->news);
 	sync_serve_pump(n);
+	/* This may be the engine's thread; the hub's looks again by itself. */
+	if (sync_serve_waits(n))
+		rgate_hub_wake(sv->o.hub);
 }
 
 /* ---- Questions ---- */
