@@ -389,8 +389,8 @@ static void query_over(struct errand *e, int err)
 {
 	struct query *y = query_of(e);
 
-	/* What was asked does nothing, so that it was matters to nobody. */
-	if (err == -ETIMEDOUT || err == -ENOTCONN)
+	/* What was asked does nothing, so that it was matters to nobody; but what was answered. */
+	if (!e->err && (err == -ETIMEDOUT || err == -ENOTCONN))
 		err = line_is_up(y->node->line) ? -ETIMEDOUT : -ENOTCONN;
 	sync_end(&y->r, err ? err : y->result, y->value);
 	free(y);
