@@ -57,8 +57,9 @@ int board_create(struct board **board, const struct board_opts *opts, const stru
 int board_join(struct board *b);
 
 /*
- * Without the lock: the hub's thread calls no more, and no message is being sent any more, for
- * which it waits 2 s each at most. NULL is allowed, and a board that has not joined
+ * Without the lock, once no other thread uses the lines: the hub's calls no more, and no message
+ * is being sent any more, for which it waits 2 s each at most. NULL is allowed, and a board that
+ * has not joined
  */
 void board_leave(struct board *b);
 

@@ -209,8 +209,12 @@ static void answered(struct ask *a, int err, const void *answer, size_t len)
 	}
 	if (!e->under_way && (e->err || !e->more))
 		finish(e, e->err);
-	else
+	else {
 		heard(e);
+		/* The next question may be one that this answer brought up. */
+		if (e->more && !e->err && list_empty(&e->ready))
+			has_more(e);
+	}
 }
 
 static void ask(struct errand *e, struct ask *a)

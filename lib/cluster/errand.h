@@ -28,13 +28,15 @@ struct errand_ops {
 	size_t (*ask)(struct errand *e, struct ask *a);
 	/*
 	 * What came of it, as line_over_fn. 0, or why the errand fails; the first one ends it, as
-	 * soon as all that was asked of it is over. Does not end this errand itself.
+	 * soon as all that was asked of it is over. May set @more: the next question is one that
+	 * this answer brings up. It may end errands, this one as well: after it has returned.
 	 */
 	int (*answer)(struct errand *e, struct ask *a, int err, const void *answer, size_t len);
 	/*
 	 * It is over, once, and its owner's again: 0: all is answered; what answer() or
-	 * errand_end() said; -ETIMEDOUT: the node may have done a part of it; -ENOTCONN: it was
-	 * not asked anything
+	 * errand_end() said; -ETIMEDOUT: the node said nothing for too long and may have done a
+	 * part of it, whatever was known of the rest; -ENOTCONN: it was not asked anything. In
+	 * the hub's thread, or in that which calls errand_end(), with the owner's lock
 	 */
 	void (*over)(struct errand *e, int err);
 };

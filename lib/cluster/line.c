@@ -263,7 +263,11 @@ bool line_take(struct line *l, uint64_t number)
 
 void line_say(struct line *l, uint64_t number, const void *answer, size_t len)
 {
-	if (call_keep(&l->asked, number, answer, len))
+	/*
+	 * The hub has told of an end before the next connection is used, but maybe not yet of that
+	 * one: over it another process may be there, with a question of the same number.
+	 */
+	if (call_keep(&l->asked, number, answer, len) && line_is_up(l))
 		say(l, number, answer, len);
 }
 

@@ -69,7 +69,7 @@ void line_send(struct line *l, bool waits);
  * with answer or connection. Was something of it sent, so that the node may have done it?
  */
 bool line_leave(struct line *l, const void *ctx);
-/* All who wait do so no more. */
+/* All who wait do so no more. Errands would wait on: end those of the line, too. */
 void line_leave_all(struct line *l);
 /* It did not leave before then: ns of CLOCK_BOOTTIME, for leases */
 uint64_t line_asked_ns(const struct ask *a);
@@ -88,7 +88,7 @@ bool line_take(struct line *l, uint64_t number);
  * The answer to @number, and to its like over the next connection: is said as soon as there is
  * room. Of CALL_MSG_MAX bytes at most; dropped, if the node has asked anew in that place. What a
  * process of the node has asked is forgotten when SESSION_OTHER is told: the next one has the
- * same numbers.
+ * same numbers, so a service that answers later has to forget those that are under way then.
  */
 void line_say(struct line *l, uint64_t number, const void *answer, size_t len);
 /* What could not be said for want of room */
