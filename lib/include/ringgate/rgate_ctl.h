@@ -24,7 +24,8 @@ struct rgate_ctl;
 /*
  * rgate_ctl_open - -ENOENT: the module is not loaded
  * Every call below sends one request and waits for its answer, -ETIMEDOUT after
- * 5 s. The kernel's own words on an error go to rgate_log_set()'s callback.
+ * 5 s: whether it was done is not known then, rgate_ctl_atts() shows what is there.
+ * The kernel's own words on an error go to rgate_log_set()'s callback.
  */
 RGATE_API int rgate_ctl_open(struct rgate_ctl **ctl);
 RGATE_API void rgate_ctl_close(struct rgate_ctl *ctl);

@@ -125,7 +125,9 @@ RGATE_API struct ibv_pd *rgate_device_pd(const struct rgate_device *dev);
 /*
  * rgate_device_check - 0, or -EIO once the device was removed or failed
  * Takes asynchronous events off the context without blocking; others than fatal
- * ones are logged.
+ * ones are logged. After -EIO memory stays in use by operations that are under way until
+ * their queue pairs are destroyed: the caller's own by himself, those of a peer by the
+ * library, which tells of their operations then.
  */
 RGATE_API int rgate_device_check(struct rgate_device *dev);
 

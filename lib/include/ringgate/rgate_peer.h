@@ -94,7 +94,7 @@ enum rgate_op_flags {
 #define RGATE_SGE_MAX	4
 #define RGATE_POST_MAX	64	/* operations posted at once */
 
-struct rgate_sge {		/* local memory, of the pool or shared */
+struct rgate_sge {		/* local memory, of the pool or shared; stays as it is */
 	void *addr;
 	uint32_t length;
 	uint32_t lkey;

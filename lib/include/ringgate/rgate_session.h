@@ -12,6 +12,11 @@
  * arm, disarm); they may be the same, and need no lock between them. The other functions may
  * be called by any thread, rgate_session_close() by one, and last.
  *
+ * When the session is over (-EPIPE) before it is closed, what was under way has no known
+ * result: it may have been done, may still be, and its part of the session's memory may still
+ * be read and written by whoever served it, or a device. That part is not the client's again:
+ * rgate_session_close() leaves it to them, and a new session has memory of its own.
+ *
  * After fork(2) a session is the parent's: in the child all functions but
  * rgate_session_close(), which frees the child's copy alone, return -EOWNERDEAD.
  */

@@ -108,7 +108,8 @@ RGATE_API int rgate_socket_cancel(struct rgate_socket *s, uint64_t cookie);
  * rgate_sockets_next - the next end of what was begun
  * @end: its sz is set by the caller; @timeout_ms: -1: no limit; 0: only looks
  * 1; 0: none in time; -EINTR; -EPIPE: the session is over, and no end comes any more: what was
- * under way has no known result; -EOWNERDEAD.
+ * under way has no known result, and its part of the set's memory may still be in use, see
+ * rgate_session.h; -EOWNERDEAD.
  */
 RGATE_API int rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end,
 				 int timeout_ms);
@@ -127,7 +128,12 @@ RGATE_API int rgate_sockets_arm(struct rgate_sockets *set);
 RGATE_API int rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **s,
 				uint32_t family, uint32_t type);
 
-/* rgate_socket_close - what is under way ends with -ECANCELED, and is not told. NULL is allowed */
+/*
+ * rgate_socket_close - what is under way ends with -ECANCELED, and is not told. NULL is allowed
+ * Its buffers are the caller's again. -EAGAIN: as of rgate_socket_begin(), and it stays open;
+ * with every other error it is closed: -EPIPE: the session is over, and buffers of what was under
+ * way may still be in use.
+ */
 RGATE_API int rgate_socket_close(struct rgate_socket *s);
 
 /* rgate_socket_timeout - of the calls that wait, in ms, which then say -ETIMEDOUT; 0: none */

@@ -268,7 +268,8 @@ RGATE_API int rgate_spawn_job_kill(struct rgate_spawn_job *job, int signal,
 RGATE_API int rgate_spawn_job_detach(struct rgate_spawn_job *job, int timeout_ms);
 
 /* rgate_spawn_job_close - if it has not ended it is killed, with its tree; NULL is
- * allowed. Does not wait. */
+ * allowed. Does not wait: memory that the other node still writes to stays the library's until
+ * it has let go, or the connection has ended. */
 RGATE_API void rgate_spawn_job_close(struct rgate_spawn_job *job);
 
 /*
