@@ -370,7 +370,8 @@ struct count {
 static struct count take_count(const struct cluster *c, struct rgate_node *node[2])
 {
 	return (struct count){
-		.files = open_files(), .objects = rdma_objects(c, NULL), .heap = mallinfo2().uordblks,
+		.files = open_files(), .objects = rdma_objects(c, NULL),
+		.heap = mallinfo2().uordblks,
 		.regions = c->local ? 0 : rgate_device_mr_count(rgate_node_device(node[0])),
 	};
 }
