@@ -40,6 +40,8 @@ pids+=($!)
 
 # Numbers of what `ringgate status` lists
 ids() { ringgate status --json | python3 -c "import json, sys; print(*(x['id'] for x in json.load(sys.stdin)['$1']))"; }
+# What each attachment does, in the order of their making
+actions() { ringgate status --json | python3 -c "import json, sys; print(*(x['action'] for x in json.load(sys.stdin)['attachments']), sep='\n')"; }
 # SECONDS, and what has to be printed, by command
 expected()
 {
@@ -49,6 +51,8 @@ expected()
 	*" -w out.pcapng"*) seconds=5 ;;
 	*tshark*) seconds=25 regex='question|DNS|UDP' ;;
 	*"--udp "*) seconds=3 ;;
+	*"ringgate attach"*) regex='^[0-9]+$' ;;
+	*"RGATE_MAX_MR="*) seconds=60 regex='^[1-9][0-9]* region' ;;
 	*capture*) seconds=5 regex='10\.77\.1\.1' ;;
 	"ringgate load"*) regex='loaded|is loaded' ;;
 	*status*) regex='^module: loaded' ;;
@@ -125,6 +129,24 @@ ok $rc "examples/minimal prints what arrives"
 lines Documentation/guide.rst Filters:shell:1
 lines Documentation/guide.rst "Several rings: fan-out:shell:1"
 lines Documentation/guide.rst Watching:shell:1
+lines Documentation/guide.rst "Steal or mirror:shell:1"
+actions | tail -n 2 | tr '\n' ' ' >"$tmp/log"
+[ "$(cat "$tmp/log")" = "mirror mirror " ]
+ok $? "... and what was stolen is mirrored in the end"
+if [ -e /sys/kernel/btf/ringgate ]; then
+	# the program's device has to take what its peer sends in one page
+	ip link set eth0 mtu 1500
+	ip -n docs link set peer0 mtu 1500
+	lines Documentation/guide.rst "In the driver: XDP:shell:1"
+	ip -d link show eth0 >"$tmp/log"
+	grep -q 'prog/xdp' "$tmp/log"
+	ok $? "... and the device has a program"
+	ringgate detach "$(ids attachments | tr ' ' '\n' | tail -n 1)" >"$tmp/log" 2>&1
+	ip link set eth0 mtu 4200
+	ip -n docs link set peer0 mtu 4200
+else
+	ok 0 "guide.rst: In the driver: XDP # SKIP this kernel does not know the module's types"
+fi
 kill $minimal "$(pgrep -f "^$build/examples/epoll")" "$(pgrep -x sleep -P $$)" 2>/dev/null
 
 { sleep 3; echo; sleep 2; } | timeout 30 "$build/examples/epoll" eth0 >"$tmp/log" 2>&1
@@ -181,6 +203,8 @@ active() { grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; }
 wait_for 10 active
 lines Documentation/guide.rst "RDMA and GPUs:shell:1"
 lines Documentation/guide.rst "Many buffers, one memory region:shell:1"
+cp "$build/examples/pool" program
+lines Documentation/guide.rst "Many buffers, one memory region:shell:2"
 build_blocks guide Documentation/guide.rst "RDMA and GPUs:c:1" >"$tmp/log" 2>&1
 ok $? "guide.rst: registering a ring's slots compiles"
 timeout $((30 * slow)) ./guide >"$tmp/log" 2>&1
