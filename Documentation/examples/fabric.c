@@ -169,7 +169,7 @@ static int both_here(void)
 		err = be(cluster, 0, keys[0]);
 		waitpid(pid, &status, 0);
 	}
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	for (i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/%d.lock", dir, i);
 		unlink(path);
@@ -193,6 +193,6 @@ int main(int argc, char **argv)
 		return 1;
 	/* the private key is read from the file that the cluster file names */
 	err = be(cluster, (uint32_t)atoi(argv[2]), NULL);
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	return err ? 1 : 0;
 }

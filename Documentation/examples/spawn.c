@@ -174,7 +174,7 @@ static int both_here(void)
 		kill(pid, SIGTERM);
 		waitpid(pid, NULL, 0);
 	}
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	unlink(path);
 	for (i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), i % 2 ? "%s/%d.lock" : "%s/%d", dir, i / 2);
@@ -198,6 +198,6 @@ int main(int argc, char **argv)
 	/* the private key is read from the file that the cluster file names */
 	ret = client(cluster, (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]), NULL,
 		     (const char *const *)argv + 4);
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	return ret;
 }

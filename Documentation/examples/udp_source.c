@@ -39,8 +39,8 @@ int main(int argc, char **argv)
 	err = rgate_ring_open_memfd(&ring, NULL);
 	if (err)
 		goto fail;
-	err = rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&at, sizeof(at),
-			       NULL);
+	err = rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&at, sizeof(at),
+				     NULL);
 	if (err)
 		goto fail_ring;
 	err = rgate_consumer_init(&c, ring, NULL);
@@ -55,6 +55,6 @@ int main(int argc, char **argv)
 fail_ring:
 	rgate_ring_close(ring);
 fail:
-	fprintf(stderr, "udp_source: %s\n", rgate_strerror("rgate_source_udp", err));
+	fprintf(stderr, "udp_source: %s\n", rgate_strerror("rgate_source_start_udp", err));
 	return 1;
 }

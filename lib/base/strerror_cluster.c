@@ -153,9 +153,9 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_gateway_", ENOENT, false, "the gateway has no such ring, node or rule" },
 	{ "rgate_inlet_create", EEXIST, false, "the hub has an inlet already" },
 	{ "rgate_inlet_create", EINVAL, false, "this node is the gateway" },
-	{ "rgate_inlet_open", EEXIST, false, "another ring has that name or number" },
-	{ "rgate_inlet_open", ENOSPC, false, "64 rings are open: close one first" },
-	{ "rgate_inlet_open", EOPNOTSUPP, false, "frames of a gateway do not overwrite: make the "
+	{ "rgate_inlet_add", EEXIST, false, "another ring has that name or number" },
+	{ "rgate_inlet_add", ENOSPC, false, "64 rings are open: close one first" },
+	{ "rgate_inlet_add", EOPNOTSUPP, false, "frames of a gateway do not overwrite: make the "
 	  "ring with another policy" },
 	{ "rgate_inlet_", EBUSY, false, "rings are open: close them first" },
 	{ "rgate_inlet_", ENOENT, false, "no ring of that number is open" },

@@ -48,8 +48,7 @@ const struct rgate_error_row rgate_errors_ring[] = {
 	{ "rgate_ring_recv", EPROTONOSUPPORT, false, "the ring is of another version: install "
 	  "the same one for both processes" },
 	{ "rgate_ring_recv", EPIPE, false, "the other end of the socket is closed" },
-	{ "rgate_ring_dup", EMFILE, false, "all handles of the ring are given: close one "
-	  "first" },
+	{ "rgate_ring_dup", EMFILE, false, "all handles of the ring are given: close one first" },
 	{ "rgate_ring_dup", EOPNOTSUPP, false, NOT_OURS },
 	{ "rgate_ring_tstamp_offset", ENODATA, false, "not known yet: ask again when frames have "
 	  "come" },
@@ -86,18 +85,18 @@ const struct rgate_error_row rgate_errors_ring[] = {
 	{ "rgate_source_", EBUSY, false, FILLED },
 	{ "rgate_source_", EOPNOTSUPP, false, "not for this source or its ring: see "
 	  "rgate_source.h" },
-	{ "rgate_source_packet", EPERM, true, "a packet socket needs CAP_NET_RAW: run it with "
-	  "sudo" },
-	{ "rgate_source_packet", ENODEV, true, NO_DEVICE },
-	{ "rgate_source_packet", ENETDOWN, true, DOWN },
-	{ "rgate_source_packet", EMFILE, true, MORE_FILES },
-	{ "rgate_source_udp", EADDRINUSE, true, "another socket has this address and port: `ss "
-	  "-lunp` tells whose it is" },
-	{ "rgate_source_udp", EADDRNOTAVAIL, true, "this machine has no such address: `ip addr` "
-	  "lists them" },
-	{ "rgate_source_udp", EACCES, true, "ports below 1024 are root's: take another, or run "
-	  "it with sudo" },
-	{ "rgate_source_udp", EMFILE, true, MORE_FILES },
+	{ "rgate_source_start_packet", EPERM, true, "a packet socket needs CAP_NET_RAW: run it "
+	  "with sudo" },
+	{ "rgate_source_start_packet", ENODEV, true, NO_DEVICE },
+	{ "rgate_source_start_packet", ENETDOWN, true, DOWN },
+	{ "rgate_source_start_packet", EMFILE, true, MORE_FILES },
+	{ "rgate_source_start_udp", EADDRINUSE, true, "another socket has this address and port: "
+	  "`ss -lunp` tells whose it is" },
+	{ "rgate_source_start_udp", EADDRNOTAVAIL, true, "this machine has no such address: `ip "
+	  "addr` lists them" },
+	{ "rgate_source_start_udp", EACCES, true, "ports below 1024 are root's: take another, or "
+	  "run it with sudo" },
+	{ "rgate_source_start_udp", EMFILE, true, MORE_FILES },
 	{ "rgate_source_turn", ENODEV, false, "its device is gone: `ip link` lists those that "
 	  "are there" },
 

@@ -335,7 +335,7 @@ static int make(struct rgate_cluster **out, struct parser *p, size_t dir_len, ch
 	if (p->c->dir)
 		err = parse(p, text, len);
 	if (err)
-		rgate_cluster_free(p->c);
+		rgate_cluster_destroy(p->c);
 	else
 		*out = p->c;
 	return err;
@@ -393,7 +393,7 @@ int rgate_cluster_load_draft(struct rgate_cluster **out, const char *path)
 	return load(out, path, true);
 }
 
-void rgate_cluster_free(struct rgate_cluster *cluster)
+void rgate_cluster_destroy(struct rgate_cluster *cluster)
 {
 	if (!cluster)
 		return;

@@ -6,7 +6,7 @@
 
 /*
  * rgate_cluster_copy - what another process said of its cluster
- * @cluster: out; for rgate_cluster_free(). To find nodes in; no node can be made of it
+ * @cluster: out; for rgate_cluster_destroy(). To find nodes in; no node can be made of it
  * @nodes: @n, as rgate_cluster_node() has them
  * 0; -EINVAL: they are none; -ENOMEM
  */

@@ -290,8 +290,8 @@ static void begin(struct rgate_inlet *in, struct inlet_ring *r, uint32_t clock)
 		inlet_ring_offer(in, &in->rings[r->number]);
 }
 
-int rgate_inlet_open(struct rgate_inlet *in, struct rgate_ring **ring,
-		     const struct rgate_ring_opts *opts, uint32_t *number)
+int rgate_inlet_add(struct rgate_inlet *in, struct rgate_ring **ring,
+		    const struct rgate_ring_opts *opts, uint32_t *number)
 {
 	struct inlet_ring made = { 0 };
 	struct rgate_ring_opts o;
@@ -341,7 +341,7 @@ static void wait_left(struct rgate_inlet *in, struct inlet_ring *r)
 			break;
 }
 
-int rgate_inlet_close(struct rgate_inlet *in, uint32_t number)
+int rgate_inlet_remove(struct rgate_inlet *in, uint32_t number)
 {
 	struct net_hdr msg = {
 		.service = RGATE_SERVICE_NET, .type = NET_WITHDRAW,

@@ -15,7 +15,7 @@
 struct inlet_ring {
 	uint32_t number;
 	char name[RGATE_NAME_LEN];	/* while it is made; NULs: any */
-	bool making;			/* by rgate_inlet_open(), without the lock; no ring yet */
+	bool making;			/* by rgate_inlet_add(), without the lock; no ring yet */
 	struct rgate_ring *ring;	/* NULL: none */
 	struct rgate_producer p;
 	struct rgate_share *share;

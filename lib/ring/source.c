@@ -228,6 +228,7 @@ int rgate_source_stats(const struct rgate_source *src,
 	stats->ring_drops = __atomic_load_n(&s->ring_drops, __ATOMIC_RELAXED);
 	stats->errors = __atomic_load_n(&s->errors, __ATOMIC_RELAXED);
 	stats->socket_drops = socket_drops((struct rgate_source *)src);
+	stats->error = __atomic_load_n(&src->err, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -257,17 +258,13 @@ static void stop_thread(struct rgate_source *src)
 	pthread_join(src->thread, NULL);
 }
 
-int rgate_source_stop(struct rgate_source *src)
+void rgate_source_stop(struct rgate_source *src)
 {
-	int err;
-
 	if (!src)
-		return 0;
+		return;
 	if (!src->driven)
 		stop_thread(src);
 	else if (!src->ended)
 		rgate_source_end(src, 0);
-	err = src->err;
 	rgate_source_free(src);
-	return err;
 }

@@ -178,9 +178,9 @@ static int find_device(struct rgate_source *src, const char *ifname)
 	return src->ifindex ? 0 : -ENODEV;
 }
 
-int rgate_source_packet(struct rgate_source **out, struct rgate_ring *const *rings,
-			unsigned int nrings, const char *ifname,
-			const struct rgate_source_opts *opts)
+int rgate_source_start_packet(struct rgate_source **out, struct rgate_ring *const *rings,
+			      unsigned int nrings, const char *ifname,
+			      const struct rgate_source_opts *opts)
 {
 	struct rgate_source_opts o;
 	struct rgate_source *src;

@@ -207,9 +207,9 @@ static int open_socket(struct rgate_source *src, const struct sockaddr *addr,
 	return sock;
 }
 
-int rgate_source_udp(struct rgate_source **out, struct rgate_ring *const *rings,
-		     unsigned int nrings, const struct sockaddr *addr,
-		     socklen_t addrlen, const struct rgate_source_opts *opts)
+int rgate_source_start_udp(struct rgate_source **out, struct rgate_ring *const *rings,
+			   unsigned int nrings, const struct sockaddr *addr,
+			   socklen_t addrlen, const struct rgate_source_opts *opts)
 {
 	struct rgate_source_opts o;
 	struct rgate_source *src;

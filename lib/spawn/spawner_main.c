@@ -419,7 +419,7 @@ int rgate_spawner_main(void)
 	ret = 0;
 free_s:
 	rgate_policy_free(s->policy);
-	rgate_cluster_free(s->cluster);
+	rgate_cluster_destroy(s->cluster);
 	free(s);
 	return ret;
 }

@@ -112,7 +112,7 @@ static void side_close(struct side *s)
 	must(rgate_pool_free(rgate_node_pool(s->node), s->out), "buffer");
 	must(rgate_pool_free(rgate_node_pool(s->node), s->in), "buffer");
 	must(rgate_node_destroy(s->node), "rgate_node_destroy");
-	rgate_cluster_free(s->cluster);
+	rgate_cluster_destroy(s->cluster);
 }
 
 static struct rgate_op operation(const struct side *s, enum rgate_op_kind kind,

@@ -101,9 +101,9 @@ static void idle_source(unsigned int seconds)
 	if (err)
 		bench_die(err, "rgate_ring_open_memfd");
 	after = meminfo("Shmem");
-	err = rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&at, sizeof(at), NULL);
+	err = rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&at, sizeof(at), NULL);
 	if (err)
-		bench_die(err, "rgate_source_udp");
+		bench_die(err, "rgate_source_start_udp");
 	cpu = sleep_on(ring, seconds);
 	print("memfd, UDP source", ring, after - before, after - before, cpu, seconds);
 	rgate_source_stop(src);

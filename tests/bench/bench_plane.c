@@ -126,7 +126,7 @@ static void make_node(struct node *n, unsigned int id)
 	if (!err && id)
 		err = rgate_inlet_create(&n->inlet, n->hub);
 	if (!err && id)
-		err = rgate_inlet_open(n->inlet, &n->ring, &ro, &number);
+		err = rgate_inlet_add(n->inlet, &n->ring, &ro, &number);
 	if (err)
 		bench_die(-err, "node %u", id);
 }

@@ -184,15 +184,16 @@ static struct result turn_source(uint32_t len, unsigned int ms, enum way way)
 	struct rgate_ring *ring;
 	struct udp_sender tx;
 	uint64_t cpu, sent;
+	struct rgate_source_stats st;
 	int err;
 
 	err = rgate_ring_open_memfd(&ring, NULL);
 	if (err)
 		bench_die(err, "rgate_ring_open_memfd");
-	err = rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&at,
-			       sizeof(at), &so);
+	err = rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&at,
+				     sizeof(at), &so);
 	if (err)
-		bench_die(err, "rgate_source_udp");
+		bench_die(err, "rgate_source_start_udp");
 	err = rgate_source_addr(src, (struct sockaddr *)&at, &atlen);
 	if (!err)
 		err = rgate_consumer_init(&rc, ring, NULL);
@@ -211,9 +212,10 @@ static struct result turn_source(uint32_t len, unsigned int ms, enum way way)
 	}
 	cpu = bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	sent = udp_sender_wait(&tx);
-	err = rgate_source_stop(src);
-	if (err)
-		bench_die(err, "the source ended early");
+	(void)rgate_source_stats(src, &st);
+	if (st.error)
+		bench_die((int)st.error, "the source ended early");
+	rgate_source_stop(src);
 	rgate_ring_close(ring);
 	return finish(&c, sent, cpu, "source");
 }

@@ -246,7 +246,7 @@ static void lib_close(struct lib *l)
 	}
 	for (i = 0; i < 2; i++)
 		must(rgate_node_destroy(l->node[i]), "rgate_node_destroy");
-	rgate_cluster_free(l->cluster);
+	rgate_cluster_destroy(l->cluster);
 }
 
 static void lib_way(struct lib *l, unsigned int from, const struct cell *c, uint32_t no)

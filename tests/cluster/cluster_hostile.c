@@ -101,6 +101,6 @@ int main(int argc, char **argv)
 	       t.connections);
 	rgate_peer_close(peer);
 	rgate_node_destroy(node);
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	return t.written || t.other;
 }

@@ -66,10 +66,10 @@ static void open_source(struct demo *d, const struct options *o)
 	err = rgate_ring_open_memfd(&d->ring, &o->ring);
 	if (err)
 		demo_die(err, "rgate_ring_open_memfd");
-	err = rgate_source_udp(&d->src, &d->ring, 1, (struct sockaddr *)&at,
-			       sizeof(at), &so);
+	err = rgate_source_start_udp(&d->src, &d->ring, 1, (struct sockaddr *)&at,
+				     sizeof(at), &so);
 	if (err)
-		demo_die(err, "rgate_source_udp");
+		demo_die(err, "rgate_source_start_udp");
 }
 
 static void open_module(struct demo *d, const struct options *o)

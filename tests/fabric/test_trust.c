@@ -607,7 +607,7 @@ static void files_differ(void **state)
 	assert_int_equal(node_stats(node[0]).accepted + node_stats(node[1]).accepted, 0);
 	rgate_peer_close(peer[1]);
 	assert_int_equal(rgate_node_destroy(node[1]), 0);
-	rgate_cluster_free(d.conf);
+	rgate_cluster_destroy(d.conf);
 	/* and with the right one */
 	node[1] = cluster_node(&c, 1);
 	assert_int_equal(rgate_peer_open(&peer[1], node[1], 0), 0);

@@ -34,7 +34,7 @@ static int make_cluster(void)
 	int err = rgate_cluster_parse(&c, "test", text, strlen(text));
 
 	if (!err)
-		rgate_cluster_free(c);
+		rgate_cluster_destroy(c);
 	return err;
 }
 
@@ -111,9 +111,9 @@ static int make_inlet(void)
 
 	if (err)
 		return err;
-	err = rgate_inlet_open(inlet, &ring, &o, &number);
+	err = rgate_inlet_add(inlet, &ring, &o, &number);
 	if (!err) {
-		unit_require(!rgate_inlet_close(inlet, number));
+		unit_require(!rgate_inlet_remove(inlet, number));
 		rgate_ring_close(ring);
 	}
 	unit_require(!rgate_inlet_destroy(inlet));

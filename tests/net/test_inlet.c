@@ -89,7 +89,7 @@ static void *open_other(void *arg)
 						    .slot_size = 2048, .name = "other");
 	struct other *other = arg;
 
-	other->err = rgate_inlet_open(other->inlet, &other->ring, &o, &other->number);
+	other->err = rgate_inlet_add(other->inlet, &other->ring, &o, &other->number);
 	return NULL;
 }
 
@@ -97,7 +97,7 @@ static void *close_other(void *arg)
 {
 	struct other *other = arg;
 
-	other->err = rgate_inlet_close(other->inlet, other->number);
+	other->err = rgate_inlet_remove(other->inlet, other->number);
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Frames from a ring at the gateway to rings at compute nodes. */
+#include "ended.h"
 #include "plane.h"
 
 #include <arpa/inet.h>
@@ -708,7 +709,7 @@ static void driven_source(void **state)
 	plane_up(&p, &(struct plane_opts){ .computes = 1 });
 	ring = unit_ring(128, 2048, 0, RGATE_POLICY_DROP);
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&a, len, &o), 0);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&a, len, &o), 0);
 	assert_int_equal(rgate_source_addr(src, (struct sockaddr *)&a, &len), 0);
 	assert_int_equal(rgate_gateway_add_source(p.gw, ring, src), 0);
 	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -733,7 +734,7 @@ static void driven_source(void **state)
 	nodes_nap();
 	assert_int_equal(rgate_source_stats(src, &st), 0);
 	assert_int_equal(st.received, 300);
-	assert_int_equal(rgate_source_stop(src), 0);
+	assert_int_equal(source_ended(src), 0);
 	close(sock);
 	rgate_ring_close(ring);
 	plane_down(&p);

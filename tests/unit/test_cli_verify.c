@@ -361,13 +361,14 @@ static void whys(void **state)
 					 &(struct probe_cell){ .err = -EOPNOTSUPP }),
 			       "Soft-RoCE registers no dma-bufs"));
 	/* What is known of an error where it is known, and nothing elsewhere */
-	assert_non_null(strstr(why_text("rgate_source_udp", -EADDRINUSE, &whole), "another socket"));
+	assert_non_null(strstr(why_text("rgate_source_start_udp", -EADDRINUSE, &whole),
+			       "another socket"));
 	assert_true(whole);
 	assert_non_null(strstr(why_text("rgate_node_create", -EACCES, &whole), "chmod 600"));
 	assert_false(whole);
 	assert_non_null(strstr(why_text(WHY_WRITE, -EFBIG, &whole), "ulimit -f"));
 	assert_true(whole);
-	assert_null(why_text("rgate_source_udp", -EISDIR, &whole));
+	assert_null(why_text("rgate_source_start_udp", -EISDIR, &whole));
 	assert_null(why_text(WHY_SYSTEM, -EISDIR, &whole));
 	assert_null(why_text("rgate_ring_open", EACCES, &whole));
 	assert_null(why_text("rgate_ring_open", 0, &whole));

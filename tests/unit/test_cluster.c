@@ -91,14 +91,14 @@ static void whole(void **state)
 	assert_int_equal(n.id, 0);
 	assert_int_equal(rgate_cluster_find(c, "1", &n), -ENOENT);
 	assert_int_equal(rgate_cluster_find(c, "x", &n), -ENOENT);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 	assert_int_equal(parse(&c, "provider local\nnode 0 gateway /run/a\n"
 			       "node 1 compute /run/b\n" KEY(0) KEY(1)), 0);
 	assert_int_equal(rgate_cluster_provider(c), RGATE_PROVIDER_LOCAL);
 	assert_int_equal(rgate_cluster_timeout_ms(c), 3000);
 	assert_string_equal(key_path(c, 1), "node1.key");
-	rgate_cluster_free(c);
-	rgate_cluster_free(NULL);
+	rgate_cluster_destroy(c);
+	rgate_cluster_destroy(NULL);
 }
 
 /* Of the forms that an address can have one is kept */
@@ -121,7 +121,7 @@ static void ipv6(void **state)
 	assert_int_equal(n.id, 0);
 	assert_int_equal(n.port, RGATE_CLUSTER_PORT);
 	assert_int_equal(rgate_cluster_find(c, "2001:db8::3", &n), -ENOENT);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 }
 
 #define P "provider verbs\n"
@@ -223,13 +223,13 @@ static void limits(void **state)
 		assert_int_equal(rgate_cluster_timeout_ms(c), timeouts[i]);
 		assert_int_equal(rgate_cluster_find(c, "7", &n), 0);
 		assert_int_equal(n.port, ports[i]);
-		rgate_cluster_free(c);
+		rgate_cluster_destroy(c);
 	}
 	/* Ten digits are a number; nodes may share an address, not a port of it, too. */
 	assert_int_equal(parse(&c, P G "node 1 compute 192.0.2.2 1234567890"), -EINVAL);
 	assert_non_null(strstr(said, "'1234567890' is no name: up to 31 characters"));
 	assert_int_equal(parse(&c, P G "node 1 compute 192.0.2.1:9\n" KEY(0) KEY(1)), 0);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 }
 
 static void long_lines(void **state)
@@ -261,7 +261,7 @@ static void long_lines(void **state)
 	snprintf(text, sizeof(text), "provider local\nnode 0 gateway %s\n"
 		 "node 1 compute /b\n" KEY(0) KEY(1), path);
 	assert_int_equal(parse(&c, text), 0);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 }
 
 static void files(void **state)
@@ -275,15 +275,15 @@ static void files(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, good, sizeof(good) - 1), sizeof(good) - 1);
 	assert_int_equal(rgate_cluster_load(&c, path), 0);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 	setenv("RGATE_CLUSTER", path, 1);
 	assert_int_equal(rgate_cluster_load(&c, NULL), 0);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 	unsetenv("RGATE_CLUSTER");
 	for (i = 0; i < 70; i++)
 		assert_int_equal(write(fd, memset(said, '\n', 512), 512) * 2, 1024);
 	assert_int_equal(rgate_cluster_load(&c, path), 0);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 	for (i = 0; i < 70; i++)
 		assert_int_equal(write(fd, memset(said, '\n', 512), 512) * 2, 1024);
 	assert_int_equal(rgate_cluster_load(&c, path), -EFBIG);
@@ -327,7 +327,7 @@ static void private_keys(void **state)
 	assert_int_equal(rgate_cluster_key_path(c, 1, text, strlen(want)), -ENAMETOOLONG);
 	assert_int_equal(rgate_cluster_key_path(c, 1, text, strlen(want) + 1), 0);
 	assert_int_equal(rgate_cluster_key_path(c, 1, text, 5), -ENAMETOOLONG);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 	assert_int_equal(rgate_key_generate(key), 0);
 	assert_int_equal(rgate_key_public(pub, key), 0);
 	rgate_key_to_text(private, key);
@@ -351,7 +351,7 @@ static void private_keys(void **state)
 	unlink(want);
 	unlink(path);
 	rmdir(dir);
-	rgate_cluster_free(c);
+	rgate_cluster_destroy(c);
 }
 
 static const struct CMUnitTest tests[] = {

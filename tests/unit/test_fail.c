@@ -104,9 +104,9 @@ static int make_source(void)
 
 	if (err)
 		return err;
-	err = rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&a, sizeof(a), NULL);
+	err = rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&a, sizeof(a), NULL);
 	if (!err)
-		err = rgate_source_stop(src);
+		rgate_source_stop(src);
 	rgate_ring_close(ring);
 	return err;
 }

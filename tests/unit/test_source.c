@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What every source does alike: its options, its rings, its socket, its end. */
 #include "unit.h"
+#include "ended.h"
 #include "source.h"
 
 #include <errno.h>
@@ -134,8 +135,8 @@ static void addresses(void **state)
 	socklen_t len = 4;
 
 	(void)state;
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&a, sizeof(a), &o),
-			 0);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&a, sizeof(a),
+						&o), 0);
 	memset(&is, 0xff, sizeof(is));
 	assert_int_equal(rgate_source_addr(src, (struct sockaddr *)&is, &len), 0);
 	assert_int_equal(len, sizeof(a));
@@ -153,8 +154,8 @@ static void addresses(void **state)
 	assert_int_equal(st.ring_drops, 0);
 	assert_int_equal(st.errors, 0);
 	assert_int_equal(st.socket_drops, 0);
-	assert_int_equal(rgate_source_stop(src), 0);
-	assert_int_equal(rgate_source_stop(NULL), 0);
+	assert_int_equal(source_ended(src), 0);
+	rgate_source_stop(NULL);
 	rgate_ring_close(ring);
 	assert_int_equal(unit_entries("/proc/self/fd"), fds);
 }

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ended.h"
+
 #define SKIPPED 77
 
 static void write_file(const char *path, const char *text)
@@ -132,13 +134,13 @@ static void rx_open(struct rx *r, uint32_t slot_size, uint32_t flags,
 		.slot_size = slot_size, .flags = flags, .policy = policy);
 
 	unit_require(!rgate_ring_open_memfd(&r->ring, &o));
-	unit_require(!rgate_source_packet(&r->src, &r->ring, 1, ifname, so));
+	unit_require(!rgate_source_start_packet(&r->src, &r->ring, 1, ifname, so));
 	unit_require(!rgate_consumer_init(&r->c, r->ring, NULL));
 }
 
 static void rx_close(struct rx *r)
 {
-	unit_require(!rgate_source_stop(r->src));
+	unit_require(!source_ended(r->src));
 	rgate_ring_close(r->ring);
 }
 
@@ -278,11 +280,11 @@ static void filtered(void)
 	expect(&r, 1, 2, 100, &hdr);
 	expect(&r, 1, 4, 100, &hdr);
 	o.filter = "no such filter";
-	unit_require(rgate_source_packet(&src, &r.ring, 1, "va", &o) == -EINVAL);
-	unit_require(rgate_source_packet(&src, &r.ring, 1, "vx", NULL) == -ENODEV);
-	unit_require(rgate_source_packet(&src, &r.ring, 1, NULL, &o) == -EINVAL);
+	unit_require(rgate_source_start_packet(&src, &r.ring, 1, "va", &o) == -EINVAL);
+	unit_require(rgate_source_start_packet(&src, &r.ring, 1, "vx", NULL) == -ENODEV);
+	unit_require(rgate_source_start_packet(&src, &r.ring, 1, NULL, &o) == -EINVAL);
 	o.filter = NULL;
-	unit_require(rgate_source_packet(&src, &r.ring, 1, "va", &o) == -EBUSY);
+	unit_require(rgate_source_start_packet(&src, &r.ring, 1, "va", &o) == -EBUSY);
 	rx_close(&r);
 	close(tx);
 }
@@ -345,7 +347,7 @@ static void device_gone(void)
 	while ((w = rgate_consumer_wait(&r.c, 10000)) == 1)
 		rgate_consumer_copy(&r.c, NULL, NULL, 0);
 	unit_require(w == -EPIPE);
-	unit_require(rgate_source_stop(r.src) == -ENODEV);
+	unit_require(source_ended(r.src) == -ENODEV);
 	rgate_ring_close(r.ring);
 	close(tx);
 }
@@ -374,7 +376,7 @@ static void gone_while_down(void)
 	unit_require(rgate_consumer_wait(&r.c, 300) == 0);
 	unit_require(!system("ip link del vc"));
 	unit_require(rgate_consumer_wait(&r.c, 10000) == -EPIPE);
-	unit_require(rgate_source_stop(r.src) == -ENODEV);
+	unit_require(source_ended(r.src) == -ENODEV);
 	rgate_ring_close(r.ring);
 }
 
@@ -394,7 +396,7 @@ static void driven_gone(void)
 	for (i = 0; (ret = rgate_source_turn(r.src)) >= 0; i++)
 		unit_require(i < 3);
 	unit_require(ret == -ENODEV);
-	unit_require(rgate_source_stop(r.src) == -ENODEV);
+	unit_require(source_ended(r.src) == -ENODEV);
 	rgate_ring_close(r.ring);
 }
 
@@ -407,32 +409,32 @@ static void refused(void)
 	struct rgate_source *src, *second;
 	unsigned int one;
 
-	unit_require(rgate_source_packet(&src, &ring, 0, "va", &so) == -EINVAL);
-	unit_require(rgate_source_packet(&src, &ring, 1, "nosuch", &so) == -ENODEV);
+	unit_require(rgate_source_start_packet(&src, &ring, 0, "va", &so) == -EINVAL);
+	unit_require(rgate_source_start_packet(&src, &ring, 1, "nosuch", &so) == -ENODEV);
 	so.filter = "udp and";
-	unit_require(rgate_source_packet(&src, &ring, 1, "va", &so) == -EINVAL);
+	unit_require(rgate_source_start_packet(&src, &ring, 1, "va", &so) == -EINVAL);
 	so.filter = NULL;
 	so.promisc = 1;
-	unit_require(rgate_source_packet(&src, &ring, 1, NULL, &so) == -EINVAL);
+	unit_require(rgate_source_start_packet(&src, &ring, 1, NULL, &so) == -EINVAL);
 	so.promisc = 2;
-	unit_require(rgate_source_packet(&src, &ring, 1, "va", &so) == -EINVAL);
+	unit_require(rgate_source_start_packet(&src, &ring, 1, "va", &so) == -EINVAL);
 	unit_require(unit_entries("/proc/self/fd") == fds);
 	so.promisc = 0;
-	unit_require(!rgate_source_packet(&src, &ring, 1, "va", &so));
+	unit_require(!rgate_source_start_packet(&src, &ring, 1, "va", &so));
 	unit_require(system("ip -d link show va | grep -q 'promiscuity 1'"));
-	unit_require(!rgate_source_stop(src));
+	unit_require(!source_ended(src));
 	so.promisc = 1;
-	unit_require(!rgate_source_packet(&src, &ring, 1, "va", &so));
+	unit_require(!rgate_source_start_packet(&src, &ring, 1, "va", &so));
 	unit_require(!system("ip -d link show va | grep -q 'promiscuity 1'"));
-	unit_require(!rgate_source_stop(src));
+	unit_require(!source_ended(src));
 	unit_require(system("ip -d link show va | grep -q 'promiscuity 1'"));
 	/* One ring is not two sources': the second leaves nothing. */
 	so.promisc = 0;
-	unit_require(!rgate_source_packet(&src, &ring, 1, "va", &so));
+	unit_require(!rgate_source_start_packet(&src, &ring, 1, "va", &so));
 	one = unit_entries("/proc/self/fd");
-	unit_require(rgate_source_packet(&second, &ring, 1, "va", &so) == -EBUSY);
+	unit_require(rgate_source_start_packet(&second, &ring, 1, "va", &so) == -EBUSY);
 	unit_require(unit_entries("/proc/self/fd") == one);
-	unit_require(!rgate_source_stop(src));
+	unit_require(!source_ended(src));
 	unit_require(unit_entries("/proc/self/fd") == fds);
 	rgate_ring_close(ring);
 }

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ended.h"
+
 struct setup {
 	struct rgate_ring *ring[3];
 	unsigned int nrings;
@@ -36,8 +38,8 @@ static void open_setup(struct setup *t, int family, const char *addr,
 	t->front = family == AF_INET ? 28 : 48;
 	assert_int_equal(inet_pton(family, addr, family == AF_INET ?
 				   (void *)&a4->sin_addr : (void *)&a6->sin6_addr), 1);
-	assert_int_equal(rgate_source_udp(&t->src, t->ring, t->nrings,
-					  (struct sockaddr *)&t->to, sizeof(t->to), o), 0);
+	assert_int_equal(rgate_source_start_udp(&t->src, t->ring, t->nrings,
+						(struct sockaddr *)&t->to, sizeof(t->to), o), 0);
 	t->to_len = sizeof(t->to);
 	assert_int_equal(rgate_source_addr(t->src, (struct sockaddr *)&t->to,
 					   &t->to_len), 0);
@@ -64,7 +66,7 @@ static void close_setup(struct setup *t)
 	unsigned int i;
 
 	if (t->src)
-		assert_int_equal(rgate_source_stop(t->src), 0);
+		assert_int_equal(source_ended(t->src), 0);
 	close(t->tx);
 	for (i = 0; i < t->nrings; i++)
 		rgate_ring_close(t->ring[i]);
@@ -253,7 +255,7 @@ static void truncation(void **state)
 	take_one(&t, &hdr, 1, 192 - 28 + 1, 192);
 	assert_true(hdr.flags & RGATE_SLOT_TRUNC);
 	take_one(&t, &hdr, 2, 65507, 192);
-	assert_int_equal(rgate_source_stop(t.src), 0);
+	assert_int_equal(source_ended(t.src), 0);
 	t.src = NULL;
 	rgate_ring_stats(t.ring[0], &st);
 	assert_int_equal(st.delivered, 3);
@@ -339,7 +341,7 @@ static void policy_overwrite(void **state)
 		take_one(&t, &hdr, i, 50, 192);
 	assert_int_equal(rgate_consumer_copy(&t.c, NULL, NULL, 0), -EAGAIN);
 	assert_int_equal(rgate_consumer_lost(&t.c), 960);
-	assert_int_equal(rgate_source_stop(t.src), 0);
+	assert_int_equal(source_ended(t.src), 0);
 	t.src = NULL;
 	rgate_ring_stats(t.ring[0], &st);
 	assert_int_equal(st.delivered, 1000);
@@ -419,7 +421,7 @@ static void spill_chains(void **state)
 		send_one(&t, i, 850);
 		wait_received(&t, i + 1);
 	}
-	assert_int_equal(rgate_source_stop(t.src), 0);
+	assert_int_equal(source_ended(t.src), 0);
 	t.src = NULL;
 	for (r = 0; r < 3; r++) {
 		i = take_chains(&t, r, was, 850);
@@ -448,42 +450,42 @@ static void arguments(void **state)
 	socklen_t len;
 
 	(void)state;
-	assert_int_equal(rgate_source_udp(&src, &pass, 1, sa, sizeof(a), NULL),
+	assert_int_equal(rgate_source_start_udp(&src, &pass, 1, sa, sizeof(a), NULL),
 			 -EOPNOTSUPP);
-	assert_int_equal(rgate_source_udp(&src, &ring, 0, sa, sizeof(a), NULL), -EINVAL);
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, 4, NULL), -EINVAL);
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&a6,
-					  sizeof(a), NULL), -EINVAL);
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 0, sa, sizeof(a), NULL), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, 4, NULL), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&a6,
+						sizeof(a), NULL), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
 	o.batch = 1;
 	o.filter = "udp";
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
 	o.filter = NULL;
 	o.cpu_plus1 = 1000;
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
 	o.cpu_plus1 = 1;
 	o.driven = 1;	/* a thread that is not there cannot be pinned */
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
 	o.cpu_plus1 = 0;
 	o.driven = 2;
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
 	o.driven = 0;
 	a.sin_addr.s_addr = htonl(0xc6336401);	/* 198.51.100.1: not ours */
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o),
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o),
 			 -EADDRNOTAVAIL);
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(rgate_source_udp(&src, twice, 2, sa, sizeof(a), &o), -EBUSY);
+	assert_int_equal(rgate_source_start_udp(&src, twice, 2, sa, sizeof(a), &o), -EBUSY);
 	assert_int_equal(rgate_producer_init(&p, ring), 0);
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), -EBUSY);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EBUSY);
 	rgate_producer_fini(&p);
-	assert_int_equal(rgate_source_udp(&src, &ring, 1, sa, sizeof(a), &o), 0);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), 0);
 	len = sizeof(a);
 	assert_int_equal(rgate_source_addr(src, sa, &len), 0);
 	assert_true(a.sin_port);
-	assert_int_equal(rgate_source_udp(&other, &pass, 1, sa, sizeof(a), &o),
+	assert_int_equal(rgate_source_start_udp(&other, &pass, 1, sa, sizeof(a), &o),
 			 -EOPNOTSUPP);
-	assert_int_equal(rgate_source_stop(src), 0);
-	assert_int_equal(rgate_source_stop(NULL), 0);
+	assert_int_equal(source_ended(src), 0);
+	rgate_source_stop(NULL);
 	rgate_ring_close(pass);
 	rgate_ring_close(ring);
 }
@@ -509,7 +511,7 @@ static void stop_idle(void **state)
 	nanosleep(&ts, NULL);
 	assert_true(cpu_ns() - cpu < 50000000);
 	began = unit_now_ns();
-	assert_int_equal(rgate_source_stop(t.src), 0);
+	assert_int_equal(source_ended(t.src), 0);
 	t.src = NULL;
 	assert_true(unit_now_ns() - began < 2000000000);
 	assert_true(rgate_ring_retired(t.ring[0]));
@@ -565,7 +567,7 @@ static void stop_loaded(void **state)
 		rgate_ring_stats(t.ring[0], &st);
 	}
 	began = unit_now_ns();
-	assert_int_equal(rgate_source_stop(t.src), 0);
+	assert_int_equal(source_ended(t.src), 0);
 	t.src = NULL;
 	assert_true(unit_now_ns() - began < 2000000000);
 	__atomic_store_n(&f.stop, true, __ATOMIC_RELAXED);
@@ -662,7 +664,7 @@ static void driven_ends(void **state)
 	open_setup(&t, AF_INET, "127.0.0.1", &o);
 	send_one(&t, 0, 10);
 	assert_int_equal(rgate_source_turn(t.src), 0);
-	assert_int_equal(rgate_source_stop(t.src), 0);
+	assert_int_equal(source_ended(t.src), 0);
 	t.src = NULL;
 	assert_int_equal(rgate_consumer_wait(&t.c, -1), 1);
 	assert_non_null(rgate_consumer_next(&t.c));
@@ -679,7 +681,7 @@ static void driven_ends(void **state)
 	assert_int_equal(rgate_source_turn(t.src), -ENOTSOCK);
 	assert_int_equal(rgate_source_turn(t.src), -ENOTSOCK);
 	assert_int_equal(rgate_consumer_wait(&t.c, -1), -EPIPE);
-	assert_int_equal(rgate_source_stop(t.src), -ENOTSOCK);
+	assert_int_equal(source_ended(t.src), -ENOTSOCK);
 	t.src = NULL;
 	close_setup(&t);
 }

@@ -148,7 +148,7 @@ static int down(void **state)
 {
 	(void)state;
 	rgate_spawner_destroy(&sp);
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	unlink(path);
 	return 0;
 }

@@ -30,7 +30,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	return 0;
 }
 

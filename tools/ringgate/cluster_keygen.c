@@ -186,7 +186,7 @@ static int into_place(const struct keygen_args *a)
 	compare(path, &node, pub);
 
 free_cluster:
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	return ret;
 }
 

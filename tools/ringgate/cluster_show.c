@@ -233,6 +233,6 @@ int cluster_show(int argc, char **argv)
 	if (ret != EXIT_OK)
 		return ret;
 	ret = show(cluster, &a);
-	rgate_cluster_free(cluster);
+	rgate_cluster_destroy(cluster);
 	return ret;
 }

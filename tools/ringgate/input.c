@@ -73,7 +73,7 @@ static int open_promisc(struct input_dev *d)
 	    !setsockopt(d->promisc_fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr,
 			sizeof(mr)))
 		return EXIT_OK;
-	return fail_in("rgate_source_packet", -errno, "cannot make %s promiscuous", d->name);
+	return fail_in("rgate_source_start_packet", -errno, "cannot make %s promiscuous", d->name);
 }
 
 static int open_module(struct inputs *in, struct input_dev *d,
@@ -126,16 +126,16 @@ static int open_source(struct input_dev *d, struct rgate_ring *ring,
 	rgate_filter_free(&prog);
 	util_block_signals(&old);
 	if (o->udp)
-		err = rgate_source_udp(&d->src, &ring, 1,
-				       (const struct sockaddr *)&o->addr,
-				       o->addrlen, &so);
+		err = rgate_source_start_udp(&d->src, &ring, 1,
+					     (const struct sockaddr *)&o->addr,
+					     o->addrlen, &so);
 	else
-		err = rgate_source_packet(&d->src, &ring, 1,
-					  o->any ? NULL : d->name, &so);
+		err = rgate_source_start_packet(&d->src, &ring, 1,
+						o->any ? NULL : d->name, &so);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		return EXIT_OK;
-	return fail_in(o->udp ? "rgate_source_udp" : "rgate_source_packet", err,
+	return fail_in(o->udp ? "rgate_source_start_udp" : "rgate_source_start_packet", err,
 		       "cannot receive on %s", d->name);
 }
 
@@ -162,7 +162,7 @@ static int open_dev(struct inputs *in, unsigned int i,
 		snprintf(d->name, sizeof(d->name), "%s", o->devs[i]);
 		d->ifindex = if_nametoindex(d->name);
 		if (!d->ifindex)
-			return fail_in("rgate_source_packet", -ENODEV, "%s", d->name);
+			return fail_in("rgate_source_start_packet", -ENODEV, "%s", d->name);
 	}
 	if (o->udp || o->userspace)
 		return open_source(d, in->rings[i].ring, o);
@@ -378,9 +378,11 @@ int inputs_stop(struct inputs *in)
 			rgate_ctl_detach(in->ctl, &d->att);
 		d->attached = false;
 		if (d->src) {
-			int e = rgate_source_stop(d->src);
+			struct rgate_source_stats st;
 
-			err = err ?: e;
+			(void)rgate_source_stats(d->src, &st);
+			err = err ?: (int)st.error;
+			rgate_source_stop(d->src);
 		}
 		d->src = NULL;
 	}

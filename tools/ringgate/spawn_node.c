@@ -173,7 +173,7 @@ void spawn_node_close(struct spawn_node *sn)
 		rgate_peer_close(sn->target[i].peer);
 	}
 	(void)rgate_node_destroy(sn->node);
-	rgate_cluster_free(sn->cluster);
+	rgate_cluster_destroy(sn->cluster);
 }
 
 void spawn_node_name(const struct spawn_node *sn, uint32_t id, char name[32])

@@ -114,7 +114,7 @@ static void give_ring(struct control *ctl, struct client *c, const struct rgate_
 	struct rgate_ring *ring;
 	int err;
 
-	err = rgate_inlet_open(inlet, &ring, o, &c->ring);
+	err = rgate_inlet_add(inlet, &ring, o, &c->ring);
 	if (err) {
 		refuse(c, err, "%s", err == -EEXIST ? "a ring of that name is open" :
 		       rgate_strerror("rgate_gateway_", err));
@@ -125,7 +125,7 @@ static void give_ring(struct control *ctl, struct client *c, const struct rgate_
 	rgate_ring_close(ring);
 	if (err) {
 		c->deaf = true;
-		(void)rgate_inlet_close(inlet, c->ring);
+		(void)rgate_inlet_remove(inlet, c->ring);
 		return;
 	}
 	c->has_ring = true;
@@ -384,7 +384,7 @@ static void request(struct control *ctl, struct client *c, char *text)
 static void drop_client(struct control *ctl, struct client *c)
 {
 	if (c->has_ring) {
-		(void)rgate_inlet_close(ctl->d->inlet, c->ring);
+		(void)rgate_inlet_remove(ctl->d->inlet, c->ring);
 		ctl->ring_bytes -= c->ring_bytes;
 	}
 	hurry_close(c->sock);

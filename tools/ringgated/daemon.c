@@ -65,7 +65,8 @@ static int open_node(struct daemon *d)
 	err = rgate_node_create(&d->node, d->cluster, d->self.id, &o);
 	forget_key(d);
 	if (err)
-		say("cannot become node %u: %s", d->self.id, rgate_strerror("rgate_node_create", err));
+		say("cannot become node %u: %s", d->self.id,
+		    rgate_strerror("rgate_node_create", err));
 	return err;
 }
 
@@ -94,7 +95,7 @@ int daemon_read_cluster(struct daemon *d)
 		return err;
 	err = who_am_i(d);
 	if (err)
-		rgate_cluster_free(d->cluster);
+		rgate_cluster_destroy(d->cluster);
 	return err;
 }
 
@@ -109,7 +110,7 @@ int daemon_load(struct daemon *d)
 	if (!err)
 		err = modules_prepare(d);
 	if (err)
-		rgate_cluster_free(d->cluster);
+		rgate_cluster_destroy(d->cluster);
 	return err;
 }
 
@@ -125,7 +126,7 @@ void daemon_unload(struct daemon *d)
 {
 	forget_key(d);
 	modules_discard(d);
-	rgate_cluster_free(d->cluster);
+	rgate_cluster_destroy(d->cluster);
 }
 
 int daemon_start(struct daemon *d)

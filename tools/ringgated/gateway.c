@@ -28,7 +28,8 @@ static int open_module(const struct source_conf *c, struct source *s, struct rga
 	}
 	err = rgate_ring_attach(s->ring, c->at, &a, NULL);
 	if (err) {
-		say("cannot attach a ring to %s: %s", c->at, rgate_strerror("rgate_ctl_attach", err));
+		say("cannot attach a ring to %s: %s", c->at,
+		    rgate_strerror("rgate_ctl_attach", err));
 		rgate_ring_close(s->ring);
 	}
 	return err;
@@ -45,7 +46,8 @@ static int start_udp(const struct source_conf *c, struct source *s,
 	err = address_parse(c->at, &addr, &len, &why);
 	if (err)
 		return err;
-	return rgate_source_udp(&s->src, &s->ring, 1, (const struct sockaddr *)&addr, len, so);
+	return rgate_source_start_udp(&s->src, &s->ring, 1, (const struct sockaddr *)&addr, len,
+				      so);
 }
 
 static int open_socket(const struct source_conf *c, struct source *s,
@@ -63,7 +65,7 @@ static int open_socket(const struct source_conf *c, struct source *s,
 	if (c->kind == SOURCE_UDP)
 		err = start_udp(c, s, &so);
 	else
-		err = rgate_source_packet(&s->src, &s->ring, 1, c->at, &so);
+		err = rgate_source_start_packet(&s->src, &s->ring, 1, c->at, &so);
 	if (err) {
 		say("cannot receive from %s: %s", c->at, rgate_strerror("rgate_source_", err));
 		rgate_ring_close(s->ring);

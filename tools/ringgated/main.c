@@ -347,7 +347,7 @@ static int check(struct daemon *d)
 	if (err)
 		return err;
 	err = preflight(d);
-	rgate_cluster_free(d->cluster);
+	rgate_cluster_destroy(d->cluster);
 	return err;
 }
 

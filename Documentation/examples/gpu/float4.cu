@@ -64,7 +64,8 @@ int main(int argc, char **argv)
 	addr.sin_port = htons(argc > 1 ? (uint16_t)atoi(argv[1]) : 7777);
 	check(NULL, rgate_gpu_open(&gpu, NULL), "GPU");
 	check(gpu, rgate_ring_open_memfd(&ring, NULL), "ring");
-	check(gpu, rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&addr, sizeof(addr), NULL),
+	check(gpu, rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&addr, sizeof(addr),
+					  NULL),
 	      "socket");
 	check(gpu, rgate_gpu_bind(gpu, ring, NULL), "bind");
 	o.sz = sizeof(o);

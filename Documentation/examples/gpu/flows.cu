@@ -84,7 +84,8 @@ int main(int argc, char **argv)
 
 	check(NULL, rgate_gpu_open(&gpu, NULL), "GPU");
 	check(gpu, rgate_ring_open_memfd(&ring, NULL), "ring");
-	check(gpu, rgate_source_packet(&src, &ring, 1, argc > 1 ? argv[1] : NULL, NULL), "socket");
+	check(gpu, rgate_source_start_packet(&src, &ring, 1, argc > 1 ? argv[1] : NULL, NULL),
+	      "socket");
 	check(gpu, rgate_gpu_bind(gpu, ring, NULL), "bind");
 	o.sz = sizeof(o);
 	if (cudaMalloc(&o.arg, BUCKETS * sizeof(struct flow)) ||

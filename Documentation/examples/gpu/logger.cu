@@ -198,7 +198,8 @@ int main(int argc, char **argv)
 	ro.slots = SLOTS;
 	ro.slot_size = 2048;
 	check(NULL, rgate_ring_open_memfd(&ring, &ro), "ring");
-	check(NULL, rgate_source_udp(&src, &ring, 1, (struct sockaddr *)&addr, sizeof(addr), NULL),
+	check(NULL, rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&addr, sizeof(addr),
+					   NULL),
 	      "socket");
 	check(gpu, rgate_gpu_bind(gpu, ring, NULL), "bind");
 	o.sz = sizeof(o);

@@ -85,7 +85,8 @@ int main(int argc, char **argv)
 	check(NULL, rgate_gpu_open(&gpu, NULL), "GPU");
 	check(gpu, rgate_ring_open_memfd(&in, NULL), "ring");
 	check(gpu, rgate_ring_open_memfd(&out, NULL), "ring");
-	check(gpu, rgate_source_udp(&src, &in, 1, (struct sockaddr *)&addr, sizeof(addr), NULL),
+	check(gpu, rgate_source_start_udp(&src, &in, 1, (struct sockaddr *)&addr, sizeof(addr),
+					  NULL),
 	      "socket");
 	check(gpu, rgate_gpu_bind(gpu, in, NULL), "bind");
 	check(gpu, rgate_gpu_bind_output(gpu, out, RGATE_GPU_FULL_DROP), "output");

@@ -49,7 +49,7 @@ struct rgate_cluster_node {
 
 /*
  * rgate_cluster_load - reads the file
- * @cluster: out; for rgate_cluster_free()
+ * @cluster: out; for rgate_cluster_destroy()
  * @path: NULL: environment RGATE_CLUSTER, else /etc/ringgate/cluster.conf
  * -EINVAL: malformed: the log says FILE:LINE and what is wrong; -ENOENT, -EACCES, ...:
  * cannot be read; -EFBIG: larger than 64 KiB. The private key is not read here.
@@ -69,8 +69,8 @@ RGATE_API int rgate_cluster_load_draft(struct rgate_cluster **cluster, const cha
 RGATE_API int rgate_cluster_parse(struct rgate_cluster **cluster, const char *name,
 				  const char *text, size_t len);
 
-/* rgate_cluster_free - NULL is allowed; not before the nodes made of it are destroyed */
-RGATE_API void rgate_cluster_free(struct rgate_cluster *cluster);
+/* rgate_cluster_destroy - NULL is allowed; not before the nodes made of it are destroyed */
+RGATE_API void rgate_cluster_destroy(struct rgate_cluster *cluster);
 
 /* How many there are: 2 to RGATE_NODES_MAX */
 RGATE_API unsigned int rgate_cluster_nodes(const struct rgate_cluster *cluster);

@@ -19,7 +19,8 @@ extern "C" {
  * @path: NULL: environment RGATE_SOCKET, else RGATE_DAEMON_SOCKET
  * @answer: out, ended by a NUL; also words for an error of the daemon's. @len bytes
  * 0; -ENOENT, -ECONNREFUSED: no daemon there; -EACCES; -ETIMEDOUT: no answer within
- * 10 s; -EPROTO; -EMSGSIZE: it is longer; or the daemon's error.
+ * 10 s, and whether it was done is not known; -EPROTO; -EMSGSIZE: it is longer; or the
+ * daemon's error.
  */
 RGATE_API int rgate_daemon_call(const char *path, const char *request, char *answer,
 				size_t len);
@@ -29,10 +30,10 @@ RGATE_API int rgate_daemon_call(const char *path, const char *request, char *ans
  * @ring: out; used like any other: poll, take, release, wait, rgate_ring_stats(),
  *	rgate_ring_fd(); mapped memory can be registered with a GPU. Slots are read-only,
  *	and stay in this process: it cannot be sent or resized (-EOPNOTSUPP).
- * @opts: as for rgate_inlet_open(); `device` is the daemon's socket, NULL: as @path above
+ * @opts: as for rgate_inlet_add(); `device` is the daemon's socket, NULL: as @path above
  * The daemon of this node makes it, and closes it when the ring is closed or this
  * process ends. Frames' time stamps are of the gateway's clock:
- * rgate_ring_tstamp_offset(). Errors as rgate_daemon_call(), rgate_inlet_open();
+ * rgate_ring_tstamp_offset(). Errors as rgate_daemon_call(), rgate_inlet_add();
  * -EOPNOTSUPP: the daemon is the gateway's.
  */
 RGATE_API int rgate_ring_open_remote(struct rgate_ring **ring,

@@ -30,7 +30,7 @@ RGATE_API int rgate_inlet_create(struct rgate_inlet **inlet, struct rgate_hub *h
 RGATE_API int rgate_inlet_destroy(struct rgate_inlet *inlet);
 
 /*
- * rgate_inlet_open - a ring that the gateway fills
+ * rgate_inlet_add - a ring that the gateway fills
  * @ring: out, a handle as of rgate_ring_open_memfd(); the caller closes it. More by
  *	rgate_ring_dup() and rgate_ring_send().
  * @opts: as rgate_ring_open_memfd(); chains are always possible. slot_size has to be
@@ -42,12 +42,12 @@ RGATE_API int rgate_inlet_destroy(struct rgate_inlet *inlet);
  * -EOPNOTSUPP: RGATE_POLICY_OVERWRITE; -ENOSPC: 64 rings are open; -EEXIST: one has
  * that name; and as rgate_ring_open_memfd(), rgate_share_create().
  */
-RGATE_API int rgate_inlet_open(struct rgate_inlet *inlet, struct rgate_ring **ring,
-			       const struct rgate_ring_opts *opts, uint32_t *number);
+RGATE_API int rgate_inlet_add(struct rgate_inlet *inlet, struct rgate_ring **ring,
+			      const struct rgate_ring_opts *opts, uint32_t *number);
 
-/* rgate_inlet_close - the gateway is told, and once it has left (2 s at most) the ring is
+/* rgate_inlet_remove - the gateway is told, and once it has left (2 s at most) the ring is
  * closed: its consumers may drain it. -ENOENT */
-RGATE_API int rgate_inlet_close(struct rgate_inlet *inlet, uint32_t number);
+RGATE_API int rgate_inlet_remove(struct rgate_inlet *inlet, uint32_t number);
 
 struct rgate_inlet_ring {
 	size_t sz;

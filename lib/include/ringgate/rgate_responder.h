@@ -39,7 +39,7 @@ struct rgate_responder_stats {
  * rgate_responder_start - the thread becomes the ring's only consumer
  * @ring: stays the caller's and open until rgate_responder_stop()
  * With udp_socket_plus1 a slot holds an IPv4 or IPv6 packet at l3_off with a UDP header at
- * l4_off, as rgate_source_udp() makes them: its payload is sent to its destination. The
+ * l4_off, as rgate_source_start_udp() makes them: its payload is sent to its destination. The
  * source is what the socket is bound to: take rgate_source_socket() to answer from the
  * address that was asked. Checksums are the kernel's.
  * With ifname a slot holds a whole frame.

@@ -106,7 +106,7 @@ RGATE_API uint32_t rgate_ring_id(const struct rgate_ring *ring);
 
 /*
  * What is meant by a ring or an attachment of the module: its number, which others get
- * in their turn, and a cookie that no other has. 0 and 0: none.
+ * in their turn, and a cookie that no other has. 0 and 0: none. Stays as it is.
  */
 struct rgate_ident {
 	uint32_t id;

@@ -42,11 +42,12 @@ struct rgate_source_stats {
 	uint64_t socket_drops;	/* dropped by the kernel: socket buffer full */
 	uint64_t ring_drops;	/* read and dropped: no free slot */
 	uint64_t errors;	/* failed receives that were survived */
-	uint64_t reserved[4];	/* 0 */
+	int64_t error;		/* -errno: what ended it early; 0 */
+	uint64_t reserved[3];	/* 0 */
 };
 
 /*
- * rgate_source_udp - receive datagrams into a ring
+ * rgate_source_start_udp - receive datagrams into a ring
  * @rings: @nrings memfd rings of this process, the source becomes their
  *	producer; the 2nd and later are used by RGATE_POLICY_SPILL
  * @src: out; end it with rgate_source_stop()
@@ -64,24 +65,24 @@ struct rgate_source_stats {
  * -EBUSY: a ring has a producer; -EOPNOTSUPP: not a memfd ring of this process;
  * -EINVAL: options; or what socket(2), setsockopt(2), bind(2) say.
  */
-RGATE_API int rgate_source_udp(struct rgate_source **src,
-			       struct rgate_ring *const *rings, unsigned int nrings,
-			       const struct sockaddr *addr, socklen_t addrlen,
-			       const struct rgate_source_opts *opts);
+RGATE_API int rgate_source_start_udp(struct rgate_source **src,
+				     struct rgate_ring *const *rings, unsigned int nrings,
+				     const struct sockaddr *addr, socklen_t addrlen,
+				     const struct rgate_source_opts *opts);
 
 /*
- * rgate_source_packet - receive a device's frames (AF_PACKET; CAP_NET_RAW)
+ * rgate_source_start_packet - receive a device's frames (AF_PACKET; CAP_NET_RAW)
  * @ifname: device, or NULL: all of this network namespace
  * The stack gets the frames too, so RGATE_POLICY_PASS counts a frame that found
  * no slot as passed. Frames sent by this machine are left out. A frame's VLAN tag
  * is in the slot's header. Ends with -ENODEV when its device is removed.
  * -EPERM: no CAP_NET_RAW; -ENODEV: no such device; -EINVAL: options or filter; and
- * as rgate_source_udp().
+ * as rgate_source_start_udp().
  */
-RGATE_API int rgate_source_packet(struct rgate_source **src,
-				  struct rgate_ring *const *rings,
-				  unsigned int nrings, const char *ifname,
-				  const struct rgate_source_opts *opts);
+RGATE_API int rgate_source_start_packet(struct rgate_source **src,
+					struct rgate_ring *const *rings,
+					unsigned int nrings, const char *ifname,
+					const struct rgate_source_opts *opts);
 
 /*
  * rgate_source_addr - where the UDP socket is bound (port 0 resolved)
@@ -116,10 +117,10 @@ RGATE_API int rgate_source_stats(const struct rgate_source *src,
 
 /*
  * rgate_source_stop - ends the thread and closes the socket; the rings stay
- * open, in RGATE_STATE_CLOSED. Returns what ended the source early (-errno), or 0.
- * Nobody may drive it any more.
+ * open, in RGATE_STATE_CLOSED. NULL is allowed. What ended the source early is told by
+ * rgate_source_stats() before. Nobody may drive it any more.
  */
-RGATE_API int rgate_source_stop(struct rgate_source *src);
+RGATE_API void rgate_source_stop(struct rgate_source *src);
 
 #ifdef __cplusplus
 }

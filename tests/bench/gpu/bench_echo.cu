@@ -192,8 +192,8 @@ static void open_ring_server(struct server *s, uint32_t spin_us)
 	o.blocks = 2;
 	s->in = b_ring(4096, 512);
 	s->out = b_ring(4096, 512);
-	b_require(!rgate_source_udp(&s->src, &s->in, 1, (struct sockaddr *)&s->addr,
-				    sizeof(s->addr), &so));
+	b_require(!rgate_source_start_udp(&s->src, &s->in, 1, (struct sockaddr *)&s->addr,
+					  sizeof(s->addr), &so));
 	b_require(!rgate_source_addr(s->src, (struct sockaddr *)&s->addr, &len));
 	if (s->who == RING_GPU) {
 		b_ok(NULL, rgate_gpu_open(&s->gpu, NULL));

@@ -95,7 +95,7 @@ void cluster_free(struct cluster *c)
 		unlink(path);
 	}
 	rmdir(c->dir);
-	rgate_cluster_free(c->conf);
+	rgate_cluster_destroy(c->conf);
 }
 
 struct rgate_node *cluster_node(struct cluster *c, unsigned int id)

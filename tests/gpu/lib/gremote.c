@@ -91,13 +91,13 @@ static bool open_ring(struct g_remote *r)
 					      .slot_size = r->slot_size, .name = "r");
 
 	return join_cluster(r, 1, &r->node, &r->hub) && !rgate_inlet_create(&r->inlet, r->hub) &&
-	       !rgate_inlet_open(r->inlet, &r->feed.ring, &o, &r->number);
+	       !rgate_inlet_add(r->inlet, &r->feed.ring, &o, &r->number);
 }
 
 /* What is in the ring was taken, or will be: its consumers hold handles of their own. */
 static bool close_ring(struct g_remote *r)
 {
-	return !rgate_inlet_close(r->inlet, r->number) && !rgate_inlet_destroy(r->inlet) &&
+	return !rgate_inlet_remove(r->inlet, r->number) && !rgate_inlet_destroy(r->inlet) &&
 	       !rgate_hub_destroy(r->hub) && !rgate_node_destroy(r->node);
 }
 
@@ -215,7 +215,7 @@ void g_remote_free(struct g_remote *r)
 	close(r->sock);
 	g_require(waitpid(r->pid, &status, 0) == r->pid && !status);
 	rgate_ring_close(r->feed.ring);
-	rgate_cluster_free(r->conf);
+	rgate_cluster_destroy(r->conf);
 	remove_files(r);
 	g_feed_free(&r->feed);
 }

@@ -44,7 +44,7 @@ void g_skip(const char *why)
 
 uint64_t g_slow(void)
 {
-	const char *s = getenv("GTEST_SLOW");
+	const char *s = getenv("RGATE_GPU_SLOW");
 
 	return s && atoi(s) > 0 ? (uint64_t)atoi(s) : 1;
 }
@@ -125,7 +125,7 @@ uint64_t g_random(uint64_t *state)
 
 uint64_t g_seed(void)
 {
-	const char *given = getenv("GTEST_SEED");
+	const char *given = getenv("RGATE_TEST_SEED");
 
 	if (given)
 		seed = strtoull(given, NULL, 0);

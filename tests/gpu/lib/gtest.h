@@ -47,7 +47,7 @@ struct g_test {
  * says why, where there is no GPU. */
 int g_run(int argc, char **argv, const struct g_test *tests, unsigned int n);
 
-/* Work is divided by this: 1, or GTEST_SLOW, under a checker of memory */
+/* Work is divided by this: 1, or RGATE_GPU_SLOW, under a checker of memory */
 uint64_t g_slow(void);
 
 uint64_t g_now_ns(void);

@@ -26,7 +26,7 @@ void compute_ring(struct plane *p, unsigned int id, uint32_t slots, uint32_t slo
 	const struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = slots,
 						    .slot_size = slot_size, .name = "r");
 
-	unit_require(!rgate_inlet_open(at->inlet, &at->ring, &o, &at->number));
+	unit_require(!rgate_inlet_add(at->inlet, &at->ring, &o, &at->number));
 	unit_require(!rgate_consumer_init(&at->c, at->ring, NULL));
 }
 
@@ -36,7 +36,7 @@ void compute_close_ring(struct plane *p, unsigned int id)
 
 	if (!at->ring)
 		return;
-	unit_require(!rgate_inlet_close(at->inlet, at->number));
+	unit_require(!rgate_inlet_remove(at->inlet, at->number));
 	rgate_ring_close(at->ring);
 	at->ring = NULL;
 }
