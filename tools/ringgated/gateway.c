@@ -80,7 +80,7 @@ static void close_source(struct daemon *d, struct source *s)
 	if (s->added)
 		(void)rgate_gateway_remove(d->gw, s->ring);
 	if (s->src)
-		(void)rgate_source_stop(s->src);
+		rgate_source_stop(s->src);
 	rgate_ring_close(s->ring);
 	memset(s, 0, sizeof(*s));
 }
