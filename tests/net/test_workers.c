@@ -181,7 +181,7 @@ static void soak_check(struct soak *s)
 	for (i = 0; i < s->sent; i++)
 		wait_for(__atomic_load_n(&s->seen[i], __ATOMIC_RELAXED));
 	/* the workers drain the ring, and no batch is taken over after they have ended */
-	assert_int_equal(rgate_inlet_close(at->inlet, at->number), 0);
+	assert_int_equal(rgate_inlet_remove(at->inlet, at->number), 0);
 	for (i = 0; i < WORKERS; i++) {
 		unit_reap(s->pid[i], 0);
 		close(s->sock[i]);

@@ -346,7 +346,7 @@ static void wiped_after_node(void **state)
 	assert_int_equal(rgate_cluster_read_key(conf, 1, key), -EACCES);
 	last_wiped(key, sizeof(key));
 	assert_memory_equal(key, zeros, sizeof(key));
-	rgate_cluster_free(conf);
+	rgate_cluster_destroy(conf);
 	unlink(path);
 	unlink(sock);
 	strcat(sock, ".lock");
