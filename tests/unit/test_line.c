@@ -13,6 +13,8 @@ static struct line *l;
 struct asker {
 	unsigned int over;	/* times */
 	int err;
+	bool again;		/* asks the next one when this one is over, ... */
+	bool got;		/* ... and had a place for it */
 	uint64_t word, answer;
 };
 
@@ -74,6 +76,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+static bool ask(unsigned int i, bool repeat);
+
 static void over(struct ask *a, int err, const void *answer, size_t len)
 {
 	struct asker *by = a->ctx;
@@ -85,6 +89,10 @@ static void over(struct ask *a, int err, const void *answer, size_t len)
 		return;
 	assert_int_equal(len, sizeof(by->answer));
 	memcpy(&by->answer, answer, sizeof(by->answer));
+	if (!by->again)
+		return;
+	by->again = false;
+	by->got = ask((unsigned int)(by - askers), false);
 }
 
 /* False: there was no place */
@@ -160,6 +168,30 @@ static void no_place(void **state)
 	assert_false(answer(asked(3), 1));
 	assert_true(answer(asked(CALL_PLACES), 2));
 	assert_int_equal(askers[CALL_PLACES].answer, 2);
+}
+
+/* Who is told has his place back already, for the next question. */
+static void again_at_once(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < CALL_PLACES; i++)
+		assert_true(ask(i, false));
+	assert_false(ask(CALL_PLACES, false));
+	askers[5].again = true;
+	assert_true(answer(asked(5), 1));
+	assert_true(askers[5].got);
+	assert_int_equal(o.nasked, CALL_PLACES + 1);
+	assert_int_equal(asked(CALL_PLACES) % CALL_PLACES, asked(5) % CALL_PLACES);
+	/* and has it until that is answered */
+	assert_false(ask(CALL_PLACES, false));
+	assert_int_equal(askers[5].over, 1);
+	assert_true(answer(asked(CALL_PLACES), 2));
+	assert_int_equal(askers[5].over, 2);
+	assert_int_equal(askers[5].answer, 2);
+	for (i = 0; i < CALL_PLACES; i++)
+		assert_true(i == 5 || answer(asked(i), 1));
 }
 
 /* A wire without room, which tells of none, and one without connection, of which the hub tells */
@@ -370,6 +402,37 @@ static void said_late(void **state)
 	assert_int_equal(said(1), 2);
 }
 
+/* Another connection is there, of which the line has not been told: nobody has asked over it. */
+static void said_too_soon(void **state)
+{
+	(void)state;
+	assert_true(line_take(l, 16));
+	down();
+	other_comes_up(7);
+	say(16, 5);
+	assert_int_equal(o.nsaid, 0);
+	look();
+	line_say_again(l);
+	assert_int_equal(o.nsaid, 0);
+	assert_false(line_take(l, 16));
+	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(said(0), 5);
+	/* over which another process is to ask another thing with that number */
+	assert_true(line_take(l, 32));
+	down();
+	other_comes_up(8);
+	say(32, 6);
+	assert_int_equal(o.nsaid, 1);
+	look();
+	line_say_again(l);
+	assert_int_equal(o.nsaid, 1);
+	assert_true(line_take(l, 32));
+	assert_int_equal(o.nsaid, 1);
+	say(32, 7);
+	assert_int_equal(o.nsaid, 2);
+	assert_int_equal(said(1), 7);
+}
+
 static void no_room_to_say(void **state)
 {
 	uint64_t i;
@@ -433,9 +496,10 @@ static void current(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(out_of_step), BED(no_place), BED(no_room), BED(asked_again), BED(other_process),
-	BED(left), BED(when_asked), BED(destroyed),
-	BED(once), BED(said_late), BED(no_room_to_say), BED(too_long), BED(current),
+	BED(out_of_step), BED(no_place), BED(again_at_once), BED(no_room), BED(asked_again),
+	BED(other_process), BED(left), BED(when_asked), BED(destroyed),
+	BED(once), BED(said_late), BED(said_too_soon), BED(no_room_to_say), BED(too_long),
+	BED(current),
 };
 
 UNIT_MAIN(tests)
