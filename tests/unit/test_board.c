@@ -265,10 +265,49 @@ static void taken(void **state)
 	board_destroy(NULL);
 }
 
+static unsigned int cancelled;
+
+static void is_cancelled(struct ask *a, int err, const void *answer, size_t len)
+{
+	(void)answer;
+	(void)len;
+	assert_ptr_equal(a->ctx, &did);
+	assert_int_equal(err, -ECANCELED);
+	cancelled++;
+}
+
+/* What leaves is waited for when the hub calls no more, so that nothing is added to it then. */
+static void leaves(void **state)
+{
+	struct line *l = board_line(b, OTHER);
+	struct ask *a;
+
+	(void)state;
+	cancelled = 0;
+	other_comes_up(7);
+	o.held = true;
+	a = line_open(l);
+	assert_non_null(a);
+	a->ctx = &did;
+	line_ask(a, sizeof(a->number), false, is_cancelled);
+	line_send(l, false);
+	assert_int_equal(o.nasked, 1);
+	board_leave(b);
+	assert_int_equal(o.asks.sz + o.serves.sz, 0);
+	assert_int_equal(o.settles, 1);
+	assert_false(o.settled_early);
+	assert_int_equal(cancelled, 0);
+	board_leave(b);
+	board_destroy(b);
+	b = NULL;
+	assert_int_equal(o.settles, 1);
+	assert_int_equal(cancelled, 1);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(handed_on), BED(stale), BED(ticks), BED(room), BED(nodes),
+	BED(handed_on), BED(stale), BED(ticks), BED(room), BED(nodes), BED(leaves),
 	cmocka_unit_test_teardown(less, teardown),
 	cmocka_unit_test_teardown(taken, teardown),
 };

@@ -34,6 +34,7 @@ struct other {
 	struct msg asked[MSGS], said[MSGS];
 	unsigned int nasked, nsaid;
 	unsigned int awaits, settles;	/* times */
+	bool settled_early;		/* while there was a role */
 	unsigned int lent;		/* memory for messages */
 };
 
