@@ -19,7 +19,9 @@ struct job {
 	unsigned int over;	/* times */
 	int err;
 	int fails;		/* what answer() says of the next one, ... */
-	bool ends_all;		/* ... or ends all errands with */
+	unsigned int brings;	/* ... how often it brings up one more question, ... */
+	bool ends_all;		/* ... or ends all errands, ... */
+	int with;		/* ... with that, ... */
 	struct job *ends;	/* and over() ends that one */
 };
 
@@ -38,6 +40,7 @@ static size_t job_ask(struct errand *e, struct ask *a)
 	const struct question q = { .number = a->number, .job = j->number, .part = j->asked };
 
 	assert_true(e->more);
+	assert_int_equal(j->over, 0);
 	a->word = j->asked++;
 	e->more = j->asked < j->total;
 	memcpy(a->msg, &q, sizeof(q));
@@ -57,7 +60,12 @@ static int job_answer(struct errand *e, struct ask *a, int err, const void *answ
 	memcpy(&part, answer, sizeof(part));
 	assert_int_equal(part, a->word);
 	if (j->ends_all)
-		errands_end(es, -ESTALE);
+		errands_end(es, j->with);
+	if (j->brings) {
+		j->brings--;
+		j->total++;
+		e->more = true;
+	}
 	return j->fails;
 }
 
@@ -189,6 +197,58 @@ static void longer(void **state)
 	assert_int_equal(j->over, 1);
 }
 
+/* Each answer brings up the next question, as those of a list do. */
+static void brought_up(void **state)
+{
+	struct job *j = begin(0, 1, 1), *k = begin(1, LONG, 1);
+	unsigned int i, n = 0;
+
+	(void)state;
+	j->brings = 2;
+	pump();
+	assert_int_equal(question(0).job, 0);
+	errand_end(&k->errand, -ECANCELED);
+	for (i = 1; i < CALL_PLACES; i++)
+		assert_true(answer(i));
+	o.nasked = 1;
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(o.nasked, i + 1);
+		assert_int_equal(question(i).part, i);
+		assert_int_equal(j->over, 0);
+		assert_true(answer(i));
+		pump();
+	}
+	assert_int_equal(o.nasked, 3);
+	assert_int_equal(j->over, 1);
+	assert_int_equal(j->err, 0);
+	assert_true(errands_idle(es));
+	/* more than there was, of one that has more to ask already */
+	o.nasked = 0;
+	j = begin(0, LONG, 1);
+	j->brings = 2;
+	for (i = 0; i < LONG + 2; i++) {
+		pump();
+		n += question(i).job == 0;
+		assert_int_equal(question(i).part, i);
+		assert_true(answer(i));
+	}
+	assert_int_equal(n, LONG + 2);
+	assert_int_equal(j->over, 1);
+	/* and none of one that failed, however much it has in mind */
+	o.nasked = 0;
+	j = begin(0, 2, 1);
+	pump();
+	j->brings = 2;
+	j->fails = -EIO;
+	assert_true(answer(0));
+	pump();
+	assert_true(answer(1));
+	pump();
+	assert_int_equal(o.nasked, 2);
+	assert_int_equal(j->over, 1);
+	assert_int_equal(j->err, -EIO);
+}
+
 /* One user's many long errands against one short one of another's, and a third's two */
 static void turns(void **state)
 {
@@ -247,6 +307,33 @@ static void fails(void **state)
 	assert_true(errands_idle(es));
 }
 
+/* A user whose errand has failed has no turn, and is in nobody's way. */
+static void failed_turn(void **state)
+{
+	struct job *j = begin(0, LONG, 1), *k = begin(1, 1, 2);
+	unsigned int i;
+
+	(void)state;
+	/* a question of the other one's is answered, so that he has nothing under way */
+	pump();
+	assert_int_equal(question(1).job, 1);
+	assert_true(answer(1));
+	assert_int_equal(k->over, 1);
+	pump();
+	assert_int_equal(o.nasked, CALL_PLACES + 1);
+	begin(2, 1, 2);
+	j->fails = -EIO;
+	assert_true(answer(0));
+	assert_int_equal(j->over, 0);
+	pump();
+	assert_int_equal(o.nasked, CALL_PLACES + 2);
+	assert_int_equal(question(CALL_PLACES + 1).job, 2);
+	for (i = 2; i < CALL_PLACES + 2; i++)
+		assert_true(answer(i));
+	assert_int_equal(j->over, 1);
+	assert_true(errands_idle(es));
+}
+
 static void ended(void **state)
 {
 	struct job *j = begin(0, LONG, 1), *k;
@@ -278,19 +365,45 @@ static void ended(void **state)
 	assert_int_equal(o.nasked, CALL_PLACES + 1);
 }
 
+/* One of a user's two: the places are the other one's, and nobody asks it any more. */
+static void one_of_two(void **state)
+{
+	struct job *j = begin(0, LONG, 1);
+	unsigned int i;
+
+	(void)state;
+	begin(1, LONG, 1);
+	pump();
+	assert_int_equal(o.nasked, CALL_PLACES);
+	errand_end(&j->errand, -ECANCELED);
+	assert_int_equal(j->over, 1);
+	for (i = 0; i < CALL_PLACES; i++)
+		assert_true(answer(i));
+	pump();
+	assert_int_equal(o.nasked, LONG + CALL_PLACES / 2);
+	for (i = CALL_PLACES; i < o.nasked; i++) {
+		assert_int_equal(question(i).job, 1);
+		assert_true(answer(i));
+	}
+	assert_int_equal(j->asked, CALL_PLACES / 2);
+	assert_int_equal(j->over, 1);
+	assert_int_equal(jobs[1].over, 1);
+	assert_true(errands_idle(es));
+}
+
 /* All end in what one is told: that one when it has been. */
 static void all_end(void **state)
 {
 	struct job *j = begin(1, LONG, 1), *k = begin(2, 1, 2);
 
 	(void)state;
-	begin(0, 1, 1);
 	begin(3, 1, 2);
+	begin(0, 1, 1);
 	pump();
 	j->ends_all = true;
-	/* an end may bring another one's */
-	jobs[0].ends = &jobs[3];
-	jobs[3].ends_all = true;
+	j->with = -ESTALE;
+	/* an end may bring that of the next one */
+	jobs[2].ends = &jobs[3];
 	assert_int_equal(question(0).job, 1);
 	assert_true(answer(0));
 	assert_int_equal(j->over, 1);
@@ -305,10 +418,46 @@ static void all_end(void **state)
 	j = begin(1, 1, 1);
 	pump();
 	j->ends_all = true;
+	j->with = -ESTALE;
 	j->fails = -EACCES;
 	assert_true(answer(0));
 	assert_int_equal(j->over, 1);
 	assert_int_equal(j->err, -ESTALE);
+}
+
+/* It ends in its own answer, and what it came to before or had still to ask is no matter. */
+static void ends_itself(void **state)
+{
+	struct job *j = begin(0, 2, 1);
+	unsigned int i;
+
+	(void)state;
+	pump();
+	j->fails = -EACCES;
+	assert_true(answer(0));
+	assert_int_equal(j->over, 0);
+	j->fails = 0;
+	j->ends_all = true;
+	j->with = -ESTALE;
+	assert_true(answer(1));
+	assert_int_equal(j->over, 1);
+	/* the first one */
+	assert_int_equal(j->err, -EACCES);
+	/* well, and before all was asked */
+	o.nasked = 0;
+	j = begin(0, LONG, 1);
+	pump();
+	assert_int_equal(o.nasked, CALL_PLACES);
+	j->ends_all = true;
+	assert_true(answer(0));
+	assert_int_equal(j->over, 1);
+	assert_int_equal(j->err, 0);
+	assert_true(errands_idle(es));
+	for (i = 1; i < CALL_PLACES; i++)
+		assert_true(answer(i));
+	pump();
+	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(j->answered, 1);
 }
 
 static void other_process(void **state)
@@ -396,6 +545,27 @@ static void never_asked(void **state)
 	assert_int_equal(j->answered, 0);
 }
 
+/* All that was asked is answered: a part of it is done, whatever is under way. */
+static void done_in_part(void **state)
+{
+	struct job *j = begin(0, LONG, 1);
+	unsigned int i;
+
+	(void)state;
+	o.held = true;
+	pump();
+	for (i = 0; i < CALL_PLACES; i++)
+		assert_true(answer(i));
+	/* no place is free before its message has left */
+	pump();
+	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(j->answered, CALL_PLACES);
+	assert_int_equal(j->over, 0);
+	assert_int_equal(errands_expire(es, now() + 61000 * MS), UINT64_MAX);
+	assert_int_equal(j->over, 1);
+	assert_int_equal(j->err, -ETIMEDOUT);
+}
+
 static void destroyed(void **state)
 {
 	(void)state;
@@ -411,7 +581,8 @@ static void destroyed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(out_of_step), BED(longer), BED(turns), BED(fails), BED(ended), BED(all_end),
+	BED(out_of_step), BED(longer), BED(brought_up), BED(turns), BED(fails), BED(failed_turn),
+	BED(ended), BED(one_of_two), BED(all_end), BED(ends_itself), BED(done_in_part),
 	BED(other_process), cmocka_unit_test_teardown(silent, teardown),
 	cmocka_unit_test_teardown(never_asked, teardown), BED(destroyed),
 };
