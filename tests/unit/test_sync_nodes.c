@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "call.h"
+
 #define MANY	4U	/* 0: at the home, 1 and 3: at node 1, 2: at node 2 */
 
 static struct wclient c[MANY];
@@ -129,6 +131,44 @@ static void listed(void **state)
 	assert_true(waits(1, at));
 	pass(LEASE);
 	assert_int_equal(result_of(&c[1], at, NULL), -ENOTCONN);
+}
+
+static uint64_t submit_list(void)
+{
+	return wsubmit(&c[1], (struct rgate_request){ .op = RGATE_REQ_LOCK_LIST, .off = ROOM,
+						      .len = sizeof(struct rgate_lock_info) });
+}
+
+/* A list does nothing, so what matters is whether there is a node, and not what it was asked. */
+static void not_listed(void **state)
+{
+	uint64_t a[CALL_PLACES + 1];
+	unsigned int i;
+
+	(void)state;
+	/* asked, and then the connection ends */
+	a[0] = submit_list();
+	node_turn(1);
+	assert_int_equal(w.wire[1][0].ticket, 1);
+	link_set(0, 1, false);
+	assert_true(waits(1, a[0]));
+	pass(LEASE);
+	assert_int_equal(result_of(&c[1], a[0], NULL), -ENOTCONN);
+	/* there is one, and those before it have all the places */
+	link_set(0, 1, true);
+	settle();
+	w.node[0].paused = true;
+	for (i = 0; i < CALL_PLACES + 1; i++)
+		a[i] = submit_list();
+	node_turn(1);
+	assert_int_equal(w.wire[1][0].calls.in - w.wire[1][0].calls.out, CALL_PLACES);
+	pass(LEASE - 50);
+	assert_true(waits(1, a[CALL_PLACES]));
+	pass(50);
+	for (i = 0; i < CALL_PLACES + 1; i++)
+		assert_int_equal(result_of(&c[1], a[i], NULL), -ETIMEDOUT);
+	assert_true(link_is_up(0, 1));
+	w.node[0].paused = false;
 }
 
 static void refused(void **state)
@@ -590,6 +630,69 @@ static void no_room(void **state)
 	assert_int_equal(result_of(&c[1], a, NULL), 0);
 }
 
+/* Over a connection that is there, but not yet for the hub, which has the last word on it */
+static void told_too_soon(void **state)
+{
+	unsigned int wakes;
+	uint64_t a;
+
+	(void)state;
+	open_all();
+	/* granted while it was away */
+	assert_int_equal(ask(1, LOCK_ACQUIRE), 0);
+	a = submit(2, LOCK_ACQUIRE);
+	settle();
+	link_set(0, 2, false);
+	settle();
+	assert_int_equal(ask(1, LOCK_RELEASE), 0);
+	link_set(0, 2, true);
+	(void)w.node[0].asks.tick(w.node[0].ctx);
+	assert_int_equal(result_of(&c[2], a, NULL), 0);
+	assert_true(is_valid(&c[2], 0));
+	assert_int_equal(ask(2, LOCK_RELEASE), 0);
+	/* and just then, by the engine's thread */
+	assert_int_equal(ask(0, LOCK_ACQUIRE), 0);
+	a = submit(2, LOCK_ACQUIRE);
+	settle();
+	link_set(0, 2, false);
+	settle();
+	link_set(0, 2, true);
+	(void)w.node[0].asks.tick(w.node[0].ctx);
+	wakes = w.node[0].wakes;
+	(void)submit(0, LOCK_RELEASE);
+	(void)bed_run(w.node[0].e);
+	/* who looks again */
+	assert_int_equal(w.node[0].wakes, wakes + 1);
+	assert_int_equal(result_of(&c[2], a, NULL), 0);
+	assert_true(is_valid(&c[2], 0));
+	assert_int_equal(w.wire[0][2].cuts, 0);
+}
+
+/* Whoever takes nothing: the hub's thread looks for room at its pace, and not all the time. */
+static void takes_nothing(void **state)
+{
+	unsigned int wakes, i;
+	uint64_t a;
+
+	(void)state;
+	open_all();
+	assert_int_equal(ask(0, LOCK_ACQUIRE), 0);
+	a = submit(1, LOCK_ACQUIRE);
+	settle();
+	w.wire[0][1].full = true;
+	wakes = w.node[0].wakes;
+	(void)submit(0, LOCK_RELEASE);
+	(void)bed_run(w.node[0].e);
+	assert_int_equal(w.node[0].wakes, ++wakes);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(w.node[0].asks.tick(w.node[0].ctx), MS);
+	w.node[0].asks.state(w.node[0].ctx, 1, true);
+	assert_int_equal(w.node[0].wakes, wakes);
+	assert_true(waits(1, a));
+	w.wire[0][1].full = false;
+	assert_int_equal(result_of(&c[1], a, NULL), 0);
+}
+
 /* ---- Barriers ---- */
 
 static void join_all(void)
@@ -703,6 +806,38 @@ static void say(unsigned int to, const struct sync_result *r)
 	w.node[to].asks.message(w.node[to].ctx, 0, msg, sync_answer_put(msg, r));
 }
 
+static struct sync_question last_question(void)
+{
+	const struct fifo *f = &w.wire[1][0].calls;
+	const struct msg *m = &f->m[(f->in - 1) % MSGS];
+	struct sync_question q;
+
+	assert_int_equal(sync_question_get(&q, m->data, m->len), 0);
+	return q;
+}
+
+/* A home's word is handed on, even one that stands for its silence elsewhere. */
+static void home_says(void **state)
+{
+	static const int errs[] = { -ETIMEDOUT, -ENOTCONN };
+	struct sync_result r = { .op = SYNC_STATE, .lease_ms = LEASE };
+	unsigned int i;
+	uint64_t a;
+
+	(void)state;
+	open_all();
+	for (i = 0; i < 2; i++) {
+		a = submit(1, LOCK_STATE, .off = ROOM, .len = sizeof(struct rgate_lock_info));
+		node_turn(1);
+		assert_int_equal(last_question().op, SYNC_STATE);
+		r.number = last_question().number;
+		r.err = errs[i];
+		say(1, &r);
+		assert_true(link_is_up(0, 1));
+		assert_int_equal(result_of(&c[1], a, NULL), errs[i]);
+	}
+}
+
 /* News that do not fit make nobody believe that he has the lock. */
 static void false_news(void **state)
 {
@@ -715,8 +850,7 @@ static void false_news(void **state)
 	assert_int_equal(ask(0, LOCK_ACQUIRE), 0);
 	a = submit(1, LOCK_ACQUIRE);
 	node_turn(1);
-	assert_int_equal(sync_question_get(&q, w.wire[1][0].calls.m[(w.wire[1][0].calls.in - 1) %
-					   MSGS].data, sizeof(struct sync_ask)), 0);
+	q = last_question();
 	assert_int_equal(q.op, SYNC_TAKE);
 	settle();
 	for (i = 0; i < 3; i++) {
@@ -865,14 +999,14 @@ static void malformed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(in_turn), BED(listed), BED(refused),
+	BED(in_turn), BED(listed), BED(not_listed), BED(refused),
 	BED(cancelled), BED(again_at_once), BED(waiter_killed),
 	BED(cut_for_short), BED(cut_for_long), BED(stands_still), BED(answers_too_late),
 	BED(late_answer),
 	BED(guest_restarts), BED(home_restarts), BED(home_dies), BED(home_quits), BED(opening),
-	BED(no_room),
+	BED(no_room), BED(told_too_soon), BED(takes_nothing),
 	BED(meet), BED(member_dies), BED(comes_late), BED(home_of_barrier_dies),
-	BED(false_news), BED(hostile_guest), BED(greedy_guest), BED(malformed),
+	BED(home_says), BED(false_news), BED(hostile_guest), BED(greedy_guest), BED(malformed),
 };
 
 UNIT_MAIN(tests)

@@ -147,7 +147,7 @@ void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node)
 
 void __wrap_rgate_hub_wake(struct rgate_hub *hub)
 {
-	(void)hub_index(hub);
+	w.node[hub_index(hub)].wakes++;
 }
 
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node)

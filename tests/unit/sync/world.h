@@ -47,6 +47,7 @@ struct wnode {
 	struct rgate_service serves, asks;
 	void *ctx;
 	uint64_t incarnation;
+	unsigned int wakes;		/* of its hub's thread */
 	bool paused;			/* neither hears nor looks at the clock */
 	char hub;			/* addresses alone */
 	char peer[NODES];
