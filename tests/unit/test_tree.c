@@ -68,12 +68,21 @@ static bool has_begun(pid_t pid)
 {
 	char path[48], text[32] = "";
 	FILE *f;
+	int c;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	f = fopen(path, "r");
 	unit_require(f && fgets(text, sizeof(text), f));
 	fclose(f);
-	return !strcmp(text, "sh\n");
+	if (strcmp(text, "sh\n"))
+		return false;
+	/* It has that name before it has its environment. */
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	f = fopen(path, "r");
+	unit_require(f);
+	c = fgetc(f);
+	fclose(f);
+	return c != EOF;
 }
 
 static pid_t program(char *const env[])
