@@ -12,6 +12,7 @@
 
 #include "log.h"
 #include "opts.h"
+#include "session_at.h"
 #include "session_priv.h"
 
 #define TIMEOUT_MS	5000U
@@ -225,31 +226,50 @@ static void leave(struct rgate_session *s)
 		close(s->sock);
 }
 
+static int new_session(struct rgate_session **out, uint32_t spin_us)
+{
+	struct rgate_session *s;
+	void *mem;
+	int err;
+
+	if (posix_memalign(&mem, LINE, sizeof(*s)))
+		return -ENOMEM;
+	s = memset(mem, 0, sizeof(*s));
+	s->sock = -1;
+	list_init(&s->of_process);
+	err = rgate_spin_init(&s->spin, spin_us);
+	if (err) {
+		free(s);
+		return err;
+	}
+	rgate_session_enlist(s);
+	*out = s;
+	return 0;
+}
+
+static void free_session(struct rgate_session *s)
+{
+	rgate_session_delist(s);
+	free(s);
+}
+
 int rgate_session_open(struct rgate_session **session, const struct rgate_session_opts *opts)
 {
 	struct rgate_session_opts o;
 	struct rgate_welcome w = { 0 };
 	struct rgate_session *s;
 	int err, fds[RGATE_FDS];
-	void *mem;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
 	if (!err)
 		err = normalize(&o);
+	if (!err)
+		err = new_session(&s, o.spin_us);
 	if (err)
 		return err;
-	if (posix_memalign(&mem, LINE, sizeof(*s)))
-		return -ENOMEM;
-	s = memset(mem, 0, sizeof(*s));
-	s->sock = -1;
-	list_init(&s->of_process);
-	err = rgate_spin_init(&s->spin, o.spin_us);
-	if (err)
-		goto free;
-	rgate_session_enlist(s);
 	err = ask(s, &o, &w, fds);
 	if (err)
-		goto delist;
+		goto free;
 	err = set_up(s, &w, fds);
 	if (err)
 		goto leave;
@@ -257,10 +277,34 @@ int rgate_session_open(struct rgate_session **session, const struct rgate_sessio
 	return 0;
 leave:
 	leave(s);
-delist:
-	rgate_session_delist(s);
 free:
-	free(s);
+	free_session(s);
+	return err;
+}
+
+int rgate_session_at(struct rgate_session **session, struct rgate_engine *engine,
+		     const struct rgate_seat_opts *opts, struct rgate_seat **seat)
+{
+	struct rgate_welcome w = { 0 };
+	struct rgate_session *s;
+	int err, fds[RGATE_FDS];
+
+	err = new_session(&s, 0);
+	if (err)
+		return err;
+	s->where = RGATE_SESSION_PROCESS;
+	err = rgate_seat_add(engine, opts, seat, &w, fds);
+	if (err)
+		goto free;
+	err = set_up(s, &w, fds);
+	if (err)
+		goto remove;
+	*session = s;
+	return 0;
+remove:
+	rgate_seat_remove(*seat);
+free:
+	free_session(s);
 	return err;
 }
 
