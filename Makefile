@@ -101,7 +101,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster request memory sync socket net spawn
+cluster_layers := mem fabric cluster request memory sync socket gate net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
@@ -123,6 +123,7 @@ $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/sync/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
 $(O)/obj/lib/socket/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync
+$(O)/obj/lib/gate/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
 # Where helper programs are looked for: compiled anew where they are installed elsewhere
 $(O)/obj/lib/base/helper.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
@@ -207,7 +208,7 @@ cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 # of locks and barriers, with nodes of the test's own
 sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 # of what has lines to another node, of the test's own
-node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes)
+node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_serve)
 vm_bin := $(vm_src:%.c=$(O)/%)
 # with what the CLI has for XDP
 xdp_test_bin := $(patsubst %.c,$(O)/%,$(wildcard tests/vm/t_xdp*.c))
@@ -247,7 +248,7 @@ $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPD
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/spawn -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
@@ -351,7 +352,7 @@ $(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
 $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle \
 	rgate_pool_alloc rgate_pool_free)
 $(node_test_bin): EXTRA_LIBS += $(call wrap,$(addprefix rgate_hub_,add remove node \
-	peer epoch send await) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post \
+	peer epoch send await wake) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post \
 	done settle) rgate_pool_alloc rgate_pool_free)
 $(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime $(addprefix rgate_hub_,add remove node \
 	peer epoch send await wake) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info \

@@ -2,9 +2,11 @@
 #include "other.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 struct other o;
+static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned char stage[RGATE_HUB_MSG_MAX * 16];
 static const struct rgate_buf stage_buf = { .addr = stage };
@@ -19,6 +21,7 @@ struct rgate_peer *__wrap_rgate_hub_peer(const struct rgate_hub *hub, uint32_t n
 uint32_t __wrap_rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
 int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len);
 void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node);
+void __wrap_rgate_hub_wake(struct rgate_hub *hub);
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node);
 struct rgate_pool *__wrap_rgate_node_stage(const struct rgate_node *node);
 int __wrap_rgate_peer_info(struct rgate_peer *peer, struct rgate_peer_info *info);
@@ -87,7 +90,9 @@ int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg,
 		return -ENOTCONN;
 	if (o.send_full)
 		return -EAGAIN;
+	pthread_mutex_lock(&saying);
 	put(o.said, &o.nsaid, msg, len);
+	pthread_mutex_unlock(&saying);
 	return 0;
 }
 
@@ -96,6 +101,11 @@ void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node)
 	(void)hub;
 	assert_int_equal(node, OTHER);
 	o.awaits++;
+}
+
+void __wrap_rgate_hub_wake(struct rgate_hub *hub)
+{
+	assert_ptr_equal(hub, HUB);
 }
 
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node)
@@ -176,6 +186,20 @@ void other_init(uint32_t service)
 	memset(&o, 0, sizeof(o));
 	o.service = service;
 	o.may = true;
+}
+
+bool other_heard(struct msg *m)
+{
+	bool there;
+
+	pthread_mutex_lock(&saying);
+	there = o.nsaid > 0;
+	if (there) {
+		*m = o.said[0];
+		memmove(o.said, o.said + 1, --o.nsaid * sizeof(o.said[0]));
+	}
+	pthread_mutex_unlock(&saying);
+	return there;
 }
 
 void other_comes_up(uint64_t incarnation)

@@ -47,5 +47,7 @@ void other_init(uint32_t service);
 /* Another connection; the hub tells of it. */
 void other_comes_up(uint64_t incarnation);
 void other_goes_down(void);
+/* Takes the first of what was said; where threads say something */
+bool other_heard(struct msg *m);
 
 #endif

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What becomes of requests at the gateway. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "gate_priv.h"
+
+static void start(struct caller *c);
+static void lose(struct caller *c, int err);
+
+static struct wish *wish_of(struct errand *e)
+{
+	return container_of(e, struct wish, errand);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct gate_question question(const struct wish *w, enum gate_kind kind, const struct ask *a)
+{
+	return (struct gate_question){
+		.kind = kind, .number = a->number, .uid = w->caller->uid, .guest = w->caller->id,
+		.ticket = w->ticket, .serial = w->serial,
+	};
+}
+
+/* What an answer says: 0, or why not */
+static int refusal(int err, const void *answer, size_t len, struct gate_result *r)
+{
+	if (!err)
+		err = gate_answer_get(r, answer, len);
+	if (err)
+		return err;
+	return r->result > 0 ? -EPROTO : r->result;
+}
+
+static int plain_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
+{
+	struct gate_result r;
+
+	(void)e;
+	(void)a;
+	return refusal(err, answer, len, &r);
+}
+
+/* ---- The end of a request ---- */
+
+/* Where the gateway was told that it is not wanted, the engine does not say why. */
+static int why(const struct wish *w, int result)
+{
+	if (result == -ECANCELED && w->due && rgate_clock_now(CLOCK_MONOTONIC) >= w->due)
+		return -ETIMEDOUT;
+	return result;
+}
+
+void gate_wish_end(struct wish *w, int result, uint64_t value)
+{
+	struct rgate_req *r = w->r;
+
+	if (w->cancelling)
+		errand_end(&w->cancel, 0);
+	list_del(&w->queue);
+	w->caller->ticket[w->ticket] = NULL;
+	result = why(w, result);
+	free(w);
+	rgate_req_set_data(r, NULL);
+	rgate_req_end(r, result, result < 0 ? 0 : value);
+}
+
+/*
+ * It fails. Where nobody knows what the gateway has done of it, or it has nothing of the session,
+ * the session's sockets are not what its program takes them for.
+ */
+static void failed(struct wish *w, int err)
+{
+	struct caller *c = w->caller;
+
+	gate_wish_end(w, err, 0);
+	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPROTO)
+		lose(c, -ECONNRESET);
+}
+
+/* Now, whatever its state is */
+static void give_up(struct wish *w, int err)
+{
+	if (w->state == WISH_QUEUED || w->state == WISH_WAITS)
+		gate_wish_end(w, err, 0);
+	else
+		errand_end(&w->errand, err);
+}
+
+static void lose(struct caller *c, int err)
+{
+	unsigned int i;
+
+	if (c->lost)
+		return;
+	c->lost = true;
+	for (i = 0; i < GATE_TICKETS; i++)
+		if (c->ticket[i])
+			give_up(c->ticket[i], err);
+}
+
+void gate_ask_lost(struct gate_service *sv)
+{
+	struct caller *c;
+	struct link *l;
+
+	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
+		c = container_of(l, struct caller, of_service);
+		if (c->seat && (c->there || sv->over))
+			lose(c, -ECONNRESET);
+	}
+}
+
+/* ---- Cancelled ---- */
+
+static size_t cancel_ask(struct errand *e, struct ask *a)
+{
+	const struct wish *w = container_of(e, struct wish, cancel);
+	struct gate_question q = question(w, GATE_CANCEL, a);
+
+	e->more = false;
+	return gate_question_put(a->msg, &q);
+}
+
+static void cancel_over(struct errand *e, int err)
+{
+	(void)err;
+	container_of(e, struct wish, cancel)->cancelling = false;
+}
+
+static const struct errand_ops cancel_ops = {
+	.ask = cancel_ask, .answer = plain_answer, .over = cancel_over,
+};
+
+static void ask_cancel(struct wish *w)
+{
+	struct gate_service *sv = w->caller->sv;
+
+	memset(&w->cancel, 0, sizeof(w->cancel));
+	w->cancelling = !errand_begin(gate_gateway(sv)->errands, &w->cancel, &cancel_ops,
+				      w->caller->uid);
+}
+
+int gate_ask_cancel(struct wish *w)
+{
+	switch (w->state) {
+	case WISH_QUEUED:
+	case WISH_PUTS:
+		/* The gateway has not seen it. */
+		give_up(w, -ECANCELED);
+		return 0;
+	case WISH_WAITS:
+		if (!w->unwanted)
+			ask_cancel(w);
+		break;
+	default:
+		break;
+	}
+	/* It ends with what became of it there: a stream loses nothing. */
+	w->unwanted = true;
+	return -EALREADY;
+}
+
+/* ---- Its bytes come ---- */
+
+static size_t get_ask(struct errand *e, struct ask *a)
+{
+	struct wish *w = wish_of(e);
+	struct gate_question q = question(w, GATE_GET, a);
+
+	q.off = w->moved;
+	q.len = least(w->total - w->moved, GATE_PIECE);
+	a->word = q.off;
+	w->moved += q.len;
+	e->more = w->moved < w->total;
+	return gate_question_put(a->msg, &q);
+}
+
+static int get_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
+{
+	const uint32_t off = (uint32_t)a->word;
+	struct wish *w = wish_of(e);
+	struct gate_result r;
+
+	err = refusal(err, answer, len, &r);
+	if (err)
+		return err;
+	if (r.data_len != least(w->total - off, GATE_PIECE))
+		return -EPROTO;
+	memcpy(w->mem + off, r.data, r.data_len);
+	return 0;
+}
+
+static void get_over(struct errand *e, int err)
+{
+	struct wish *w = wish_of(e);
+
+	if (err)
+		failed(w, err);
+	else
+		gate_wish_end(w, w->result, w->value);
+}
+
+static const struct errand_ops get_ops = {
+	.ask = get_ask, .answer = get_answer, .over = get_over,
+};
+
+static int begin_errand(struct wish *w, enum wish_state state, const struct errand_ops *ops)
+{
+	struct gate_service *sv = w->caller->sv;
+
+	memset(&w->errand, 0, sizeof(w->errand));
+	w->state = state;
+	return errand_begin(gate_gateway(sv)->errands, &w->errand, ops, w->caller->uid);
+}
+
+/* Is it what that request can have come to? */
+static bool is_sound(const struct wish *w, const struct gate_result *r)
+{
+	const bool good = r->result >= 0;
+
+	if (r->result > (int)w->len || (!good && (r->len || r->addr)))
+		return false;
+	if (good && !r->addr != !(w->has & GATE_HAS_FROM))
+		return false;
+	if (good && w->has & GATE_HAS_OUT)
+		return r->len == (uint32_t)r->result;
+	return r->len == (good && w->has & GATE_HAS_WHOLE ? w->len : 0);
+}
+
+static void done(struct wish *w, const struct gate_result *r)
+{
+	if (!is_sound(w, r)) {
+		failed(w, -EPROTO);
+		return;
+	}
+	w->result = r->result;
+	w->value = r->value;
+	w->total = r->len;
+	w->moved = r->data_len;
+	if (r->data_len)
+		memcpy(w->mem, r->data, r->data_len);
+	if (r->addr)
+		memcpy(w->addr_mem, r->addr, GATE_ADDR);
+	if (w->moved == w->total)
+		gate_wish_end(w, w->result, w->value);
+	else if (begin_errand(w, WISH_GETS, &get_ops))
+		failed(w, -ECONNRESET);
+}
+
+static struct caller *caller_of(struct gate_service *sv, uint64_t id)
+{
+	struct caller *c;
+	struct link *l;
+
+	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
+		c = container_of(l, struct caller, of_service);
+		if (c->id == id)
+			return c;
+	}
+	return NULL;
+}
+
+/* It may come before the answer to GATE_SUBMIT, if that was lost with a connection. */
+static void on_done(struct gate_service *sv, const struct gate_result *r)
+{
+	const struct caller *c = caller_of(sv, r->guest);
+	struct wish *w = c ? c->ticket[r->ticket] : NULL;
+
+	if (!w || w->serial != r->serial)
+		return;
+	if (w->state == WISH_SUBMITS && w->errand.under_way)
+		errand_end(&w->errand, 0);
+	if (w->state == WISH_WAITS)
+		done(w, r);
+}
+
+/* ---- It goes to the gateway ---- */
+
+static size_t submit_ask(struct errand *e, struct ask *a)
+{
+	struct wish *w = wish_of(e);
+	const struct rgate_request *req = rgate_req_get(w->r);
+	struct gate_question q = question(w, GATE_SUBMIT, a);
+
+	q.op = req->op;
+	q.handle = req->handle;
+	q.a0 = req->a0;
+	q.a1 = w->addr_mem ? 0 : req->a1;
+	q.len = w->len;
+	q.addr = w->has & GATE_HAS_TO ? &w->addr : NULL;
+	q.data = w->mem;
+	q.data_len = w->first;
+	e->more = false;
+	return gate_question_put(a->msg, &q);
+}
+
+static void submit_over(struct errand *e, int err)
+{
+	struct wish *w = wish_of(e);
+	struct caller *c = w->caller;
+
+	list_del(&w->queue);
+	if (!err || e->touched)
+		c->there = true;
+	if (err) {
+		failed(w, err);
+	} else {
+		w->state = WISH_WAITS;
+		if (w->unwanted)
+			ask_cancel(w);
+	}
+	start(c);
+}
+
+static const struct errand_ops submit_ops = {
+	.ask = submit_ask, .answer = plain_answer, .over = submit_over,
+};
+
+static void submit(struct wish *w)
+{
+	if (begin_errand(w, WISH_SUBMITS, &submit_ops))
+		gate_wish_end(w, -ENOMEM, 0);
+}
+
+static size_t put_ask(struct errand *e, struct ask *a)
+{
+	struct wish *w = wish_of(e);
+	struct gate_question q = question(w, GATE_PUT, a);
+
+	q.off = w->moved;
+	q.len = q.data_len = least(w->len - w->moved, GATE_PIECE);
+	q.data = w->mem + w->moved;
+	w->moved += q.len;
+	e->more = w->moved < w->len;
+	return gate_question_put(a->msg, &q);
+}
+
+static void put_over(struct errand *e, int err)
+{
+	struct wish *w = wish_of(e);
+	struct caller *c = w->caller;
+
+	if (!err) {
+		submit(w);
+	} else {
+		/* What was put is of no request. */
+		gate_wish_end(w, err, 0);
+		if (err == -ECONNRESET)
+			lose(c, err);
+	}
+	start(c);
+}
+
+static const struct errand_ops put_ops = {
+	.ask = put_ask, .answer = plain_answer, .over = put_over,
+};
+
+/* The first of the queue goes, if none does. */
+static void start(struct caller *c)
+{
+	struct wish *w;
+
+	while (!c->lost && !list_empty(&c->queue)) {
+		w = container_of(c->queue.next, struct wish, queue);
+		if (w->state != WISH_QUEUED)
+			return;
+		w->first = w->has & GATE_HAS_IN ?
+			   least(w->len, GATE_PIECE - (w->has & GATE_HAS_TO ? GATE_ADDR : 0)) : 0;
+		w->moved = w->first;
+		if (!(w->has & GATE_HAS_IN) || w->first == w->len)
+			submit(w);
+		else if (begin_errand(w, WISH_PUTS, &put_ops))
+			gate_wish_end(w, -ENOMEM, 0);
+	}
+}
+
+void gate_ask(struct wish *w)
+{
+	struct caller *c = w->caller;
+
+	list_add_tail(&c->queue, &w->queue);
+	start(c);
+}
+
+/* ---- A session ends ---- */
+
+static void free_caller(struct caller *c)
+{
+	list_del(&c->of_service);
+	free(c);
+}
+
+static size_t leave_ask(struct errand *e, struct ask *a)
+{
+	const struct caller *c = container_of(e, struct caller, leave);
+	struct gate_question q = { .kind = GATE_LEAVE, .number = a->number, .uid = c->uid,
+				   .guest = c->id };
+
+	e->more = false;
+	return gate_question_put(a->msg, &q);
+}
+
+static void leave_over(struct errand *e, int err)
+{
+	(void)err;
+	free_caller(container_of(e, struct caller, leave));
+}
+
+static const struct errand_ops leave_ops = {
+	.ask = leave_ask, .answer = plain_answer, .over = leave_over,
+};
+
+void gate_ask_leave(struct caller *c)
+{
+	struct gate_service *sv = c->sv;
+
+	c->seat = NULL;
+	if (!c->there || sv->over ||
+	    errand_begin(gate_gateway(sv)->errands, &c->leave, &leave_ops, c->uid))
+		free_caller(c);
+}
+
+/* ---- Answers ---- */
+
+void gate_ask_answer(struct gate_node *n, const void *msg, size_t len)
+{
+	struct gate_result r;
+
+	if (gate_answer_get(&r, msg, len))
+		return;
+	if (r.kind != GATE_DONE)
+		(void)line_answered(n->line, r.number, msg, len);
+	else if (n == gate_gateway(n->sv))
+		on_done(n->sv, &r);
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "gate_priv.h"
+#include "session_at.h"
+#include "thread.h"
+
+#define GUESTS_MOST	64U	/* of a node */
+#define PLACES		256U	/* of a guest's requests, and of what cancels them */
+#define EVENTS		32
+#define STOP		0	/* no guest's key */
+
+/* ---- One ---- */
+
+static void put(struct guest *g)
+{
+	if (!__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL))
+		free(g);
+}
+
+static void seat_over(void *ctx)
+{
+	put(ctx);
+}
+
+static int open_session(struct guest *g, const struct rgate_limits *limits)
+{
+	struct gate_service *sv = g->node->sv;
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = g->key };
+	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = g->uid,
+		.requests = PLACES, .completions = PLACES, .limits = limits,
+		.memory = (gate_room(GATE_TICKETS) + 4095) & ~4095ULL, .over = seat_over,
+		.ctx = g);
+	int err;
+
+	err = rgate_session_at(&g->session, sv->o.engine, &o, &g->seat);
+	if (err)
+		return err;
+	g->mem = rgate_session_memory(g->session, NULL);
+	if (epoll_ctl(sv->epfd, EPOLL_CTL_ADD, rgate_session_fd(g->session), &ev) < 0)
+		return -errno;
+	(void)rgate_session_arm(g->session);
+	return 0;
+}
+
+int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out)
+{
+	struct gate_service *sv = n->sv;
+	struct rgate_limits limits;
+	struct guest *g;
+	int err;
+
+	rgate_limits_init(&limits);
+	if (!sv->o.engine || (sv->o.rights && !sv->o.rights(sv->o.ctx, uid, &limits)))
+		return -EACCES;
+	if (n->nguests == GUESTS_MOST)
+		return -EDQUOT;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->node = n;
+	g->id = id;
+	g->uid = uid;
+	g->key = ++sv->keys;
+	g->refs = 2;
+	list_init(&g->of_node);
+	err = open_session(g, &limits);
+	if (err && !g->seat)
+		put(g);
+	if (err && g->session)
+		gate_guest_end(g);
+	else if (err)
+		put(g);
+	if (err)
+		return err;
+	list_add_tail(&n->guests, &g->of_node);
+	n->nguests++;
+	*out = g;
+	return 0;
+}
+
+struct guest *gate_guest_of(struct gate_node *n, uint64_t id)
+{
+	struct guest *g;
+	struct link *l;
+
+	for (l = n->guests.next; l != &n->guests; l = l->next) {
+		g = container_of(l, struct guest, of_node);
+		if (g->id == id)
+			return g;
+	}
+	return NULL;
+}
+
+void gate_guest_end(struct guest *g)
+{
+	if (!list_empty(&g->of_node))
+		g->node->nguests--;
+	list_del(&g->of_node);
+	(void)epoll_ctl(g->node->sv->epfd, EPOLL_CTL_DEL, rgate_session_fd(g->session), NULL);
+	rgate_session_close(g->session);
+	rgate_seat_remove(g->seat);
+	put(g);
+}
+
+void gate_guests_end(struct gate_node *n)
+{
+	while (!list_empty(&n->guests))
+		gate_guest_end(container_of(n->guests.next, struct guest, of_node));
+}
+
+/* ---- What their requests have come to ---- */
+
+static struct guest *find(struct gate_service *sv, uint64_t key)
+{
+	struct gate_node *n;
+	struct guest *g;
+	struct link *l;
+
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+		for (l = n->guests.next; l != &n->guests; l = l->next) {
+			g = container_of(l, struct guest, of_node);
+			if (g->key == key)
+				return g;
+		}
+	return NULL;
+}
+
+static uint32_t bytes_of(const struct ticket *t)
+{
+	if (t->result < 0)
+		return 0;
+	if (t->has & GATE_HAS_WHOLE)
+		return t->len;
+	if (!(t->has & GATE_HAS_OUT))
+		return 0;
+	return (uint32_t)t->result < t->len ? (uint32_t)t->result : t->len;
+}
+
+static void completed(struct guest *g, const struct rgate_completion *c)
+{
+	struct ticket *t = &g->ticket[c->cookie % GATE_TICKETS];
+
+	/* Else it is what has cancelled one. */
+	if (t->state != TICKET_BUSY || c->cookie / GATE_TICKETS != t->serial)
+		return;
+	t->state = TICKET_DONE;
+	t->result = c->result;
+	t->value = c->value;
+	t->total = bytes_of(t);
+	t->untold = g->node->untold = true;
+}
+
+static void take(struct guest *g)
+{
+	struct rgate_completion c;
+
+	do {
+		while (rgate_session_poll(g->session, &c, 1) == 1)
+			completed(g, &c);
+	} while (rgate_session_arm(g->session) == 1);
+	gate_serve_pump(g->node);
+	/* The hub's thread looks for room. */
+	if (g->node->untold)
+		rgate_hub_wake(g->node->sv->o.hub);
+}
+
+static void *serve(void *arg)
+{
+	struct gate_service *sv = arg;
+	struct epoll_event ev[EVENTS];
+	struct guest *g;
+	int i, n;
+
+	for (;;) {
+		n = epoll_wait(sv->epfd, ev, EVENTS, -1);
+		for (i = 0; i < n; i++) {
+			if (ev[i].data.u64 == STOP)
+				return NULL;
+			fair_lock(&sv->lock);
+			g = find(sv, ev[i].data.u64);
+			if (g)
+				take(g);
+			fair_unlock(&sv->lock);
+		}
+	}
+}
+
+int gate_guests_start(struct gate_service *sv)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = STOP };
+	int err;
+
+	sv->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (sv->epfd < 0)
+		return -errno;
+	sv->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = sv->stop_fd < 0 ? -errno : 0;
+	if (err)
+		goto close_epoll;
+	err = epoll_ctl(sv->epfd, EPOLL_CTL_ADD, sv->stop_fd, &ev) < 0 ? -errno : 0;
+	if (!err)
+		err = rgate_thread_start(&sv->thread, NULL, serve, sv);
+	if (err)
+		goto close_stop;
+	sv->runs = true;
+	return 0;
+close_stop:
+	close(sv->stop_fd);
+close_epoll:
+	close(sv->epfd);
+	return err;
+}
+
+void gate_guests_stop(struct gate_service *sv)
+{
+	if (!sv->runs)
+		return;
+	eventfd_write(sv->stop_fd, 1);
+	pthread_join(sv->thread, NULL);
+	close(sv->stop_fd);
+	close(sv->epfd);
+	sv->runs = false;
+}

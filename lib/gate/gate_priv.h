@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ *	gate_service.c	the object, and its board
+ *	gate_ops.c	requests, in the engine's thread
+ *	gate_ask.c	what becomes of them at the gateway
+ *	gate_serve.c	what other nodes ask
+ *	gate_guest.c	their sessions here, and what their requests have come to
+ *
+ * A session's requests are handed over to the gateway one after the other, in their order: first
+ * its bytes, if they are many, then the request; the next one follows when that was taken. There it
+ * waits for as long as it likes, and its end is told by GATE_DONE, over each new connection again.
+ */
+#ifndef RGATE_GATE_PRIV_H
+#define RGATE_GATE_PRIV_H
+
+#include <pthread.h>
+
+#include <ringgate/rgate_session.h>
+
+#include "board.h"
+#include "errand.h"
+#include "gate_service.h"
+#include "gate_wire.h"
+
+/* ---- Who asks ---- */
+
+enum wish_state {
+	WISH_QUEUED,		/* behind others of its session */
+	WISH_PUTS,		/* its bytes go */
+	WISH_SUBMITS,
+	WISH_WAITS,		/* the gateway has it */
+	WISH_GETS,		/* it has ended, and its bytes come */
+};
+
+/* A request */
+struct wish {
+	struct errand errand;		/* but of WISH_QUEUED and WISH_WAITS */
+	struct errand cancel;		/* GATE_CANCEL */
+	bool cancelling;		/* there is that one */
+	struct link queue;		/* of the caller; in no list once it was taken */
+	struct caller *caller;
+	struct rgate_req *r;		/* whose word of data this is */
+	enum wish_state state;
+	bool unwanted;
+	uint32_t has;			/* enum gate_has */
+	uint32_t ticket;
+	uint64_t serial, due;
+	unsigned char *mem;
+	uint32_t len;
+	struct rgate_socket_addr addr;	/* the copy that is sent */
+	void *addr_mem;			/* where one goes; NULL: nowhere */
+	uint32_t moved, first;		/* bytes that went, or came; of those the first message's */
+	uint32_t total;			/* to come */
+	int result;
+	uint64_t value;
+};
+
+/* A session */
+struct caller {
+	struct errand leave;		/* GATE_LEAVE */
+	struct link of_service;
+	struct gate_service *sv;
+	struct rgate_seat *seat;	/* NULL: is over */
+	uid_t uid;
+	uint32_t handle;		/* takes part in the session's end */
+	uint64_t id;			/* of the guest */
+	bool there;			/* the gateway may know of it */
+	bool lost;			/* the gateway has nothing of it any more */
+	struct link queue;		/* wishes */
+	struct wish *ticket[GATE_TICKETS];
+};
+
+/* ---- Who serves ---- */
+
+enum ticket_state {
+	TICKET_FREE,		/* or bytes come for the request of that serial */
+	TICKET_BUSY,
+	TICKET_DONE,
+};
+
+struct ticket {
+	enum ticket_state state;
+	bool untold;
+	uint64_t serial;
+	uint32_t has, len;
+	uint32_t total;		/* bytes to get */
+	int result;
+	uint64_t value;
+};
+
+struct guest {
+	struct link of_node;
+	struct gate_node *node;
+	struct rgate_session *session;
+	struct rgate_seat *seat;
+	unsigned char *mem;
+	unsigned int refs;		/* atomic: the node's, the seat's */
+	uint64_t id;			/* as its node says */
+	uint64_t key;			/* here, never given twice */
+	uid_t uid;
+	struct ticket ticket[GATE_TICKETS];
+};
+
+struct gate_node {
+	struct gate_service *sv;
+	struct line *line;		/* NULL: not a node that can be asked */
+	struct errands *errands;
+	uint64_t down_ns;		/* CLOCK_MONOTONIC: since when; 0: up */
+	/* who serves */
+	struct link guests;
+	uint32_t nguests;
+	uint64_t newest;		/* the highest id so far, of its process */
+	bool untold;			/* some tickets are */
+};
+
+struct gate_service {
+	struct fair lock;		/* all below, but for what never changes */
+	struct gate_opts o;
+	struct board *board;
+	uint64_t silence_ns;
+	bool over;			/* gate_service_quit() */
+	uint64_t serial;		/* of requests and guests */
+	struct link callers;
+	/* of guests: */
+	int epfd, stop_fd;
+	pthread_t thread;
+	bool runs;			/* there is one */
+	uint64_t keys;
+	struct gate_node node[RGATE_NODES_MAX];
+};
+
+extern const struct rgate_req_service gate_requests;
+
+/* All with the lock: */
+
+static inline struct gate_node *gate_gateway(struct gate_service *sv)
+{
+	return &sv->node[sv->o.gateway];
+}
+
+/* gate_service.c: asks what can be asked */
+void gate_pump(struct gate_node *n);
+
+/* gate_ask.c */
+/* It is the last of its caller's queue */
+void gate_ask(struct wish *w);
+/* Is it over with that, whatever the gateway does? */
+void gate_wish_end(struct wish *w, int result, uint64_t value);
+/* As rgate_req_op.cancel has it */
+int gate_ask_cancel(struct wish *w);
+/* The session is over, and so are its requests. Frees it, now or when the gateway knows */
+void gate_ask_leave(struct caller *c);
+/* The gateway has nothing of anybody any more */
+void gate_ask_lost(struct gate_service *sv);
+void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
+
+/* gate_serve.c */
+void gate_serve_question(struct gate_node *n, const void *msg, size_t len);
+/* Tells what has ended, as far as there is room */
+void gate_serve_pump(struct gate_node *n);
+/* Another connection: all that has ended is told again */
+void gate_serve_up(struct gate_node *n);
+
+/* gate_guest.c */
+/* -EACCES; -EDQUOT: the node, or the user, has too many; as rgate_session_at() */
+int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out);
+struct guest *gate_guest_of(struct gate_node *n, uint64_t id);
+/* All that it has ends. */
+void gate_guest_end(struct guest *g);
+/* All guests of a node, whose process is not there any more or does not come */
+void gate_guests_end(struct gate_node *n);
+/* Without the lock: the thread that takes completions. -errno */
+int gate_guests_start(struct gate_service *sv);
+void gate_guests_stop(struct gate_service *sv);
+
+/* Of guest and ticket */
+static inline uint64_t gate_room(uint32_t ticket)
+{
+	return (uint64_t)ticket * (GATE_ROOM + GATE_ADDR);
+}
+
+#endif

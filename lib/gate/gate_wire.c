@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "gate_wire.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Address, if there is one, and as much of @data as there is room for: how much is @len then */
+static size_t put_rest(void *to, const struct rgate_socket_addr *addr, const void *data,
+		       uint32_t *len)
+{
+	const uint32_t first = addr ? GATE_ADDR : 0;
+
+	*len = least(*len, GATE_PIECE - first);
+	if (addr)
+		memcpy(to, addr, first);
+	if (*len)
+		memcpy((char *)to + first, data, *len);
+	return first + *len;
+}
+
+size_t gate_question_put(void *msg, struct gate_question *q)
+{
+	const struct gate_ask m = {
+		.service = RGATE_SERVICE_SOCKET, .version = GATE_VERSION,
+		.kind = (uint8_t)q->kind, .has_addr = !!q->addr, .uid = htole32(q->uid),
+		.number = htole64(q->number), .guest = htole64(q->guest),
+		.serial = htole64(q->serial), .ticket = htole16((uint16_t)q->ticket),
+		.op = htole16((uint16_t)q->op), .handle = htole32(q->handle),
+		.a0 = htole64(q->a0), .a1 = htole64(q->a1), .len = htole32(q->len),
+		.off = htole32(q->off),
+	};
+
+	memcpy(msg, &m, sizeof(m));
+	return sizeof(m) + put_rest((char *)msg + sizeof(m), q->addr, q->data, &q->data_len);
+}
+
+size_t gate_answer_put(void *msg, struct gate_result *r)
+{
+	const struct gate_answer m = {
+		.service = RGATE_SERVICE_SOCKET | RGATE_SERVICE_ASKER, .version = GATE_VERSION,
+		.kind = (uint8_t)r->kind, .has_addr = !!r->addr,
+		.result = htole32((uint32_t)r->result), .number = htole64(r->number),
+		.guest = htole64(r->guest), .serial = htole64(r->serial),
+		.ticket = htole16((uint16_t)r->ticket), .len = htole32(r->len),
+		.value = htole64(r->value),
+	};
+
+	memcpy(msg, &m, sizeof(m));
+	return sizeof(m) + put_rest((char *)msg + sizeof(m), r->addr, r->data, &r->data_len);
+}
+
+/* What follows; -EPROTO: more, or less, than there can be */
+static int get_rest(const void *msg, size_t head, size_t len, uint8_t has_addr,
+		    const struct rgate_socket_addr **addr, const void **data, uint32_t *data_len)
+{
+	const size_t first = has_addr ? GATE_ADDR : 0;
+
+	if (has_addr > 1 || len < head + first || len - head > GATE_PIECE)
+		return -EPROTO;
+	*addr = has_addr ? (const void *)((const char *)msg + head) : NULL;
+	*data = (const char *)msg + head + first;
+	*data_len = (uint32_t)(len - head - first);
+	return 0;
+}
+
+static bool is_part(uint32_t off, uint32_t len)
+{
+	return len && len <= GATE_PIECE && off < GATE_ROOM && len <= GATE_ROOM - off;
+}
+
+/* Does it have what its kind has, and nothing else? */
+static bool fits(const struct gate_question *q)
+{
+	const bool submits = q->kind == GATE_SUBMIT;
+	const bool moves = q->kind == GATE_PUT || q->kind == GATE_GET;
+
+	if (!q->guest || q->ticket >= GATE_TICKETS || (q->kind != GATE_LEAVE && !q->serial))
+		return false;
+	if (!submits && (q->op || q->handle || q->a0 || q->a1 || q->addr))
+		return false;
+	if (moves && !is_part(q->off, q->len))
+		return false;
+	if (!moves && (q->off || q->len > (submits ? GATE_ROOM : 0)))
+		return false;
+	return q->data_len <= (submits ? q->len : q->kind == GATE_PUT ? q->len : 0) &&
+	       (q->kind != GATE_PUT || q->data_len == q->len);
+}
+
+int gate_question_get(struct gate_question *q, const void *msg, size_t len)
+{
+	struct gate_ask m;
+
+	if (len < sizeof(m))
+		return -EPROTO;
+	memcpy(&m, msg, sizeof(m));
+	*q = (struct gate_question){
+		.kind = m.kind, .uid = le32toh(m.uid), .number = le64toh(m.number),
+		.guest = le64toh(m.guest), .serial = le64toh(m.serial),
+		.ticket = le16toh(m.ticket), .op = le16toh(m.op), .handle = le32toh(m.handle),
+		.a0 = le64toh(m.a0), .a1 = le64toh(m.a1), .len = le32toh(m.len),
+		.off = le32toh(m.off),
+	};
+	if (m.version != GATE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (m.kind < GATE_PUT || m.kind > GATE_LEAVE)
+		return -EOPNOTSUPP;
+	if (get_rest(msg, sizeof(m), len, m.has_addr, &q->addr, &q->data, &q->data_len))
+		return -EPROTO;
+	return fits(q) ? 0 : -EPROTO;
+}
+
+int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
+{
+	struct gate_answer m;
+
+	if (len < sizeof(m))
+		return -EPROTO;
+	memcpy(&m, msg, sizeof(m));
+	*r = (struct gate_result){
+		.kind = m.kind, .result = (int)le32toh(m.result), .number = le64toh(m.number),
+		.guest = le64toh(m.guest), .serial = le64toh(m.serial),
+		.ticket = le16toh(m.ticket), .len = le32toh(m.len), .value = le64toh(m.value),
+	};
+	if (r->result < -4095)
+		r->result = -EIO;
+	/* All versions say what they are, and whom they answer. */
+	if (m.version != GATE_VERSION) {
+		r->result = -EPROTONOSUPPORT;
+		return 0;
+	}
+	if (m.zero || r->ticket >= GATE_TICKETS || r->len > GATE_ROOM ||
+	    get_rest(msg, sizeof(m), len, m.has_addr, &r->addr, &r->data, &r->data_len))
+		return -EPROTO;
+	return r->data_len > r->len ? -EPROTO : 0;
+}
+
+#define OP(n)	[RGATE_REQ_SOCKET_##n & ((1U << RGATE_REQ_OP_SHIFT) - 1)]
+
+int gate_op_has(uint32_t op)
+{
+	static const uint8_t has[] = {
+		OP(OPEN) = 0, OP(BIND) = GATE_HAS_IN, OP(LISTEN) = 0,
+		OP(ACCEPT) = GATE_HAS_WHOLE, OP(CONNECT) = GATE_HAS_IN,
+		OP(SEND) = GATE_HAS_IN | GATE_HAS_STREAM,
+		OP(RECV) = GATE_HAS_OUT | GATE_HAS_STREAM,
+		OP(SENDTO) = GATE_HAS_IN | GATE_HAS_TO | GATE_HAS_STREAM,
+		OP(RECVFROM) = GATE_HAS_OUT | GATE_HAS_FROM | GATE_HAS_STREAM,
+		OP(SHUTDOWN) = 0, OP(CLOSE) = 0, OP(NAME) = GATE_HAS_WHOLE,
+		OP(PEER) = GATE_HAS_WHOLE, OP(SETOPT) = GATE_HAS_IN, OP(GETOPT) = GATE_HAS_OUT,
+		OP(POLL) = 0,
+	};
+	const uint32_t n = op & ((1U << RGATE_REQ_OP_SHIFT) - 1);
+
+	if (op >> RGATE_REQ_OP_SHIFT != RGATE_REQ_SOCKET || n >= sizeof(has))
+		return -EOPNOTSUPP;
+	return has[n];
+}

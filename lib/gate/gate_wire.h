@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What a node and the gateway say to each other about requests of sockets: a question and its one
+ * answer, with the same number, both at once; and GATE_DONE, for which nobody has asked, when
+ * a request has ended. Little-endian, no holes; bytes follow. Neither believes the other more than
+ * what gate_question_get() and gate_answer_get() let pass.
+ *
+ * A session of the node is a guest at the gateway, and each of its requests has a ticket there:
+ * GATE_ROOM bytes to send or to receive into, and an address.
+ */
+#ifndef RGATE_GATE_WIRE_H
+#define RGATE_GATE_WIRE_H
+
+#include <linux/types.h>
+
+#include <ringgate/request.h>
+#include <ringgate/rgate_hub.h>
+#include <ringgate/socket.h>
+
+#define GATE_VERSION	1
+#define GATE_TICKETS	64U	/* of a guest: requests under way */
+#define GATE_ROOM	65536U	/* bytes of a ticket; no datagram is longer */
+#define GATE_PIECE	192U	/* bytes in a message, an address among them */
+#define GATE_ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
+
+enum gate_kind {
+	GATE_PUT = 1,		/* bytes for a request to come */
+	GATE_SUBMIT = 2,	/* the request; address and first bytes follow */
+	GATE_GET = 3,		/* bytes of one that has ended */
+	GATE_CANCEL = 4,
+	GATE_LEAVE = 5,		/* the session is over */
+	GATE_DONE = 6,		/* no question: address and first bytes follow */
+};
+
+struct gate_ask {
+	__u8 service;		/* RGATE_SERVICE_SOCKET */
+	__u8 version;		/* GATE_VERSION */
+	__u8 kind;		/* enum gate_kind */
+	__u8 has_addr;		/* GATE_SUBMIT: the first GATE_ADDR bytes are one */
+	__le32 uid;		/* who asks, as his daemon says */
+	__le64 number;
+	__le64 guest;		/* of the session; higher than those before */
+	__le64 serial;		/* of the request; higher than those that had its ticket before */
+	__le16 ticket;
+	__le16 op;		/* GATE_SUBMIT: rgate_request.op and what else it has: */
+	__le32 handle;
+	__le64 a0;
+	__le64 a1;		/* but where an address is */
+	__le32 len;		/* of its part; GATE_PUT, GATE_GET: bytes */
+	__le32 off;		/* GATE_PUT, GATE_GET */
+};
+
+struct gate_answer {
+	__u8 service;		/* RGATE_SERVICE_SOCKET | RGATE_SERVICE_ASKER */
+	__u8 version;
+	__u8 kind;		/* of the question, or GATE_DONE */
+	__u8 has_addr;
+	__le32 result;		/* as a completion has it */
+	__le64 number;
+	__le64 guest;		/* GATE_DONE, as the next two */
+	__le64 serial;
+	__le16 ticket;
+	__le16 zero;
+	__le32 len;		/* GATE_DONE: bytes that there are to get, with those that follow */
+	__le64 value;
+};
+
+RGATE_ASSERT(sizeof(struct gate_ask) == 64);
+RGATE_ASSERT(sizeof(struct gate_answer) == 48);
+RGATE_ASSERT(sizeof(struct gate_ask) + GATE_PIECE <= RGATE_HUB_MSG_MAX);
+RGATE_ASSERT(sizeof(struct gate_answer) + GATE_PIECE <= RGATE_HUB_MSG_MAX);
+
+/* A question in host order */
+struct gate_question {
+	enum gate_kind kind;
+	uint32_t uid, ticket, op, handle, len, off;
+	uint64_t number, guest, serial, a0, a1;
+	const struct rgate_socket_addr *addr;	/* NULL: none; may not be aligned */
+	const void *data;
+	uint32_t data_len;	/* follow */
+};
+
+/* An answer likewise */
+struct gate_result {
+	enum gate_kind kind;
+	int result;
+	uint32_t ticket, len;
+	uint64_t number, guest, serial, value;
+	const struct rgate_socket_addr *addr;
+	const void *data;
+	uint32_t data_len;
+};
+
+/*
+ * Writes it to @msg, of RGATE_HUB_MSG_MAX bytes; how long it is. Of data_len as much goes as there
+ * is room for: which is told.
+ */
+size_t gate_question_put(void *msg, struct gate_question *q);
+size_t gate_answer_put(void *msg, struct gate_result *r);
+
+/*
+ * gate_question_get - of a peer's message, into which @q's pointers point
+ * -EPROTO: malformed, then there is no answer; -EPROTONOSUPPORT, -EOPNOTSUPP: of another version,
+ * a kind not known here: @q->number is there for the answer. ticket, len and off are in bounds.
+ */
+int gate_question_get(struct gate_question *q, const void *msg, size_t len);
+
+/* -EPROTO: malformed. Whether it fits its question is for who has asked that */
+int gate_answer_get(struct gate_result *r, const void *msg, size_t len);
+
+/* ---- What requests have besides their words ---- */
+
+enum gate_has {
+	GATE_HAS_IN = 1U << 0,		/* its part is read: sent */
+	GATE_HAS_OUT = 1U << 1,		/* its part is written: as many bytes as its result, */
+	GATE_HAS_WHOLE = 1U << 2,	/* or all of it */
+	GATE_HAS_TO = 1U << 3,		/* a1 is where an address is read, */
+	GATE_HAS_FROM = 1U << 4,	/* or written */
+	GATE_HAS_STREAM = 1U << 5,	/* its part may be as long as it likes, and is cut */
+};
+
+/* enum gate_has of the operation; -EOPNOTSUPP: of another service, or none */
+int gate_op_has(uint32_t op);
+
+#endif

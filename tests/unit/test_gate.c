@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Sockets at a gateway that answers when the test says so: late, over another connection, not at
+ * all, or with lies.
+ */
+#include "req_bed.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gate_service.h"
+#include "gate_wire.h"
+#include "other.h"
+
+#define MEMORY	(256U << 10)
+#define AT	4096U		/* where bytes are, in a client's memory */
+#define ADDR_AT	64U
+#define SHORT	100U
+#define LONG	1000U		/* 5 messages */
+
+static struct rgate_engine *e;
+static struct gate_service *sv;
+static struct client a;
+static uint64_t guest;
+
+static void turn(void)
+{
+	bed_run(e);
+	(void)o.asks.tick(o.ctx);
+	bed_run(e);
+}
+
+static void make(uint32_t silence_ms)
+{
+	const struct gate_opts opts = RGATE_OPTS(gate_opts, .hub = HUB, .gateway = OTHER,
+						 .silence_ms = silence_ms);
+	const struct rgate_seat_opts so = RGATE_OPTS(rgate_seat_opts, .uid = 5, .requests = 128,
+						     .completions = 128, .memory = MEMORY);
+
+	other_init(RGATE_SERVICE_SOCKET);
+	e = bed_engine();
+	assert_int_equal(gate_service_create(&sv, &opts), 0);
+	assert_int_equal(gate_service_add(sv, e), 0);
+	memset(&a, 0, sizeof(a));
+	assert_int_equal(client_open(&a, e, &so), 0);
+	other_comes_up(7);
+}
+
+static int unmake(void **state)
+{
+	(void)state;
+	gate_service_quit(sv);
+	rgate_engine_destroy(e);
+	gate_service_destroy(sv);
+	client_close(&a);
+	assert_int_equal(o.lent, 0);
+	return 0;
+}
+
+#define submit(op_, cookie_, ...) do { \
+		client_submit(&a, (struct rgate_request){ \
+			.op = RGATE_REQ_SOCKET_##op_, .cookie = (cookie_), ##__VA_ARGS__ }); \
+		turn(); \
+	} while (0)
+
+static bool is_quiet(void)
+{
+	struct rgate_completion done;
+
+	turn();
+	return !client_poll(&a, &done);
+}
+
+static int result_of(uint64_t cookie, uint64_t *value)
+{
+	struct rgate_completion done;
+
+	turn();
+	assert_true(client_poll(&a, &done));
+	assert_int_equal(done.cookie, cookie);
+	if (value)
+		*value = done.value;
+	return done.result;
+}
+
+static struct gate_question question(unsigned int i)
+{
+	struct gate_question q;
+
+	assert_true(i < o.nasked);
+	assert_int_equal(o.asked[i].data[0], RGATE_SERVICE_SOCKET);
+	assert_int_equal(gate_question_get(&q, o.asked[i].data, o.asked[i].len), 0);
+	assert_int_equal(q.uid, 5);
+	return q;
+}
+
+static void say(struct gate_result r)
+{
+	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
+	const size_t len = gate_answer_put(msg, &r);
+
+	o.asks.message(o.ctx, OTHER, msg, len);
+	turn();
+}
+
+static void answer(unsigned int i, int result)
+{
+	const struct gate_question q = question(i);
+
+	say((struct gate_result){ .kind = q.kind, .number = q.number, .result = result });
+}
+
+/* That of the question @i has ended */
+static struct gate_result end_of(unsigned int i, int result, uint64_t value)
+{
+	const struct gate_question q = question(i);
+
+	return (struct gate_result){ .kind = GATE_DONE, .guest = q.guest, .serial = q.serial,
+				     .ticket = q.ticket, .result = result, .value = value };
+}
+
+static uint8_t pattern(uint32_t at)
+{
+	return (uint8_t)(at * 13 + 5);
+}
+
+/* Open, with a handle of 77 */
+static int setup(void **state)
+{
+	struct gate_question q;
+	uint64_t value;
+
+	(void)state;
+	make(0);
+	submit(OPEN, 1, .a0 = 99);
+	assert_int_equal(o.nasked, 1);
+	q = question(0);
+	assert_int_equal(q.kind, GATE_SUBMIT);
+	assert_int_equal(q.op, RGATE_REQ_SOCKET_OPEN);
+	assert_int_equal(q.a0, 99);
+	guest = q.guest;
+	answer(0, 0);
+	assert_true(is_quiet());
+	say(end_of(0, 0, 77));
+	assert_int_equal(result_of(1, &value), 0);
+	assert_int_equal(value, 77);
+	/* once */
+	say(end_of(0, 0, 78));
+	assert_true(is_quiet());
+	o.nasked = 0;
+	return 0;
+}
+
+/* Bytes, then the request, then the next one: in the program's order */
+static void sends(void **state)
+{
+	struct gate_question q;
+	uint32_t i, at = 0;
+
+	(void)state;
+	for (i = 0; i < LONG; i++)
+		a.mem[AT + i] = pattern(i);
+	submit(SEND, 2, .handle = 77, .off = AT, .len = LONG);
+	submit(SHUTDOWN, 3, .handle = 77, .a0 = 2);
+	assert_int_equal(o.nasked, 5);
+	for (i = 0; i < 5; i++) {
+		q = question(i);
+		assert_int_equal(q.kind, GATE_PUT);
+		assert_int_equal(q.guest, guest);
+		at += q.len;
+		for (uint32_t b = 0; b < q.len; b++)
+			assert_int_equal(((const uint8_t *)q.data)[b], pattern(q.off + b));
+		assert_true(is_quiet());
+	}
+	for (i = 5; i--;)
+		answer(i, 0);
+	assert_int_equal(o.nasked, 6);
+	q = question(5);
+	assert_int_equal(q.kind, GATE_SUBMIT);
+	assert_int_equal(q.len, LONG);
+	assert_int_equal(q.data_len + at, LONG);
+	assert_int_equal(q.handle, 77);
+	answer(5, 0);
+	assert_int_equal(question(6).op, RGATE_REQ_SOCKET_SHUTDOWN);
+	/* the later one ends first */
+	answer(6, 0);
+	say(end_of(6, 0, 0));
+	assert_int_equal(result_of(3, NULL), 0);
+	say(end_of(5, LONG, 0));
+	assert_int_equal(result_of(2, NULL), LONG);
+}
+
+static void receives(void **state)
+{
+	static uint8_t data[GATE_PIECE];
+	struct gate_result r;
+	struct gate_question q;
+	uint32_t i;
+
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = LONG + 50);
+	assert_int_equal(question(0).data_len, 0);
+	answer(0, 0);
+	assert_true(is_quiet());
+	for (i = 0; i < GATE_PIECE; i++)
+		data[i] = pattern(i);
+	r = end_of(0, LONG, 0);
+	r.len = LONG;
+	r.data = data;
+	r.data_len = GATE_PIECE;
+	say(r);
+	assert_int_equal(o.nasked, 6);
+	for (i = 6; --i;) {
+		q = question(i);
+		assert_int_equal(q.kind, GATE_GET);
+		assert_true(is_quiet());
+		for (uint32_t b = 0; b < q.len; b++)
+			data[b] = pattern(q.off + b);
+		say((struct gate_result){ .kind = GATE_GET, .number = q.number, .data = data,
+					  .len = q.len, .data_len = q.len });
+	}
+	assert_int_equal(result_of(2, NULL), LONG);
+	for (i = 0; i < LONG; i++)
+		assert_int_equal(a.mem[AT + i], pattern(i));
+	assert_int_equal(a.mem[AT + LONG], 0);
+}
+
+static void addresses(void **state)
+{
+	const struct rgate_socket_addr from = { .family = 2, .port = 7 };
+	struct gate_question q;
+	struct gate_result r;
+
+	(void)state;
+	memcpy(a.mem + ADDR_AT, &from, sizeof(from));
+	submit(SENDTO, 2, .handle = 77, .off = AT, .len = 3, .a1 = ADDR_AT);
+	q = question(0);
+	assert_memory_equal(q.addr, &from, sizeof(from));
+	assert_int_equal(q.a1, 0);
+	answer(0, 0);
+	say(end_of(0, 3, 0));
+	assert_int_equal(result_of(2, NULL), 3);
+	memset(a.mem + ADDR_AT, 0, sizeof(from));
+	submit(RECVFROM, 3, .handle = 77, .off = AT, .len = 9, .a1 = ADDR_AT);
+	answer(1, 0);
+	r = end_of(1, 2, 500);
+	r.addr = &from;
+	r.len = r.data_len = 2;
+	r.data = "xy";
+	say(r);
+	assert_int_equal(result_of(3, NULL), 2);
+	assert_memory_equal(a.mem + ADDR_AT, &from, sizeof(from));
+	submit(SENDTO, 4, .handle = 77, .off = AT, .len = 3, .a1 = MEMORY - 8);
+	assert_int_equal(result_of(4, NULL), -ERANGE);
+}
+
+static void too_long(void **state)
+{
+	(void)state;
+	submit(SEND, 2, .handle = 77, .off = 0, .len = GATE_ROOM + 4096);
+	assert_int_equal(question(0).kind, GATE_PUT);
+	client_submit(&a, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
+	turn();
+	assert_int_equal(result_of(9, NULL), 0);
+	assert_int_equal(result_of(2, NULL), -ECANCELED);
+	submit(RECV, 3, .handle = 77, .len = GATE_ROOM + 1, .a0 = RGATE_SOCKET_ALL);
+	assert_int_equal(result_of(3, NULL), -EMSGSIZE);
+	submit(GETOPT, 4, .handle = 77, .len = GATE_ROOM + 1);
+	assert_int_equal(result_of(4, NULL), -EINVAL);
+}
+
+/* There are so many tickets; who has none is told, and those who wait hold up nobody else. */
+static void no_ticket(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < GATE_TICKETS; i++) {
+		submit(RECV, 100 + i, .handle = 77, .off = AT, .len = 1);
+		answer(0, 0);
+		if (i < GATE_TICKETS - 1)
+			o.nasked = 0;
+	}
+	submit(RECV, 2, .handle = 77, .off = AT, .len = 1);
+	assert_int_equal(result_of(2, NULL), -ENOBUFS);
+	say(end_of(0, 0, 0));
+	assert_int_equal(result_of(100 + GATE_TICKETS - 1, NULL), 0);
+	submit(POLL, 3, .handle = 77, .a0 = 1);
+	assert_int_equal(question(1).op, RGATE_REQ_SOCKET_POLL);
+}
+
+/* What the gateway has it ends itself: a stream loses nothing. */
+static void cancelled(void **state)
+{
+	struct gate_result r;
+
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
+	client_submit(&a, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
+	turn();
+	assert_int_equal(result_of(9, NULL), -EALREADY);
+	assert_int_equal(o.nasked, 1);
+	answer(0, 0);
+	assert_int_equal(o.nasked, 2);
+	assert_int_equal(question(1).kind, GATE_CANCEL);
+	assert_int_equal(question(1).serial, question(0).serial);
+	r = end_of(0, 1, 0);
+	r.len = r.data_len = 1;
+	r.data = "z";
+	say(r);
+	assert_int_equal(result_of(2, NULL), 1);
+	assert_int_equal(a.mem[AT], 'z');
+	answer(1, 0);
+	assert_true(is_quiet());
+	submit(RECV, 3, .handle = 77, .off = AT, .len = SHORT, .deadline_us = 1000);
+	answer(2, 0);
+	usleep(3000);
+	turn();
+	turn();
+	assert_int_equal(o.nasked, 4);
+	assert_int_equal(question(3).kind, GATE_CANCEL);
+	answer(3, 0);
+	assert_true(is_quiet());
+	say(end_of(2, -ECANCELED, 0));
+	assert_int_equal(result_of(3, NULL), -ETIMEDOUT);
+}
+
+/* Answer and end are lost with the connection: it is asked again, and told again. */
+static void told_again(void **state)
+{
+	(void)state;
+	submit(LISTEN, 2, .handle = 77, .a0 = 1);
+	submit(NAME, 3, .handle = 77, .off = AT, .len = GATE_ADDR);
+	other_goes_down();
+	say(end_of(0, 0, 0));
+	assert_true(is_quiet());
+	other_comes_up(7);
+	/* before it is answered that it was taken, as it was asked again just now */
+	say(end_of(0, 0, 0));
+	assert_int_equal(result_of(2, NULL), 0);
+	turn();
+	assert_int_equal(o.nasked, 3);
+	assert_int_equal(question(2).op, RGATE_REQ_SOCKET_NAME);
+	/* the answer finds nobody */
+	answer(1, -EBUSY);
+	assert_true(is_quiet());
+}
+
+static void gateway_restarts(void **state)
+{
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
+	answer(0, 0);
+	other_goes_down();
+	assert_true(is_quiet());
+	other_comes_up(8);
+	assert_int_equal(result_of(2, NULL), -ECONNRESET);
+	/* its handles are nothing any more; another session has none of that */
+	submit(OPEN, 3, .a0 = 99);
+	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+	assert_int_equal(o.nasked, 1);
+}
+
+static void gateway_gone(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	make(20);
+	other_goes_down();
+	submit(OPEN, 1, .a0 = 99);
+	for (i = 0; i < 40; i++) {
+		usleep(1000);
+		turn();
+	}
+	assert_int_equal(result_of(1, NULL), -ENOTCONN);
+	other_comes_up(7);
+	submit(OPEN, 2, .a0 = 99);
+	answer(0, 0);
+	say(end_of(0, 0, 77));
+	assert_int_equal(result_of(2, NULL), 0);
+	submit(RECV, 3, .handle = 77, .off = AT, .len = SHORT);
+	answer(1, 0);
+	/* as long as there is a connection it may take for ever */
+	usleep(40000);
+	assert_true(is_quiet());
+	other_goes_down();
+	usleep(40000);
+	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+}
+
+static void refused(void **state)
+{
+	(void)state;
+	submit(LISTEN, 2, .handle = 77, .a0 = 1);
+	answer(0, -EACCES);
+	assert_int_equal(result_of(2, NULL), -EACCES);
+	submit(LISTEN, 3, .handle = 77, .a0 = 1);
+	answer(1, -ECONNRESET);
+	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+	submit(LISTEN, 4, .handle = 77, .a0 = 1);
+	assert_int_equal(result_of(4, NULL), -ECONNRESET);
+	assert_int_equal(o.nasked, 2);
+}
+
+/* The session ends: so does what it has under way, and the gateway is told. */
+static void leaves(void **state)
+{
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
+	answer(0, 0);
+	rgate_seat_remove(a.seat);
+	turn();
+	assert_int_equal(question(1).kind, GATE_CANCEL);
+	answer(1, 0);
+	assert_int_equal(a.over, 0);
+	say(end_of(0, -ECANCELED, 0));
+	turn();
+	assert_int_equal(a.over, 1);
+	assert_int_equal(o.nasked, 3);
+	assert_int_equal(question(2).kind, GATE_LEAVE);
+	assert_int_equal(question(2).guest, guest);
+	answer(2, 0);
+}
+
+/* ---- Lies ---- */
+
+static void lie(struct gate_result r, const struct gate_result *add)
+{
+	r.len = add->len;
+	r.data = add->data;
+	r.data_len = add->data_len;
+	r.addr = add->addr;
+	say(r);
+}
+
+static void lies_of_recv(void **state)
+{
+	static const struct rgate_socket_addr addr;
+	static const uint8_t data[GATE_PIECE];
+	const struct {
+		int result;
+		struct gate_result add;
+	} lies[] = {
+		{ (int)SHORT + 1, { .len = SHORT + 1, .data = data, .data_len = SHORT + 1 } },
+		{ 10, { .len = 11, .data = data, .data_len = 11 } },
+		{ 10, { .len = 9, .data = data, .data_len = 9 } },
+		{ 10, { .len = 0 } },
+		{ -EPIPE, { .len = 10, .data = data, .data_len = 10 } },
+		{ 10, { .len = 10, .data = data, .data_len = 10, .addr = &addr } },
+	};
+	unsigned int i;
+
+	(void)state;
+	(void)unmake(NULL);
+	for (i = 0; i < ARRAY_LEN(lies); i++) {
+		(void)setup(NULL);
+		submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
+		answer(0, 0);
+		/* of other requests, sessions and tickets */
+		say((struct gate_result){ .kind = GATE_DONE, .guest = guest + 1, .serial = 2 });
+		say((struct gate_result){ .kind = GATE_DONE, .guest = guest,
+					  .serial = question(0).serial + 1,
+					  .ticket = question(0).ticket });
+		say((struct gate_result){ .kind = GATE_DONE, .guest = guest,
+					  .serial = question(0).serial,
+					  .ticket = question(0).ticket + 1 });
+		assert_true(is_quiet());
+		memset(a.mem + AT, 0xee, 2 * SHORT);
+		lie(end_of(0, lies[i].result, 0), &lies[i].add);
+		assert_int_equal(result_of(2, NULL), -EPROTO);
+		assert_int_equal(a.mem[AT], 0xee);
+		assert_int_equal(a.mem[AT + SHORT], 0xee);
+		/* nobody believes that one any more */
+		submit(NAME, 3, .handle = 77, .off = AT, .len = GATE_ADDR);
+		assert_int_equal(result_of(3, NULL), -ECONNRESET);
+		(void)unmake(NULL);
+	}
+	(void)setup(NULL);
+}
+
+/* A part that is longer or shorter than what it was asked for */
+static void lies_of_get(void **state)
+{
+	static const uint8_t data[GATE_PIECE];
+	struct gate_question q;
+	struct gate_result r;
+
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = 300);
+	answer(0, 0);
+	r = end_of(0, 300, 0);
+	r.len = 300;
+	r.data = data;
+	r.data_len = GATE_PIECE;
+	say(r);
+	q = question(1);
+	assert_int_equal(q.len, 300 - GATE_PIECE);
+	say((struct gate_result){ .kind = GATE_GET, .number = q.number, .data = data,
+				  .len = q.len + 1, .data_len = q.len + 1 });
+	assert_int_equal(result_of(2, NULL), -EPROTO);
+	assert_int_equal(a.mem[AT + 300], 0);
+}
+
+static void malformed(void **state)
+{
+	unsigned char msg[RGATE_HUB_MSG_MAX + 8] __attribute__((aligned(8)));
+	struct gate_result r, got;
+	size_t len, i;
+
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
+	answer(0, 0);
+	r = end_of(0, 4, 0);
+	r.len = r.data_len = 4;
+	r.data = "abcd";
+	len = gate_answer_put(msg, &r);
+	for (i = 0; i < sizeof(struct gate_answer); i++)
+		assert_int_equal(gate_answer_get(&got, msg, i), -EPROTO);
+	o.asks.message(o.ctx, OTHER, msg, sizeof(struct gate_answer) - 1);
+	/* more follows than there is to get, or than goes into a message */
+	assert_int_equal(gate_answer_get(&got, msg, len + 1), -EPROTO);
+	assert_int_equal(gate_answer_get(&got, msg, sizeof(msg)), -EPROTO);
+	msg[34] = 1;
+	assert_int_equal(gate_answer_get(&got, msg, len), -EPROTO);
+	msg[34] = 0;
+	msg[32] = GATE_TICKETS;
+	assert_int_equal(gate_answer_get(&got, msg, len), -EPROTO);
+	msg[32] = 0;
+	msg[3] = 2;
+	assert_int_equal(gate_answer_get(&got, msg, len), -EPROTO);
+	msg[3] = 0;
+	msg[1]++;
+	assert_int_equal(gate_answer_get(&got, msg, len), 0);
+	assert_int_equal(got.result, -EPROTONOSUPPORT);
+	assert_true(is_quiet());
+}
+
+#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, unmake)
+
+static const struct CMUnitTest tests[] = {
+	BED(sends), BED(receives), BED(addresses), BED(too_long), BED(no_ticket), BED(cancelled),
+	BED(told_again), BED(gateway_restarts),
+	cmocka_unit_test_teardown(gateway_gone, unmake),
+	BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(malformed),
+};
+
+UNIT_MAIN(tests)

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* A gateway that a node asks for whatever it likes: its sockets are the kernel's own. */
+#include "socket_bed.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gate_service.h"
+#include "gate_wire.h"
+#include "other.h"
+
+#define PATIENCE_MS	20000U
+
+static struct gate_service *sv;
+static uint64_t number, serial, guest;
+static struct msg heard;
+
+static bool speaks(void *ctx, uint32_t node, uid_t uid)
+{
+	(void)ctx;
+	return o.may && node == OTHER && uid != 13;
+}
+
+static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
+{
+	(void)ctx;
+	rgate_limits_init(limits);
+	limits->handles = 8;
+	return uid != 14;
+}
+
+static int make(uint32_t silence_ms)
+{
+	const struct gate_opts opts = RGATE_OPTS(gate_opts, .hub = HUB, .gateway = SELF,
+						 .may = speaks, .rights = rights,
+						 .silence_ms = silence_ms);
+	struct gate_opts all = opts;
+
+	other_init(RGATE_SERVICE_SOCKET);
+	net_up(NULL, 0);
+	all.engine = net_eng;
+	assert_int_equal(gate_service_create(&sv, &all), 0);
+	assert_int_equal(gate_service_add(sv, net_eng), -ENXIO);
+	other_comes_up(7);
+	number = 16;
+	serial = guest = 1;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return make(0);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	gate_service_quit(sv);
+	rgate_engine_destroy(net_eng);
+	gate_service_destroy(sv);
+	net_eng = NULL;
+	/* what net_down() does behind the engine's end */
+	socket_service_destroy(net_sv);
+	client_close(&net_a.c);
+	client_close(&net_b.c);
+	return 0;
+}
+
+static struct gate_result hear(void)
+{
+	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
+	struct gate_result r;
+
+	while (!other_heard(&heard)) {
+		(void)o.asks.tick(o.ctx);
+		assert_true(unit_now_ns() < until);
+		usleep(200);
+	}
+	assert_int_equal(heard.data[0], RGATE_SERVICE_SOCKET | RGATE_SERVICE_ASKER);
+	assert_int_equal(gate_answer_get(&r, heard.data, heard.len), 0);
+	return r;
+}
+
+static void send_message(const void *msg, size_t len)
+{
+	o.serves.message(o.ctx, OTHER, msg, len);
+}
+
+/* The answer, or an end that was told meanwhile is in front of it */
+static struct gate_result ask(struct gate_question q)
+{
+	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
+	struct gate_result r;
+
+	q.number = number++;
+	send_message(msg, gate_question_put(msg, &q));
+	do
+		r = hear();
+	while (r.kind == GATE_DONE);
+	assert_int_equal(r.number, q.number);
+	assert_int_equal(r.kind, q.kind);
+	return r;
+}
+
+#define QUESTION(kind_, ...) \
+	((struct gate_question){ .kind = (kind_), .uid = 5, .guest = guest, .serial = serial, \
+				 ##__VA_ARGS__ })
+#define SUBMIT(op_, ...) QUESTION(GATE_SUBMIT, .op = RGATE_REQ_SOCKET_##op_, ##__VA_ARGS__)
+
+/* Taken, and its end */
+static struct gate_result done(struct gate_question q)
+{
+	struct gate_result r;
+
+	q.serial = ++serial;
+	assert_int_equal(ask(q).result, 0);
+	r = hear();
+	assert_int_equal(r.kind, GATE_DONE);
+	assert_int_equal(r.serial, q.serial);
+	assert_int_equal(r.guest, q.guest);
+	return r;
+}
+
+static uint32_t socket_of(uint32_t type)
+{
+	const struct gate_result r = done(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, type)));
+
+	assert_int_equal(r.result, 0);
+	assert_int_equal(r.len, 0);
+	return (uint32_t)r.value;
+}
+
+static uint64_t sockets(void)
+{
+	struct socket_stats st = { .sz = sizeof(st) };
+
+	assert_int_equal(socket_service_stats(net_sv, &st), 0);
+	return st.sockets;
+}
+
+static void sockets_become(uint64_t n)
+{
+	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
+
+	while (sockets() != n) {
+		(void)o.asks.tick(o.ctx);
+		assert_true(unit_now_ns() < until);
+		usleep(1000);
+	}
+}
+
+static struct rgate_socket_addr loopback(uint16_t port)
+{
+	return (struct rgate_socket_addr){ .family = 2, .port = port, .addr = { 127, 0, 0, 1 } };
+}
+
+/* Connected to the kernel's socket @fd */
+static uint32_t connected(int *fd)
+{
+	const uint32_t h = socket_of(RGATE_SOCKET_STREAM);
+	struct rgate_socket_addr to;
+	uint16_t port;
+	int l = raw_listen(4, &port);
+
+	to = loopback(port);
+	assert_int_equal(done(SUBMIT(CONNECT, .handle = h, .len = GATE_ADDR, .data = &to,
+				     .data_len = GATE_ADDR)).result, 0);
+	*fd = raw_accept(l);
+	close(l);
+	return h;
+}
+
+static uint8_t pattern(uint32_t at)
+{
+	return (uint8_t)(at * 7 + 1);
+}
+
+static void carries_bytes(void **state)
+{
+	uint8_t bytes[1000], back[1000], piece[GATE_PIECE];
+	struct gate_result r;
+	uint32_t h, i, at;
+	int fd;
+
+	(void)state;
+	h = connected(&fd);
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = pattern(i);
+	/* first those behind the message's */
+	serial++;
+	for (at = GATE_PIECE; at < sizeof(bytes); at += i) {
+		i = sizeof(bytes) - at < GATE_PIECE ? (uint32_t)sizeof(bytes) - at : GATE_PIECE;
+		assert_int_equal(ask(QUESTION(GATE_PUT, .off = at, .len = i, .data = bytes + at,
+					      .data_len = i)).result, 0);
+	}
+	serial--;
+	r = done(SUBMIT(SEND, .handle = h, .len = sizeof(bytes), .data = bytes,
+			.data_len = GATE_PIECE));
+	assert_int_equal(r.result, sizeof(bytes));
+	assert_int_equal(raw_read(fd, back, sizeof(back)), sizeof(back));
+	assert_memory_equal(back, bytes, sizeof(bytes));
+	raw_write(fd, bytes, sizeof(bytes));
+	r = done(SUBMIT(RECV, .handle = h, .len = sizeof(bytes), .a0 = RGATE_SOCKET_ALL));
+	assert_int_equal(r.result, sizeof(bytes));
+	assert_int_equal(r.len, sizeof(bytes));
+	assert_int_equal(r.data_len, GATE_PIECE);
+	assert_memory_equal(r.data, bytes, GATE_PIECE);
+	for (at = GATE_PIECE; at < sizeof(bytes); at += r.data_len) {
+		i = sizeof(bytes) - at < GATE_PIECE ? (uint32_t)sizeof(bytes) - at : GATE_PIECE;
+		r = ask(QUESTION(GATE_GET, .off = at, .len = i));
+		assert_int_equal(r.result, 0);
+		memcpy(piece, r.data, r.data_len);
+		assert_int_equal(r.data_len, i);
+		assert_memory_equal(piece, bytes + at, i);
+	}
+	/* and nothing beyond */
+	assert_int_equal(ask(QUESTION(GATE_GET, .off = sizeof(bytes) - 1, .len = 2)).result,
+			 -ERANGE);
+	assert_int_equal(ask(QUESTION(GATE_GET, .off = 4096, .len = 1)).result, -ERANGE);
+	close(fd);
+}
+
+/* What waits is told when it ends, over each new connection, and can be cancelled. */
+static void ends_late(void **state)
+{
+	struct gate_question q;
+	struct gate_result r;
+	uint32_t h;
+	int fd;
+
+	(void)state;
+	h = connected(&fd);
+	serial++;
+	q = SUBMIT(RECV, .handle = h, .len = 10);
+	assert_int_equal(ask(q).result, 0);
+	/* its place is taken */
+	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, -EBUSY);
+	assert_int_equal(ask(QUESTION(GATE_PUT, .len = 1, .data = "x", .data_len = 1)).result,
+			 -EBUSY);
+	assert_int_equal(ask(QUESTION(GATE_GET, .len = 1)).result, -ESTALE);
+	other_goes_down();
+	raw_write(fd, "late", 4);
+	usleep(20000);
+	assert_false(other_heard(&heard));
+	other_comes_up(7);
+	r = hear();
+	assert_int_equal(r.kind, GATE_DONE);
+	assert_int_equal(r.serial, q.serial);
+	assert_int_equal(r.result, 4);
+	assert_memory_equal(r.data, "late", 4);
+	other_goes_down();
+	other_comes_up(7);
+	assert_int_equal(hear().result, 4);
+	/* an older one's, or the same once more */
+	assert_int_equal(ask(q).result, -ESTALE);
+	serial++;
+	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
+	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, 0);
+	r = hear();
+	assert_int_equal(r.result, -ECANCELED);
+	assert_int_equal(r.serial, serial);
+	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, 0);
+	close(fd);
+}
+
+/* A handle is one guest's, a guest one user's and one node's. */
+static void others_handles(void **state)
+{
+	const uint32_t h = socket_of(RGATE_SOCKET_STREAM);
+	struct gate_question q = SUBMIT(LISTEN, .handle = h, .a0 = 1);
+
+	(void)state;
+	q.serial = ++serial;
+	q.uid = 6;
+	assert_int_equal(ask(q).result, -EACCES);
+	q.kind = GATE_LEAVE;
+	q.op = q.handle = 0;
+	q.a0 = 0;
+	assert_int_equal(ask(q).result, -EACCES);
+	assert_int_equal(sockets(), 1);
+	/* another session of it */
+	guest = 2;
+	assert_int_equal(done(SUBMIT(LISTEN, .handle = h, .a0 = 1)).result, -EBADF);
+	assert_int_equal(done(SUBMIT(CLOSE, .handle = h)).result, -EBADF);
+	assert_int_equal(done(SUBMIT(NAME, .handle = 1234567, .len = GATE_ADDR)).result, -EBADF);
+	assert_int_equal(sockets(), 1);
+	/* of the gateway's own programs */
+	assert_int_equal(done(SUBMIT(CLOSE, .handle = net_socket(&net_a, 4, 1))).result, -EBADF);
+	assert_int_equal(sockets(), 2);
+}
+
+static void not_for_everybody(void **state)
+{
+	struct gate_question q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1));
+	unsigned int i;
+
+	(void)state;
+	q.uid = 13;
+	assert_int_equal(ask(q).result, -EACCES);
+	q.uid = 14;
+	assert_int_equal(ask(q).result, -EACCES);
+	for (i = 0; i < 8; i++)
+		(void)socket_of(RGATE_SOCKET_DGRAM);
+	assert_int_equal(done(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -EDQUOT);
+	/* the policy is another one */
+	o.may = false;
+	serial++;
+	assert_int_equal(ask(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -EACCES);
+	o.may = true;
+	/* so many sessions */
+	for (i = 0; i < 63; i++) {
+		guest++;
+		assert_int_equal(done(SUBMIT(OPEN, .a0 = 0)).result, -EINVAL);
+	}
+	guest++;
+	assert_int_equal(ask(SUBMIT(OPEN, .a0 = 0)).result, -EDQUOT);
+}
+
+static void unknown(void **state)
+{
+	uint64_t msg[(RGATE_HUB_MSG_MAX + 8) / sizeof(uint64_t)];
+	unsigned char *m = (void *)msg;
+	struct gate_question q, got;
+	size_t len, i;
+
+	(void)state;
+	(void)socket_of(RGATE_SOCKET_STREAM);
+	serial++;
+	q = QUESTION(GATE_SUBMIT, .op = RGATE_REQ_CANCEL);
+	assert_int_equal(ask(q).result, -EOPNOTSUPP);
+	q.op = RGATE_REQ_SOCKET_POLL + 1;
+	assert_int_equal(ask(q).result, -EOPNOTSUPP);
+	q.op = RGATE_REQ_OP(RGATE_REQ_MEMORY, 0);
+	assert_int_equal(ask(q).result, -EOPNOTSUPP);
+	q.op = RGATE_REQ_SOCKET_SEND;
+	q.addr = &(const struct rgate_socket_addr){ .family = 2 };
+	assert_int_equal(ask(q).result, -EINVAL);
+	q.addr = NULL;
+	q.serial = UINT64_MAX;
+	assert_int_equal(ask(q).result, -EINVAL);
+	q.serial = serial;
+	q.op = RGATE_REQ_SOCKET_RECV;
+	q.len = q.data_len = 1;
+	q.data = "x";
+	assert_int_equal(ask(q).result, -EINVAL);
+	/* fields that it has not, and the engine's checks */
+	assert_int_equal(done(SUBMIT(CLOSE, .handle = 1, .a0 = 1)).result, -EINVAL);
+	assert_int_equal(done(SUBMIT(LISTEN, .handle = 1, .len = 8)).result, -EINVAL);
+	/* malformed ones get no answer */
+	q = QUESTION(GATE_PUT, .number = number, .len = 4, .data = "abcd", .data_len = 4);
+	len = gate_question_put(m, &q);
+	assert_int_equal(gate_question_get(&got, m, len), 0);
+	for (i = 0; i < len; i++)
+		assert_int_equal(gate_question_get(&got, m, i), -EPROTO);
+	assert_int_equal(gate_question_get(&got, m, len + 1), -EPROTO);
+	m[60] = 0xff;		/* off */
+	m[61] = 0xff;
+	assert_int_equal(gate_question_get(&got, m, len), -EPROTO);
+	m[61] = 0;
+	m[60] = 0;
+	m[32] = GATE_TICKETS;
+	assert_int_equal(gate_question_get(&got, m, len), -EPROTO);
+	m[32] = 0;
+	m[34] = 1;		/* op */
+	assert_int_equal(gate_question_get(&got, m, len), -EPROTO);
+	m[34] = 0;
+	send_message(m, len - 1);
+	assert_false(other_heard(&heard));
+	m[2] = GATE_DONE;
+	assert_int_equal(gate_question_get(&got, m, len), -EOPNOTSUPP);
+	m[1]++;
+	assert_int_equal(gate_question_get(&got, m, len), -EPROTONOSUPPORT);
+	send_message(m, len);
+	assert_int_equal(hear().result, -EPROTONOSUPPORT);
+}
+
+/* All that it had ends with it: its session, its process, or its connection for too long. */
+static void dies(void **state)
+{
+	char byte;
+	uint32_t h;
+	int fd;
+
+	(void)state;
+	h = connected(&fd);
+	serial++;
+	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
+	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	sockets_become(0);
+	assert_int_equal(recv(fd, &byte, 1, 0), 0);
+	close(fd);
+	/* that guest is no more, and will not be */
+	serial++;
+	assert_int_equal(ask(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -ECONNRESET);
+	guest = 5;
+	(void)connected(&fd);
+	other_goes_down();
+	(void)o.asks.tick(o.ctx);
+	assert_int_equal(sockets(), 1);
+	other_comes_up(8);
+	sockets_become(0);
+	assert_int_equal(recv(fd, &byte, 1, 0), 0);
+	close(fd);
+	/* the next process counts anew */
+	guest = 1;
+	serial = 1;
+	while (other_heard(&heard))
+		;
+	(void)connected(&fd);
+	close(fd);
+}
+
+static void away_too_long(void **state)
+{
+	(void)state;
+	make(50);
+	(void)socket_of(RGATE_SOCKET_STREAM);
+	other_goes_down();
+	(void)o.asks.tick(o.ctx);
+	assert_int_equal(sockets(), 1);
+	sockets_become(0);
+	other_comes_up(7);
+	serial++;
+	assert_int_equal(ask(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -ECONNRESET);
+	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, -ECONNRESET);
+}
+
+static void no_room(void **state)
+{
+	const struct gate_question q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1), .number = 16);
+	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
+	struct gate_question copy = q;
+
+	(void)state;
+	o.send_full = true;
+	send_message(msg, gate_question_put(msg, &copy));
+	sockets_become(1);
+	usleep(20000);
+	assert_false(other_heard(&heard));
+	assert_true(o.asks.tick(o.ctx) >= 0);
+	o.send_full = false;
+	/* the answer, and then the end */
+	assert_int_equal(hear().kind, GATE_SUBMIT);
+	assert_int_equal(hear().kind, GATE_DONE);
+}
+
+#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+	BED(carries_bytes), BED(ends_late), BED(others_handles), BED(not_for_everybody),
+	BED(unknown), BED(dies), cmocka_unit_test_teardown(away_too_long, teardown),
+	BED(no_room),
+};
+
+UNIT_MAIN(tests)
