@@ -216,7 +216,13 @@ static int on_requests(struct config *c, const char *where, const char *what,
 		return set(&c->requests_policy, value);
 	if (value && *value && !strcmp(what, "sockets"))
 		return set(&c->requests_sockets, value);
-	return bad(where, "requests is: socket PATH or none, group GROUP, policy FILE, or sockets FILE",
+	if (value && !strcmp(what, "sockets-at") &&
+	    (!strcmp(value, "here") || !strcmp(value, "gateway"))) {
+		c->sockets_there = !strcmp(value, "gateway");
+		return 0;
+	}
+	return bad(where,
+		   "requests is: socket PATH or none, group GROUP, policy FILE, sockets FILE, or sockets-at here or gateway",
 		   what);
 }
 

@@ -299,6 +299,9 @@ static void on_net(struct daemon *d, struct client *c, char *args)
 
 	if (!d->requests)
 		refuse(c, -EOPNOTSUPP, "this daemon serves no sockets: it has no requests socket");
+	else if (!net_serves(d))
+		refuse(c, -EOPNOTSUPP,
+		       "sockets of this node's programs are the gateway's: ask its daemon");
 	else if (!verb || !word || number_parse(word, false, 0, UINT64_MAX, &id))
 		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
 	else if (!strcmp(verb, "list"))

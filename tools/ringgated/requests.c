@@ -113,6 +113,7 @@ static int start_engine(struct requests *rq, struct rgate_hub *hub)
 	err = services_start(rq, hub);
 	if (!err)
 		return 0;
+	services_quit(rq);
 	rgate_engine_destroy(rq->engine);
 	services_stop(rq);
 close_log:
@@ -122,6 +123,7 @@ close_log:
 
 static void stop_engine(struct requests *rq)
 {
+	services_quit(rq);
 	rgate_engine_destroy(rq->engine);
 	services_stop(rq);
 	request_log_close(rq->log);
@@ -155,6 +157,7 @@ static int requests_open(struct daemon *d)
 	rq->path = requests_path(c);
 	rq->policy_path = c->requests_policy;
 	rq->sockets_path = c->requests_sockets;
+	rq->sockets_there = c->sockets_there;
 	rq->listen_fd = -1;
 	err = request_policy_load(&rq->policy, rq->policy_path);
 	if (err)

@@ -10,7 +10,7 @@
 #include "requests_policy.h"
 
 #define CLIENTS_MAX	4096
-#define REQUESTS_SERVICES 4	/* that the daemon adds to the engine's own */
+#define REQUESTS_SERVICES 5	/* that the daemon adds to the engine's own */
 
 struct request_client {
 	int sock;			/* -1: none */
@@ -24,7 +24,8 @@ struct requests {
 	struct rgate_engine *engine;
 	struct request_log *log;
 	void *service[REQUESTS_SERVICES]; /* NULL: was not started */
-	struct socket_service *sockets;	/* one of them */
+	struct socket_service *sockets;	/* one of them; NULL: they are the gateway's */
+	bool sockets_there;
 	const char *path, *policy_path, *sockets_path;
 	int listen_fd, epoll_fd, stop_fd;
 	pthread_t thread;

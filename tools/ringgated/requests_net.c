@@ -66,7 +66,15 @@ int net_reload(const char *path, struct socket_policy **policy)
 
 void net_keep(struct requests *rq, struct socket_policy *policy)
 {
-	socket_service_policy(rq->sockets, policy);
+	if (rq->sockets)
+		socket_service_policy(rq->sockets, policy);
+	else
+		socket_policy_free(policy);
+}
+
+bool net_serves(const struct daemon *d)
+{
+	return d->requests->sockets;
 }
 
 /* As ss(8) calls them */
@@ -113,7 +121,8 @@ void net_json(struct daemon *d, struct json *j)
 {
 	struct socket_stats st = { .sz = sizeof(st) };
 
-	(void)socket_service_stats(d->requests->sockets, &st);
+	if (d->requests->sockets)
+		(void)socket_service_stats(d->requests->sockets, &st);
 	json_object(j, "sockets");
 	json_u64(j, "open", st.sockets);
 	json_u64(j, "opened", st.opened);

@@ -17,6 +17,9 @@ void net_stop(void *service);
 int net_reload(const char *path, struct socket_policy **policy);
 void net_keep(struct requests *rq, struct socket_policy *policy);
 
+/* False: sockets of programs here are the gateway's. Its requests are there */
+bool net_serves(const struct daemon *d);
+
 #define NET_LINES	400U	/* of an answer */
 
 /*

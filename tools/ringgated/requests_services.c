@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <string.h>
 
+#include "gate_service.h"
 #include "memory_service.h"
 #include "requests_net.h"
 #include "requests_services.h"
@@ -85,21 +86,90 @@ static void stop_sync(void *service)
 	sync_service_destroy(service);
 }
 
+/* There is one in every cluster. */
+static uint32_t gateway_of(const struct rgate_hub *hub)
+{
+	const struct rgate_cluster *cluster = rgate_node_cluster(rgate_hub_node(hub));
+	struct rgate_cluster_node node = { .sz = sizeof(node) };
+	unsigned int i;
+
+	for (i = 0; !rgate_cluster_node(cluster, i, &node); i++)
+		if (node.role == RGATE_ROLE_GATEWAY)
+			break;
+	return node.id;
+}
+
+static bool asks_gateway(const struct requests *rq, const struct rgate_hub *hub)
+{
+	return rq->sockets_there && gateway_of(hub) != rgate_node_id(rgate_hub_node(hub));
+}
+
 static int start_sockets(void **service, struct requests *rq, struct rgate_hub *hub)
 {
-	(void)hub;
-	return net_start(service, rq);
+	/* The gateway's own are here, whatever the file says that it shares with other nodes. */
+	return asks_gateway(rq, hub) ? 0 : net_start(service, rq);
+}
+
+/* What a user may whom another node speaks for, by no group */
+static bool rights_of(void *ctx, uid_t uid, struct rgate_limits *limits)
+{
+	struct requests *rq = ctx;
+	struct request_rights rights;
+
+	pthread_mutex_lock(&rq->policy_lock);
+	rights = request_policy_rights(rq->policy, uid, NULL, 0);
+	pthread_mutex_unlock(&rq->policy_lock);
+	request_rights_limits(&rights, limits);
+	return rights.services & 1U << RGATE_REQ_SOCKET;
+}
+
+static int start_gate(void **service, struct requests *rq, struct rgate_hub *hub)
+{
+	struct gate_opts o = RGATE_OPTS(gate_opts, .hub = hub, .may = speaks,
+					.rights = rights_of, .ctx = rq, .gateway = gateway_of(hub));
+	struct gate_service *sv;
+	int err;
+
+	if (o.gateway == rgate_node_id(rgate_hub_node(hub)))
+		o.engine = rq->engine;
+	else if (!rq->sockets_there)
+		return 0;
+	err = gate_service_create(&sv, &o);
+	if (err || o.engine) {
+		*service = err ? NULL : sv;
+		return err;
+	}
+	err = gate_service_add(sv, rq->engine);
+	if (err) {
+		gate_service_quit(sv);
+		gate_service_destroy(sv);
+		return err;
+	}
+	*service = sv;
+	return 0;
+}
+
+static void quit_gate(void *service)
+{
+	gate_service_quit(service);
+}
+
+static void stop_gate(void *service)
+{
+	gate_service_destroy(service);
 }
 
 static const struct {
 	const char *name;
 	int (*start)(void **service, struct requests *rq, struct rgate_hub *hub);
 	void (*stop)(void *service);
+	void (*quit)(void *service);	/* NULL: nothing of it is at other nodes */
 } services[REQUESTS_SERVICES] = {
-	{ "spawn", start_spawn, stop_spawn },
-	{ "memory", start_memory, stop_memory },
-	{ "lock and barrier", start_sync, stop_sync },
-	{ "socket", start_sockets, net_stop },
+	{ "spawn", start_spawn, stop_spawn, NULL },
+	{ "memory", start_memory, stop_memory, NULL },
+	{ "lock and barrier", start_sync, stop_sync, NULL },
+	{ "socket", start_sockets, net_stop, NULL },
+	{ "sockets of the gateway", start_gate, stop_gate, quit_gate },
 };
 
 int services_start(struct requests *rq, struct rgate_hub *hub)
@@ -115,6 +185,15 @@ int services_start(struct requests *rq, struct rgate_hub *hub)
 		return err;
 	}
 	return 0;
+}
+
+void services_quit(struct requests *rq)
+{
+	unsigned int i = REQUESTS_SERVICES;
+
+	while (i--)
+		if (rq->service[i] && services[i].quit)
+			services[i].quit(rq->service[i]);
 }
 
 void services_stop(struct requests *rq)

@@ -7,6 +7,8 @@
 
 /* Before the first session; all or none, which is said */
 int services_start(struct requests *rq, struct rgate_hub *hub);
+/* Before the engine is destroyed: what is under way at other nodes ends */
+void services_quit(struct requests *rq);
 /* After the engine was destroyed, with the hub still there */
 void services_stop(struct requests *rq);
 
