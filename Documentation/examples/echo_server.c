@@ -7,6 +7,7 @@
  * With a socket the daemon there has the connections, else this process. Prints where it listens,
  * as port 0 is one of the kernel's choice.
  */
+#include <errno.h>
 #include <ringgate/ringgate.h>
 #include <signal.h>
 #include <stdio.h>
@@ -96,6 +97,9 @@ static int serve(struct rgate_sockets *set, struct rgate_socket *listener)
 			on_data(&end);
 			continue;
 		}
+		/* Who serves has ended: of this set nothing is left. */
+		if (end.result == -ECONNRESET)
+			return end.result;
 		if (end.accepted)
 			on_connection(end.accepted);
 		err = accept_next(listener);
