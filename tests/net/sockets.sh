@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# timeout: 120
+# timeout: 300
 # Sockets that the daemon has for programs: who may have which, and who sees and ends them.
 
 # shellcheck disable=SC2317 # functions that wait_for calls
@@ -10,7 +10,9 @@
 ringgated=$build/tools/ringgated
 pid=
 server=
-trap '[ -z "$pid" ] || kill -9 "$pid" $server 2>/dev/null; rm -rf "$tmp"' EXIT
+node=
+# shellcheck disable=SC2086 # those that there are
+trap '[ -z "$pid$node" ] || kill -9 $pid $node $server 2>/dev/null; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 cat >"$tmp/cluster" <<-END
 	provider local
@@ -117,4 +119,93 @@ kill "$pid"
 wait "$pid"
 is "the daemon ends" "$?" 0
 pid=
+
+# Programs of another node: the gateway's daemon has their sockets.
+me=$(id -u)
+printf 'allow any socket\n' >"$tmp/requests1"
+printf 'allow any socket\nnode 1 user:%s\n' "$me" >"$tmp/requests"
+: >"$tmp/policy"
+chmod 600 "$tmp/requests1"
+: >"$tmp/log0"
+start_gateway()
+{
+	"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+		--requests "policy $tmp/requests" --requests "sockets $tmp/policy" 2>>"$tmp/log0" &
+	pid=$!
+}
+start_node()
+{
+	"$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M --requests "socket $tmp/r1" \
+		--requests "policy $tmp/requests1" --requests "sockets-at gateway" 2>"$tmp/log1" &
+	node=$!
+}
+run "$ringgated" --check -C "$tmp/cluster" -n one -s "$tmp/s1" --requests "sockets-at home"
+like "sockets are at two places only" "$rc $err" "^1 .*sockets-at here or gateway"
+start_gateway
+start_node
+met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
+ok "a gateway, and a node that asks it" wait_for 20 met
+# start_server WHAT: and it listens
+start_server()
+{
+	: >"$tmp/server"
+	"$tmp/echo_server" 127.0.0.1:0 "$tmp/r1" >>"$tmp/server" 2>&1 &
+	server=$!
+	ok "$1" wait_for 20 listens
+	at=$(sed -n 's/^listens at //p' "$tmp/server")
+}
+# ends_badly WHAT: the server
+ends_badly()
+{
+	local rc=0
+	wait "$server" || rc=$?
+	like "$1" "$rc" '^1$'
+}
+start_server "a program of the node listens at the gateway"
+is "where its socket is listed" "$(of local LISTEN)" "['$at']"
+run "$ringgate" net list -s "$tmp/s1"
+like "... and not at the node" "$rc $err" "^1 .*gateway's: ask its daemon"
+timeout 20 "$tmp/http_get" "$at" / "$tmp/r1" >"$tmp/out" 2>"$tmp/err"
+is "another one connects to it" "$(head -c 5 "$tmp/out")" "GET /"
+head -c 200000 /dev/urandom >"$tmp/sent"
+exec 5<>"/dev/tcp/127.0.0.1/${at##*:}"
+timeout 60 cat "$tmp/sent" >&5 &
+timeout 60 head -c 200000 <&5 >"$tmp/back"
+ok "bytes come back as they went" cmp "$tmp/sent" "$tmp/back"
+is "all of them by the gateway's socket" "$(of received ESTAB)$(of sent ESTAB)" "[200000][200000]"
+kill -9 "$node"
+wait "$node" 2>/dev/null
+node=
+ok "its daemon is killed: the gateway has none of its sockets" wait_for 60 empty
+! read -r -t 20 line <&5 2>/dev/null
+is "... as the peer sees" "$?" 0
+exec 5>&-
+ends_badly "... and the program"
+start_node
+ok "the node is there again" wait_for 20 met
+start_server "and a program listens"
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+start_gateway
+ended() { ! grep -qs '^State:.[^Z]' "/proc/$server/status"; }
+ok "the gateway is another one: the program is told" wait_for 60 ended
+ends_badly "... that it has no sockets any more"
+start_server "a new one has some"
+kill "$server"
+wait "$server"
+is "it ends" "$?" 0
+ok "and leaves nothing" wait_for 20 empty
+if [ ${#as[@]} = 0 ]; then
+	skip "a user for whom the node does not speak" "this test is not root's"
+else
+	timeout 20 "${as[@]}" "$tmp/echo_server" 127.0.0.1:0 "$tmp/r1" >"$tmp/out" 2>&1
+	like "a user for whom the node does not speak" "$(cat "$tmp/out")" "[Pp]ermission denied"
+fi
+kill "$node" "$pid"
+wait "$node"
+is "the node's daemon ends" "$?" 0
+wait "$pid"
+is "so does the gateway's" "$?" 0
+pid=
+node=
 finish
