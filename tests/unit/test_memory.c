@@ -549,8 +549,11 @@ static void in_turn(void **state)
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(t, NULL);
 	memory_service_destroy(service);
-	/* This thread may be off its CPU itself between the look and the lock, hardly ever. */
-	assert_in_range(late, 0, 3);
+	/*
+	 * This thread may be off its CPU itself between the look and the lock: on a machine with
+	 * other work now and then. Without turns it is late some 50 times.
+	 */
+	assert_in_range(late, 0, 5 * unit_patience());
 }
 
 #define TABLE(name)	cmocka_unit_test_setup_teardown(name, table_up, table_down)
