@@ -621,10 +621,11 @@ static void files_differ(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	/* A child that has its own devices: before this process has any. */
+	cmocka_unit_test(nothing_kept),
 	cmocka_unit_test(garbage_hello),
 	cmocka_unit_test(flipped_hello),
 	cmocka_unit_test(wrong_key),
-	cmocka_unit_test(nothing_kept),
 	cmocka_unit_test(another_node),
 	cmocka_unit_test(elsewhere),
 	cmocka_unit_test(no_proof),
