@@ -434,6 +434,32 @@ static void removed(void **state)
 	assert_int_equal(rgate_device_close(dev), 0);
 }
 
+static int level_of_event = -1;
+
+static void on_event(void *ctx, enum rgate_log_level level, const char *msg)
+{
+	(void)ctx;
+	level_of_event = (int)level;
+	snprintf(said, sizeof(said), "%s", msg);
+}
+
+/* What a port does is told; that the device itself is done with makes it one that is gone. */
+static void told_events(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	rgate_log_set(on_event, NULL);
+	mock.event = IBV_EVENT_PORT_ERR;
+	assert_int_equal(rgate_device_check(dev), 0);
+	assert_string_equal(said, "mock0: event 10");
+	assert_int_equal(level_of_event, RGATE_LOG_INFO);
+	mock.event = IBV_EVENT_DEVICE_FATAL;
+	assert_int_equal(rgate_device_check(dev), -EIO);
+	assert_int_equal(rgate_device_close(dev), 0);
+}
+
 static int in_child(int sock, void *arg)
 {
 	struct rgate_device *dev = arg, *own;
@@ -509,6 +535,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(the_best_address, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(limit, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(removed, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(told_events, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(after_fork, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(threads, setup, mock_teardown),
 };

@@ -418,6 +418,26 @@ static void device_gone(void **state)
 	disconnect();
 }
 
+/* Of a chain that the device took a part of nobody is told that nothing of it has begun. */
+static void taken_in_part(void **state)
+{
+	struct rgate_rc_work w[3] = { work(RGATE_RC_WRITE, 0, 4096, 8) };
+	struct ibv_wc wc;
+
+	(void)state;
+	connect_pair(0);
+	w[1] = w[2] = w[0];
+	strcpy(memory, "begun");
+	mock.takes = 2;
+	assert_int_equal(rgate_rc_post(a, w, 3), -EIO);
+	assert_string_equal(memory + 4096, "begun");
+	/* and the connection is done with */
+	assert_int_equal(rgate_rc_post(a, w, 1), -ENOTCONN);
+	while (rgate_rc_poll(a, &wc, 0) == 1)
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	disconnect();
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(one_sided, setup, teardown),
 	cmocka_unit_test_setup_teardown(messages, setup, teardown),
@@ -425,6 +445,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(refused, setup, teardown),
 	cmocka_unit_test_setup_teardown(queue_accounting, setup, teardown),
 	cmocka_unit_test_setup_teardown(long_chain, setup, teardown),
+	cmocka_unit_test_setup_teardown(taken_in_part, setup, teardown),
 	cmocka_unit_test_setup_teardown(no_answer, setup, teardown),
 	cmocka_unit_test_setup_teardown(pieces, setup, teardown),
 	cmocka_unit_test_setup_teardown(events, setup, teardown),

@@ -598,10 +598,17 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
 {
 	struct mock_qp *qp = (struct mock_qp *)ibqp;
 	enum ibv_wc_status st;
+	bool full = false;
+	int err = 0;
 
-	(void)bad;
 	pthread_mutex_lock(&lock);
 	for (; wr; wr = wr->next) {
+		if (full) {
+			*bad = wr;
+			err = ENOMEM;
+			break;
+		}
+		full = mock.takes && !--mock.takes;
 		mock.send_flags = wr->send_flags;
 		if (mock.silent)
 			continue;
@@ -612,7 +619,7 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
 			complete(qp, qp->qp.send_cq, wr->wr_id, st, IBV_WC_SEND, NULL, 0);
 	}
 	pthread_mutex_unlock(&lock);
-	return 0;
+	return err;
 }
 
 static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -651,7 +658,11 @@ static int poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	(void)ctx;
-	(void)event;
+	if (mock.event) {
+		event->event_type = (enum ibv_event_type)mock.event;
+		mock.event = 0;
+		return 0;
+	}
 	errno = mock.gone ? EIO : EAGAIN;
 	return -1;
 }
