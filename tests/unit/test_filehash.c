@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,6 +148,31 @@ static void not_executable(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+/* How a copy's write(2) ends; 0: it does not */
+static int write_errno;
+static bool write_nothing;
+
+ssize_t __wrap_write(int fd, const void *buf, size_t len);
+ssize_t __wrap_write(int fd, const void *buf, size_t len)
+{
+	if (write_nothing)
+		return 0;
+	errno = write_errno;
+	return write_errno ? -1 : syscall(SYS_write, fd, buf, len);
+}
+
+static void not_copied(void **state)
+{
+	(void)state;
+	put(data, SIZE, 0755);
+	write_errno = ENOSPC;
+	assert_int_equal(opened(), -ENOSPC);
+	write_errno = 0;
+	write_nothing = true;
+	assert_int_equal(opened(), -EIO);
+	write_nothing = false;
+}
+
 static int in_noexec(int sock, void *arg)
 {
 	(void)sock;
@@ -175,7 +201,8 @@ static void mounted_noexec(void **state)
 
 #define T(name)	cmocka_unit_test_setup_teardown(name, up, down)
 static const struct CMUnitTest tests[] = {
-	T(copies), T(another), T(scripts), T(not_executable), T(mounted_noexec),
+	T(copies), T(another), T(scripts), T(not_executable), T(not_copied),
+	T(mounted_noexec),
 };
 
 UNIT_MAIN(tests)
