@@ -343,6 +343,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 	epoll_wait syscall)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
+$(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)
 $(O)/tests/unit/test_helper: EXTRA_LIBS += $(call wrap,readlink getauxval)
 $(O)/tests/unit/test_key: EXTRA_LIBS += $(call wrap,OPENSSL_cleanse)
 $(O)/tests/unit/test_prefault: EXTRA_LIBS += $(call wrap,pthread_create)

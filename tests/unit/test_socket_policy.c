@@ -5,9 +5,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +151,47 @@ static void own(void **state)
 	assert_int_equal(socket_own(fd, &h), 0);
 	assert_int_equal(socket_host_parse("2001:db8::77", &h, &bits), 0);
 	assert_int_equal(socket_own(fd, &h), 0);
+	close(fd);
+}
+
+/* What the next answers say of the kind of route; 0: what the kernel said */
+static uint8_t route_type;
+
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
+{
+	const struct rtmsg route = { .rtm_type = route_type };
+	struct nlmsghdr *h = buf;
+	ssize_t n = recvfrom(fd, buf, len, flags, NULL, NULL);
+
+	if (!route_type || n < (ssize_t)NLMSG_LENGTH(sizeof(route)))
+		return n;
+	h->nlmsg_len = NLMSG_LENGTH(sizeof(route));
+	h->nlmsg_type = RTM_NEWROUTE;
+	memcpy(NLMSG_DATA(h), &route, sizeof(route));
+	return n;
+}
+
+/* A machine behind another one is none of its own; all that this one itself would hear is. */
+static void own_by_route(void **state)
+{
+	static const uint8_t types[] = {
+		RTN_UNICAST, RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST, RTN_MULTICAST, RTN_BLACKHOLE,
+		RTN_UNREACHABLE, RTN_PROHIBIT,
+	};
+	struct socket_host h;
+	unsigned int bits;
+	int fd = socket_own_open();
+	size_t i;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(socket_host_parse("127.0.0.1", &h, &bits), 0);
+	for (i = 0; i < ARRAY_LEN(types); i++) {
+		route_type = types[i];
+		assert_int_equal(socket_own(fd, &h), i > 0 && i < 5);
+	}
+	route_type = 0;
 	close(fd);
 }
 
@@ -478,6 +521,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(places),
 	cmocka_unit_test(prefixes),
 	cmocka_unit_test(own),
+	cmocka_unit_test(own_by_route),
 	cmocka_unit_test_teardown(lines, forget),
 	cmocka_unit_test_teardown(allowed, forget),
 	cmocka_unit_test_teardown(special, forget),
