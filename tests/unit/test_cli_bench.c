@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include "bench.h"
@@ -28,6 +29,40 @@ int __wrap_bench_latency(const struct bench_opts *o, struct bench_latency *l)
 	(void)o;
 	*l = (struct bench_latency){ 11, 12, 13, 14, 15, 16, 17 };
 	return latency_err;
+}
+
+/* What the process may use */
+static cpu_set_t may;
+
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	assert_int_equal(pid, 0);
+	assert_int_equal(size, sizeof(may));
+	*set = may;
+	return 0;
+}
+
+static int begin(void **state)
+{
+	CPU_ZERO(&may);
+	CPU_SET(0, &may);
+	return cli_begin(state);
+}
+
+/* The first two that there are, or twice the only one */
+static void cpus(void **state)
+{
+	(void)state;
+	CPU_ZERO(&may);
+	CPU_SET(3, &may);
+	cli_says("bench -s 64", 0, "producer on CPU 3, consumer on CPU 3\n");
+	cli_says("bench -s 64", 0, "share one CPU");
+	CPU_SET(5, &may);
+	CPU_SET(7, &may);
+	cli_says("bench -s 64", 0, "producer on CPU 3, consumer on CPU 5\n");
+	cli_says("bench -s 64", 0, "CPUs 3 5, yield 0");
+	cli_says("bench --cpus 7,4", 1, "this process may not use CPUs 7 and 4\n");
 }
 
 static void text(void **state)
@@ -79,7 +114,7 @@ static void fails(void **state)
 	latency_err = 0;
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, cli_begin, cli_end)
-static const struct CMUnitTest tests[] = { TEST(text), TEST(json), TEST(fails) };
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
+static const struct CMUnitTest tests[] = { TEST(text), TEST(json), TEST(fails), TEST(cpus) };
 
 UNIT_MAIN(tests)
