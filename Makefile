@@ -337,6 +337,8 @@ $(O)/tests/unit/test_backing: EXTRA_LIBS += $(call wrap,memfd_create ftruncate f
 	open fopen syscall)
 $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency \
 	sched_getaffinity)
+$(O)/tests/unit/test_cli_load: EXTRA_LIBS += $(call wrap,bpf_prog_get_next_id bpf_prog_get_fd_by_id \
+	bpf_obj_get_info_by_fd)
 $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call wrap,spawn_node_open \
 	spawn_node_close rgate_cluster_nodes rgate_cluster_node $(addprefix rgate_spawn_,start attach fd \
 	process next kill list $(addprefix job_,read write close_stdin wait result kill detach close)))

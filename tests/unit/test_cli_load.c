@@ -3,8 +3,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "kmod.h"
@@ -131,6 +134,90 @@ static void barred(void **state)
 	cli_says("capture lo", 3, "not loaded: this kernel has no loadable modules");
 	cli_run("doctor");
 	assert_null(strstr(cli.out, "netfilter ingress"));
+}
+
+/* ---- XDP programs, which the kernel has or not ---- */
+
+#define PUSH	0x1234		/* where the function is, from where BPF's calls are counted */
+
+static struct program {
+	uint32_t id;
+	int32_t calls;
+	const char *name;
+} programs[3];
+
+int __wrap_bpf_prog_get_next_id(uint32_t id, uint32_t *next);
+int __wrap_bpf_prog_get_next_id(uint32_t id, uint32_t *next)
+{
+	const struct program *p;
+
+	for (p = programs; p < programs + ARRAY_LEN(programs); p++)
+		if (p->id > id) {
+			*next = p->id;
+			return 0;
+		}
+	errno = ENOENT;
+	return -ENOENT;
+}
+
+/* A file whose offset tells which */
+int __wrap_bpf_prog_get_fd_by_id(uint32_t id);
+int __wrap_bpf_prog_get_fd_by_id(uint32_t id)
+{
+	int fd = memfd_create("program", MFD_CLOEXEC);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_LEN(programs) && programs[i].id != id; i++)
+		;
+	unit_require(i < ARRAY_LEN(programs) && fd >= 0 && lseek(fd, i, SEEK_SET) == i);
+	return fd;
+}
+
+int __wrap_bpf_obj_get_info_by_fd(int fd, void *to, uint32_t *len);
+int __wrap_bpf_obj_get_info_by_fd(int fd, void *to, uint32_t *len)
+{
+	const struct program *p = &programs[lseek(fd, 0, SEEK_CUR)];
+	struct bpf_prog_info *info = to;
+	const struct bpf_insn code[] = {
+		{ .code = BPF_JMP | BPF_CALL, .src_reg = BPF_PSEUDO_KFUNC_CALL, .imm = p->calls },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	unit_require(*len == sizeof(*info));
+	if (info->xlated_prog_insns) {
+		unit_require(info->xlated_prog_len == sizeof(code));
+		memcpy((void *)(uintptr_t)info->xlated_prog_insns, code, sizeof(code));
+	}
+	info->xlated_prog_len = sizeof(code);
+	snprintf(info->name, sizeof(info->name), "%s", p->name);
+	return 0;
+}
+
+/* What holds the module may be a program: of those, only one that calls it. */
+static void held_by_programs(void **state)
+{
+	(void)state;
+	programs[0] = (struct program){ .id = 3, .calls = PUSH, .name = "caller" };
+	programs[1] = (struct program){ .id = 4, .calls = PUSH + 1, .name = "other" };
+	programs[2] = (struct program){ .id = 9, .calls = PUSH, .name = "another" };
+	cli.processes = true;
+	cli_file("/proc/version", "");
+	cli_file("/sys/module/ringgate/version", "0.1.0\n");
+	cli_file("/proc/kallsyms", "no symbol\n"
+		 "ffffffff81000000 T __bpf_call_base\n"
+		 "ffffffff81000001 T bpf_ringgate_push\n"
+		 "ffffffff81001234 T bpf_ringgate_push\t[ringgate]\n");
+	fake_kmod.busy = 1;
+	cli_is("unload", 1, "", "kmod: remove ringgate flags 0\n"
+	       "ringgate unload: the module is in use (reference count 3) by\n"
+	       "  XDP program 3 (caller)\n  XDP program 9 (another)\n"
+	       "End these, or give --wait SECONDS.\n");
+	/* Others than root are not told where things are. */
+	cli_file("/proc/kallsyms", "0000000000000000 T __bpf_call_base\n"
+		 "0000000000000000 T bpf_ringgate_push\t[ringgate]\n");
+	cli_says("unload", 1, "  no process seen here has /dev/ringgate open or mapped");
+	assert_null(strstr(cli.err, "XDP program"));
+	memset(programs, 0, sizeof(programs));
 }
 
 static void unload(void **state)
@@ -374,8 +461,8 @@ static void doctor_hardware(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
 static const struct CMUnitTest tests[] = {
-	TEST(load), TEST(load_fails), TEST(barred), TEST(unload), TEST(doctor_kernel),
-	TEST(doctor_module), TEST(doctor_device), TEST(doctor_rights), TEST(doctor_hardware),
+	TEST(load), TEST(load_fails), TEST(barred), TEST(unload), TEST(held_by_programs),
+	TEST(doctor_kernel), TEST(doctor_module), TEST(doctor_device), TEST(doctor_rights), TEST(doctor_hardware),
 };
 
 UNIT_MAIN(tests)

@@ -31,8 +31,8 @@ int ringgate_probe_main(int argc, char **argv);
 struct cli cli;
 
 static const char *const redirected[] = {
-	"/proc/modules", "/proc/meminfo", "/proc/sys", "/proc/self/status", "/proc/self/uid_map", "/sys",
-	"/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
+	"/proc/modules", "/proc/kallsyms", "/proc/meminfo", "/proc/sys", "/proc/self/status",
+	"/proc/self/uid_map", "/sys", "/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
 };
 
 static bool inside;	/* in the child, where all of this holds */
