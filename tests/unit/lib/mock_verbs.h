@@ -40,7 +40,7 @@ extern struct mock {
 	int fail_errno;		/* of these; 0: ENOMEM */
 	int full_errno;		/* a table of regions that is full; 0: ENOMEM */
 	bool gone;		/* devices were removed: calls fail with EIO */
-	unsigned int takes;	/* the next chain of sends: so many, ENOMEM at the next one; 0: all */
+	unsigned int takes;	/* so many sends of the next chain, then ENOMEM; 0: all */
 	int event;		/* the next asynchronous one, once; 0: none */
 	bool silent;		/* sends are never completed */
 	unsigned int spoils;	/* each n-th write arrives with a wrong last byte; 0: none */
