@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -88,21 +88,16 @@ int socket_option_check(const struct socket_option *o, bool set, uint32_t len)
  */
 static int check_congestion(const char *name)
 {
-	char text[512], *save = NULL, *word;
-	int fd = open(ALLOWED, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	FILE *f = fopen(ALLOWED, "re");
+	char word[64];
+	bool found = false;
 
-	if (fd < 0)
+	if (!f)
 		return -ENOENT;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return -ENOENT;
-	text[n] = '\0';
-	for (word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save))
-		if (!strcmp(word, name))
-			return 0;
-	return -ENOENT;
+	while (!found && fscanf(f, "%63s", word) == 1)
+		found = !strcmp(word, name);
+	fclose(f);
+	return found ? 0 : -ENOENT;
 }
 
 int socket_option_set(int fd, const struct socket_option *o, const void *value, uint32_t len)
