@@ -52,23 +52,20 @@ static int open_pipe(struct spawnd_job *job, struct spawnd_stream *s, bool input
 
 static int open_data(const struct spawnd_job *job, int *theirs)
 {
-	const uint8_t *p = job->req.input;
-	uint32_t left = job->req.input_len;
+	const uint32_t len = job->req.input_len;
+	uint32_t at;
 	int fd = memfd_create("stdin", MFD_CLOEXEC);
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	for (; left; left -= (uint32_t)n, p += n) {
-		n = write(fd, p, left);
+	/* Whoever reads it begins at its beginning. */
+	for (at = 0; at < len; at += (uint32_t)n) {
+		n = pwrite(fd, job->req.input + at, len - at, at);
 		if (n <= 0) {
 			close(fd);
 			return -EIO;
 		}
-	}
-	if (lseek(fd, 0, SEEK_SET)) {
-		close(fd);
-		return -EIO;
 	}
 	*theirs = fd;
 	return 0;
