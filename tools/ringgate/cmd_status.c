@@ -161,11 +161,10 @@ static void print_rings(const struct snapshot *s)
 
 static void cell_rings(struct table *t, const struct rgate_att_info *a)
 {
-	char text[12 * RGATE_ATT_RINGS_MAX];
+	char text[12 * RGATE_ATT_RINGS_MAX] = "";
 	size_t n = 0;
 	uint32_t i;
 
-	text[0] = '\0';
 	for (i = 0; i < a->nrings; i++)
 		n += snprintf(text + n, sizeof(text) - n, "%s%u", i ? "," : "",
 			      a->rings[i].id);
