@@ -103,6 +103,14 @@ is "files that cannot be made: told in their rows" "$(json \
 	'[m["name"] for m in j["memory"] if m["name"].startswith("file-") and m["error"] and m["note"]]' \
 	<<<"$out")" "['file-private', 'file-shared', 'file-readonly']"
 
+# /proc knows no files without a name, so one with a name is tried. Who may not write there is
+# told so of the directory.
+by_name=True
+[ "$(id -u)" = 0 ] || by_name=False
+is "files that cannot be made: which were tried" "$(json \
+	'set(m["note"].startswith("/proc/ringgate-probe.") for m in j["memory"]
+	if m["name"].startswith("file-"))' <<<"$out")" "{$by_name}"
+
 # A child that dies is a row. Files larger than allowed bring SIGXFSZ.
 run bash -c 'set -o pipefail; (ulimit -f 8; exec "$@") | cat' sh "$ringgate" probe --json
 is "children that die: exit status 0" "$rc" 0
