@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 			err = count(s, RGATE_MEMORY_HERE, geteuid());
 	}
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror("rgate_session_", err));
+		fprintf(stderr, "%s\n", rgate_strerror(NULL, err));
 	rgate_session_close(s);
 	return !!err;
 }

@@ -78,6 +78,6 @@ int main(int argc, char **argv)
 		err = take(s, 4);
 	rgate_session_close(s);
 	if (err)
-		fprintf(stderr, "requests: %s\n", rgate_strerror("rgate_session_", err));
+		fprintf(stderr, "requests: %s\n", rgate_strerror(NULL, err));
 	return err ? 1 : 0;
 }

@@ -60,6 +60,6 @@ int main(int argc, char **argv)
 		rgate_session_close(s);
 	}
 	if (err)
-		fprintf(stderr, "%s\n", rgate_strerror("rgate_session_", err));
+		fprintf(stderr, "%s\n", rgate_strerror(NULL, err));
 	return !!err;
 }
