@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 300
 # The programs that stand in the documents, compiled and run as they stand there, and the
 # quick start of spawn.rst, command by command. Every program of a document is in a test.
 set -u
