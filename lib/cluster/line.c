@@ -271,6 +271,11 @@ void line_say(struct line *l, uint64_t number, const void *answer, size_t len)
 		say(l, number, answer, len);
 }
 
+bool line_tell(struct line *l, const void *msg, size_t len)
+{
+	return line_is_up(l) && !rgate_hub_send(l->hub, l->node, msg, len);
+}
+
 void line_say_again(struct line *l)
 {
 	const struct call_kept *k;

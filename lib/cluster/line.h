@@ -91,6 +91,12 @@ bool line_take(struct line *l, uint64_t number);
  * same numbers, so a service that answers later has to forget those that are under way then.
  */
 void line_say(struct line *l, uint64_t number, const void *answer, size_t len);
+/*
+ * line_tell - what nobody has asked for
+ * False: not now, and it is to be told again when the service is pumped: there is no room, or
+ * the line is up over a connection that the hub has yet to look at.
+ */
+bool line_tell(struct line *l, const void *msg, size_t len);
 /* What could not be said for want of room */
 void line_say_again(struct line *l);
 

@@ -12,7 +12,7 @@
 
 /* ---- The end of requests ---- */
 
-/* False: there is no room now */
+/* False: not now */
 static bool tell(const struct guest *g, uint32_t i)
 {
 	const struct ticket *t = &g->ticket[i];
@@ -26,8 +26,7 @@ static bool tell(const struct guest *g, uint32_t i)
 
 	if (t->has & GATE_HAS_FROM && t->result >= 0)
 		r.addr = (const void *)(mem + GATE_ROOM);
-	return rgate_hub_send(g->node->sv->o.hub, line_node(g->node->line), msg,
-			      gate_answer_put(msg, &r)) != -EAGAIN;
+	return line_tell(g->node->line, msg, gate_answer_put(msg, &r));
 }
 
 static bool tell_all(struct guest *g)

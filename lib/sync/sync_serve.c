@@ -147,10 +147,7 @@ uint64_t sync_serve_expire(struct sync_service *sv, uint64_t now)
 
 /* ---- News ---- */
 
-/*
- * False: not now. Without room, or over a connection that the hub has yet to look at: it pumps
- * when it has, and then that one takes it.
- */
+/* False: not now */
 static bool says_news(struct sync_node *n, const struct claim *c)
 {
 	struct sync_result r = { .op = SYNC_NEWS, .number = c->seq, .claim = c->id,
@@ -165,8 +162,7 @@ static bool says_news(struct sync_node *n, const struct claim *c)
 		r.kind = SYNC_BARRIER;
 		claim_barrier_info(c, &r.info.barrier);
 	}
-	return rgate_hub_send(n->sv->o.hub, line_node(n->line), msg,
-			      sync_answer_put(msg, &r)) == 0;
+	return line_tell(n->line, msg, sync_answer_put(msg, &r));
 }
 
 /* What is sent here is there, or its connection ends, and then all of it is told anew. */
