@@ -33,7 +33,7 @@ static int open_session(struct guest *g, const struct rgate_limits *limits)
 	struct gate_service *sv = g->node->sv;
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = g->key };
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = g->uid,
-		.requests = PLACES, .completions = PLACES, .limits = limits,
+		.requests = PLACES, .completions = PLACES, .limits = limits, .modest = true,
 		.memory = (gate_room(GATE_TICKETS) + 4095) & ~4095ULL, .over = seat_over,
 		.ctx = g);
 	int err;

@@ -75,6 +75,7 @@ struct user {
 	struct rgate_limits limits;
 	struct rgate_limits later;	/* the engine's lock: become `limits`, if `changed` */
 	bool changed;
+	bool limited;			/* a seat has set `limits` */
 	/* one writer, the thread; relaxed */
 	uint64_t under_way, handles, accepted, refused, completions;
 	struct link active;		/* of those with hot seats */
@@ -121,6 +122,7 @@ struct rgate_seat {
 	void (*over)(void *ctx);
 	void *ctx;
 	struct rgate_limits limits;	/* for the user, when the seat is taken */
+	bool modest;			/* sets them only where no other seat has */
 	struct link to_add, to_remove;	/* the engine's lock */
 };
 

@@ -258,6 +258,7 @@ static struct rgate_seat *new_seat(struct rgate_engine *e, const struct rgate_se
 	s->area.len = rgate_area_len(o->requests, o->completions);
 	s->over = o->over;
 	s->ctx = o->ctx;
+	s->modest = o->modest;
 	rgate_spin_init(&s->spin, e->spin_us);
 	if (o->limits)
 		s->limits = *o->limits;
@@ -316,7 +317,8 @@ int rgate_seat_add(struct rgate_engine *e, const struct rgate_seat_opts *opts,
 	*seat = s;
 	/* Its limits are later ones than those that were set so far. */
 	pthread_mutex_lock(&e->lock);
-	s->user->changed = false;
+	if (!s->modest)
+		s->user->changed = false;
 	pthread_mutex_unlock(&e->lock);
 	command(e, &e->add, &s->to_add);
 	return 0;
@@ -372,8 +374,11 @@ static void user_limits(struct user *u)
 static void seat_link(struct rgate_seat *s)
 {
 	list_add_tail(&s->engine->seats, &s->of_engine);
-	s->user->limits = s->limits;
-	unblock_all(s->user);
+	if (!s->modest || !s->user->limited) {
+		s->user->limits = s->limits;
+		s->user->limited = true;
+		unblock_all(s->user);
+	}
 	seat_hot(s);
 }
 

@@ -693,6 +693,47 @@ static void limits(void **state)
 	expect(&a, 7, 0);
 }
 
+/* Another node's guest has no say about the limits of a user who is here, but where nobody has. */
+static void modest(void **state)
+{
+	struct rgate_limits all, less;
+	struct rgate_seat_opts here, guest;
+	static struct client c, d;
+
+	(void)state;
+	rgate_limits_init(&all);
+	rgate_limits_init(&less);
+	less.classes = 1U << RGATE_CLASS_NORMAL;
+	here = limited(6, &all);
+	guest = limited(6, &less);
+	guest.modest = true;
+	assert_int_equal(client_open(&c, e, &here), 0);
+	assert_int_equal(client_open(&d, e, &guest), 0);
+	value_of(&c, ASK(RGATE_REQ_NOP, .cls = RGATE_CLASS_URGENT), 0);
+	/* limits that are set later hold, although a guest comes right then */
+	rgate_seat_remove(d.seat);
+	client_close(&d);
+	bed_run(e);
+	assert_int_equal(rgate_engine_limits(e, 6, &less), 0);
+	assert_int_equal(client_open(&d, e, &guest), 0);
+	value_of(&c, ASK(RGATE_REQ_NOP, .cls = RGATE_CLASS_URGENT), -EACCES);
+	rgate_seat_remove(c.seat);
+	rgate_seat_remove(d.seat);
+	client_close(&c);
+	client_close(&d);
+	bed_run(e);
+	/* Guests alone have theirs, until the user himself comes. */
+	assert_int_equal(client_open(&d, e, &guest), 0);
+	value_of(&d, ASK(RGATE_REQ_NOP, .cls = RGATE_CLASS_URGENT), -EACCES);
+	assert_int_equal(client_open(&c, e, &here), 0);
+	value_of(&d, ASK(RGATE_REQ_NOP, .cls = RGATE_CLASS_URGENT), 0);
+	rgate_seat_remove(c.seat);
+	rgate_seat_remove(d.seat);
+	client_close(&c);
+	client_close(&d);
+	bed_run(e);
+}
+
 /* Whose session came first goes on first, also when another one's request made the room. */
 static void in_order(void **state)
 {
@@ -1004,7 +1045,7 @@ int main(void)
 		TEST(out_of_step), TEST(linked), TEST(chain_fails), TEST(chain_cut),
 		TEST(long_chain), TEST(drained), TEST(silent), TEST(cancelled),
 		TEST(many_cookies), TEST(deadlines), TEST(deadline_heap), TEST(gone),
-		TEST(handles), TEST(limits), TEST(in_order), TEST(layout), TEST(heads),
+		TEST(handles), TEST(limits), TEST(modest), TEST(in_order), TEST(layout), TEST(heads),
 		TEST(fair), TEST(classes), TEST(woken),
 		TEST(options), TEST(own_memory),
 	};
