@@ -266,6 +266,32 @@ static void ends_late(void **state)
 	close(fd);
 }
 
+/* The service may see a connection before the hub has: what is told then is not lost. */
+static void told_too_soon(void **state)
+{
+	struct gate_result r;
+	uint32_t h;
+	int fd;
+
+	(void)state;
+	h = connected(&fd);
+	serial++;
+	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
+	other_goes_down();
+	raw_write(fd, "soon", 4);
+	usleep(20000);
+	o.unseen = true;
+	other_comes_up(7);
+	(void)o.asks.tick(o.ctx);
+	assert_false(other_heard(&heard));
+	o.unseen = false;
+	r = hear();
+	assert_int_equal(r.kind, GATE_DONE);
+	assert_int_equal(r.serial, serial);
+	assert_int_equal(r.result, 4);
+	close(fd);
+}
+
 /* A handle is one guest's, a guest one user's and one node's. */
 static void others_handles(void **state)
 {
@@ -450,8 +476,8 @@ static void no_room(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(carries_bytes), BED(ends_late), BED(others_handles), BED(not_for_everybody),
-	BED(unknown), BED(dies), cmocka_unit_test_teardown(away_too_long, teardown),
+	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
+	BED(not_for_everybody), BED(unknown), BED(dies), cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room),
 };
 

@@ -86,7 +86,7 @@ int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg,
 {
 	(void)hub;
 	assert_int_equal(node, OTHER);
-	if (!o.up)
+	if (!o.up || o.unseen)
 		return -ENOTCONN;
 	if (o.send_full)
 		return -EAGAIN;

@@ -26,6 +26,7 @@ struct other {
 	void *ctx;
 	uint32_t taken;			/* a role that another one has */
 	bool up;
+	bool unseen;			/* up, and the hub has not looked: it can say nothing yet */
 	bool full, send_full;		/* nothing can be posted; nothing be said by the hub */
 	bool held;			/* what was posted has not left */
 	bool may;
