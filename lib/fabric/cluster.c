@@ -437,6 +437,16 @@ int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
 	return -ENOENT;
 }
 
+int rgate_cluster_gateway(const struct rgate_cluster *cluster, struct rgate_cluster_node *node)
+{
+	unsigned int i = 0;
+
+	/* check_whole() has seen that there is one. */
+	while (i < cluster->n - 1 && cluster->node[i].role != RGATE_ROLE_GATEWAY)
+		i++;
+	return rgate_info_copy(node, &cluster->node[i], sizeof(*node));
+}
+
 static bool is_whole(const struct rgate_cluster_node *node)
 {
 	return node->sz == sizeof(*node) && node->id < RGATE_NODES_MAX &&

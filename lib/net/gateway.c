@@ -235,12 +235,8 @@ static void on_notice(void *ctx, uint32_t node, uint32_t imm)
 static bool is_gateway(struct rgate_node *node)
 {
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
-	unsigned int i;
 
-	for (i = 0; !rgate_cluster_node(rgate_node_cluster(node), i, &n); i++)
-		if (n.id == rgate_node_id(node))
-			return n.role == RGATE_ROLE_GATEWAY;
-	return false;
+	return !rgate_cluster_gateway(rgate_node_cluster(node), &n) && n.id == rgate_node_id(node);
 }
 
 static int first_rules(struct rgate_gateway *gw)

@@ -166,13 +166,12 @@ static int64_t on_tick(void *ctx)
 
 static int find_gateway(struct rgate_inlet *in)
 {
-	const struct rgate_cluster *cluster = rgate_node_cluster(in->node);
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
-	unsigned int i;
+	int err = rgate_cluster_gateway(rgate_node_cluster(in->node), &n);
 
-	for (i = 0; !rgate_cluster_node(cluster, i, &n); i++)
-		if (n.role == RGATE_ROLE_GATEWAY)
-			in->gateway = n.id;
+	if (err)
+		return err;
+	in->gateway = n.id;
 	in->peer = rgate_hub_peer(in->hub, in->gateway);
 	if (in->gateway == rgate_node_id(in->node) || !in->peer)
 		return -EINVAL;

@@ -45,6 +45,21 @@ static const char *key_path(const struct rgate_cluster *c, uint32_t id)
 	return path;
 }
 
+static void gateway(void **state)
+{
+	struct rgate_cluster_node n = { .sz = sizeof(n) };
+	struct rgate_cluster *c;
+
+	(void)state;
+	assert_int_equal(parse(&c, "provider local\nnode 0 compute /run/a\n"
+			       "node 5 gateway /run/b\n" KEY(0) KEY(5)), 0);
+	assert_int_equal(rgate_cluster_gateway(c, &n), 0);
+	assert_true(n.id == 5 && n.role == RGATE_ROLE_GATEWAY);
+	n.sz = 0;
+	assert_int_equal(rgate_cluster_gateway(c, &n), -EINVAL);
+	rgate_cluster_destroy(c);
+}
+
 static void whole(void **state)
 {
 	static const char text[] =
@@ -355,7 +370,7 @@ static void private_keys(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(whole),
+	cmocka_unit_test(whole), cmocka_unit_test(gateway),
 	cmocka_unit_test(ipv6),
 	cmocka_unit_test(mistakes),
 	cmocka_unit_test(limits),

@@ -48,15 +48,8 @@ static int find(const struct spawn_node *sn, const char *what, struct rgate_clus
 
 static int find_gateway(const struct spawn_node *sn, struct rgate_cluster_node *to)
 {
-	unsigned int i;
-
-	for (i = 0; i < rgate_cluster_nodes(sn->cluster); i++) {
-		to->sz = sizeof(*to);
-		if (!rgate_cluster_node(sn->cluster, i, to) && to->role == RGATE_ROLE_GATEWAY)
-			return EXIT_OK;
-	}
-	say("the cluster has no gateway: which --node?");
-	return EXIT_USAGE;
+	to->sz = sizeof(*to);
+	return rgate_cluster_gateway(sn->cluster, to) ? EXIT_USAGE : EXIT_OK;
 }
 
 /* Which nodes are to be asked */

@@ -86,16 +86,11 @@ static void stop_sync(void *service)
 	sync_service_destroy(service);
 }
 
-/* There is one in every cluster. */
 static uint32_t gateway_of(const struct rgate_hub *hub)
 {
-	const struct rgate_cluster *cluster = rgate_node_cluster(rgate_hub_node(hub));
 	struct rgate_cluster_node node = { .sz = sizeof(node) };
-	unsigned int i;
 
-	for (i = 0; !rgate_cluster_node(cluster, i, &node); i++)
-		if (node.role == RGATE_ROLE_GATEWAY)
-			break;
+	(void)rgate_cluster_gateway(rgate_node_cluster(rgate_hub_node(hub)), &node);
 	return node.id;
 }
 

@@ -81,6 +81,9 @@ RGATE_API int rgate_cluster_node(const struct rgate_cluster *cluster, unsigned i
 /* rgate_cluster_find - by name, by number or by address; -ENOENT */
 RGATE_API int rgate_cluster_find(const struct rgate_cluster *cluster, const char *what,
 				 struct rgate_cluster_node *node);
+/* rgate_cluster_gateway - the one that every cluster has; -EINVAL: @node->sz */
+RGATE_API int rgate_cluster_gateway(const struct rgate_cluster *cluster,
+				    struct rgate_cluster_node *node);
 /* enum rgate_provider */
 RGATE_API uint32_t rgate_cluster_provider(const struct rgate_cluster *cluster);
 /*
