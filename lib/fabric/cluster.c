@@ -44,6 +44,8 @@ struct parser {
 	int (*set)(struct parser *p, struct rgate_cluster_node *node, const char *word);
 };
 
+#define bad(p, ...)	rgate_conf_bad(&(p)->conf, __VA_ARGS__)
+
 static int number(const char *word, uint32_t least, uint32_t most, uint32_t *value)
 {
 	uint64_t v = 0;
@@ -62,7 +64,7 @@ static int number(const char *word, uint32_t least, uint32_t most, uint32_t *val
 
 static int on_shared_key(struct parser *p)
 {
-	return rgate_conf_bad(&p->conf, "there is no key for all nodes any more, each has its own: remove this line, and let `ringgate cluster keygen` make them");
+	return bad(p, "there is no key for all nodes any more, each has its own: remove this line, and let `ringgate cluster keygen` make them");
 }
 
 static int on_private_key(struct parser *p)
@@ -70,12 +72,12 @@ static int on_private_key(struct parser *p)
 	const char *c;
 
 	if (p->c->key)
-		return rgate_conf_bad(&p->conf, "the private key is given twice");
+		return bad(p, "the private key is given twice");
 	if (p->conf.n != 2)
-		return rgate_conf_bad(&p->conf, "write `private-key FILE`");
+		return bad(p, "write `private-key FILE`");
 	for (c = strchr(p->conf.word[1], '%'); c; c = strchr(c + 1, '%'))
 		if (c[1] != 'i')
-			return rgate_conf_bad(&p->conf, "'%.60s': only %%i is known, which is the node's id",
+			return bad(p, "'%.60s': only %%i is known, which is the node's id",
 				   p->conf.word[1]);
 	p->c->key = strdup(p->conf.word[1]);
 	return p->c->key ? 0 : -ENOMEM;
@@ -90,24 +92,24 @@ static int on_public_key(struct parser *p)
 	uint32_t id;
 
 	if (p->conf.n != 3)
-		return rgate_conf_bad(&p->conf, "write `public-key ID BASE64`");
+		return bad(p, "write `public-key ID BASE64`");
 	if (number(p->conf.word[1], 0, RGATE_NODES_MAX - 1, &id))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no id: 0 to %d", p->conf.word[1], RGATE_NODES_MAX - 1);
+		return bad(p, "'%.60s' is no id: 0 to %d", p->conf.word[1], RGATE_NODES_MAX - 1);
 	if (rgate_key_from_text(key, p->conf.word[2]))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no public key: 44 characters of base64, as `ringgate cluster keygen` writes them",
+		return bad(p, "'%.60s' is no public key: 44 characters of base64, as `ringgate cluster keygen` writes them",
 			   p->conf.word[2]);
 	for (i = 0; i < c->n; i++) {
 		if (c->node[i].id == id)
 			node = &c->node[i];
 		else if (c->has_key[c->node[i].id] &&
 			 !memcmp(c->node[i].public_key, key, sizeof(key)))
-			return rgate_conf_bad(&p->conf, "nodes %u and %u have the same public key: each needs its own",
+			return bad(p, "nodes %u and %u have the same public key: each needs its own",
 				   c->node[i].id, id);
 	}
 	if (!node)
-		return rgate_conf_bad(&p->conf, "node %u has no line before this: its public key comes after it", id);
+		return bad(p, "node %u has no line before this: its public key comes after it", id);
 	if (c->has_key[id])
-		return rgate_conf_bad(&p->conf, "the public key of node %u is given twice", id);
+		return bad(p, "the public key of node %u is given twice", id);
 	c->has_key[id] = true;
 	memcpy(node->public_key, key, sizeof(key));
 	return 0;
@@ -116,10 +118,10 @@ static int on_public_key(struct parser *p)
 static int on_timeout(struct parser *p)
 {
 	if (p->seen_timeout)
-		return rgate_conf_bad(&p->conf, "the timeout is given twice");
+		return bad(p, "the timeout is given twice");
 	p->seen_timeout = true;
 	if (p->conf.n != 2 || number(p->conf.word[1], 100, 60000, &p->c->timeout_ms))
-		return rgate_conf_bad(&p->conf, "write `timeout MS`, 100 to 60000");
+		return bad(p, "write `timeout MS`, 100 to 60000");
 	return 0;
 }
 
@@ -157,19 +159,19 @@ static int set_address(struct parser *p, struct rgate_cluster_node *node, const 
 		len = (size_t)(port - word);
 	}
 	if (len >= sizeof(buf))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
+		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
 			   word);
 	memcpy(buf, addr, len);
 	buf[len] = '\0';
 	err = normal(buf, text);
 	if (err == -EADDRNOTAVAIL)
-		return rgate_conf_bad(&p->conf, "'%.60s' is a link-local address, which is not enough", word);
+		return bad(p, "'%.60s' is a link-local address, which is not enough", word);
 	if (err)
-		return rgate_conf_bad(&p->conf, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
+		return bad(p, "'%.60s' is no address: 192.0.2.1, 192.0.2.1:7471 or [2001:db8::1]:7471",
 			   word);
 	v = RGATE_CLUSTER_PORT;
 	if (port && *port && number(port + 1, 1, 65535, &v))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no port: 1 to 65535", port + 1);
+		return bad(p, "'%.60s' is no port: 1 to 65535", port + 1);
 	node->port = (uint16_t)v;
 	memcpy(node->addr, text, sizeof(text));
 	return 0;
@@ -178,7 +180,7 @@ static int set_address(struct parser *p, struct rgate_cluster_node *node, const 
 static int set_path(struct parser *p, struct rgate_cluster_node *node, const char *word)
 {
 	if (*word != '/' || strlen(word) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no path of a socket: with `provider local` an address is an absolute path of up to 107 characters",
+		return bad(p, "'%.60s' is no path of a socket: with `provider local` an address is an absolute path of up to 107 characters",
 			   word);
 	snprintf(node->addr, sizeof(node->addr), "%s", word);
 	return 0;
@@ -197,14 +199,14 @@ static int on_provider(struct parser *p)
 	unsigned int i;
 
 	if (p->c->provider)
-		return rgate_conf_bad(&p->conf, "the provider is given twice");
+		return bad(p, "the provider is given twice");
 	for (i = 0; p->conf.n == 2 && i < sizeof(providers) / sizeof(providers[0]); i++)
 		if (!strcmp(p->conf.word[1], providers[i].word)) {
 			p->c->provider = providers[i].number;
 			p->set = providers[i].set;
 			return 0;
 		}
-	return rgate_conf_bad(&p->conf, "write `provider verbs` (RDMA) or `provider local` (one machine)");
+	return bad(p, "write `provider verbs` (RDMA) or `provider local` (one machine)");
 }
 
 static int set_name(struct parser *p, struct rgate_cluster_node *node, const char *word)
@@ -212,7 +214,7 @@ static int set_name(struct parser *p, struct rgate_cluster_node *node, const cha
 	uint32_t v;
 
 	if (strlen(word) >= sizeof(node->name) || !number(word, 0, UINT32_MAX, &v))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no name: up to %zu characters, not only digits", word,
+		return bad(p, "'%.60s' is no name: up to %zu characters, not only digits", word,
 			   sizeof(node->name) - 1);
 	snprintf(node->name, sizeof(node->name), "%s", word);
 	return 0;
@@ -227,17 +229,17 @@ static int insert(struct parser *p, const struct rgate_cluster_node *node)
 		const struct rgate_cluster_node *o = &c->node[i];
 
 		if (o->id == node->id)
-			return rgate_conf_bad(&p->conf, "node %u is given twice", node->id);
+			return bad(p, "node %u is given twice", node->id);
 		if (!strcmp(o->name, node->name))
-			return rgate_conf_bad(&p->conf, "two nodes are named '%s'", node->name);
+			return bad(p, "two nodes are named '%s'", node->name);
 		if (!strcmp(o->addr, node->addr) && o->port == node->port)
-			return rgate_conf_bad(&p->conf, "nodes %u and %u have the same address", o->id, node->id);
+			return bad(p, "nodes %u and %u have the same address", o->id, node->id);
 		if (!strchr(o->addr, ':') != !strchr(node->addr, ':') &&
 		    c->provider == RGATE_PROVIDER_VERBS)
-			return rgate_conf_bad(&p->conf, "nodes %u and %u cannot reach each other: one has an IPv4 address, one an IPv6 one",
+			return bad(p, "nodes %u and %u cannot reach each other: one has an IPv4 address, one an IPv6 one",
 				   o->id, node->id);
 		if (o->role == RGATE_ROLE_GATEWAY && node->role == RGATE_ROLE_GATEWAY)
-			return rgate_conf_bad(&p->conf, "nodes %u and %u are both gateways: there is one", o->id,
+			return bad(p, "nodes %u and %u are both gateways: there is one", o->id,
 				   node->id);
 	}
 	for (i = c->n++; i && c->node[i - 1].id > node->id; i--)
@@ -252,17 +254,17 @@ static int on_node(struct parser *p)
 	int err;
 
 	if (!p->c->provider)
-		return rgate_conf_bad(&p->conf, "`provider` comes before the nodes: their addresses depend on it");
+		return bad(p, "`provider` comes before the nodes: their addresses depend on it");
 	if (p->conf.n < 4 || p->conf.n > 5)
-		return rgate_conf_bad(&p->conf, "write `node ID gateway|compute ADDRESS [NAME]`");
+		return bad(p, "write `node ID gateway|compute ADDRESS [NAME]`");
 	if (number(p->conf.word[1], 0, RGATE_NODES_MAX - 1, &node.id))
-		return rgate_conf_bad(&p->conf, "'%.60s' is no id: 0 to %d", p->conf.word[1], RGATE_NODES_MAX - 1);
+		return bad(p, "'%.60s' is no id: 0 to %d", p->conf.word[1], RGATE_NODES_MAX - 1);
 	if (!strcmp(p->conf.word[2], "gateway"))
 		node.role = RGATE_ROLE_GATEWAY;
 	else if (!strcmp(p->conf.word[2], "compute"))
 		node.role = RGATE_ROLE_COMPUTE;
 	else
-		return rgate_conf_bad(&p->conf, "'%.60s' is no role: gateway or compute", p->conf.word[2]);
+		return bad(p, "'%.60s' is no role: gateway or compute", p->conf.word[2]);
 	err = p->set(p, &node, p->conf.word[3]);
 	if (err)
 		return err;
@@ -287,7 +289,7 @@ static int on_line(struct rgate_conf *conf)
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(p->conf.word[0], known[i].word))
 			return known[i].fn(p);
-	return rgate_conf_bad(&p->conf, "unknown word '%.60s': provider, private-key, timeout, node or public-key",
+	return bad(p, "unknown word '%.60s': provider, private-key, timeout, node or public-key",
 		   p->conf.word[0]);
 }
 
@@ -296,17 +298,17 @@ static int check_whole(struct parser *p)
 	unsigned int i, gateways = 0;
 
 	if (!p->c->provider)
-		return rgate_conf_bad(&p->conf, "no `provider verbs` or `provider local`");
+		return bad(p, "no `provider verbs` or `provider local`");
 	for (i = 0; i < p->c->n; i++)
 		gateways += p->c->node[i].role == RGATE_ROLE_GATEWAY;
 	if (p->c->n < 2)
-		return rgate_conf_bad(&p->conf, "%u node%s: a cluster has 2 to %d", p->c->n, p->c->n == 1 ? "" : "s",
+		return bad(p, "%u node%s: a cluster has 2 to %d", p->c->n, p->c->n == 1 ? "" : "s",
 			   RGATE_NODES_MAX);
 	if (!gateways)
-		return rgate_conf_bad(&p->conf, "no node is the gateway");
+		return bad(p, "no node is the gateway");
 	for (i = 0; i < p->c->n && !p->draft; i++)
 		if (!p->c->has_key[p->c->node[i].id])
-			return rgate_conf_bad(&p->conf, "node %u (%s) has no `public-key` line: `ringgate cluster keygen` makes its keys",
+			return bad(p, "node %u (%s) has no `public-key` line: `ringgate cluster keygen` makes its keys",
 				   p->c->node[i].id, p->c->node[i].name);
 	return 0;
 }

@@ -117,7 +117,8 @@ static int read_ports(const struct rgate_conf *c, const char *word, struct rule 
 	if (!s || *s || !first || last < first)
 		return rgate_conf_bad(c, "'%s' is no port, FIRST-LAST, or any", word);
 	if (first < PORT_LOW && last >= PORT_LOW)
-		return rgate_conf_bad(c, "'%s': ports below %u need a line of their own", word, PORT_LOW);
+		return rgate_conf_bad(c, "'%s': ports below %u need a line of their own", word,
+				      PORT_LOW);
 	rule->first = (uint16_t)first;
 	rule->last = (uint16_t)last;
 	return 0;

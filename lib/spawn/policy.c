@@ -304,7 +304,8 @@ static int read_limit(struct rgate_conf *c)
 	for (id = 0; id < RGATE_NODES_MAX; id++)
 		for (i = 2; i < c->n && !err; i += 2)
 			if (mask & 1U << id)
-				err = set_limit(c, &policy_of(c)->node[id], c->word[i], c->word[i + 1]);
+				err = set_limit(c, &policy_of(c)->node[id], c->word[i],
+						c->word[i + 1]);
 	return err;
 }
 

@@ -80,8 +80,8 @@ static int read_service(const struct rgate_conf *c, const char *word, uint32_t *
 			break;
 	if (number == ARRAY_SIZE(names) &&
 	    number_parse(word, false, 0, RGATE_REQ_SERVICES - 1, &number))
-		return rgate_conf_bad(c, "'%s' is no service: core, log, spawn, memory, lock, barrier, "
-			   "socket, a number or all", word);
+		return rgate_conf_bad(c, "'%s' is no service: core, log, spawn, memory, lock, "
+				      "barrier, socket, a number or all", word);
 	*services |= 1U << number;
 	return 0;
 }
@@ -113,7 +113,8 @@ static int read_value(const struct rgate_conf *c, struct rule *rule, const char 
 				   (unsigned long long)limits[i].most);
 		return 0;
 	}
-	return rgate_conf_bad(c, "there is no limit '%s': sessions, requests, handles or memory", what);
+	return rgate_conf_bad(c, "there is no limit '%s': sessions, requests, handles or memory",
+			      what);
 }
 
 /* limit WHO WHAT VALUE ... */
