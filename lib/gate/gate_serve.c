@@ -185,6 +185,8 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 	struct guest *g;
 	int err;
 
+	if (n->sv->over)
+		return -ECONNRESET;
 	/* Who leaves does not ask for anything. */
 	if (q->kind != GATE_LEAVE && !board_may(n->sv->board, line_node(n->line), q->uid))
 		return -EACCES;

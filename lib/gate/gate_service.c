@@ -170,7 +170,6 @@ void gate_service_quit(struct gate_service *sv)
 
 	if (!sv)
 		return;
-	board_leave(sv->board);
 	fair_lock(&sv->lock);
 	sv->over = true;
 	gate_ask_lost(sv);
@@ -179,6 +178,8 @@ void gate_service_quit(struct gate_service *sv)
 			gate_guests_end(n);
 	fair_unlock(&sv->lock);
 	gate_guests_stop(sv);
+	/* By now the hub's thread alone uses the lines: who asks hears that it is over. */
+	board_leave(sv->board);
 }
 
 void gate_service_destroy(struct gate_service *sv)
