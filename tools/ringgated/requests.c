@@ -34,9 +34,10 @@ static int requests_check(struct daemon *d)
 	int err;
 
 	if (!path) {
-		if (!c->requests_policy && !c->requests_group && !c->requests_sockets)
+		if (!c->requests_policy && !c->requests_group && !c->requests_sockets &&
+		    !c->sockets_there)
 			return 0;
-		say("requests policy, sockets or group without requests socket: nobody can ask");
+		say("requests policy, sockets, sockets-at or group without requests socket: nobody can ask");
 		return -EINVAL;
 	}
 	err = check_group(c->requests_group);
