@@ -118,7 +118,7 @@ lines Documentation/guide.rst "The first capture:shell:3"
 stdbuf -oL "$build/examples/minimal" eth0 "udp port 53" >minimal.said 2>&1 &
 pids+=($!)
 minimal=$!
-sleep 60 | "$build/examples/epoll" eth0 >epoll.said 2>&1 &
+sleep 600 | "$build/examples/epoll" eth0 >epoll.said 2>&1 &
 pids+=($!)
 two() { [ "$(ids rings | wc -w)" = 2 ]; }
 wait_for 10 two
