@@ -295,7 +295,7 @@ static bool returned(const struct rgate_gpu_ring *r, uint64_t pos)
 }
 
 /*
- * Who sees a slot published sees all before it. One lap at most is there, whatever anybody
+ * Who sees a batch's last slot published sees all of it. One lap at most is there, whatever anybody
  * says, as the batch at @from was not returned when @from was told.
  */
 uint64_t rgate_gpu_published(const struct rgate_gpu_ring *r, uint64_t from)

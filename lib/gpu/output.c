@@ -1,9 +1,37 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The output ring: the device is its producer, this side keeps house for it. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
+
+/* The count of slots shown of each batch: all of the laps before, and what was begun */
+static int set_filled(struct rgate_gpu *gpu, const struct rgate_dring *dring)
+{
+	uint64_t n = (dring->mask + 1) / RGATE_BATCH, head = gpu->producer.head;
+	uint64_t first = head / RGATE_BATCH, b;
+	uint32_t *count = calloc(n, sizeof(*count));
+	int err;
+
+	if (!count)
+		return rgate_gpu_fail(gpu, -ENOMEM, "no memory");
+	for (b = first; b < first + n; b++)
+		count[b & (n - 1)] = (uint32_t)(rgate_dring_lap(dring, b * RGATE_BATCH) - 1) *
+				     RGATE_BATCH;
+	count[first & (n - 1)] += (uint32_t)(head & (RGATE_BATCH - 1));
+	err = rgate_gpu_cuda(gpu, cudaMalloc((void **)&gpu->out.filled, n * sizeof(*count)),
+			     "cudaMalloc");
+	if (err)
+		goto free;
+	err = rgate_gpu_cuda(gpu, cudaMemcpy(gpu->out.filled, count, n * sizeof(*count),
+					     cudaMemcpyHostToDevice), "cudaMemcpy");
+	if (err)
+		cudaFree(gpu->out.filled);
+free:
+	free(count);
+	return err;
+}
 
 /* What the device needs, beginning where the last producer ended */
 static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool wait)
@@ -11,7 +39,11 @@ static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool 
 	const struct rgate_producer *p = &gpu->producer;
 	struct rgate_doutstate st;
 	struct rgate_dout *o = &gpu->out;
+	int err;
 
+	err = set_filled(gpu, dring);
+	if (err)
+		return err;
 	o->slots = (unsigned char *)(uintptr_t)dring->slots;
 	o->credits = dring->credits;
 	o->prod = (struct rgate_prod *)(uintptr_t)dring->prod;
@@ -27,8 +59,11 @@ static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool 
 	st.frames = p->stats.delivered;
 	st.bytes = p->stats.bytes;
 	st.dropped = p->stats.dropped_full;
-	return rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dout, &st, sizeof(st), cudaMemcpyHostToDevice),
-			      "cudaMemcpy");
+	err = rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dout, &st, sizeof(st), cudaMemcpyHostToDevice),
+			     "cudaMemcpy");
+	if (err)
+		cudaFree(o->filled);
+	return err;
 }
 
 static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t full)
@@ -143,6 +178,7 @@ void rgate_gpu_output_close(struct rgate_gpu *gpu)
 	memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
 	p->no_frames = p->head - p->stats.delivered;
 	p->limit = p->head;
+	cudaFree(gpu->out.filled);
 	rgate_gpu_areas_unmap(&gpu->out_areas);
 	rgate_producer_fini(p);
 	gpu->out_ring = NULL;

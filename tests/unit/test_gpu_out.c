@@ -12,17 +12,22 @@
 #include "gpu_dev.h"
 
 #define REPLY 128
+#define SLOTS 128	/* of an output ring, at most */
 
 static void out_open(struct gpu_dev *d, struct rgate_ring *ring, bool wait)
 {
+	static uint32_t filled[SLOTS / RGATE_BATCH];
 	struct rgate_dring r = gpu_dev_dring(ring);
 
+	assert_true(r.mask < SLOTS);
+	memset(filled, 0, sizeof(filled));
 	memset(&d->out, 0, sizeof(d->out));
 	d->ctx.out = (struct rgate_dout){
 		.slots = (unsigned char *)r.slots,
 		.credits = r.credits,
 		.prod = (struct rgate_prod *)r.prod,
 		.state = &d->out,
+		.filled = filled,
 		.mask = r.mask,
 		.lap_shift = r.lap_shift,
 		.size_shift = r.size_shift,
@@ -356,12 +361,164 @@ static void answers_wait(void **state)
 	gpu_dev_free(d);
 }
 
+/* What a GPU sees of @r from @pos on: slots, by the ends of batches or one by one */
+static uint32_t sees(const struct rgate_dring *r, uint64_t pos, uint32_t *full)
+{
+	return rgate_dring_look(r, pos, 4, RGATE_DLOOK_SLOTS, full);
+}
+
+/*
+ * Warps show their slots in any order, the last one of a batch comes when all of it are there:
+ * at it alone looks a GPU that takes from the ring.
+ */
+static void ends_last(void **state)
+{
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	const struct rgate_dring r = gpu_dev_dring(out);
+	const struct rgate_dout *o = &d->ctx.out;
+	struct rgate_dhint hint = { 0, 0 };
+	uint32_t full;
+
+	(void)state;
+	out_open(d, out, false);
+	assert_int_equal(reserve(d, &hint, 20), 0);
+	assert_int_equal(reserve(d, &hint, 20), 20);
+	rgate_dout_show(o, 20, 20);
+	assert_true(rgate_dring_ready(&r, 20) && rgate_dring_ready(&r, 39));
+	assert_int_equal(sees(&r, 0, &full), 0);
+	assert_int_equal(full, 0);
+	rgate_dout_show(o, 0, 20);
+	assert_int_equal(sees(&r, 0, &full), RGATE_DLOOK_SLOTS);
+	assert_false(rgate_dring_ready(&r, 31));
+	/* who comes last may be one of them that has not the end */
+	rgate_dout_pass(o, 0, 20, 0);
+	assert_int_equal(sees(&r, 0, &full), 32);
+	assert_int_equal(full, 1);
+	rgate_dout_pass(o, 20, 20, 0);
+	assert_int_equal(sees(&r, 32, &full), 8);
+	/* and who has the end is not to wait for its turn */
+	assert_int_equal(reserve(d, &hint, 20), 40);
+	assert_int_equal(reserve(d, &hint, 4), 60);
+	rgate_dout_show(o, 60, 4);
+	assert_int_equal(sees(&r, 32, &full), 8);
+	rgate_dout_show(o, 40, 20);
+	rgate_dout_pass(o, 40, 20, 0);
+	assert_int_equal(sees(&r, 32, &full), 32);
+	assert_int_equal(sees(&r, 0, &full), 64);
+	assert_int_equal(full, 2);
+	rgate_dout_pass(o, 60, 4, 0);
+	assert_int_equal(d->out.tail, 64);
+	/* the next lap: a batch that is one warp's */
+	rgate_dring_release(&r, 0);
+	rgate_dring_release(&r, 32);
+	assert_int_equal(reserve(d, &hint, 32), 64);
+	assert_int_equal(sees(&r, 64, &full), 0);
+	rgate_dout_show(o, 64, 32);
+	assert_int_equal(sees(&r, 64, &full), 32);
+	rgate_dout_pass(o, 64, 32, 0);
+	rgate_ring_close(out);
+	gpu_dev_free(d);
+}
+
+#define GIVERS 4
+#define GIVEN (SLOTS * 300U)	/* by all of them */
+
+struct giver {
+	struct gpu_dev *d;
+	pthread_t thread;
+	uint32_t seed;
+};
+
+/* A warp: slots in runs of any length, with their positions in them, some a while later */
+static void *giver_main(void *arg)
+{
+	struct giver *g = arg;
+	const struct rgate_dout *o = &g->d->ctx.out;
+	struct rgate_dhint hint = { 0, 0 };
+	uint32_t x = g->seed, n, i, left = GIVEN / GIVERS;
+	uint64_t pos;
+
+	for (; left; left -= n) {
+		x = x * 1664525 + 1013904223;
+		n = 1 + (x >> 16) % 32;
+		if (n > left)
+			n = left;
+		pos = rgate_dout_reserve(&g->d->ctx, &hint, &n);
+		/* the others go on meanwhile */
+		if (x >> 8 & 1)
+			usleep(x >> 20 & 127);
+		for (i = 0; i < n; i++) {
+			struct rgate_slot *s = rgate_dout_slot(o, pos + i);
+
+			rgate_dout_header(s, NULL, 64);
+			unit_pattern((unsigned char *)s + RGATE_SLOT_HDR, pos + i, 64);
+		}
+		rgate_dout_publish(o, pos, n, n * 64);
+	}
+	return NULL;
+}
+
+/* @n slots from @pos on: they are whole, and go back */
+static void taken(const struct rgate_dring *r, uint64_t pos, uint32_t n)
+{
+	const uint64_t end = pos + n;
+
+	for (; pos < end; pos++) {
+		const struct rgate_slot *s = rgate_dring_slot(r, pos);
+
+		assert_int_equal(s->len, 64);
+		assert_int_equal(unit_pattern_check(rgate_slot_data(s), pos, 64), 0);
+		if (pos == rgate_dring_last(pos))
+			rgate_dring_release(r, pos);
+	}
+}
+
+/* One device's output ring is another one's input: what that takes is whole */
+static void chained(void **state)
+{
+	const uint64_t until = unit_now_ns() + 60000000000ULL * unit_patience();
+	struct rgate_ring *in = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_ring *between = unit_ring(SLOTS, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(in);
+	const struct rgate_dring r = gpu_dev_dring(between);
+	struct giver g[GIVERS];
+	uint32_t i, n, full;
+	uint64_t pos = 0;
+
+	(void)state;
+	out_open(d, between, true);
+	for (i = 0; i < GIVERS; i++) {
+		g[i] = (struct giver){ .d = d, .seed = i + 1 };
+		assert_int_equal(pthread_create(&g[i].thread, NULL, giver_main, &g[i]), 0);
+	}
+	for (; pos < GIVEN; pos += n) {
+		n = sees(&r, pos, &full);
+		/* single slots are shown behind a fence, of which this checker knows nothing */
+		if (unit_tsan() && !full)
+			n = 0;
+		taken(&r, pos, n);
+		assert_true(unit_now_ns() < until);
+		if (!n)
+			usleep(50);
+	}
+	for (i = 0; i < GIVERS; i++)
+		assert_int_equal(pthread_join(g[i].thread, NULL), 0);
+	assert_int_equal(d->out.tail, GIVEN);
+	assert_int_equal(d->out.frames, GIVEN);
+	rgate_ring_close(between);
+	gpu_dev_free(d);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(answers),
 	cmocka_unit_test(answers_full),
 	cmocka_unit_test(answers_partly),
 	cmocka_unit_test(answers_held),
 	cmocka_unit_test(answers_wait),
+	cmocka_unit_test(ends_last),
+	cmocka_unit_test(chained),
 };
 
 UNIT_MAIN(tests)

@@ -32,7 +32,7 @@ struct lit_seen {
 	unsigned long long early;	/* memory was written again before it was read */
 	unsigned long long lost;	/* words that say themselves what cannot be */
 	unsigned long long hung;	/* threads that gave up waiting */
-	unsigned long long ahead;	/* looks that saw a slot, and not one before it */
+	unsigned long long ahead;	/* slots not there, of a batch whose end was */
 	unsigned long long done;	/* threads of the test that are through */
 };
 

@@ -246,6 +246,7 @@ struct lit_out {
 	struct rgate_doutstate state;
 	struct rgate_prod prod;
 	uint64_t credits[LIT_BATCHES];
+	uint32_t filled[LIT_BATCHES];
 	unsigned char slots[LIT_SLOTS << LIT_SLOT_SHIFT];
 };
 
@@ -278,19 +279,34 @@ RGATE_DEV void lit_out_give(struct lit_out *o, uint32_t rounds)
 }
 
 /*
- * The whole warp: slots from @pos on that are published. Each by its own seq: warps publish in any
- * order, so that of a later slot says nothing, and rgate_dring_look() is not for output rings.
+ * The whole warp: slots from @pos on that are published, as a runtime looks that has another one's
+ * output ring: at the ends of batches, and at single slots. What it may count on beside is that
+ * all of a batch is published whose end is: seq is loaded without acquire here, as who saw the
+ * end need not look at it.
  */
 RGATE_DEV uint32_t lit_out_there(const struct rgate_dring *r, uint64_t pos, struct lit_tally *t)
 {
-	uint32_t n;
+	uint32_t n, full, i;
 
-	if (rgate_dlane() == 0)
-		t->ahead += rgate_dring_ready(r, rgate_dring_last(pos)) && !rgate_dring_ready(r, pos);
-	n = rgate_dones(rgate_dwarp_or((uint32_t)rgate_dring_ready(r, pos + rgate_dlane()) <<
-				       rgate_dlane()));
-	rgate_dwarp_sync();
+	n = rgate_dring_look(r, pos, LIT_BATCHES, RGATE_DLOOK_SLOTS, &full);
+	for (i = rgate_dlane(); full && i < n; i += 32)
+		t->ahead += rgate_dsys_load(&rgate_dring_slot(r, pos + i)->seq) !=
+			    rgate_dring_lap(r, pos + i);
 	return n;
+}
+
+/* What a lane has seen of @n slots from @pos on; a part of them are of the warp's other lanes */
+RGATE_DEV void lit_out_check(const struct rgate_dring *r, uint64_t pos, uint32_t n,
+			     struct lit_tally *t)
+{
+	uint32_t i;
+
+	for (i = rgate_dlane(); i < n; i += 32) {
+		const unsigned char *s = (const unsigned char *)rgate_dring_slot(r, pos + i);
+
+		lit_compare(t, lit_weak(s + LIT_TAG), pos + i + 1);
+		t->lost += ((const struct rgate_slot *)s)->len != 8;
+	}
 }
 
 RGATE_DEV void lit_out_take(struct lit_out *o, uint64_t total, struct lit_tally *t)
@@ -305,13 +321,7 @@ RGATE_DEV void lit_out_take(struct lit_out *o, uint64_t total, struct lit_tally 
 			t->hung++;
 			return;
 		}
-		if (rgate_dlane() < n) {
-			const unsigned char *s = (const unsigned char *)
-						 rgate_dring_slot(r, pos + rgate_dlane());
-
-			lit_compare(t, lit_weak(s + LIT_TAG), pos + rgate_dlane() + 1);
-			t->lost += ((const struct rgate_slot *)s)->len != 8;
-		}
+		lit_out_check(r, pos, n, t);
 		rgate_dwarp_sync();
 		if (rgate_dlane() == 0)
 			for (b = pos / RGATE_BATCH; b < (pos + n) / RGATE_BATCH; b++)

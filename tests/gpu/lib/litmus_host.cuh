@@ -138,6 +138,7 @@ static inline void lit_run_out(const struct lit_how *h, struct lit_seen *out)
 		o->credits = dev[i].credits;
 		o->prod = &dev[i].prod;
 		o->state = &dev[i].state;
+		o->filled = dev[i].filled;
 		o->mask = LIT_SLOTS - 1;
 		o->lap_shift = 7;
 		o->size_shift = LIT_SLOT_SHIFT;

@@ -138,6 +138,7 @@ struct rgate_dout {
 	const uint64_t *credits;
 	struct rgate_prod *prod;
 	struct rgate_doutstate *state;	/* null: there is no output ring */
+	uint32_t *filled;	/* slots shown of each batch, since it was first used; atomic */
 	uint64_t mask;
 	uint32_t lap_shift;
 	uint32_t size_shift;

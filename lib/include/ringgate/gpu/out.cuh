@@ -7,7 +7,8 @@
  *	reserve		slots, by a counter; room is known from the credits, which one
  *			warp at a time reads, 32 of them in one go
  *	write		header and frame, whole warps side by side
- *	publish		seq of each, with release; then, in the order of reservation, tail
+ *	publish		seq of each, with release, but of a batch's last slot that of who
+ *			completes the batch; then, in the order of reservation, tail
  *	tell		head and the counters, now and then: who takes answers looks at seq
  */
 #ifndef RINGGATE_GPU_OUT_CUH
@@ -234,32 +235,65 @@ RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *
 }
 
 /*
+ * One thread: @n slots of a batch, from @pos on, are shown, but for the batch's last one. That is
+ * shown by who completes the count, which comes after all that was added to it: so who sees the
+ * last slot may take the whole batch, as rgate_dring_look() does, and nobody waits for anybody.
+ */
+RGATE_DEV void rgate_dout_fill(const struct rgate_dout *o, uint64_t pos, uint32_t n)
+{
+	uint32_t *count = &o->filled[(pos & o->mask) >> RGATE_BATCH_SHIFT];
+	uint64_t lap = (pos >> o->lap_shift) + 1;
+
+	/* the count goes on from lap to lap, and may wrap */
+	if (rgate_dgpu_add32(count, n) + n == (uint32_t)lap * RGATE_BATCH)
+		rgate_dsys_release(&rgate_dout_slot(o, rgate_dring_last(pos))->seq, lap);
+}
+
+/* Slots from @pos to the end of its batch, if @n go that far; else 0 */
+RGATE_DEV uint32_t rgate_dout_to_end(uint64_t pos, uint32_t n)
+{
+	uint32_t to = RGATE_BATCH - (uint32_t)(pos & (RGATE_BATCH - 1));
+
+	return n < to ? 0 : to;
+}
+
+/*
  * rgate_dout_show - the whole warp: the @n slots from @pos on are written
- * Who looks at the slots sees them from now on. Their turn is to be passed on then.
+ * @n: 1 to 32
+ * Who looks at the slots sees them from now on; a batch's last one once the others are there.
+ * Their turn is to be passed on then.
  */
 RGATE_DEV void rgate_dout_show(const struct rgate_dout *o, uint64_t pos, uint32_t n)
 {
-	uint32_t i;
+	uint32_t i, ends = rgate_dout_to_end(pos, n);
 
 	/* the barrier gives each lane all lanes' writes, its fence those to the system */
 	rgate_dwarp_sync();
 	rgate_dsys_fence();
 	RGATE_DROLL
 	for (i = rgate_dlane(); i < n; i += RGATE_DWARP)
-		rgate_dsys_store(&rgate_dout_slot(o, pos + i)->seq,
-				 ((pos + i) >> o->lap_shift) + 1);
+		if (i + 1 != ends)
+			rgate_dsys_store(&rgate_dout_slot(o, pos + i)->seq,
+					 ((pos + i) >> o->lap_shift) + 1);
 	rgate_dwarp_sync();
+	/* who has the end is the last as a rule: at once, the rest of the count may wait */
+	if (ends && rgate_dlane() == 0)
+		rgate_dout_fill(o, pos, ends);
 }
 
 /*
  * rgate_dout_pass - one thread: counts what was shown, and passes the turn on
  * @bytes: of the frames together
+ * All who have slots of a batch come by here, so tail goes beyond it once its last slot is shown.
  */
 RGATE_DEV void rgate_dout_pass(const struct rgate_dout *o, uint64_t pos, uint32_t n,
 			       uint64_t bytes)
 {
+	uint32_t ends = rgate_dout_to_end(pos, n);
 	struct rgate_doutstate *st = o->state;
 
+	if (ends < n)
+		rgate_dout_fill(o, pos + ends, n - ends);
 	rgate_dgpu_add(&st->frames, n);
 	rgate_dgpu_add(&st->bytes, bytes);
 	while (rgate_dgpu_acquire(&st->tail) != pos)

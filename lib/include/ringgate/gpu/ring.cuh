@@ -11,8 +11,8 @@
  *		rgate_dreader_release(&rd);
  *	}
  *
- * Who sees a slot published sees all before it published, too (Documentation/abi.rst),
- * so one acquire load of a batch's last slot stands for 32. Polling is rationed for the
+ * Who sees a batch's last slot published sees all of it published, too (Documentation/abi.rst),
+ * so one acquire load of that stands for 32. Polling is rationed for the
  * link's sake: two words in the common case, never 32 to learn that nothing is there.
  *
  * None of this is for rings with RGATE_POLICY_OVERWRITE.
@@ -56,8 +56,8 @@ RGATE_DEV uint32_t rgate_dring_room(const struct rgate_dring *r)
 }
 
 /*
- * Is position @pos published? If so the slot's contents, and all slots before it, are
- * visible: the acquire pairs with the producer's release of seq.
+ * Is position @pos published? If so the slot's contents are visible, and of the last one of a
+ * batch all others', too: the acquire pairs with the producer's release of seq.
  */
 RGATE_DEV int rgate_dring_ready(const struct rgate_dring *r, uint64_t pos)
 {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * A runtime's output ring, on a CUDA of the test's own: taken over in the middle of a batch,
+ * and bound to a runtime of another device.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_consumer.h>
+
+#include "fake_cuda.h"
+#include "runtime.h"
+
+#define FRAME	60U
+#define MANY	5000U
+
+/* test_gpu_out has the same by the ends of batches, which are shown by what it does know */
+#define FENCE	"a fence and what is stored behind it are a release, of which it knows nothing"
+
+/* The frame back, with its number */
+static uint32_t echo(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	(void)arg;
+	memcpy(result, pkt->near, FRAME);
+	rgate_dreply_header(result)->hash = (uint32_t)pkt->pos;
+	return FRAME;
+}
+
+/* Frames as they have to be, by number: each once */
+struct seen {
+	unsigned char times[MANY];	/* atomic, like the others */
+	uint32_t good, wrong;
+};
+
+static uint32_t check(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	const uint32_t i = pkt->hdr->hash;
+	struct seen *s = arg;
+
+	(void)result;
+	if (i < MANY && pkt->len == FRAME && !unit_pattern_check(pkt->near, i, FRAME) &&
+	    !__atomic_fetch_add(&s->times[i], 1, __ATOMIC_RELAXED))
+		__atomic_fetch_add(&s->good, 1, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_add(&s->wrong, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+FAKE_LANES(echoing, echo, 64, 64);
+FAKE_LANES(checking, check, 64, 0);
+
+static const struct rgate_slot *next_of(struct rgate_consumer *c)
+{
+	const struct rgate_slot *s;
+
+	runtime_until((s = rgate_consumer_next(c)));
+	return s;
+}
+
+/* @n frames of the CPU's own, published and taken */
+static void by_hand(struct rgate_ring *ring, struct rgate_consumer *c, unsigned int n)
+{
+	struct rgate_producer p;
+	unsigned int i;
+
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(unit_put(&p, i, FRAME), 0);
+		assert_int_equal(unit_pattern_check(rgate_slot_data(next_of(c)), i, FRAME), 0);
+		rgate_consumer_release(c);
+	}
+	rgate_producer_fini(&p);
+}
+
+/* The device goes on in the batch, and in the lap, that another producer began */
+static void taken_over(void **state)
+{
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_consumer c;
+	struct runtime r;
+	unsigned int i;
+
+	(void)state;
+	unit_not_for_tsan(FENCE);
+	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
+	by_hand(out, &c, 64 + 40);
+	runtime_open(&r, 0, 1, 256);
+	assert_int_equal(rgate_gpu_bind_output(r.gpu, out, RGATE_GPU_FULL_WAIT), 0);
+	assert_int_equal(rgate_gpu_start(r.gpu, &echoing, &r.start), 0);
+	runtime_put(&r, 0, 200);
+	for (i = 0; i < 200; i++) {
+		const struct rgate_slot *s = next_of(&c);
+
+		assert_int_equal(unit_pattern_check(rgate_slot_data(s), s->hash, FRAME), 0);
+		rgate_consumer_release(&c);
+	}
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	runtime_close(&r);
+	by_hand(out, &c, 100);
+	rgate_ring_close(out);
+}
+
+/* One device's output ring is the input of another one's, whose looks go by batches */
+static void chained(void **state)
+{
+	struct rgate_ring *between = unit_ring(128, 256, 0, RGATE_POLICY_DROP);
+	struct seen seen = { .good = 0 };
+	struct runtime from, to;
+
+	(void)state;
+	unit_not_for_tsan(FENCE);
+	runtime_open(&from, 0, 1, 256);
+	runtime_open(&to, 1, 0, 0);
+	assert_int_equal(rgate_gpu_bind_output(from.gpu, between, RGATE_GPU_FULL_WAIT), 0);
+	assert_int_equal(rgate_gpu_bind(to.gpu, between, NULL), 0);
+	to.start.arg = &seen;
+	assert_int_equal(rgate_gpu_start(from.gpu, &echoing, &from.start), 0);
+	assert_int_equal(rgate_gpu_start(to.gpu, &checking, &to.start), 0);
+	runtime_put(&from, 0, MANY);
+	runtime_until(__atomic_load_n(&seen.good, __ATOMIC_ACQUIRE) +
+		      __atomic_load_n(&seen.wrong, __ATOMIC_ACQUIRE) == MANY);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(rgate_gpu_stop(from.gpu, runtime_ms()), 0);
+	assert_int_equal(rgate_gpu_stop(to.gpu, runtime_ms()), 0);
+	runtime_close(&to);
+	runtime_close(&from);
+	rgate_ring_close(between);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(taken_over, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(chained, fake_setup, fake_teardown),
+};
+
+UNIT_MAIN(tests)
