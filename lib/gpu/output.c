@@ -149,21 +149,40 @@ bool rgate_gpu_output_full(const struct rgate_gpu *gpu)
 	return __atomic_load_n(&v->credits[b % batches], __ATOMIC_ACQUIRE) != b / batches;
 }
 
+/* This process has the memory to write to. */
+static struct rgate_slot *slot_at(const struct rgate_view *v, uint64_t pos)
+{
+	return (void *)((uintptr_t)v->slots + (pos & (v->nslots - 1)) * v->slot_size);
+}
+
+/* Is it this lap's? */
+static bool is_shown(const struct rgate_view *v, uint64_t pos)
+{
+	return __atomic_load_n(&slot_at(v, pos)->seq, __ATOMIC_ACQUIRE) == pos / v->nslots + 1;
+}
+
 /* A kernel that failed has not told of its last frames: they are seen by their slots */
 static uint64_t published(const struct rgate_view *v, uint64_t head)
 {
-	const unsigned int shift = (unsigned int)__builtin_ctz(v->nslots);
 	const uint64_t end = head + v->nslots;
 
-	while (head < end) {
-		const struct rgate_slot *s = (const void *)(v->slots + (head & (v->nslots - 1)) *
-							    v->slot_size);
-
-		if (__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) != (head >> shift) + 1)
-			break;
+	while (head < end && is_shown(v, head))
 		head++;
-	}
 	return head;
+}
+
+/*
+ * It may have shown slots behind one that it has not: consumers have not come by there. The next
+ * producer writes to them, and nobody is to see them before that.
+ */
+static void take_back(const struct rgate_view *v, uint64_t head)
+{
+	uint64_t pos;
+
+	for (pos = head; pos < head + v->nslots; pos++)
+		if (is_shown(v, pos))
+			__atomic_store_n(&slot_at(v, pos)->seq, pos / v->nslots,
+					 __ATOMIC_RELEASE);
 }
 
 void rgate_gpu_output_close(struct rgate_gpu *gpu)
@@ -175,6 +194,7 @@ void rgate_gpu_output_close(struct rgate_gpu *gpu)
 	/* the device has returned: head and counters are this side's again */
 	p->head = published(&gpu->out_view,
 			    __atomic_load_n(&gpu->out_view.prod->head, __ATOMIC_ACQUIRE));
+	take_back(&gpu->out_view, p->head);
 	memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
 	p->no_frames = p->head - p->stats.delivered;
 	p->limit = p->head;

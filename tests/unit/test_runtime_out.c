@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * A runtime's output ring, on a CUDA of the test's own: taken over in the middle of a batch,
- * and bound to a runtime of another device.
+ * bound to a runtime of another device, left by a kernel that failed.
  */
 #include "unit.h"
 
@@ -130,9 +130,49 @@ static void chained(void **state)
 	rgate_ring_close(between);
 }
 
+static struct rgate_slot *slot_of(struct rgate_ring *ring, uint64_t pos)
+{
+	struct rgate_view v;
+
+	rgate_ring_view(ring, &v);
+	return (struct rgate_slot *)((uintptr_t)v.slots + pos * v.slot_size);
+}
+
+/* A kernel that failed has shown slots behind one that it has not: the next producer's are these */
+static void left_a_gap(void **state)
+{
+	struct rgate_ring *out = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_consumer c;
+	struct runtime r;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(rgate_consumer_init(&c, out, NULL), 0);
+	runtime_open(&r, 0, 1, 64);
+	assert_int_equal(rgate_gpu_bind_output(r.gpu, out, RGATE_GPU_FULL_DROP), 0);
+	assert_int_equal(rgate_gpu_start(r.gpu, &echoing, &r.start), 0);
+	runtime_put(&r, 0, 5);
+	runtime_until(__atomic_load_n(&c.prod->head, __ATOMIC_ACQUIRE) == 5);
+	for (i = 0; i < 5; i++) {
+		next_of(&c);
+		rgate_consumer_release(&c);
+	}
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	/* as a warp leaves them that was ahead of one that never came to show its own */
+	slot_of(out, 7)->seq = 1;
+	slot_of(out, 40)->seq = 1;
+	runtime_close(&r);
+	assert_int_equal(slot_of(out, 4)->seq, 1);
+	assert_int_equal(slot_of(out, 7)->seq, 0);
+	assert_int_equal(slot_of(out, 40)->seq, 0);
+	by_hand(out, &c, 200);
+	rgate_ring_close(out);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(taken_over, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(chained, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(left_a_gap, fake_setup, fake_teardown),
 };
 
 UNIT_MAIN(tests)
