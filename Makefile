@@ -264,7 +264,6 @@ cmocka_src := $(unit_src) $(fabric_src) $(net_src) $(spawn_src) \
 $(cmocka_src:%.c=$(O)/obj/%.o): | need-cmocka
 $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
-$(O)/tests/unit/test_limit: $(O)/obj/tools/ringgated/limit.o
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
 $(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)

@@ -259,6 +259,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "first" },
 	{ "rgate_socket_", EDQUOT, false, "this user has as many sockets as he may: `limit` in "
 	  "the file of ringgated's `requests policy`" },
+	{ "rgate_socket_", EUSERS, false, "sessions of this node come faster than the gateway "
+	  "takes them: again in a second" },
 	{ "rgate_socket_", ETIMEDOUT, false, "it took longer than rgate_socket_timeout() "
 	  "allows" },
 	{ "rgate_socket_", ECANCELED, false, "the socket was closed meanwhile" },

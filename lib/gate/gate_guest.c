@@ -6,11 +6,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "gate_priv.h"
 #include "session_at.h"
 #include "thread.h"
 
 #define GUESTS_MOST	64U	/* of a node */
+#define COME_AT_ONCE	128U	/* of a node: a session's memory is made, and given back */
+#define COME_NS		20000000ULL	/* one more in so long */
 #define PLACES		256U	/* of a guest's requests, and of what cancels them */
 #define EVENTS		32
 #define STOP		0	/* no guest's key */
@@ -48,6 +51,22 @@ static int open_session(struct guest *g, const struct rgate_limits *limits)
 	return 0;
 }
 
+/* May the node have one more, now? */
+static int admit(struct gate_node *n)
+{
+	unsigned int before;
+
+	if (n->nguests == GUESTS_MOST) {
+		n->sv->turned_away++;
+		return -EDQUOT;
+	}
+	if (limit_pass(&n->comes, COME_AT_ONCE, COME_NS, rgate_clock_now(CLOCK_MONOTONIC),
+		       &before))
+		return 0;
+	n->sv->turned_away++;
+	return -EUSERS;
+}
+
 int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out)
 {
 	struct gate_service *sv = n->sv;
@@ -58,8 +77,9 @@ int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **o
 	rgate_limits_init(&limits);
 	if (!sv->o.engine || (sv->o.rights && !sv->o.rights(sv->o.ctx, uid, &limits)))
 		return -EACCES;
-	if (n->nguests == GUESTS_MOST)
-		return -EDQUOT;
+	err = admit(n);
+	if (err)
+		return err;
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;

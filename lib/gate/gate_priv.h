@@ -21,6 +21,7 @@
 #include "errand.h"
 #include "gate_service.h"
 #include "gate_wire.h"
+#include "limit.h"
 
 /* ---- Who asks ---- */
 
@@ -110,6 +111,7 @@ struct gate_node {
 	struct link guests;
 	uint32_t nguests;
 	uint64_t newest;		/* the highest id so far, of its process */
+	struct limit comes;		/* guests, whatever its process */
 	bool untold;			/* some tickets are */
 };
 
@@ -125,7 +127,8 @@ struct gate_service {
 	int epfd, stop_fd;
 	pthread_t thread;
 	bool runs;			/* there is one */
-	uint64_t keys;
+	uint64_t keys;			/* of guests, so far */
+	uint64_t turned_away;
 	struct gate_node node[RGATE_NODES_MAX];
 };
 
@@ -162,7 +165,10 @@ void gate_serve_pump(struct gate_node *n);
 void gate_serve_up(struct gate_node *n);
 
 /* gate_guest.c */
-/* -EACCES; -EDQUOT: the node, or the user, has too many; as rgate_session_at() */
+/*
+ * -EACCES; -EDQUOT: the node, or the user, has too many; -EUSERS: they come and go too fast; as
+ * rgate_session_at()
+ */
 int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out);
 struct guest *gate_guest_of(struct gate_node *n, uint64_t id);
 /* All that it has ends. */

@@ -164,6 +164,23 @@ int gate_service_add(struct gate_service *sv, struct rgate_engine *engine)
 	return rgate_engine_add(engine, &gate_requests, sv);
 }
 
+int gate_service_stats(struct gate_service *sv, struct gate_stats *stats)
+{
+	struct gate_stats st = { .sz = sizeof(st) };
+	const struct gate_node *n;
+
+	if (stats->sz != sizeof(st))
+		return -EINVAL;
+	fair_lock(&sv->lock);
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+		st.guests += n->nguests;
+	st.came = sv->keys;
+	st.turned_away = sv->turned_away;
+	fair_unlock(&sv->lock);
+	*stats = st;
+	return 0;
+}
+
 void gate_service_quit(struct gate_service *sv)
 {
 	struct gate_node *n;

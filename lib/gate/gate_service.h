@@ -46,6 +46,16 @@ int gate_service_create(struct gate_service **service, const struct gate_opts *o
  */
 int gate_service_add(struct gate_service *service, struct rgate_engine *engine);
 
+struct gate_stats {
+	size_t sz;
+	uint64_t guests;	/* now */
+	uint64_t came;		/* so far */
+	uint64_t turned_away;	/* for there were too many, or they came too fast */
+};
+
+/* Any thread; @stats->sz is set by the caller. -EINVAL */
+int gate_service_stats(struct gate_service *service, struct gate_stats *stats);
+
 /*
  * gate_service_quit - before the engines are destroyed; NULL is allowed
  * What is under way ends, nothing can be begun any more, guests are gone. Waits until no message is

@@ -318,6 +318,14 @@ static void others_handles(void **state)
 	assert_int_equal(sockets(), 2);
 }
 
+static struct gate_stats stats(void)
+{
+	struct gate_stats st = { .sz = sizeof(st) };
+
+	assert_int_equal(gate_service_stats(sv, &st), 0);
+	return st;
+}
+
 static void not_for_everybody(void **state)
 {
 	struct gate_question q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1));
@@ -343,6 +351,69 @@ static void not_for_everybody(void **state)
 	}
 	guest++;
 	assert_int_equal(ask(SUBMIT(OPEN, .a0 = 0)).result, -EDQUOT);
+	assert_int_equal(stats().guests, 64);
+	assert_int_equal(stats().turned_away, 1);
+}
+
+/* Comes, and goes; its result */
+static int visit(void)
+{
+	struct gate_question q = SUBMIT(OPEN, .a0 = 0);
+	int err;
+
+	guest++;
+	q.guest = guest;
+	q.serial = ++serial;
+	err = ask(q).result;
+	if (!err) {
+		assert_int_equal(hear().kind, GATE_DONE);
+		assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	}
+	return err;
+}
+
+/* Sessions that come and go are not made as fast as a node asks, whatever its process. */
+static void churns(void **state)
+{
+	const uint64_t began = unit_now_ns();
+	uint32_t h = socket_of(RGATE_SOCKET_DGRAM);
+	const uint64_t home = guest;
+	unsigned int good = 1, n = 1;
+	uint64_t most;
+	int err;
+
+	(void)state;
+	for (; n < 400; n++) {
+		if (n == 300) {
+			/* another process of it has nothing of the last one, but its limit */
+			other_goes_down();
+			other_comes_up(8);
+			number = 16;
+			guest = 1;
+			assert_int_equal(sockets(), 0);
+		}
+		err = visit();
+		assert_true(!err || err == -EUSERS);
+		good += !err;
+		if (n < 128)
+			assert_int_equal(err, 0);
+		/* who is there is not held up */
+		if (n == 250) {
+			const uint64_t last = guest;
+
+			guest = home;
+			assert_int_equal(done(SUBMIT(CLOSE, .handle = h)).result, 0);
+			guest = last;
+		}
+	}
+	most = 128 + (unit_now_ns() - began) / 20000000 + 1;
+	assert_in_range(good, 128, most);
+	assert_int_equal(stats().came, good);
+	assert_int_equal(stats().turned_away, 400 - good);
+	assert_int_equal(stats().guests, 0);
+	/* it is taken again a while later */
+	usleep(100000);
+	assert_int_equal(visit(), 0);
 }
 
 static void unknown(void **state)
@@ -477,7 +548,7 @@ static void no_room(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
-	BED(not_for_everybody), BED(unknown), BED(dies), cmocka_unit_test_teardown(away_too_long, teardown),
+	BED(not_for_everybody), BED(churns), BED(unknown), BED(dies), cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room),
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* How many lines a peer gets into the daemon's log: so many at once, then one each so long. */
+/* How often something may be: so many times at once, then one each so long. */
 #include "unit.h"
 
-#include "../../tools/ringgated/limit.h"
+#include "limit.h"
 
 #define EACH	1000
 

@@ -25,6 +25,7 @@ struct requests {
 	struct request_log *log;
 	void *service[REQUESTS_SERVICES]; /* NULL: was not started */
 	struct socket_service *sockets;	/* one of them; NULL: they are the gateway's */
+	struct gate_service *gate;	/* NULL: no sockets of other nodes here, nor there */
 	bool sockets_there;
 	const char *path, *policy_path, *sockets_path;
 	int listen_fd, epoll_fd, stop_fd;

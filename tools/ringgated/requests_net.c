@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "gate_service.h"
 #include "requests_clients.h"
 #include "socket_service.h"
 #include "util.h"
@@ -120,7 +121,10 @@ void net_list(struct daemon *d, FILE *f, uint64_t after)
 void net_json(struct daemon *d, struct json *j)
 {
 	struct socket_stats st = { .sz = sizeof(st) };
+	struct gate_stats gs = { .sz = sizeof(gs) };
 
+	if (d->requests->gate)
+		(void)gate_service_stats(d->requests->gate, &gs);
 	if (d->requests->sockets)
 		(void)socket_service_stats(d->requests->sockets, &st);
 	json_object(j, "sockets");
@@ -131,6 +135,9 @@ void net_json(struct daemon *d, struct json *j)
 	json_u64(j, "killed", st.killed);
 	json_u64(j, "sent", st.sent);
 	json_u64(j, "received", st.received);
+	json_u64(j, "guests", gs.guests);
+	json_u64(j, "guests_came", gs.came);
+	json_u64(j, "guests_turned_away", gs.turned_away);
 	json_object_end(j);
 }
 

@@ -130,17 +130,16 @@ static int start_gate(void **service, struct requests *rq, struct rgate_hub *hub
 	else if (!rq->sockets_there)
 		return 0;
 	err = gate_service_create(&sv, &o);
-	if (err || o.engine) {
-		*service = err ? NULL : sv;
+	if (err)
 		return err;
-	}
-	err = gate_service_add(sv, rq->engine);
+	if (!o.engine)
+		err = gate_service_add(sv, rq->engine);
 	if (err) {
 		gate_service_quit(sv);
 		gate_service_destroy(sv);
 		return err;
 	}
-	*service = sv;
+	*service = rq->gate = sv;
 	return 0;
 }
 

@@ -121,7 +121,8 @@ RGATE_API int rgate_sockets_arm(struct rgate_sockets *set);
 /* ---- One socket ---- */
 
 /*
- * rgate_socket_open - as socket(2); -EMFILE, -EDQUOT, -ENFILE: too many; -EAFNOSUPPORT; -EINVAL
+ * rgate_socket_open - as socket(2); -EMFILE, -EDQUOT, -ENFILE: too many; -EUSERS: at a gateway,
+ * sessions of this node come too fast; -EAFNOSUPPORT; -EINVAL
  * This and all below wait until it is done: what else has ended meanwhile is kept for
  * rgate_sockets_next(). -EPIPE: the session is over. -EAGAIN: as of rgate_socket_begin()
  */

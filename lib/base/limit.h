@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* How often something may be said: a bucket of tokens, which peers cannot empty for others
- * than themselves if each has its own. */
-#ifndef LIMIT_H
-#define LIMIT_H
+/* How often something may be said, or done: a bucket of tokens, which peers cannot empty for
+ * others than themselves if each has its own. */
+#ifndef RGATE_LIB_LIMIT_H
+#define RGATE_LIB_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct limit {
 };
 
 /*
- * limit_pass - may it be said now?
+ * limit_pass - may it be now?
  * @l: zeroed at first; the caller's lock protects it
  * @burst: how much at once; @each_ns: one more in so long
  * @swallowed: out, if it may: how often the answer was no since the last yes
