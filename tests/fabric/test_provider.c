@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -560,86 +559,6 @@ static void churn(void **state)
 	ends_down(&c, e);
 }
 
-static unsigned int written(const struct end *e)
-{
-	unsigned int i, n = 0;
-
-	for (i = 0; i < ENDS_SEND; i++)
-		n += end_word(e, 64 * i) != 0;
-	return n;
-}
-
-/* As many writes as there is room for: of the numbers 1, 2, ... */
-static void write_all(struct end e[2])
-{
-	struct rgate_sge s;
-	struct rgate_op op;
-	unsigned int i;
-
-	for (i = 0; i < ENDS_SEND; i++) {
-		s = end_sge(&e[0], 8 * i, 8);
-		*(uint64_t *)s.addr = i + 1;
-		op = end_op(RGATE_OP_WRITE, &s, &e[1], 64 * i);
-		assert_int_equal(end_post(&e[0], &op, i), 0);
-	}
-}
-
-/*
- * What the local provider is like when it is to be late, as other tests count on it: operations
- * are under way when their posts have returned, and end in their order; who destroys the
- * connection has ended them.
- */
-static void lateness(void **state)
-{
-	const char *env = getenv("RGATE_LOCAL_LATE");
-	char *was = env ? strdup(env) : NULL;
-	unsigned int i, there;
-	struct end e[2];
-	struct cluster c;
-
-	(void)state;
-	cluster_make(&c, 2, 0);
-	i = c.local;
-	cluster_free(&c);
-	if (!i) {
-		free(was);
-		unit_skip("devices are late by themselves");
-	}
-	assert_int_equal(setenv("RGATE_LOCAL_LATE", "20000", 1), 0);
-	ends_up(&c, e);
-	write_all(e);
-	/* without it they would all be there long before that */
-	nodes_nap();
-	assert_true(written(&e[1]) < ENDS_SEND);
-	for (i = 0; i < ENDS_SEND && e[0].prov->poll(e[0].conn, &e[0].last, 1) == 1; i++)
-		assert_int_equal(e[0].last.id, i);
-	assert_true(i < ENDS_SEND);
-	for (; i < ENDS_SEND; i++) {
-		assert_int_equal(end_wait(&e[0]), 0);
-		assert_int_equal(e[0].last.id, i);
-		/* done before it was told, and in order: those before it, too */
-		assert_true(written(&e[1]) > i);
-	}
-	for (i = 0; i < ENDS_SEND; i++)
-		assert_int_equal(end_word(&e[1], 64 * i), i + 1);
-	/* and in the middle it ends */
-	memset(e[1].buf->addr, 0, 64 * ENDS_SEND);
-	write_all(e);
-	e[0].prov->destroy(e[0].conn);
-	e[0].conn = NULL;
-	there = written(&e[1]);
-	assert_true(there < ENDS_SEND);
-	for (i = 0; i < 50; i++)
-		nodes_nap();
-	assert_int_equal(written(&e[1]), there);
-	ends_down(&c, e);
-	if (was)
-		setenv("RGATE_LOCAL_LATE", was, 1);
-	else
-		unsetenv("RGATE_LOCAL_LATE");
-	free(was);
-}
-
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(handshake),
 	cmocka_unit_test(rejected),
@@ -654,7 +573,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(too_long),
 	cmocka_unit_test(ended),
 	cmocka_unit_test(churn),
-	cmocka_unit_test(lateness),
 };
 
 UNIT_MAIN(tests)
