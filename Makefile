@@ -336,6 +336,10 @@ $(O)/tests/unit/test_backing: EXTRA_LIBS += $(call wrap,memfd_create ftruncate f
 	open fopen syscall)
 $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency \
 	sched_getaffinity)
+$(O)/tests/unit/test_cli_attach: EXTRA_LIBS += $(call wrap,statfs mkdir lstat unlink $(addprefix \
+	bpf_,btf_get_next_id btf_get_fd_by_id prog_get_fd_by_id obj_get_info_by_fd prog_load \
+	link_create obj_pin obj_get xdp_query_id) $(addprefix btf__,load_vmlinux_btf load_module_btf \
+	find_by_name_kind free))
 $(O)/tests/unit/test_cli_load: EXTRA_LIBS += $(call wrap,bpf_prog_get_next_id bpf_prog_get_fd_by_id \
 	bpf_obj_get_info_by_fd)
 $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call wrap,spawn_node_open \
@@ -379,7 +383,8 @@ refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create
 	pthread_create open
 $(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
-$(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted $(O)/tests/unit/test_request_exhausted: \
+$(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted $(O)/tests/unit/test_request_exhausted \
+$(O)/tests/unit/test_socket_refused: \
 	EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(xdp_test_bin): EXTRA_LIBS += $(TOOL_LIBS)
