@@ -487,6 +487,27 @@ static void after_fork(void **state)
 	assert_int_equal(rgate_device_close(dev), 0);
 }
 
+/* Where memory would move to a child libibverbs is told, once; that it cannot is said. */
+static void forks(void **state)
+{
+	struct rgate_device *dev;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_int_equal(mock.fork_inits, 0);
+	mock.fork_disabled = true;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_int_equal(mock.fork_inits, 1);
+	assert_string_equal(said, "");
+	mock.fork_errno = ENOSYS;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_string_equal(said, "fork() may separate registered memory from this process: set "
+			    "RDMAV_FORK_SAFE=1, or use Linux 5.12 or later");
+}
+
 static void *open_and_close(void *arg)
 {
 	unsigned int i, n = unit_rounds(2000);
@@ -537,6 +558,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(removed, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(told_events, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(after_fork, setup, mock_teardown),
+	cmocka_unit_test_setup_teardown(forks, setup, mock_teardown),
 	cmocka_unit_test_setup_teardown(threads, setup, mock_teardown),
 };
 

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ringgate/rgate_pool.h>
+
 /* What can be left behind: descriptors, threads, mapped rings, allocations */
 struct held {
 	unsigned int fds, threads, maps;
@@ -111,7 +113,29 @@ static int make_source(void)
 	return err;
 }
 
-static int (*const makers[])(void) = { make_ring, pass_ring, make_source };
+/* A buffer of each size that is a slab of its own, or a part of one */
+static int make_pool(void)
+{
+	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 2 << 20,
+						    .flags = RGATE_POOL_NO_HUGE);
+	static const size_t sizes[] = { 64, 4096, 1 << 20 };
+	const struct rgate_buf *bufs[ARRAY_LEN(sizes)] = { NULL };
+	struct rgate_pool *pool;
+	unsigned int i, n = 0;
+	int err = rgate_pool_create(&pool, NULL, &o);
+
+	if (err)
+		return err;
+	while (n < ARRAY_LEN(sizes) && !(err = rgate_pool_alloc(pool, sizes[n], &bufs[n])))
+		n++;
+	for (i = 0; i < n; i++)
+		rgate_pool_free(pool, bufs[i]);
+	rgate_pool_destroy(pool);
+	return err == -ENOBUFS ? -ENOMEM : err;
+}
+
+static int (*const makers[])(void) = { make_ring, pass_ring, make_source, make_pool };
+#define WITH_FDS	3	/* so many of them are nothing without descriptors */
 
 static void descriptors(void **state)
 {
@@ -124,7 +148,7 @@ static void descriptors(void **state)
 		unit_skip("valgrind has descriptors of its own");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	open = unit_entries("/proc/self/fd");
-	for (i = 0; i < ARRAY_LEN(makers); i++) {
+	for (i = 0; i < WITH_FDS; i++) {
 		unsigned int n, failed = 0;
 		int err = -EMFILE;
 
@@ -186,6 +210,7 @@ static __thread int failed;
 
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_memalign(size_t align, size_t n);
 extern void *__libc_realloc(void *p, size_t n);
 extern void __libc_free(void *p);
 
@@ -227,6 +252,12 @@ void *realloc(void *p, size_t n)
 	if (fails())
 		return NULL;
 	return p ? __libc_realloc(p, n) : counted(__libc_malloc(n));
+}
+
+int posix_memalign(void **p, size_t align, size_t n)
+{
+	*p = fails() ? NULL : counted(__libc_memalign(align, n));
+	return *p ? 0 : ENOMEM;
 }
 
 void free(void *p)

@@ -89,6 +89,7 @@ static void refuses(void **state)
 	assert_int_equal(rgate_mem_register(&mem, dev, memory, 64, &o), -EINVAL);
 	o = RGATE_OPTS(rgate_mem_opts, .flags = RGATE_MEM_ON_DEMAND);
 	assert_int_equal(rgate_mem_register(&mem, dev, memory, 64, &o), -EOPNOTSUPP);
+	assert_string_equal(said, "mock0 has no on-demand paging");
 	assert_int_equal(rgate_mem_register(&mem, NULL, memory, 64, NULL), -EINVAL);
 	assert_int_equal(rgate_mem_register_dmabuf(&mem, dev, -1, 0, 64, NULL), -EBADF);
 	assert_int_equal(rgate_mem_register_dmabuf(&mem, dev, 999, 0, 64, NULL), -EBADF);
@@ -104,6 +105,7 @@ static void no_atomics(void **state)
 	mock.dev[0].no_atomics = true;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_int_equal(reg(&mem, memory, 64, RGATE_ACCESS_REMOTE_ATOMIC), -EOPNOTSUPP);
+	assert_string_equal(said, "mock0 has no atomic operations");
 	assert_int_equal(reg(&mem, memory, 64, RGATE_ACCESS_REMOTE_WRITE), 0);
 	assert_int_equal(rgate_mem_deregister(mem), 0);
 }

@@ -450,10 +450,12 @@ static void dry(void **state)
 		assert_int_equal(rgate_pool_alloc(pool, 4096, &bufs[i]), 0);
 	for (i = 0; i < 64; i++)
 		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
-	if (!unit_asan())
-		assert_true(stats().cached_buffers > 0);
+	n = stats().cached_buffers;
 	memset(bufs, 0, sizeof(bufs));
 	end();
+	if (unit_asan())
+		unit_skip("for AddressSanitizer threads keep nothing: not all of it was tried");
+	assert_true(n > 0);
 }
 
 /* What describes buffers has a quota of its own: small ones take more of it than their size. */

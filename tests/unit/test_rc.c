@@ -99,6 +99,7 @@ static void one_sided(void **state)
 	strcpy(memory, "across");
 	w = work(RGATE_RC_WRITE, 0, 4096, 7);
 	assert_int_equal(rgate_rc_do(a, &w, 100), 0);
+	assert_int_equal(mock.send_flags, IBV_SEND_SIGNALED);
 	assert_string_equal(memory + 4096, "across");
 	w = work(RGATE_RC_READ, 8192, 4096, 7);
 	assert_int_equal(rgate_rc_do(b, &w, 100), 0);

@@ -196,12 +196,13 @@ int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 
 int ibv_fork_init(void)
 {
-	return 0;
+	mock.fork_inits++;
+	return mock.fork_errno;
 }
 
 enum ibv_fork_status ibv_is_fork_initialized(void)
 {
-	return IBV_FORK_UNNEEDED;
+	return mock.fork_disabled ? IBV_FORK_DISABLED : IBV_FORK_UNNEEDED;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)

@@ -39,6 +39,9 @@ extern struct mock {
 	unsigned int fail_pd, fail_cq, fail_qp, fail_modify, fail_mr;
 	int fail_errno;		/* of these; 0: ENOMEM */
 	int full_errno;		/* a table of regions that is full; 0: ENOMEM */
+	bool fork_disabled;	/* the library is to be told that there will be a fork() */
+	int fork_errno;		/* and fails then */
+	unsigned int fork_inits;
 	bool gone;		/* devices were removed: calls fail with EIO */
 	unsigned int takes;	/* so many sends of the next chain, then ENOMEM; 0: all */
 	int event;		/* the next asynchronous one, once; 0: none */
