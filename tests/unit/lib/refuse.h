@@ -42,8 +42,8 @@ static inline void refuse_setup(void)
 
 static inline void refuse(unsigned int nth)
 {
-	refusal->injected = 0;
-	refusal->seen = 0;
+	__atomic_store_n(&refusal->injected, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&refusal->seen, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&refusal->nth, nth, __ATOMIC_RELEASE);
 }
 
