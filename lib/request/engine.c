@@ -162,11 +162,10 @@ static bool brought(struct rgate_engine *e)
 
 static int64_t until(struct rgate_engine *e)
 {
-	uint64_t at;
+	const uint64_t at = timer_next(e);
 
-	if (!e->nheap)
+	if (at == UINT64_MAX)
 		return -1;
-	at = e->heap[0]->deadline;
 	e->now = rgate_clock_now(CLOCK_MONOTONIC);
 	return at > e->now ? (int64_t)(at - e->now) : 0;
 }
@@ -180,10 +179,10 @@ static int64_t serve(struct rgate_engine *e)
 		seat_commands(e);
 	if (__atomic_load_n(&e->ended, __ATOMIC_RELAXED))
 		req_reap(e);
-	if (e->nheap)
-		timer_expire(e);
+	timer_expire(e);
 	users_turn(e);
 	more = req_run_ready(e);
+	timer_tick(e);
 	flush(e);
 	/* The last seat's burial is what rgate_engine_destroy() waits for: no sleep after it. */
 	buried = e->dying;
@@ -291,6 +290,7 @@ static void init(struct rgate_engine *e, const struct rgate_engine_opts *o)
 	list_init(&e->add);
 	list_init(&e->remove);
 	e->ready_last = &e->ready_first;
+	e->tick_at = UINT64_MAX;
 	/* Clients choose cookies, not where they are kept. */
 	if (getrandom(e->secret, sizeof(e->secret), GRND_NONBLOCK) != sizeof(e->secret)) {
 		e->secret[0] = rgate_clock_now(CLOCK_MONOTONIC) ^ (uintptr_t)e;
@@ -388,6 +388,8 @@ int rgate_engine_add(struct rgate_engine *e, const struct rgate_req_service *s, 
 	} else {
 		to->s = s;
 		to->ctx = ctx;
+		if (s->tick)
+			__atomic_or_fetch(&e->ticks, 1U << s->number, __ATOMIC_RELEASE);
 		for (i = 0; i < s->nops; i++)
 			to->ops |= s->ops[i].begin ? 1ULL << i : 0;
 	}

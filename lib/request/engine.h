@@ -75,6 +75,12 @@ struct rgate_req_service {
 	/* A handle's session is over, and so are all its requests. Engine's thread. NULL: no
 	 * handles. @object: as given to rgate_seat_handle() */
 	void (*drop)(void *object, void *ctx);
+	/*
+	 * tick - once a turn, after what was begun in it; engine's thread, should not wait
+	 * @now: CLOCK_MONOTONIC. Returns when it has something to do at the latest, UINT64_MAX: as
+	 * soon as it is asked for something. NULL: it has no clock of its own
+	 */
+	uint64_t (*tick)(void *ctx, uint64_t now);
 };
 
 /* ---- Users ---- */

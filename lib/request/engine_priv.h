@@ -15,6 +15,7 @@
 
 #include "area.h"
 #include "engine.h"
+#include "heap.h"
 #include "list.h"
 #include "spin.h"
 
@@ -49,8 +50,7 @@ struct rgate_req {
 	struct rgate_req *queue;	/* free, ready, or ended and not seen yet */
 	struct link of_seat;
 	struct link of_cookie;
-	uint64_t deadline;	/* CLOCK_MONOTONIC, ns */
-	uint32_t timer;		/* place in the heap + 1; 0: not in it */
+	struct heap_node timer;	/* of its deadline, CLOCK_MONOTONIC, ns */
 };
 
 /* What becomes of a request that follows one with LINK */
@@ -150,8 +150,9 @@ struct rgate_engine {
 	struct req_chunk *chunks;
 	struct link *cookies;
 	uint64_t ncookies, cookie_places, secret[2];
-	struct rgate_req **heap;
-	uint32_t nheap, heap_room;
+	struct heap timers;
+	uint64_t tick_at;		/* a service wants to be called then */
+	uint32_t ticks;			/* atomic: bit N: service N has a clock */
 	bool dying;			/* a seat is over, and waits for its burial */
 	uint64_t now;			/* as of this turn */
 	unsigned int turns;
@@ -251,6 +252,8 @@ void seat_pass_on(struct rgate_seat *s);
 int timer_add(struct rgate_engine *e, struct rgate_req *r);
 void timer_del(struct rgate_engine *e, struct rgate_req *r);
 void timer_expire(struct rgate_engine *e);
+void timer_tick(struct rgate_engine *e);
+uint64_t timer_next(const struct rgate_engine *e);
 
 /* engine_handle.c */
 void handles_drop(struct rgate_seat *s);

@@ -40,7 +40,7 @@ struct rgate_req *req_alloc(struct rgate_engine *e)
 	r->state = REQ_WAITS;
 	r->tracked = r->asked = false;
 	r->prev = r->next = NULL;
-	r->timer = 0;
+	r->timer.place = 0;
 	return r;
 }
 
@@ -70,7 +70,7 @@ void req_free_all(struct rgate_engine *e)
 		e->chunks = c->next;
 		free(c);
 	}
-	free(e->heap);
+	heap_fini(&e->timers);
 	free(e->cookies);
 }
 
