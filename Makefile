@@ -101,7 +101,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster request memory sync socket gate net spawn
+cluster_layers := mem fabric cluster request memory sync socket gate queue net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
@@ -122,8 +122,9 @@ $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/sync/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
-$(O)/obj/lib/socket/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync
+$(O)/obj/lib/socket/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
 $(O)/obj/lib/gate/%.o: EXTRA += -Ilib/cluster -Ilib/request
+$(O)/obj/lib/queue/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
 # Where helper programs are looked for: compiled anew where they are installed elsewhere
 $(O)/obj/lib/base/helper.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
@@ -248,7 +249,7 @@ $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPD
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/spawn -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/queue -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'

@@ -45,6 +45,7 @@ enum rgate_req_service_number {
 	RGATE_REQ_LOCK = 4,
 	RGATE_REQ_BARRIER = 5,
 	RGATE_REQ_SOCKET = 6,
+	RGATE_REQ_QUEUE = 7,
 	RGATE_REQ_USER = 16,
 };
 
@@ -184,6 +185,62 @@ enum rgate_req_service_number {
 #define RGATE_REQ_SOCKET_GETOPT	RGATE_REQ_OP(RGATE_REQ_SOCKET, 14)
 /* a0: RGATE_SOCKET_IN, ...; a1: RGATE_SOCKET_NOW or 0; value: which are */
 #define RGATE_REQ_SOCKET_POLL	RGATE_REQ_OP(RGATE_REQ_SOCKET, 15)
+
+/*
+ * Operations of RGATE_REQ_QUEUE: <ringgate/queue.h> has what words and memory are made of. Those
+ * with a handle name a queue by what OPEN gave; a task by its number, and by the claim that has it.
+ */
+/* a0: node; a1: _QUEUE_OPEN_A1(); mem, off, len: struct rgate_queue_place; value: handle */
+#define RGATE_REQ_QUEUE_OPEN	RGATE_REQ_OP(RGATE_REQ_QUEUE, 0)
+/* handle: what it has claimed goes back */
+#define RGATE_REQ_QUEUE_CLOSE	RGATE_REQ_OP(RGATE_REQ_QUEUE, 1)
+/*
+ * handle; a1: RGATE_SUBMIT_*; mem, off, len: of each task struct rgate_queue_put and its bytes;
+ * result: how many were taken; value: the number of the first, the others have the next ones
+ */
+#define RGATE_REQ_QUEUE_SUBMIT	RGATE_REQ_OP(RGATE_REQ_QUEUE, 2)
+/*
+ * handle; a0: bits of types, 0: all; a1: _CLAIM_A1(); mem, off, len: room for struct
+ * rgate_queue_task and bytes of each; result: bytes there; value: how many tasks
+ */
+#define RGATE_REQ_QUEUE_CLAIM	RGATE_REQ_OP(RGATE_REQ_QUEUE, 3)
+/* handle; a0: task; a1: _TASK_A1(): it runs; value: how often it has begun */
+#define RGATE_REQ_QUEUE_BEGIN	RGATE_REQ_OP(RGATE_REQ_QUEUE, 4)
+/* likewise: its time to run begins anew */
+#define RGATE_REQ_QUEUE_TOUCH	RGATE_REQ_OP(RGATE_REQ_QUEUE, 5)
+/* likewise; mem, off, len: the result, or none */
+#define RGATE_REQ_QUEUE_COMPLETE RGATE_REQ_OP(RGATE_REQ_QUEUE, 6)
+/* likewise: it goes back, for so many ms; value: enum rgate_task_state that it has then */
+#define RGATE_REQ_QUEUE_RELEASE	RGATE_REQ_OP(RGATE_REQ_QUEUE, 7)
+/* likewise; mem, off, len: the reason, or none */
+#define RGATE_REQ_QUEUE_BURY	RGATE_REQ_OP(RGATE_REQ_QUEUE, 8)
+/* handle; a0: so many buried ones, then delayed ones, are ready; value: how many */
+#define RGATE_REQ_QUEUE_KICK	RGATE_REQ_OP(RGATE_REQ_QUEUE, 9)
+/*
+ * handle; a0: task; a1: RGATE_WAIT_*; mem, off, len: room for result or reason; result: bytes;
+ * value: enum rgate_task_state. Task 0: until none is left that is not over; value: the buried
+ */
+#define RGATE_REQ_QUEUE_WAIT	RGATE_REQ_OP(RGATE_REQ_QUEUE, 10)
+/* handle; mem, off, len: room for struct rgate_queue_info */
+#define RGATE_REQ_QUEUE_STATE	RGATE_REQ_OP(RGATE_REQ_QUEUE, 11)
+/*
+ * a0: node; a1: where to go on, at first 0; mem, off, len: room for struct rgate_queue_info;
+ * result: 1, and value: where to go on; or 0: that was the last
+ */
+#define RGATE_REQ_QUEUE_LIST	RGATE_REQ_OP(RGATE_REQ_QUEUE, 12)
+/*
+ * handle; a0: behind that task; a1: RGATE_TASK_BIT() of states, 0: all; mem, off, len: room for
+ * struct rgate_queue_task and its bytes; result: bytes, 0: none so far; value: where to go on,
+ * 0: that was the last
+ */
+#define RGATE_REQ_QUEUE_PEEK	RGATE_REQ_OP(RGATE_REQ_QUEUE, 13)
+/*
+ * handle; a0: a task, or 0; a1: RGATE_TASK_BIT() of states: those that nobody has claimed are
+ * dropped; value: how many. Not all at once: until it is 0
+ */
+#define RGATE_REQ_QUEUE_DISCARD	RGATE_REQ_OP(RGATE_REQ_QUEUE, 14)
+/* handle, of the owner: the queue is gone, with all that it has */
+#define RGATE_REQ_QUEUE_REMOVE	RGATE_REQ_OP(RGATE_REQ_QUEUE, 15)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "memory_service.h"
+#include "queue_service.h"
 #include "session_priv.h"
 #include "socket_service.h"
 #include "sync_service.h"
@@ -12,6 +13,7 @@ struct services {
 	struct memory_service *memory;
 	struct sync_service *sync;
 	struct socket_service *sockets;
+	struct queue_service *queues;
 };
 
 static int add_all(struct services *all, struct rgate_engine *engine)
@@ -32,7 +34,13 @@ static int add_all(struct services *all, struct rgate_engine *engine)
 		return err;
 	/* It has the rights that this process has. */
 	err = socket_service_create(&all->sockets, NULL);
-	return err ? err : socket_service_add(all->sockets, engine);
+	if (err)
+		return err;
+	err = socket_service_add(all->sockets, engine);
+	if (err)
+		return err;
+	err = queue_service_create(&all->queues, NULL);
+	return err ? err : queue_service_add(all->queues, engine);
 }
 
 int rgate_process_services(struct rgate_engine *engine, void **services)
@@ -75,6 +83,7 @@ void rgate_process_services_free(void *services)
 
 	if (!all)
 		return;
+	queue_service_destroy(all->queues);
 	socket_service_destroy(all->sockets);
 	sync_service_destroy(all->sync);
 	memory_service_destroy(all->memory);

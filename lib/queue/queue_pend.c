@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Requests that wait for something of a queue */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue_priv.h"
+
+static void end(struct pending *p, int result, uint64_t value)
+{
+	struct rgate_req *r = p->r;
+
+	queue_leave(p->o->queue, &p->waiter);
+	list_del(&p->of_handle);
+	free(p);
+	rgate_req_set_data(r, NULL);
+	rgate_req_end(r, result, value);
+}
+
+static void tasks_there(struct waiter *w, int err)
+{
+	struct pending *p = container_of(w, struct pending, waiter);
+	uint64_t n = 0;
+	int result = err ? err : queue_ops_claim(p->r, p->o, w->most, &n);
+
+	end(p, result, n);
+}
+
+static void room_there(struct waiter *w, int err)
+{
+	struct pending *p = container_of(w, struct pending, waiter);
+	uint64_t first = 0;
+	int result = err ? err : queue_ops_submit(p->r, p->o, &first);
+
+	end(p, result, first);
+}
+
+static void task_over(struct waiter *w, int err)
+{
+	struct pending *p = container_of(w, struct pending, waiter);
+	const uint32_t state = err ? 0 : w->task->state;
+	int result = err ? err : queue_ops_end(p->r, w->task);
+
+	end(p, result, state);
+}
+
+static void all_over(struct waiter *w, int err)
+{
+	struct pending *p = container_of(w, struct pending, waiter);
+
+	end(p, err, p->o->queue->count.now[RGATE_TASK_BURIED]);
+}
+
+static uint32_t first_len(const struct rgate_req *r)
+{
+	struct rgate_queue_put put;
+
+	memcpy(&put, rgate_req_mem(r), sizeof(put));
+	return put.len < RGATE_QUEUE_DATA_MAX ? put.len : RGATE_QUEUE_DATA_MAX;
+}
+
+static int await(struct pending *p, enum pend_for what, struct task *t)
+{
+	struct queue *q = p->o->queue;
+
+	switch (what) {
+	case PEND_TASKS:
+		p->waiter.over = tasks_there;
+		p->waiter.types = types_of(rgate_req_get(p->r));
+		p->waiter.most = (uint32_t)rgate_req_get(p->r)->a1;
+		return queue_await_tasks(q, &p->waiter);
+	case PEND_END:
+		p->waiter.over = task_over;
+		queue_await_end(t, &p->waiter);
+		return 0;
+	case PEND_ROOM:
+		p->waiter.over = room_there;
+		queue_await_room(q, &p->waiter, first_len(p->r));
+		return 0;
+	default:
+		p->waiter.over = all_over;
+		queue_await_idle(q, &p->waiter);
+		return 0;
+	}
+}
+
+int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task *t)
+{
+	struct pending *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	p->o = o;
+	p->r = r;
+	list_init(&p->waiter.in);
+	err = await(p, what, t);
+	if (err) {
+		free(p);
+		return err;
+	}
+	list_add_tail(&o->pending, &p->of_handle);
+	rgate_req_set_data(r, p);
+	return RGATE_REQ_LATER;
+}
+
+int pend_cancel(struct rgate_req *r)
+{
+	struct pending *p = rgate_req_data(r);
+
+	if (!p)
+		return -EALREADY;
+	end(p, -ECANCELED, 0);
+	return 0;
+}
+
+void pend_cancel_all(struct opened *o)
+{
+	while (!list_empty(&o->pending))
+		end(container_of(o->pending.next, struct pending, of_handle), -ECANCELED, 0);
+}

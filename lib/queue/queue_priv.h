@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ *	queue_service.c	the object, and handles
+ *	queue_ops.c	what requests do
+ *	queue_pend.c	those that wait
+ *	queues.c	queues whose home is this node
+ *	queue.c, queue_wait.c, queue_look.c	one of them
+ */
+#ifndef RGATE_QUEUE_PRIV_H
+#define RGATE_QUEUE_PRIV_H
+
+#include "queue_service.h"
+#include "queues.h"
+
+enum right {
+	RIGHT_SUBMIT = 1U << 0,
+	RIGHT_WORK = 1U << 1,
+	RIGHT_OWN = 1U << 2,
+};
+
+/* What a handle names */
+struct opened {
+	struct queue_service *sv;
+	struct queue *queue;
+	struct worker worker;
+	struct link pending;
+	uint32_t rights;		/* enum right */
+	uint32_t number;
+	uid_t uid;
+};
+
+/* A request that waits */
+struct pending {
+	struct waiter waiter;
+	struct link of_handle;
+	struct opened *o;
+	struct rgate_req *r;		/* whose word of data this is */
+};
+
+struct queue_service {
+	uint64_t (*clock)(void);	/* NULL: the engine's */
+	struct queues home;
+};
+
+extern const struct rgate_req_service queue_requests;
+
+/* All in the engine's thread: */
+
+/* queue_service.c */
+/* Before anything is done with queues */
+void queue_look_at_clock(struct queue_service *sv);
+/* Its session has it no more. What waits was cancelled. */
+void opened_free(struct opened *o);
+
+/* queue_ops.c */
+/* What there is, up to @most: as begin() */
+int queue_ops_claim(struct rgate_req *r, struct opened *o, uint32_t most, uint64_t *n);
+int queue_ops_submit(struct rgate_req *r, struct opened *o, uint64_t *first);
+/* The end of a task, which is DONE or BURIED */
+int queue_ops_end(struct rgate_req *r, struct task *t);
+
+/* queue_pend.c */
+enum pend_for {
+	PEND_TASKS,
+	PEND_END,		/* of a task */
+	PEND_ROOM,
+	PEND_IDLE,
+};
+
+/* What PEND_TASKS and PEND_ROOM wait for is in the request, too: RGATE_REQ_LATER; -ENOMEM, -ENOBUFS */
+int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task *t);
+/* As rgate_req_op.cancel has it */
+int pend_cancel(struct rgate_req *r);
+/* All that wait at this handle */
+void pend_cancel_all(struct opened *o);
+
+/* Of CLAIM: 0 is all */
+static inline uint64_t types_of(const struct rgate_request *q)
+{
+	return q->a0 ? q->a0 : UINT64_MAX;
+}
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "opts.h"
+#include "queue_priv.h"
+
+void queue_look_at_clock(struct queue_service *sv)
+{
+	sv->home.now = sv->clock ? sv->clock() : rgate_clock_now(CLOCK_MONOTONIC);
+}
+
+void opened_free(struct opened *o)
+{
+	struct queue *q = o->queue;
+
+	queue_worker_gone(q, &o->worker);
+	free(o);
+	q->handles--;
+	queue_settle(q);
+}
+
+int queue_service_create(struct queue_service **out, const struct queue_opts *opts)
+{
+	struct queue_service *sv;
+	struct queue_opts o;
+	int err;
+
+	err = rgate_opts_copy(&o, sizeof(o), opts);
+	if (err)
+		return err;
+	sv = calloc(1, sizeof(*sv));
+	if (!sv)
+		return -ENOMEM;
+	sv->clock = o.clock;
+	queues_init(&sv->home);
+	*out = sv;
+	return 0;
+}
+
+int queue_service_add(struct queue_service *sv, struct rgate_engine *engine)
+{
+	return rgate_engine_add(engine, &queue_requests, sv);
+}
+
+void queue_service_destroy(struct queue_service *sv)
+{
+	if (!sv)
+		return;
+	queues_fini(&sv->home);
+	free(sv);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * The service RGATE_REQ_QUEUE: sessions submit tasks to named queues, and claim them there.
+ *
+ * Queues are the engine's: all that is done with them is done in its thread, their clock is its
+ * own. There is no lock.
+ */
+#ifndef RGATE_QUEUE_SERVICE_H
+#define RGATE_QUEUE_SERVICE_H
+
+#include "engine.h"
+
+struct queue_service;
+
+struct queue_opts {
+	size_t sz;
+	/* What time it is, ns; it never goes back. NULL: CLOCK_MONOTONIC */
+	uint64_t (*clock)(void);
+};
+
+/* @opts: NULL for the defaults. -ENOMEM; -EINVAL */
+int queue_service_create(struct queue_service **service, const struct queue_opts *opts);
+
+/* The service gets requests of that engine from now on, of no other one; as rgate_engine_add() */
+int queue_service_add(struct queue_service *service, struct rgate_engine *engine);
+
+/* queue_service_destroy - after the engine; NULL is allowed. All tasks are gone */
+void queue_service_destroy(struct queue_service *service);
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "queues.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "regions.h"
+
+#define TASKS		65536U		/* of a queue that says nothing */
+#define BYTES		(64ULL << 20)
+#define ATTEMPTS	3U
+#define RESULT_MS	600000U
+#define TICK_MOST	256U		/* tasks whose time has come, at once */
+
+RGATE_ASSERT(RGATE_QUEUE_NAME_MAX == RGATE_MEMORY_NAME_MAX);
+
+void queues_init(struct queues *qs)
+{
+	memset(qs, 0, sizeof(*qs));
+	list_init(&qs->all);
+	list_init(&qs->quotas);
+}
+
+bool queue_name_ok(const char name[RGATE_QUEUE_NAME_ROOM])
+{
+	const size_t len = strnlen(name, RGATE_QUEUE_NAME_ROOM);
+
+	return len < RGATE_QUEUE_NAME_ROOM && regions_name_ok(name, len);
+}
+
+int queue_open_check(const struct queue_open *as)
+{
+	const uint32_t made = as->flags & ~RGATE_QUEUE_CREATE;
+	const struct rgate_queue_place *p = &as->place;
+
+	if (as->flags & ~RGATE_QUEUE_FLAGS || !queue_name_ok(p->name))
+		return -EINVAL;
+	if (!(as->flags & RGATE_QUEUE_CREATE))
+		return made || p->bytes || p->tasks || p->attempts || p->run_ms || p->result_ms ?
+		       -EINVAL : 0;
+	return p->bytes > RGATE_QUEUE_BYTES_MAX || p->tasks > RGATE_QUEUE_TASKS_MAX ||
+	       p->attempts > RGATE_QUEUE_ATTEMPTS_MAX || p->run_ms > RGATE_QUEUE_MS_MAX ||
+	       p->result_ms > RGATE_QUEUE_MS_MAX ? -EINVAL : 0;
+}
+
+/* ---- What an owner has ---- */
+
+static struct quota *quota_get(struct queues *qs, uid_t uid)
+{
+	struct quota *quota;
+	struct link *l;
+
+	for (l = qs->quotas.next; l != &qs->quotas; l = l->next) {
+		quota = container_of(l, struct quota, of_home);
+		if (quota->uid == uid)
+			return quota;
+	}
+	quota = calloc(1, sizeof(*quota));
+	if (!quota)
+		return NULL;
+	quota->home = qs;
+	quota->uid = uid;
+	list_add_tail(&qs->quotas, &quota->of_home);
+	return quota;
+}
+
+static void quota_put(struct quota *quota)
+{
+	if (quota->queues)
+		return;
+	list_del(&quota->of_home);
+	free(quota);
+}
+
+int quota_take(struct quota *quota, uint64_t bytes)
+{
+	if (quota->bytes + bytes > QUEUES_UID_BYTES || quota->home->bytes + bytes > QUEUES_BYTES)
+		return -EDQUOT;
+	quota->bytes += bytes;
+	quota->home->bytes += bytes;
+	return 0;
+}
+
+void quota_give(struct quota *quota, uint64_t bytes)
+{
+	quota->bytes -= bytes;
+	quota->home->bytes -= bytes;
+}
+
+int queues_reserve(struct queues *qs)
+{
+	return heap_reserve(&qs->timers, qs->ntasks + 1);
+}
+
+/* ---- Queues ---- */
+
+static struct queue *find(const struct queues *qs, uid_t owner, const char *name)
+{
+	struct queue *q;
+	struct link *l;
+
+	for (l = qs->all.next; l != &qs->all; l = l->next) {
+		q = container_of(l, struct queue, of_home);
+		if (q->owner == owner && !strcmp(q->name, name))
+			return q;
+	}
+	return NULL;
+}
+
+static void set_rules(struct queue *q, const struct queue_open *as)
+{
+	const struct rgate_queue_place *p = &as->place;
+
+	q->owner = as->owner;
+	strcpy(q->name, p->name);
+	q->rules = (struct queue_rules){
+		.bytes = p->bytes ? p->bytes : BYTES, .tasks = p->tasks ? p->tasks : TASKS,
+		.attempts = p->attempts ? p->attempts : ATTEMPTS, .run_ms = p->run_ms,
+		.result_ms = p->result_ms ? p->result_ms : RESULT_MS,
+		.flags = as->flags & (RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK),
+	};
+}
+
+static struct queue *make(struct queues *qs, const struct queue_open *as, struct quota *quota)
+{
+	struct queue *q = calloc(1, sizeof(*q));
+	unsigned int i;
+
+	if (!q)
+		return NULL;
+	set_rules(q, as);
+	q->home = qs;
+	q->quota = quota;
+	q->serial = ++qs->serial;
+	list_init(&q->workers);
+	list_init(&q->tasks);
+	list_init(&q->delayed);
+	list_init(&q->buried);
+	list_init(&q->done);
+	list_init(&q->claims);
+	list_init(&q->rooms);
+	list_init(&q->idle);
+	for (i = 0; i < RGATE_QUEUE_PRIORITIES * RGATE_QUEUE_TYPES; i++)
+		list_init(&q->ready[i / RGATE_QUEUE_TYPES][i % RGATE_QUEUE_TYPES]);
+	list_add_tail(&qs->all, &q->of_home);
+	quota->queues++;
+	qs->n++;
+	return q;
+}
+
+static int create(struct queues *qs, uid_t uid, const struct queue_open *as, struct queue **out)
+{
+	struct quota *quota;
+	int err = 0;
+
+	if (!(as->flags & RGATE_QUEUE_CREATE) || uid != as->owner)
+		return -ENOENT;
+	quota = quota_get(qs, uid);
+	if (!quota)
+		return -ENOMEM;
+	if (quota->queues >= QUEUES_UID)
+		err = -EDQUOT;
+	else if (qs->n >= QUEUES_MOST)
+		err = -ENOSPC;
+	*out = err ? NULL : make(qs, as, quota);
+	if (!*out)
+		quota_put(quota);
+	return err ? err : *out ? 0 : -ENOMEM;
+}
+
+int queues_open(struct queues *qs, uid_t uid, const struct queue_open *as, struct queue **out)
+{
+	struct queue *q = find(qs, as->owner, as->place.name);
+	int err = 0;
+
+	if (!q)
+		err = create(qs, uid, as, &q);
+	else if (uid != q->owner && !(q->rules.flags & (RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK)))
+		err = -EACCES;
+	else if (as->flags & RGATE_QUEUE_EXCLUSIVE)
+		err = -EEXIST;
+	if (err)
+		return err;
+	q->handles++;
+	*out = q;
+	return 0;
+}
+
+static void empty(struct queue *q)
+{
+	while (!list_empty(&q->tasks))
+		queue_drop(q, container_of(q->tasks.next, struct task, of_queue));
+}
+
+static void destroy(struct queue *q)
+{
+	struct quota *quota = q->quota;
+
+	empty(q);
+	list_del(&q->of_home);
+	q->home->n--;
+	quota->queues--;
+	quota_put(quota);
+	free(q->table);
+	free(q);
+}
+
+void queues_put(struct queue *q)
+{
+	if (q->handles || (!q->removed && (q->n || q->rules.flags & RGATE_QUEUE_KEEP)))
+		return;
+	destroy(q);
+}
+
+void queues_remove(struct queue *q)
+{
+	q->removed = true;
+	list_del(&q->of_home);
+	empty(q);
+	queue_tell_all(q);
+}
+
+void queues_fini(struct queues *qs)
+{
+	while (!list_empty(&qs->all))
+		destroy(container_of(qs->all.next, struct queue, of_home));
+	heap_fini(&qs->timers);
+}
+
+uint64_t queues_list(const struct queues *qs, uid_t uid, uint64_t after,
+		     struct rgate_queue_info *info)
+{
+	struct queue *q;
+	struct link *l;
+
+	for (l = qs->all.next; l != &qs->all; l = l->next) {
+		q = container_of(l, struct queue, of_home);
+		if (q->serial <= after || (uid != q->owner &&
+		    !(q->rules.flags & (RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK))))
+			continue;
+		queue_info(q, info);
+		return q->serial;
+	}
+	return 0;
+}
+
+uint64_t queues_tick(struct queues *qs, uint64_t now)
+{
+	struct heap_node *first;
+	struct queue *q;
+	struct task *t;
+	uint32_t i;
+
+	/* What was begun in the meantime has a later one. */
+	if (now > qs->now)
+		qs->now = now;
+	for (i = 0; (first = heap_first(&qs->timers)) && first->at <= now; i++) {
+		if (i == TICK_MOST)
+			return now;
+		t = container_of(first, struct task, timer);
+		q = t->queue;
+		queue_expire(t);
+		queue_settle(q);
+	}
+	return first ? first->at : UINT64_MAX;
+}
