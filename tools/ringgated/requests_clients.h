@@ -10,7 +10,7 @@
 #include "requests_policy.h"
 
 #define CLIENTS_MAX	4096
-#define REQUESTS_SERVICES 5	/* that the daemon adds to the engine's own */
+#define REQUESTS_SERVICES 6	/* that the daemon adds to the engine's own */
 
 struct request_client {
 	int sock;			/* -1: none */

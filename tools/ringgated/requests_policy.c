@@ -68,6 +68,7 @@ static int read_service(const struct rgate_conf *c, const char *word, uint32_t *
 		[RGATE_REQ_CORE] = "core", [RGATE_REQ_LOG] = "log", [RGATE_REQ_SPAWN] = "spawn",
 		[RGATE_REQ_MEMORY] = "memory", [RGATE_REQ_LOCK] = "lock",
 		[RGATE_REQ_BARRIER] = "barrier", [RGATE_REQ_SOCKET] = "socket",
+		[RGATE_REQ_QUEUE] = "queue",
 	};
 	uint64_t number;
 
@@ -81,7 +82,7 @@ static int read_service(const struct rgate_conf *c, const char *word, uint32_t *
 	if (number == ARRAY_SIZE(names) &&
 	    number_parse(word, false, 0, RGATE_REQ_SERVICES - 1, &number))
 		return rgate_conf_bad(c, "'%s' is no service: core, log, spawn, memory, lock, "
-				      "barrier, socket, a number or all", word);
+				      "barrier, socket, queue, a number or all", word);
 	*services |= 1U << number;
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "gate_service.h"
 #include "memory_service.h"
+#include "queue_service.h"
 #include "requests_net.h"
 #include "requests_services.h"
 #include "service.h"
@@ -153,6 +154,29 @@ static void stop_gate(void *service)
 	gate_service_destroy(service);
 }
 
+static int start_queue(void **service, struct requests *rq, struct rgate_hub *hub)
+{
+	struct queue_service *sv;
+	int err;
+
+	/* Queues of other nodes cannot be asked for yet. */
+	(void)hub;
+	err = queue_service_create(&sv, NULL);
+	if (err)
+		return err;
+	err = queue_service_add(sv, rq->engine);
+	if (err)
+		queue_service_destroy(sv);
+	else
+		*service = sv;
+	return err;
+}
+
+static void stop_queue(void *service)
+{
+	queue_service_destroy(service);
+}
+
 static const struct {
 	const char *name;
 	int (*start)(void **service, struct requests *rq, struct rgate_hub *hub);
@@ -163,6 +187,7 @@ static const struct {
 	{ "memory", start_memory, stop_memory, NULL },
 	{ "lock and barrier", start_sync, stop_sync, NULL },
 	{ "socket", start_sockets, net_stop, NULL },
+	{ "queue", start_queue, stop_queue, NULL },
 	{ "sockets of the gateway", start_gate, stop_gate, quit_gate },
 };
 
