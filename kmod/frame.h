@@ -54,9 +54,10 @@ enum rgate_outcome {
  */
 static inline struct rgate_frame rgate_frame_of(struct sk_buff *skb)
 {
-	int mac_len = skb->data - skb_mac_header(skb);
+	/* Not by skb_mac_header(), which complains (DEBUG_NET) of one that was never set. */
+	int mac_len = (int)skb_headroom(skb) - skb->mac_header;
 
-	/* One that was never set lies behind the data. */
+	/* Such a one lies behind the data. */
 	if (mac_len < 0 || unlikely(!dev_has_header(skb->dev)))
 		mac_len = 0;
 	return (struct rgate_frame){
