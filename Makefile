@@ -459,9 +459,16 @@ fuzzers: $(fuzz_bin)
 fuzz_lib := $(O)/cli.a $(lib_static)
 fuzz_cli := $(O)/tests/fuzz/user/fuzz_cli
 
-$(filter-out $(fuzz_cli),$(fuzz_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib)
+# An archive: of what stands in for a peer each has its own.
+fuzz_shared := $(O)/obj/tests/fuzz/user/shared.a
+
+$(fuzz_shared): $(call objects_of,tests/fuzz/user)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+$(filter-out $(fuzz_cli),$(fuzz_bin)): $(O)/%: $(O)/obj/%.o $(fuzz_shared) $(fuzz_lib)
 	$(program)
-$(fuzz_cli): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fuzz/user) $(fuzz_lib:%.a=%-tame.a)
+$(fuzz_cli): $(O)/%: $(O)/obj/%.o $(fuzz_shared) $(fuzz_lib:%.a=%-tame.a)
 	$(program)
 
 # What changes something, or waits, is fuzz_X() of fuzz_cli.c instead of X(). Not by
@@ -484,6 +491,12 @@ $(O)/tests/fuzz/user/fuzz_filter: EXTRA_LIBS += $(call wrap,pcap_create)
 $(O)/tests/fuzz/user/fuzz_ring: EXTRA_LIBS += $(call wrap,mmap munmap)
 fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage readable id incarnation) \
 	$(addprefix rgate_peer_,info post done settle cut recv arm fd))
+$(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,rgate_thread_start pthread_join epoll_ctl \
+	epoll_wait rgate_seat_remove $(addprefix rgate_hub_,add remove node peer epoch send await wake) \
+	$(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post done settle) \
+	$(addprefix rgate_pool_,alloc free) \
+	$(addprefix rgate_session_,at memory fd arm submit poll cancel close) \
+	$(addprefix rgate_req_,get seat mem data set_data end) $(addprefix rgate_seat_,memory uid handle))
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \
 	$(addprefix rgate_spawner_,create destroy order start cancel tell recv))

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Sockets of the gateway, on both sides. A message that is taken says the same when it is written
+ * out again. Whatever a node asks, its guests are of users for whom it may speak, no more than
+ * there can be, and their requests name memory of their own tickets, which does not change while
+ * they are under way. Whatever a gateway answers, each request ends once, and no byte is written
+ * that is not its own.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "gate_engine.h"
+#include "gate_peer.h"
+
+#define STEPS		128
+#define GUESTS		64U
+#define MEMORY		((gate_room(GATE_TICKETS) + 4095) & ~4095ULL)
+#define WATCHED		256U		/* bytes of a ticket's room that are looked at */
+#define WISHES		32U
+#define OWN		(80U << 10)	/* memory of a session of this node */
+#define ADDR_AT		(OWN - 4096)
+#define MAY_NOT		3U		/* users from here on are not its to speak for */
+
+/* ---- The engine of guests ---- */
+
+struct rgate_session {
+	bool there;
+	uid_t uid;
+	unsigned char *mem;		/* mapped once, with nothing behind it */
+	void (*over)(void *ctx);
+	void *ctx;
+	bool busy[GATE_TICKETS];
+	struct rgate_request req[GATE_TICKETS];
+	unsigned char was[GATE_TICKETS][WATCHED];
+	struct rgate_completion done[GATE_TICKETS];
+	unsigned int ndone;
+};
+
+static struct rgate_session sessions[GUESTS];
+static struct fuzz_in in;
+static struct gate_service *sv;
+static void *(*thread_run)(void *);
+static void *thread_arg;
+static int waits;
+static uint64_t key;
+static bool may_all, no_room;
+static uint64_t got_number;		/* of a question for bytes, 0: none */
+static struct gate_question got;
+
+int __wrap_rgate_session_at(struct rgate_session **out, struct rgate_engine *engine,
+			    const struct rgate_seat_opts *o, struct rgate_seat **seat)
+{
+	struct rgate_session *s = sessions;
+	unsigned char *mem;
+
+	(void)engine;
+	FUZZ_CHECK(o->memory == MEMORY && (may_all || o->uid < MAY_NOT));
+	if (no_room)
+		return -ENOMEM;
+	while (s < sessions + GUESTS && s->there)
+		s++;
+	FUZZ_CHECK(s < sessions + GUESTS);
+	mem = s->mem;
+	if (!mem) {
+		mem = mmap(NULL, MEMORY + 4096, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		FUZZ_CHECK(mem != MAP_FAILED && !mprotect(mem + MEMORY, 4096, PROT_NONE));
+	}
+	*s = (struct rgate_session){ .there = true, .uid = o->uid, .mem = mem, .over = o->over,
+				     .ctx = o->ctx };
+	*out = s;
+	*seat = (struct rgate_seat *)s;
+	return 0;
+}
+
+void *__wrap_rgate_session_memory(const struct rgate_session *s, size_t *len)
+{
+	if (len)
+		*len = MEMORY;
+	return s->mem;
+}
+
+int __wrap_rgate_session_fd(const struct rgate_session *s)
+{
+	FUZZ_CHECK(s->there);
+	return 0;
+}
+
+int __wrap_rgate_session_arm(struct rgate_session *s)
+{
+	FUZZ_CHECK(s->there);
+	return s->ndone ? 1 : 0;
+}
+
+int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_request *req)
+{
+	const uint32_t i = req->cookie % GATE_TICKETS;
+	const int has = gate_op_has(req->op);
+
+	FUZZ_CHECK(s->there && !s->busy[i] && has >= 0);
+	FUZZ_CHECK(req->len <= GATE_ROOM && (!req->len || req->off == gate_room(i)));
+	FUZZ_CHECK(!(has & (GATE_HAS_TO | GATE_HAS_FROM)) || req->a1 == gate_room(i) + GATE_ROOM);
+	if (no_room)
+		return -EAGAIN;
+	s->busy[i] = true;
+	s->req[i] = *req;
+	memcpy(s->was[i], s->mem + gate_room(i), WATCHED);
+	return 0;
+}
+
+int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *c,
+			      unsigned int n)
+{
+	FUZZ_CHECK(s->there && n == 1);
+	if (!s->ndone)
+		return 0;
+	*c = s->done[--s->ndone];
+	return 1;
+}
+
+int __wrap_rgate_session_cancel(struct rgate_session *s, uint64_t cookie, uint64_t own)
+{
+	FUZZ_CHECK(s->there && s->busy[cookie % GATE_TICKETS] && own != cookie);
+	FUZZ_CHECK(s->req[cookie % GATE_TICKETS].cookie == cookie);
+	return 0;
+}
+
+void __wrap_rgate_session_close(struct rgate_session *s)
+{
+	FUZZ_CHECK(s->there);
+}
+
+void __wrap_rgate_seat_remove(struct rgate_seat *seat)
+{
+	struct rgate_session *s = (struct rgate_session *)seat;
+
+	FUZZ_CHECK(s->there);
+	s->there = false;
+	s->over(s->ctx);
+}
+
+/* The thread is this one, whenever the input says so. */
+int __wrap_rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			      void *arg)
+{
+	(void)attr;
+	memset(thread, 0, sizeof(*thread));
+	thread_run = run;
+	thread_arg = arg;
+	return 0;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret)
+{
+	(void)thread;
+	(void)ret;
+	return 0;
+}
+
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	(void)epfd;
+	(void)op;
+	(void)fd;
+	(void)ev;
+	return 0;
+}
+
+int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
+{
+	(void)epfd;
+	(void)ms;
+	FUZZ_CHECK(n > 1);
+	/* the guest, then the word to stop */
+	ev->data.u64 = waits++ ? 0 : key;
+	return 1;
+}
+
+static bool may(void *ctx, uint32_t node, uid_t uid)
+{
+	(void)ctx;
+	FUZZ_CHECK(node == GATE_OTHER);
+	return may_all || uid < MAY_NOT;
+}
+
+/* One of a guest's requests ends, or many do. */
+static void complete(void)
+{
+	struct rgate_session *s = &sessions[fuzz_u8(&in) % 4];
+	const uint32_t first = fuzz_u8(&in) % 8, n = 1 + fuzz_u8(&in) % 3;
+	uint32_t i;
+
+	if (!s->there)
+		return;
+	for (i = first; i < first + n; i++) {
+		const struct rgate_request *q = &s->req[i];
+
+		if (!s->busy[i])
+			continue;
+		FUZZ_CHECK(!memcmp(s->was[i], s->mem + gate_room(i), WATCHED));
+		s->busy[i] = false;
+		s->done[s->ndone++] = (struct rgate_completion){
+			.cookie = q->cookie, .value = fuzz_u8(&in),
+			.result = fuzz_u8(&in) & 1 ? -(int)fuzz_u8(&in) :
+				  (int)(fuzz_u16(&in) % (q->len + 1)),
+		};
+	}
+	key = ((struct guest *)s->ctx)->key;
+	waits = 0;
+	(void)thread_run(thread_arg);
+	FUZZ_CHECK(!s->ndone);
+}
+
+/* ---- The engine of those that ask ---- */
+
+struct rgate_seat {
+	uid_t uid;
+	void *object;			/* of its handle */
+	unsigned char mem[OWN], was[OWN];
+};
+
+struct rgate_req {
+	struct rgate_seat *seat;	/* NULL: none */
+	struct rgate_request q;
+	void *data;
+	bool ended;
+};
+
+static struct rgate_seat seats[2];
+static struct rgate_req reqs[WISHES];
+
+const struct rgate_request *__wrap_rgate_req_get(const struct rgate_req *r)
+{
+	return &r->q;
+}
+
+struct rgate_seat *__wrap_rgate_req_seat(const struct rgate_req *r)
+{
+	return r->seat;
+}
+
+void *__wrap_rgate_req_mem(const struct rgate_req *r)
+{
+	return r->seat->mem + r->q.off;
+}
+
+void *__wrap_rgate_req_data(const struct rgate_req *r)
+{
+	return r->data;
+}
+
+void __wrap_rgate_req_set_data(struct rgate_req *r, void *data)
+{
+	r->data = data;
+}
+
+void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value)
+{
+	FUZZ_CHECK(r->seat && !r->ended);
+	FUZZ_CHECK(result <= (int)r->q.len && result >= -4095 && (result >= 0 || !value));
+	r->ended = true;
+}
+
+void *__wrap_rgate_seat_memory(const struct rgate_seat *seat, uint64_t off, uint64_t len)
+{
+	return off <= OWN && len <= OWN - off ? (void *)(uintptr_t)(seat->mem + off) : NULL;
+}
+
+uid_t __wrap_rgate_seat_uid(const struct rgate_seat *seat)
+{
+	return seat->uid;
+}
+
+int __wrap_rgate_seat_handle(struct rgate_seat *seat, uint32_t service, void *object,
+			     uint32_t *handle)
+{
+	FUZZ_CHECK(service == RGATE_REQ_SOCKET && !seat->object);
+	seat->object = object;
+	*handle = 1;
+	return 0;
+}
+
+/* What no request under way may write is as it was. */
+static void check_memory(struct rgate_seat *s)
+{
+	uint32_t at, i;
+	bool own[OWN / 16] = { false };
+
+	if (!memcmp(s->mem, s->was, OWN))
+		return;
+	for (i = 0; i < WISHES; i++) {
+		const struct rgate_req *r = &reqs[i];
+		const int has = gate_op_has(r->q.op);
+
+		if (r->seat != s)
+			continue;
+		if (has >= 0 && has & (GATE_HAS_OUT | GATE_HAS_WHOLE))
+			for (at = (uint32_t)r->q.off / 16; at * 16 < r->q.off + r->q.len; at++)
+				own[at] = true;
+		if (has >= 0 && has & GATE_HAS_FROM)
+			for (at = ADDR_AT / 16; at < (ADDR_AT + GATE_ADDR + 15) / 16; at++)
+				own[at] = true;
+	}
+	for (i = 0; i < OWN / 16; i++)
+		FUZZ_CHECK(own[i] || !memcmp(s->mem + i * 16, s->was + i * 16, 16));
+	memcpy(s->was, s->mem, OWN);
+}
+
+static void forget_ended(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		check_memory(&seats[i]);
+	for (i = 0; i < WISHES; i++)
+		if (reqs[i].seat && reqs[i].ended)
+			reqs[i].seat = NULL;
+}
+
+static void wish(void)
+{
+	static const uint32_t most[] = { 200, 600, 70000 };
+	struct rgate_req *r = &reqs[fuzz_u8(&in) % WISHES];
+	const uint32_t n = fuzz_u8(&in) % gate_requests.nops;
+	int ret;
+
+	if (r->seat) {
+		if (!r->ended)
+			(void)gate_requests.ops[n].cancel(r, sv);
+		return;
+	}
+	*r = (struct rgate_req){ .seat = &seats[fuzz_u8(&in) & 1] };
+	r->q = (struct rgate_request){ .op = (uint16_t)RGATE_REQ_OP(RGATE_REQ_SOCKET, n),
+				       .a0 = fuzz_u8(&in), .a1 = ADDR_AT,
+				       .off = fuzz_u8(&in) * 16U, .handle = fuzz_u8(&in) };
+	/* of one message, of a few, of many */
+	r->q.len = fuzz_u16(&in) % most[fuzz_u8(&in) % 3];
+	ret = gate_requests.ops[n].begin(r, sv);
+	if (ret != RGATE_REQ_LATER) {
+		FUZZ_CHECK(ret < 0 && !r->ended);
+		r->seat = NULL;
+	}
+}
+
+/* A session of this node ends: its requests do before its handle is dropped. */
+static void leave(struct rgate_seat *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < WISHES; i++)
+		if (reqs[i].seat == s && !reqs[i].ended)
+			return;
+	if (s->object)
+		gate_requests.drop(s->object, sv);
+	s->object = NULL;
+}
+
+/* ---- The node at the other end ---- */
+
+static void raw(void)
+{
+	unsigned char again[RGATE_HUB_MSG_MAX];
+	struct gate_question q;
+	struct gate_result r;
+	size_t len;
+	const bool to_server = fuzz_u8(&in) & 1;
+	unsigned char *msg = fuzz_copy(&in, RGATE_HUB_MSG_MAX + 8, &len);
+
+	if (to_server && !gate_question_get(&q, msg, len)) {
+		FUZZ_CHECK(gate_question_put(again, &q) == len);
+		/* the first byte is the hub's */
+		FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
+	}
+	if (!to_server && !gate_answer_get(&r, msg, len)) {
+		FUZZ_CHECK(r.result >= -4095 && r.data_len <= r.len);
+		if (r.result != -EPROTONOSUPPORT && r.result != -EIO) {
+			FUZZ_CHECK(gate_answer_put(again, &r) == len);
+			FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
+		}
+	}
+	if (len)
+		gate_peer_says(to_server, msg, len);
+	free(msg);
+}
+
+static uint64_t number;
+
+static uint32_t came_to(const struct ticket *t)
+{
+	return t->result < 0 ? 0 : t->has & GATE_HAS_WHOLE ? t->len :
+	       t->has & GATE_HAS_OUT ? (uint32_t)t->result : 0;
+}
+
+/* What a node is given of a ticket is what its request has come to, and no byte more. */
+static void check_got(void)
+{
+	const struct gate_msg *m = &gate_peer.said[(gate_peer.nsaid - 1) % GATE_KEPT];
+	const struct guest *g;
+	struct gate_result r;
+
+	if (!got_number || !gate_peer.nsaid || gate_answer_get(&r, m->data, m->len) ||
+	    r.number != got_number || r.kind != GATE_GET || r.result)
+		return;
+	g = gate_guest_of(&sv->node[GATE_OTHER], got.guest);
+	FUZZ_CHECK(g && g->uid == got.uid && g->ticket[got.ticket].serial == got.serial);
+	FUZZ_CHECK(g->ticket[got.ticket].state == TICKET_DONE);
+	FUZZ_CHECK(got.off + r.data_len <= came_to(&g->ticket[got.ticket]));
+}
+
+static void asks(void)
+{
+	unsigned char msg[RGATE_HUB_MSG_MAX], data[GATE_ROOM];
+	struct rgate_socket_addr addr = { .family = fuzz_u8(&in) };
+	struct gate_question q = { .kind = GATE_PUT + fuzz_u8(&in) % 5, .uid = fuzz_u8(&in) % 5,
+				   .guest = 1 + fuzz_u8(&in), .serial = 1 + fuzz_u8(&in),
+				   .ticket = fuzz_u8(&in) % 8, .data = data };
+	bool again;
+
+	/* now and then what was asked already */
+	again = fuzz_u8(&in) % 16 == 0;
+	number += !again;
+	q.number = 16 + number;
+	memset(data, fuzz_u8(&in), 256);
+	switch (q.kind) {
+	case GATE_SUBMIT:
+		q.op = RGATE_REQ_OP(RGATE_REQ_SOCKET, fuzz_u8(&in) % gate_requests.nops);
+		q.handle = fuzz_u8(&in);
+		q.a0 = fuzz_u8(&in);
+		q.len = fuzz_u16(&in);
+		q.addr = gate_op_has(q.op) & GATE_HAS_TO ? &addr : NULL;
+		q.data_len = gate_op_has(q.op) & GATE_HAS_IN && q.len < 64 ? q.len : 0;
+		break;
+	case GATE_PUT:
+	case GATE_GET:
+		q.off = fuzz_u16(&in);
+		q.len = 1 + fuzz_u8(&in) % GATE_PIECE;
+		q.data_len = q.kind == GATE_PUT ? q.len : 0;
+		break;
+	case GATE_LEAVE:
+		q.serial = 0;
+		break;
+	default:
+		break;
+	}
+	got = q;
+	/* what was asked already is answered as it was */
+	got_number = q.kind == GATE_GET && !again ? q.number : 0;
+	gate_peer_says(true, msg, gate_question_put(msg, &q));
+	check_got();
+}
+
+/* An answer, or an end, to one of the questions that were asked; most of it as it should be */
+static void answers(void)
+{
+	unsigned char msg[RGATE_HUB_MSG_MAX], data[GATE_PIECE];
+	const struct rgate_socket_addr addr = { .family = 1 };
+	const uint8_t how = fuzz_u8(&in);
+	struct gate_question q;
+	struct gate_result r;
+	const struct gate_msg *m;
+
+	if (!gate_peer.nasked)
+		return;
+	m = &gate_peer.asked[(gate_peer.nasked - 1 - fuzz_u8(&in) % 16) % GATE_KEPT];
+	if (!m->len)
+		return;
+	FUZZ_CHECK(!gate_question_get(&q, m->data, m->len));
+	memset(data, fuzz_u8(&in), sizeof(data));
+	r = (struct gate_result){ .kind = how & 1 ? GATE_DONE : q.kind, .number = q.number };
+	if (how & 1) {
+		const int has = gate_op_has(q.op);
+
+		r.guest = q.guest;
+		r.serial = q.serial + (how >> 6 == 3);
+		r.ticket = q.ticket;
+		r.result = how & 2 ? -(int)fuzz_u8(&in) : (int)(fuzz_u16(&in) % (q.len + 1));
+		/* all of it, or more than it can be */
+		if (!(how & 2) && how & 24)
+			r.result = (int)q.len + ((how & 24) == 24 ? fuzz_u8(&in) : 0);
+		r.value = fuzz_u8(&in);
+		if (r.result >= 0 && has >= 0)
+			r.len = has & GATE_HAS_OUT ? (uint32_t)r.result :
+				has & GATE_HAS_WHOLE ? q.len : 0;
+		if (how & 4)
+			r.len = fuzz_u16(&in);
+		r.addr = r.result >= 0 && has >= 0 && has & GATE_HAS_FROM ? &addr : NULL;
+	} else {
+		r.result = how & 2 ? -(int)fuzz_u8(&in) : 0;
+		r.len = q.kind == GATE_GET ? q.len : 0;
+		if (how & 4)
+			r.len = how & 8 ? GATE_PIECE : fuzz_u8(&in);
+	}
+	r.data = data;
+	r.data_len = r.len;
+	gate_peer_says(false, msg, gate_answer_put(msg, &r));
+}
+
+static void check_said(void)
+{
+	struct gate_result r;
+	unsigned int i;
+
+	for (i = 0; i < GATE_KEPT && i < gate_peer.nsaid; i++)
+		FUZZ_CHECK(!gate_answer_get(&r, gate_peer.said[i].data, gate_peer.said[i].len));
+	gate_peer.nsaid = 0;
+}
+
+static void step(void)
+{
+	bool other;
+
+	switch (fuzz_u8(&in) % 10) {
+	case 0:
+		raw();
+		break;
+	case 1:
+	case 2:
+	case 3:
+		asks();
+		break;
+	case 4:
+		complete();
+		break;
+	case 5:
+		wish();
+		break;
+	case 6:
+	case 7:
+		answers();
+		break;
+	case 8:
+		if (gate_peer.up) {
+			gate_peer_down();
+			break;
+		}
+		other = fuzz_u8(&in) & 1;
+		number = other ? 0 : number;
+		gate_peer_up(other);
+		break;
+	default:
+		gate_peer.full = fuzz_u8(&in) & 1;
+		gate_peer.held = fuzz_u8(&in) & 1;
+		no_room = fuzz_u8(&in) % 8 == 0;
+		may_all = fuzz_u8(&in) % 4 == 0;
+		leave(&seats[fuzz_u8(&in) & 1]);
+	}
+	(void)gate_peer.asks.tick(gate_peer.ctx);
+	check_said();
+	forget_ended();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gate_opts o = { .sz = sizeof(o), .hub = GATE_HUB, .may = may,
+			       .engine = (struct rgate_engine *)&gate_hub_there,
+			       .gateway = GATE_OTHER };
+	unsigned int i;
+
+	in = (struct fuzz_in){ .p = data, .len = size };
+	may_all = no_room = false;
+	number = 0;
+	memset(reqs, 0, sizeof(reqs));
+	memset(seats, 0, sizeof(seats));
+	seats[0].uid = 1;
+	seats[1].uid = 2;
+	gate_peer_begin();
+	FUZZ_CHECK(!gate_service_create(&sv, &o));
+	gate_peer_up(true);
+	for (i = 0; in.len && i < STEPS; i++)
+		step();
+	gate_service_quit(sv);
+	for (i = 0; i < WISHES; i++)
+		FUZZ_CHECK(!reqs[i].seat || reqs[i].ended);
+	for (i = 0; i < GUESTS; i++)
+		FUZZ_CHECK(!sessions[i].there);
+	for (i = 0; i < 2; i++)
+		if (seats[i].object)
+			gate_requests.drop(seats[i].object, sv);
+	gate_service_destroy(sv);
+	FUZZ_CHECK(!gate_peer.lent);
+	return 0;
+}

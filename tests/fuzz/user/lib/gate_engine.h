@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What stands in for the engine of requests in fuzz_gate.c: of guests, and of those that ask */
+#ifndef GATE_ENGINE_H
+#define GATE_ENGINE_H
+
+#include <sys/epoll.h>
+
+#include "gate_priv.h"
+#include "session_at.h"
+
+int __wrap_rgate_session_at(struct rgate_session **out, struct rgate_engine *engine,
+			    const struct rgate_seat_opts *o, struct rgate_seat **seat);
+void *__wrap_rgate_session_memory(const struct rgate_session *s, size_t *len);
+int __wrap_rgate_session_fd(const struct rgate_session *s);
+int __wrap_rgate_session_arm(struct rgate_session *s);
+int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_request *req);
+int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *c,
+			      unsigned int n);
+int __wrap_rgate_session_cancel(struct rgate_session *s, uint64_t cookie, uint64_t own);
+void __wrap_rgate_session_close(struct rgate_session *s);
+void __wrap_rgate_seat_remove(struct rgate_seat *seat);
+int __wrap_rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			      void *arg);
+int __wrap_pthread_join(pthread_t thread, void **ret);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev);
+int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
+const struct rgate_request *__wrap_rgate_req_get(const struct rgate_req *r);
+struct rgate_seat *__wrap_rgate_req_seat(const struct rgate_req *r);
+void *__wrap_rgate_req_mem(const struct rgate_req *r);
+void *__wrap_rgate_req_data(const struct rgate_req *r);
+void __wrap_rgate_req_set_data(struct rgate_req *r, void *data);
+void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value);
+void *__wrap_rgate_seat_memory(const struct rgate_seat *seat, uint64_t off, uint64_t len);
+uid_t __wrap_rgate_seat_uid(const struct rgate_seat *seat);
+int __wrap_rgate_seat_handle(struct rgate_seat *seat, uint32_t service, void *object,
+			     uint32_t *handle);
+
+#endif
