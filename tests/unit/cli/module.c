@@ -250,6 +250,8 @@ int __wrap_rgate_ring_open(struct rgate_ring **ring, const struct rgate_ring_opt
 	if (fake->ring_open)
 		return fake->ring_open;
 	mine.device = NULL;
+	/* of the module alone */
+	mine.flags &= ~(RGATE_RING_TRANSMIT | RGATE_RING_RW_SLOTS);
 	err = rgate_ring_open_memfd(ring, &mine);
 	if (!err)
 		opened[nopened++] = *ring;
