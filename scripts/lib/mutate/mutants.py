@@ -81,7 +81,7 @@ class Finder:
         if cursor.kind in (K.IF_STMT, K.WHILE_STMT, K.CONDITIONAL_OPERATOR):
             self._negate(cursor)
         elif cursor.kind in (K.BINARY_OPERATOR, K.COMPOUND_ASSIGNMENT_OPERATOR):
-            self._operator(cursor)
+            self._operator(cursor, parent)
         elif cursor.kind == K.INTEGER_LITERAL:
             self._constant(cursor, parent)
         elif cursor.kind == K.RETURN_STMT:
@@ -135,7 +135,19 @@ class Finder:
             new = text[1:] if re.fullmatch(r"!\w+", text) else f"!({text})"
             self._add("condition negated", condition.extent.start.offset, condition.extent.end.offset, new)
 
-    def _operator(self, cursor):
+    def _same_where_equal(self, cursor, parent):
+        """Of `a < b ? a : b` and `a > b ? a - b : 0`: where both are the same it is the same
+        whether they are taken for that or not."""
+        if parent.kind != K.CONDITIONAL_OPERATOR:
+            return False
+        condition, *arms = list(parent.get_children())
+        if condition != cursor or len(arms) != 2:
+            return False
+        a, b = (re.sub(rb"\s+", b"", self._text(child)) for child in cursor.get_children())
+        arms = {re.sub(rb"\s+", b"", self._text(arm)) for arm in arms}
+        return arms in ({a, b}, {a + b"-" + b, b"0"}, {b + b"-" + a, b"0"})
+
+    def _operator(self, cursor, parent):
         children = list(cursor.get_children())
         if len(children) != 2:
             return
@@ -143,7 +155,7 @@ class Finder:
         between = self._source[start:end].decode(errors="replace")
         sign = between.strip()
         for kind, table in (("comparison turned", TURNED), ("logic turned", LOGICAL), ("sign turned", ARITHMETIC)):
-            if sign in table:
+            if sign in table and not (sign[0] in "<>" and self._same_where_equal(cursor, parent)):
                 at = start + between.index(sign)
                 self._add(kind, at, at + len(sign), table[sign])
         if sign in ("+", "-") and re.fullmatch(rb"1U?L*", self._text(children[1])):
