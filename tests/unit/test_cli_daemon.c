@@ -41,7 +41,8 @@ static void answered(const struct answer *a, unsigned int n)
 		answers[i] = a[i < n ? i : n - 1];
 }
 #define ANSWERS(...) \
-	answered((const struct answer[]){ __VA_ARGS__ }, ARRAY_LEN(((struct answer[]){ __VA_ARGS__ })))
+	answered((const struct answer[]){ __VA_ARGS__ }, \
+		 ARRAY_LEN(((struct answer[]){ __VA_ARGS__ })))
 
 static void asks(const char *line, int status, const char *out, const char *err, const char *log)
 {

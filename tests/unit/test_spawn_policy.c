@@ -352,7 +352,7 @@ static void limits(void **state)
 
 static void from_file(void **state)
 {
-	char path[] = "/tmp/ringgate-policy-XXXXXX";
+	char path[] = "/tmp/ringgate-policy-XXXXXX", said[128];
 	struct rgate_spawn_policy *p;
 	int fd = mkstemp(path);
 
@@ -365,6 +365,8 @@ static void from_file(void **state)
 	rgate_policy_free(p);
 	assert_int_equal(fchmod(fd, 0620), 0);
 	assert_int_equal(rgate_policy_load(&p, cluster, path), -EPERM);
+	snprintf(said, sizeof(said), "%s: others may write it, or it is not root's: not read", path);
+	assert_string_equal(last, said);
 	assert_int_equal(fchmod(fd, 0602), 0);
 	assert_int_equal(rgate_policy_load(&p, cluster, path), -EPERM);
 	assert_int_equal(fchmod(fd, 0644), 0);

@@ -493,14 +493,21 @@ static void holds_nothing(void **state)
 	fclose(f);
 }
 
-/* By a policy that does not hold any more nothing is run. */
+/* By a policy that does not hold any more nothing is run, and nothing stays of who would have. */
 static void ahead_of_policy(void **state)
 {
-	pid_t pid;
+	unsigned int i, open = 0;
+	char fds[48];
+	pid_t pid = 0;
 
 	(void)state;
-	reload("allow 1 any\n");
-	pid = ahead(0);
+	snprintf(fds, sizeof(fds), "/proc/%d/fd", (int)sp.pid);
+	for (i = 0; i < 3; i++) {
+		reload("allow 1 any\n");
+		pid = ahead(pid);
+		assert_true(!i || unit_entries(fds) == open);
+		open = unit_entries(fds);
+	}
 	reload("allow 1 /bin/sleep\n");
 	assert_int_equal(sent(order(1, "/bin/true", "x")), -EACCES);
 	assert_true(ahead(pid) != pid);
