@@ -96,6 +96,31 @@ static void refuses(void **state)
 	assert_int_equal(rgate_device_mr_count(dev), 0);
 }
 
+/* Each right by itself is asked of the device, and no other */
+static void rights(void **state)
+{
+	static const struct {
+		uint32_t access;
+		int verbs;
+	} cases[] = {
+		{ 0, IBV_ACCESS_LOCAL_WRITE },
+		{ RGATE_ACCESS_READONLY, 0 },
+		{ RGATE_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ },
+		{ RGATE_ACCESS_REMOTE_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
+		{ RGATE_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC },
+		{ RGATE_ACCESS_RELAXED, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING },
+	};
+	struct rgate_mem *mem;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		assert_int_equal(reg(&mem, memory, 64, cases[i].access), 0);
+		assert_int_equal(mock.access, cases[i].verbs);
+		assert_int_equal(rgate_mem_deregister(mem), 0);
+	}
+}
+
 static void no_atomics(void **state)
 {
 	struct rgate_mem *mem;
@@ -414,6 +439,7 @@ static void threads(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(registers, setup, teardown),
 	cmocka_unit_test_setup_teardown(refuses, setup, teardown),
+	cmocka_unit_test_setup_teardown(rights, setup, teardown),
 	cmocka_unit_test_setup_teardown(no_atomics, setup, teardown),
 	cmocka_unit_test_setup_teardown(soft_limit, setup, teardown),
 	cmocka_unit_test_setup_teardown(device_limit, setup, teardown),

@@ -245,6 +245,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t io
 	unsigned int i;
 
 	pthread_mutex_lock(&lock);
+	mock.access = access;
 	if (mock.gone) {
 		errno = EIO;
 	} else if (fails(&mock.fail_mr)) {

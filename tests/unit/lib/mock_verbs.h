@@ -50,6 +50,7 @@ extern struct mock {
 	unsigned int lets;	/* each n-th access that is to be refused is done; 0: none */
 	struct ibv_qp_attr modified[IBV_QPS_ERR];	/* the last one to each state */
 	unsigned int send_flags;	/* of the last operation posted */
+	int access;			/* of the last registration */
 	unsigned int contexts, pds, mrs, cqs, qps;	/* there now */
 } mock;
 
