@@ -296,7 +296,8 @@ static void not_there(void **state)
 {
 	(void)state;
 	cli.uid = 1000;
-	does("attach lo -r web --xdp", 1, "", REFUSED "XDP programs are root's: run it with sudo\n", "");
+	does("attach lo -r web --xdp", 1, "", REFUSED "XDP programs are root's: run it with "
+	     "sudo\n", "");
 	cli.uid = 0;
 	kernel.no_types = true;
 	does("attach lo -r web --xdp", 1, "", REFUSED "the kernel does not know the module's types "
@@ -318,7 +319,8 @@ static void not_there(void **state)
 	     "is not there: `sudo mount -t bpf -o mode=700 bpf /sys/fs/bpf`\n", "");
 	kernel.no_fs = false;
 	kernel.mkdir_err = EROFS;
-	does("attach lo -r web --xdp", 1, "", REFUSED "cannot make " PINS ": Read-only file system\n", "");
+	does("attach lo -r web --xdp", 1, "", REFUSED "cannot make " PINS ": Read-only "
+	     "file system\n", "");
 	kernel.mkdir_err = 0;
 	kernel.open_to_others = true;
 	does("attach lo -r web --xdp", 1, "", REFUSED PINS " is not root's alone, so nothing is kept "

@@ -40,6 +40,7 @@ static void answered(const struct answer *a, unsigned int n)
 	for (i = 0; i < ARRAY_LEN(answers); i++)
 		answers[i] = a[i < n ? i : n - 1];
 }
+
 #define ANSWERS(...) \
 	answered((const struct answer[]){ __VA_ARGS__ }, \
 		 ARRAY_LEN(((struct answer[]){ __VA_ARGS__ })))
@@ -144,7 +145,8 @@ static void net(void **state)
 	ANSWERS({ "70 udp bound 10.0.0.1:53 * 6 7 8 9 10 1001\n", 0 }, { "", 0 });
 	asks("net list -j -s /s", 0, "[\n  {\n    \"id\": 70,\n    \"protocol\": \"udp\",\n    \"state\": \"bound\",\n"
 	     "    \"local\": \"10.0.0.1:53\",\n    \"peer\": null,\n    \"unread\": 6,\n    \"unsent\": 7,\n"
-	     "    \"received\": 8,\n    \"sent\": 9,\n    \"under_way\": 10,\n    \"uid\": 1001\n  }\n]\n", "",
+	     "    \"received\": 8,\n    \"sent\": 9,\n    \"under_way\": 10,\n    \"uid\": 1001\n"
+	     "  }\n]\n", "",
 	     "/s: net list 0\n/s: net list 70\n");
 	/* what has no end, or is no list */
 	ANSWERS({ LISTED, 0 });

@@ -89,8 +89,9 @@ int __wrap_rgate_sender_kick(const struct rgate_sender *s, uint32_t budget)
 		if (slot->seq != lap)
 			return n;
 		if (tx.frames < 20)
-			note("%llu ms: %u of %u\n", (unsigned long long)(util_now() / 1000000 - 1000000),
-			     slot->len, ((const unsigned char *)slot)[RGATE_SLOT_HDR]);
+			note("%llu ms: %u of %u\n",
+			     (unsigned long long)(util_now() / 1000000 - 1000000), slot->len,
+			     ((const unsigned char *)slot)[RGATE_SLOT_HDR]);
 		unit_require(!slot->flags);
 		tx.frames++;
 		tx.bytes += slot->len;
@@ -177,7 +178,8 @@ static void paced(void **state)
 {
 	(void)state;
 	three();
-	cli_is(replay(""), 0, "3 frames sent through lo (1.1 KiB) in 2.500 s: 1 frames/s, 3.71kbit/s\n", "");
+	cli_is(replay(""), 0,
+	       "3 frames sent through lo (1.1 KiB) in 2.500 s: 1 frames/s, 3.71kbit/s\n", "");
 	assert_string_equal(fake->log, RING "0 ms: 60 of 1\n500 ms: 100 of 2\n2500 ms: 1000 of 3\n");
 	cli_is(replay("--speed 0.5"), 0,
 	       "3 frames sent through lo (1.1 KiB) in 5.000 s: 1 frames/s, 1.86kbit/s\n", "");

@@ -500,7 +500,8 @@ static void grows_slowly(void **state)
 static const struct rgate_buf *parents;
 
 /* Where there is AddressSanitizer: is anything lost? */
-int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+__attribute__((weak))
+int __lsan_do_recoverable_leak_check(void);
 
 static int in_child(int sock, void *arg)
 {

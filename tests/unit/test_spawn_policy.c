@@ -365,7 +365,8 @@ static void from_file(void **state)
 	rgate_policy_free(p);
 	assert_int_equal(fchmod(fd, 0620), 0);
 	assert_int_equal(rgate_policy_load(&p, cluster, path), -EPERM);
-	snprintf(said, sizeof(said), "%s: others may write it, or it is not root's: not read", path);
+	snprintf(said, sizeof(said),
+		 "%s: others may write it, or it is not root's: not read", path);
 	assert_string_equal(last, said);
 	assert_int_equal(fchmod(fd, 0602), 0);
 	assert_int_equal(rgate_policy_load(&p, cluster, path), -EPERM);
