@@ -80,6 +80,7 @@ static const struct {
 	{ "rgate_ring_detach", "rgate_ctl_detach" },
 	{ "rgate_lock_", "rgate_session_open" },
 	{ "rgate_barrier_", "rgate_lock_" },
+	{ "rgate_queue_", "rgate_session_open" },
 	{ "rgate_sockets_", "rgate_socket_" },
 	{ "rgate_socket_", "rgate_session_open" },
 	{ "rgate_gpu_launch", "rgate_gpu_start" },

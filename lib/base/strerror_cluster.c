@@ -238,6 +238,29 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_lock_release", ENOLCK, false, "it is not held" },
 	{ "rgate_lock_release", ESTALE, false, "it was lost before: others may have had it "
 	  "meanwhile" },
+	{ "rgate_queue_", ENOENT, true, "there is no such task any more: it was completed, or "
+	  "discarded" },
+	{ "rgate_queue_open", ENOENT, true, "it is not there, and only its owner can make it" },
+	{ "rgate_queue_list", ENOENT, true, "it is not there" },
+	{ "rgate_queue_open", EEXIST, false, "there is a queue of that name already: open it, or "
+	  "give this one another name" },
+	{ "rgate_queue_list", EEXIST, false, "there is a queue of that name already" },
+	{ "rgate_queue_", ECONNREFUSED, true, NO_DAEMON },
+	{ "rgate_queue_", EACCES, true, "that is not for this user: its owner makes it for others, "
+	  "and the file of ringgated's `requests policy` allows `queue`" },
+	{ "rgate_queue_", ETIMEDOUT, true, "nothing came in time" },
+	{ "rgate_queue_submit", ETIMEDOUT, true, "it was full all the time: start more workers" },
+	{ "rgate_queue_", EAGAIN, false, "there is nothing to claim, or no room, for now" },
+	{ "rgate_queue_", ESTALE, true, "the claim is over, or the queue was removed" },
+	{ "rgate_queue_", EPIPE, true, DAEMON_ENDED },
+	{ "rgate_queue_", EOPNOTSUPP, true, "this ringgated has no queues: install one of this "
+	  "version" },
+	{ "rgate_queue_", EDQUOT, true, "its owner's queues have as much as they may: complete "
+	  "tasks, or remove a queue" },
+	{ "rgate_queue_", ENOSPC, false, "there are as many queues as there can be: remove one" },
+	{ "rgate_queue_", EMSGSIZE, false, "longer than a task, a result, the queue or the room "
+	  "for it may be" },
+	{ "rgate_queue_", ENOBUFS, false, "too many wait for its tasks" },
 	{ "rgate_barrier_", EUSERS, true, "it has all its members: give it another name" },
 	{ "rgate_barrier_open", EPIPE, false, "a member died or left, so it is broken: all close "
 	  "it, then it can be made anew" },

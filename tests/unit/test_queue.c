@@ -472,7 +472,8 @@ static void removed(void **state)
 	assert_int_equal(home.ntasks, 0);
 	assert_true(list_empty(&worker[0].tasks));
 	/* The name is free at once. */
-	close_queue(open_with("q", RGATE_QUEUE_EXCLUSIVE, (struct rgate_queue_place){ .tasks = 1 }));
+	close_queue(open_with("q", RGATE_QUEUE_EXCLUSIVE,
+			      (struct rgate_queue_place){ .tasks = 1 }));
 }
 
 /* ---- Queues ---- */

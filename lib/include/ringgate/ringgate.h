@@ -26,6 +26,7 @@
 #include <ringgate/rgate_sync.h>
 #include <ringgate/rgate_lock.h>
 #include <ringgate/rgate_barrier.h>
+#include <ringgate/rgate_queue.h>
 #include <ringgate/rgate_socket.h>
 #include <ringgate/rgate_daemon.h>
 

@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# The example of queue.rst runs; what that shows is in it; its constants are there.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=${RGATE_BUILD:-$top/build}
+. "$(dirname "$0")/lib/tap.sh"
+cd "$top" || exit 1
+
+timeout 60 "$build/examples/queue" >"$tmp/log" 2>&1
+rc=$?
+ok $rc "the example runs"
+[ "$(cat "$tmp/log")" = "100 sums" ]
+ok $? "and prints what it should"
+
+grep -P '^\t' Documentation/queue.rst | sed 's/^\t*//' >"$tmp/shown"
+sed 's/^\t*//' Documentation/examples/queue.c >"$tmp/example"
+while IFS= read -r line; do
+	grep -qxF -- "$line" "$tmp/example" || echo "not there: $line"
+done <"$tmp/shown" >"$tmp/log"
+[ "$(grep -c . "$tmp/shown")" -ge 5 ] && [ ! -s "$tmp/log" ]
+ok $? "what queue.rst shows is the example's"
+
+grep -ohE '``RGATE_(REQ_)?(QUEUE|TASK|SUBMIT|CLAIM|WAIT)_[A-Z0-9_]+(\(\))?``' \
+	Documentation/queue.rst | tr -d '`()' | sort -u >"$tmp/names"
+while read -r name; do
+	grep -qw "$name" uapi/ringgate/*.h || echo "$name is not there"
+done <"$tmp/names" >"$tmp/log"
+sed -n 's/^#define RGATE_REQ_QUEUE_\([A-Z0-9_]*\).*/\1/p' uapi/ringgate/request.h |
+	while read -r name; do
+		grep -qF "\`\`$name\`\`" Documentation/queue.rst || echo "$name is not told of"
+	done >>"$tmp/log"
+[ "$(wc -l <"$tmp/names")" -gt 10 ] && [ ! -s "$tmp/log" ]
+ok $? "constants that it names are there, and all operations are named"
+
+echo "1..$n"
+[ "$failed" -eq 0 ]

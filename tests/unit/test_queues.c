@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* rgate_queue, by threads of a process that serves itself */
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_queue.h>
+
+#define WORKERS	4U
+#define TASKS	400U
+/* Client and engine have mapped a session's area each for itself. */
+#define TSAN	"it does not know that two mappings are the same memory"
+
+static const struct rgate_queue_opts process = {
+	.sz = sizeof(process), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
+};
+
+static struct rgate_queue *open_own(const char *name)
+{
+	struct rgate_queue *q = NULL;
+
+	assert_int_equal(rgate_queue_open(&q, name, &process), 0);
+	return q;
+}
+
+static bool over;
+
+/* Says what it has got back to front. Every seventh claim ends with its session instead. */
+static void *work(void *arg)
+{
+	struct rgate_queue *q = NULL;
+	struct rgate_queue_got got[8];
+	unsigned int *done = arg, claims = 0;
+	int i, n;
+
+	while (q || !rgate_queue_open(&q, "work", &process)) {
+		n = rgate_queue_claim(q, 0, 8, 0, 20, got);
+		if (n == -ETIMEDOUT && !__atomic_load_n(&over, __ATOMIC_RELAXED))
+			continue;
+		if (n < 0)
+			break;
+		if (++claims % 7 == 0) {
+			rgate_queue_close(q);
+			q = NULL;
+			continue;
+		}
+		for (i = 0; i < n; i++) {
+			unsigned char back[4];
+			unsigned int k;
+
+			if (got[i].task.len != sizeof(back))
+				continue;
+			for (k = 0; k < sizeof(back); k++)
+				back[k] = ((const unsigned char *)got[i].data)[3 - k];
+			if (!rgate_queue_complete(q, &got[i].task, back, sizeof(back)))
+				++*done;
+		}
+	}
+	rgate_queue_close(q);
+	return NULL;
+}
+
+/* Each task is completed once, whoever ended with it, and has its own result. */
+static void each_once(void **state)
+{
+	unsigned int done[WORKERS] = { 0 }, all = 0;
+	struct rgate_queue *q = open_own("work");
+	uint64_t id, first = 0, buried = 1;
+	struct rgate_queue_info info;
+	pthread_t thread[WORKERS];
+	unsigned char back[4];
+	uint32_t i, told;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	for (i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, work, &done[i]), 0);
+	for (i = 0; i < TASKS; i++) {
+		const struct rgate_queue_job job = { .data = &i, .len = sizeof(i),
+						     .flags = RGATE_TASK_RESULT };
+
+		assert_int_equal(rgate_queue_submit(q, &job, 1, -1, &id), 1);
+		first = first ? first : id;
+		assert_int_equal(id, first + i);
+	}
+	assert_int_equal(rgate_queue_wait_all(q, -1, &buried), 0);
+	assert_int_equal(buried, 0);
+	for (i = 0; i < TASKS; i++) {
+		assert_int_equal(rgate_queue_wait(q, first + i, RGATE_WAIT_TAKE, -1, back,
+						  sizeof(back), &told), 4);
+		assert_int_equal(told, RGATE_TASK_DONE);
+		assert_int_equal(back[3] | back[2] << 8, i);
+		assert_int_equal(rgate_queue_wait(q, first + i, 0, -1, back, 4, NULL), -ENOENT);
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	for (i = 0; i < WORKERS; i++) {
+		pthread_join(thread[i], NULL);
+		all += done[i];
+	}
+	assert_int_equal(all, TASKS);
+	assert_int_equal(rgate_queue_info(q, &info), 0);
+	assert_int_equal(info.done, TASKS);
+	assert_int_equal(info.handles, 1);
+	assert_true(info.lost > 0);
+	rgate_queue_close(q);
+}
+
+static void all_calls(void **state)
+{
+	static char large[RGATE_QUEUE_DATA_MAX];
+	const struct rgate_queue_job jobs[] = {
+		{ .data = large, .len = sizeof(large), .flags = RGATE_TASK_RESULT },
+		{ .data = large, .len = sizeof(large), .priority = 1 },
+		{ .type = 5, .priority = 2 },
+	};
+	struct rgate_queue *q = open_own("calls");
+	struct rgate_queue_got got;
+	uint64_t first, n, after = 0;
+	uint32_t told;
+	int seen = 0;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	memset(large, 'x', sizeof(large));
+	/* A request has room for one large one, so what is left is submitted anew. */
+	assert_int_equal(rgate_queue_submit(q, jobs, 3, 0, &first), 1);
+	assert_int_equal(rgate_queue_submit(q, jobs + 1, 2, 0, NULL), 2);
+	assert_int_equal(rgate_queue_submit(q, jobs, 0, 0, NULL), -EINVAL);
+	assert_int_equal(rgate_queue_claim(q, 1ULL << 9, 1, RGATE_CLAIM_NOW, 0, &got), -EAGAIN);
+	assert_int_equal(rgate_queue_claim(q, 1ULL << 9, 1, 0, 20, &got), -ETIMEDOUT);
+	assert_int_equal(rgate_queue_claim(q, 0, 0, 0, 20, &got), -EINVAL);
+	assert_int_equal(rgate_queue_claim(q, 0, 1, 0, -1, &got), 1);
+	assert_int_equal(got.task.id, first);
+	assert_int_equal(got.task.len, sizeof(large));
+	assert_memory_equal(got.data, large, sizeof(large));
+	assert_int_equal(rgate_queue_begin(q, &got.task), 0);
+	assert_int_equal(rgate_queue_touch(q, &got.task), 0);
+	assert_int_equal(rgate_queue_complete(q, &got.task, large, sizeof(large) + 1), -EMSGSIZE);
+	assert_int_equal(rgate_queue_complete(q, &got.task, large, sizeof(large)), 0);
+	assert_int_equal(rgate_queue_complete(q, &got.task, NULL, 0), -ESTALE);
+	/* with all its bytes, twice as many as those of a claim */
+	assert_int_equal(rgate_queue_peek(q, &after, RGATE_TASK_BIT(RGATE_TASK_DONE), &got), 1);
+	assert_int_equal(got.task.end_len, sizeof(large));
+	assert_memory_equal(got.end, large, sizeof(large));
+	assert_int_equal(rgate_queue_wait(q, first, 0, 0, large, 8, NULL), -EMSGSIZE);
+	assert_int_equal(rgate_queue_claim(q, 0, 1, RGATE_CLAIM_BEGIN, 0, &got), 1);
+	assert_int_equal(rgate_queue_release(q, &got.task, 60000), 0);
+	assert_int_equal(rgate_queue_claim(q, 0, 1, RGATE_CLAIM_BEGIN, 0, &got), 1);
+	assert_int_equal(got.task.type, 5);
+	assert_int_equal(rgate_queue_bury(q, &got.task, "no such file"), 0);
+	assert_int_equal(rgate_queue_wait(q, got.task.id, 0, 0, large, 64, &told), 12);
+	assert_int_equal(told, RGATE_TASK_BURIED);
+	assert_memory_equal(large, "no such file", 12);
+	for (after = 0; rgate_queue_peek(q, &after, 0, &got) == 1; seen++)
+		assert_int_equal(got.task.id, first + (unsigned int)seen);
+	assert_int_equal(seen, 3);
+	assert_int_equal(rgate_queue_wait_all(q, 20, NULL), -ETIMEDOUT);
+	assert_int_equal(rgate_queue_kick(q, 1, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(rgate_queue_kick(q, ~0ULL, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(rgate_queue_discard(q, ~0U & 0x7f, &n), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(rgate_queue_remove(q), 0);
+	assert_int_equal(rgate_queue_remove(q), -ESTALE);
+	assert_int_equal(rgate_queue_claim(q, 0, 1, 0, -1, &got), -ESTALE);
+	rgate_queue_close(q);
+}
+
+static int count_it(void *ctx, const struct rgate_queue_info *info)
+{
+	unsigned int *n = ctx;
+
+	assert_int_equal(info->owner, geteuid());
+	return ++*n == 2 ? 7 : 0;
+}
+
+static void names(void **state)
+{
+	struct rgate_queue_opts o = process;
+	struct rgate_queue *a = open_own("a"), *b = open_own("b"), *none = NULL;
+	unsigned int n = 0;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	assert_int_equal(rgate_queue_list(&process, count_it, &n), 7);
+	assert_int_equal(n, 2);
+	rgate_queue_close(a);
+	n = 0;
+	assert_int_equal(rgate_queue_list(&process, count_it, &n), 0);
+	assert_int_equal(n, 1);
+	o.flags = 0;
+	assert_int_equal(rgate_queue_open(&none, "a", &o), -ENOENT);
+	o.flags = RGATE_QUEUE_CREATE | RGATE_QUEUE_EXCLUSIVE;
+	assert_int_equal(rgate_queue_open(&none, "b", &o), -EEXIST);
+	o.flags = 1U << 20;
+	assert_int_equal(rgate_queue_open(&none, "b", &o), -EINVAL);
+	o.flags = RGATE_QUEUE_CREATE;
+	o.path = "/nonexistent/socket";
+	o.where = RGATE_SESSION_DAEMON;
+	assert_int_equal(rgate_queue_open(&none, "b", &o), -ECONNREFUSED);
+	assert_int_equal(rgate_queue_open(&none, NULL, &process), -EINVAL);
+	assert_int_equal(rgate_queue_open(&none, "b c", &process), -EINVAL);
+	rgate_queue_close(b);
+	rgate_queue_close(NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(each_once), cmocka_unit_test(all_calls), cmocka_unit_test(names),
+};
+
+UNIT_MAIN(tests)
