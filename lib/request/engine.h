@@ -77,8 +77,9 @@ struct rgate_req_service {
 	void (*drop)(void *object, void *ctx);
 	/*
 	 * tick - once a turn, after what was begun in it; engine's thread, should not wait
-	 * @now: CLOCK_MONOTONIC. Returns when it has something to do at the latest,
-	 * UINT64_MAX: as soon as it is asked for something. NULL: it has no clock of its own
+	 * @now: CLOCK_MONOTONIC
+	 * Returns when it has something to do at the latest; UINT64_MAX: as soon as it is asked
+	 * for something. NULL: it has no clock of its own
 	 */
 	uint64_t (*tick)(void *ctx, uint64_t now);
 };

@@ -21,6 +21,17 @@ done <"$tmp/shown" >"$tmp/log"
 [ "$(grep -c . "$tmp/shown")" -ge 5 ] && [ ! -s "$tmp/log" ]
 ok $? "what queue.rst shows is the example's"
 
+# Each command as it stands there, of a daemon that is not there: its arguments are right
+export RGATE_REQUESTS=$tmp/none
+grep -P '^  \$ .*ringgate' Documentation/queue.rst | sed 's/^  \$ .*ringgate //' >"$tmp/commands"
+while read -r line; do
+	# shellcheck disable=SC2086 # words
+	"$build/tools/ringgate" $line </dev/null >"$tmp/said" 2>&1
+	[ $? = 1 ] && grep -q "no ringgated runs here" "$tmp/said" || echo "$line: $(cat "$tmp/said")"
+done <"$tmp/commands" >"$tmp/log"
+[ "$(wc -l <"$tmp/commands")" -ge 5 ] && [ ! -s "$tmp/log" ]
+ok $? "commands that it shows are right"
+
 grep -ohE '``RGATE_(REQ_)?(QUEUE|TASK|SUBMIT|CLAIM|WAIT)_[A-Z0-9_]+(\(\))?``' \
 	Documentation/queue.rst | tr -d '`()' | sort -u >"$tmp/names"
 while read -r name; do

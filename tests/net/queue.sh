@@ -47,6 +47,43 @@ for w in "${several[@]}"; do
 	result $? "one of several at once"
 done
 is "all have theirs" "$(sort -u "$tmp/all")" "100 sums"
+queue() { run env RGATE_REQUESTS="$tmp/r0" timeout 60 "$ringgate" queue "$@"; }
+queue stats a
+like "no such queue" "$rc $err" "^1 .*only its owner can make it"
+queue create --attempts 2 a
+is "create" "$rc/$err" "0/"
+queue create a
+like "... once" "$rc $err" "^1 .*already"
+seq 20 | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
+is "put" $? 0
+queue peek a 2
+is "peek" "$rc/$out" "0/1 ready 1
+2 ready 2"
+queue stats a --json
+is "stats" "$(json '(j["ready"], j["submitted"])' <<<"$out")" "(20, 20)"
+queue run -P 4 --retry 0.01 a -- sh -c "echo {} >>$tmp/ran; [ {} != 7 ]"
+is "run: each task" "$rc" 0
+is "... once, and what failed as often as it may" "$(sort -n "$tmp/ran" | tr '\n' ' ')" \
+	"$( (seq 20; echo 7) | sort -n | tr '\n' ' ')"
+queue drain a
+like "drain: one is buried" "$rc $err" "^1 .*1 tasks are buried"
+queue kick a
+is "kick" "$rc/$out" "0/1"
+queue run a -- true
+queue drain a
+is "... and done then" "$rc/$err" "0/"
+queue ls
+like "ls" "$rc $out" "a +[0-9]+ +0 +0 +0 +0 +0 +0 +20"
+# A worker that is killed: another one has its task.
+echo killed | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
+queue run a -- sh -c '[ -e '"$tmp/once"' ] && exit 0; : >'"$tmp/once"'; kill -9 $PPID'
+is "run: a worker was killed" "$rc" 1
+queue run a -- true
+queue stats a --json
+is "... and the task was not lost" "$(json '(j["ready"], j["completed"], j["lost"])' <<<"$out")" \
+	"(0, 21, 1)"
+queue remove a
+is "remove" "$rc/$err" "0/"
 kill "$pid"
 wait "$pid"
 result $? "the daemon ends"

@@ -33,6 +33,7 @@ static const struct command {
 	{ "kill", cmd_kill },
 	{ "lock", cmd_lock },
 	{ "barrier", cmd_barrier },
+	{ "queue", cmd_queue },
 	{ "net", cmd_net },
 };
 
@@ -63,6 +64,7 @@ static const char doc[] =
 	"  kill      send them a signal\n"
 	"  lock      run a command while a lock is held\n"
 	"  barrier   wait until so many are there\n"
+	"  queue     tasks for the programs of this machine\n"
 	"  net       sockets that programs have by requests\n"
 	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"
 	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "

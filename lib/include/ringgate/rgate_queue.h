@@ -172,8 +172,8 @@ RGATE_API int rgate_queue_remove(struct rgate_queue *queue);
  * rgate_queue_peek - the next task, without claiming it
  * @after: 0 at first; out: where to go on
  * @states: RGATE_TASK_BIT(); 0: all
- * Returns 1; 0: there is none any more. -EACCES; -ESTALE: the queue was removed; -ETIMEDOUT; -EPIPE;
- * -EOWNERDEAD
+ * Returns 1; 0: there is none any more. -EACCES; -ESTALE: the queue was removed; -ETIMEDOUT;
+ * -EPIPE; -EOWNERDEAD
  */
 RGATE_API int rgate_queue_peek(struct rgate_queue *queue, uint64_t *after, uint32_t states,
 			       struct rgate_queue_got *got);
