@@ -127,13 +127,16 @@ run bash -c 'ulimit -n 8; exec "$@"' sh "$ringgate" probe --json
 is "few descriptors: exit status 0" "$rc" 0
 
 # Ctrl-C, again and again until the first one finds a handler: status 1, no table, and
-# no child is left
-run python3 -c 'import signal, subprocess, sys
+# no child is left. Where the sender has no CPU, a run can be over before: then another one.
+for _ in 1 2 3 4 5; do
+	run python3 -c 'import signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 p = subprocess.Popen(sys.argv[1:])
 while p.poll() is None:
     p.send_signal(signal.SIGINT)
 sys.exit(p.returncode)' "$ringgate" probe --dir "$tmp/dir"
+	[ "$rc" = 0 ] || break
+done
 is "interrupted: exit status 1, no output" "$rc/$out" "1/"
 is "interrupted: no child is left" "$(pgrep -f -- "--dir $tmp/dir")" ""
 
