@@ -207,9 +207,9 @@ static void answered(struct ask *a, int err, const void *answer, size_t len)
 		e->err = err;
 		list_del(&e->ready);
 	}
-	if (!e->under_way && (e->err || !e->more))
+	if (!e->under_way && (e->err || !e->more)) {
 		finish(e, e->err);
-	else {
+	} else {
 		heard(e);
 		/* The next question may be one that this answer brought up. */
 		if (e->more && !e->err && list_empty(&e->ready))

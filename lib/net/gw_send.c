@@ -3,8 +3,9 @@
  * Writing frames into a node's ring. A post has the slots of some frames, then their
  * sequences, and often a notice: the fabric places a write before a later one, so what a
  * consumer polls becomes visible last. Those that sleep are woken by their daemon, when it
- * gets the notice, or past it by the bell that the last sequence rings. Within a chain the first slot's sequence comes
- * last, so that a connection that ends in between leaves no half of one.
+ * gets the notice, or past it by the bell that the last sequence rings. Within a chain the
+ * first slot's sequence comes last, so that a connection that ends in between leaves no half of
+ * one.
  */
 #include <endian.h>
 #include <errno.h>

@@ -236,8 +236,9 @@ uint64_t queues_list(const struct queues *qs, uid_t uid, uint64_t after,
 
 	for (l = qs->all.next; l != &qs->all; l = l->next) {
 		q = container_of(l, struct queue, of_home);
-		if (q->serial <= after || (uid != q->owner &&
-		    !(q->rules.flags & (RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK))))
+		if (q->serial <= after)
+			continue;
+		if (uid != q->owner && !(q->rules.flags & (RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK)))
 			continue;
 		queue_info(q, info);
 		return q->serial;

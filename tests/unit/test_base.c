@@ -216,7 +216,8 @@ static void words(void **state)
 	says("rgate_session_", EPIPE, "has ended");
 	says("rgate_session_", ECONNREFUSED, "no ringgated runs");
 	says("rgate_ring_open_remote", ENOENT, "no ringgated runs");
-	assert_ptr_equal(rgate_strerror("rgate_ring_open_memfd", ENOENT), rgate_strerror(NULL, ENOENT));
+	assert_ptr_equal(rgate_strerror("rgate_ring_open_memfd", ENOENT),
+			 rgate_strerror(NULL, ENOENT));
 	says("rgate_sockets_next", EPIPE, "has ended");
 	assert_ptr_equal(rgate_strerror("rgate_ring_ope", ENOENT), rgate_strerror(NULL, ENOENT));
 	assert_ptr_equal(rgate_strerror("rgate_ring_open", EFBIG), rgate_strerror(NULL, EFBIG));

@@ -462,7 +462,8 @@ static void doctor_hardware(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
 static const struct CMUnitTest tests[] = {
 	TEST(load), TEST(load_fails), TEST(barred), TEST(unload), TEST(held_by_programs),
-	TEST(doctor_kernel), TEST(doctor_module), TEST(doctor_device), TEST(doctor_rights), TEST(doctor_hardware),
+	TEST(doctor_kernel), TEST(doctor_module), TEST(doctor_device), TEST(doctor_rights),
+	TEST(doctor_hardware),
 };
 
 UNIT_MAIN(tests)

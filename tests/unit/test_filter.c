@@ -117,7 +117,8 @@ static void told(void **state)
 	rgate_log_set(on_log, NULL);
 	assert_int_equal(rgate_filter_compile("nosuchdev0", "udp", &prog, err, sizeof(err)),
 			 -ENODEV);
-	snprintf(want, sizeof(want), "nosuchdev0: %s", rgate_strerror("rgate_filter_compile", -ENODEV));
+	snprintf(want, sizeof(want), "nosuchdev0: %s",
+		 rgate_strerror("rgate_filter_compile", -ENODEV));
 	assert_string_equal(err, want);
 	snprintf(want, sizeof(want), "filter: %s", err);
 	assert_string_equal(said, want);

@@ -548,7 +548,8 @@ static void no_room(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
-	BED(not_for_everybody), BED(churns), BED(unknown), BED(dies), cmocka_unit_test_teardown(away_too_long, teardown),
+	BED(not_for_everybody), BED(churns), BED(unknown), BED(dies),
+	cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room),
 };
 

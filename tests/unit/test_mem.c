@@ -393,9 +393,11 @@ static void in_words(void **state)
 {
 	(void)state;
 	assert_non_null(strstr(rgate_strerror("rgate_mem_", -ENODEV), "RDMA"));
-	assert_string_equal(rgate_strerror("rgate_mem_", ENODEV), rgate_strerror("rgate_mem_", -ENODEV));
+	assert_string_equal(rgate_strerror("rgate_mem_", ENODEV),
+			    rgate_strerror("rgate_mem_", -ENODEV));
 	/* what is not its own comes from the other list */
-	assert_string_equal(rgate_strerror("rgate_mem_", -ENOTSOCK), rgate_strerror(NULL, -ENOTSOCK));
+	assert_string_equal(rgate_strerror("rgate_mem_", -ENOTSOCK),
+			    rgate_strerror(NULL, -ENOTSOCK));
 	assert_string_equal(rgate_strerror("rgate_mem_", 0), rgate_strerror(NULL, 0));
 	assert_non_null(rgate_strerror("rgate_mem_", INT32_MIN));
 }

@@ -1045,7 +1045,8 @@ int main(void)
 		TEST(out_of_step), TEST(linked), TEST(chain_fails), TEST(chain_cut),
 		TEST(long_chain), TEST(drained), TEST(silent), TEST(cancelled),
 		TEST(many_cookies), TEST(deadlines), TEST(deadline_heap), TEST(gone),
-		TEST(handles), TEST(limits), TEST(modest), TEST(in_order), TEST(layout), TEST(heads),
+		TEST(handles), TEST(limits), TEST(modest), TEST(in_order), TEST(layout),
+		TEST(heads),
 		TEST(fair), TEST(classes), TEST(woken),
 		TEST(options), TEST(own_memory),
 	};

@@ -81,7 +81,8 @@ static void release(struct verify *v)
 	struct carve *c = &v->side.carve;
 	int err = carve_free(c, &v->rng);
 
-	report_add(&v->report, "released in random order", !err, "%s", rgate_strerror("rgate_mem_", err));
+	report_add(&v->report, "released in random order", !err, "%s",
+		   rgate_strerror("rgate_mem_", err));
 	err = rgate_pool_stats(c->pool, &s);
 	report_add(&v->report, "all is back", !err && !s.used_buffers,
 		   "%llu buffers are held", (unsigned long long)s.used_buffers);

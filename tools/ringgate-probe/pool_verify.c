@@ -293,7 +293,8 @@ static int verify(struct verify *v)
 		err = finish(v);
 	ret = side_close(&v->side, v->rng);
 	if (!err)
-		report_add(&v->report, "pool destroyed", !ret, "%s", rgate_strerror("rgate_mem_", ret));
+		report_add(&v->report, "pool destroyed", !ret, "%s",
+			   rgate_strerror("rgate_mem_", ret));
 	passed = !err && report_passed(&v->report);
 	if (v->o->json)
 		print_json(v, device, peer, buffers, passed);

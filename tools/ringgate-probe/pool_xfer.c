@@ -155,7 +155,8 @@ static int transfer(struct verify *v, const struct transfer *t, size_t len, uint
 	w.remote = r.addr;
 	w.rkey = r.rkey;
 	err = do_transfer(v, &w);
-	report_add(&v->report, t->name, !err, "%zu bytes: %s", len, rgate_strerror("rgate_mem_", err));
+	report_add(&v->report, t->name, !err, "%zu bytes: %s", len,
+		   rgate_strerror("rgate_mem_", err));
 	if (err)
 		return mend(v);
 	check_own(v, "contents and red zones", &own, payload, window);

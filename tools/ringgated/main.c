@@ -90,7 +90,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		{ 'C', "cluster", false }, { 'n', "node", false }, { 's', "socket", false },
 		{ 'S', "steer", false }, { 'u', "user", false }, { OPT_GROUP, "group", false },
 		{ OPT_POOL, "pool", false }, { OPT_RINGS, "ring-memory", false },
-		{ OPT_SPIN, "spin", false }, { OPT_PACK, "pack", false }, { OPT_SOURCE, "source", true },
+		{ OPT_SPIN, "spin", false }, { OPT_PACK, "pack", false },
+		{ OPT_SOURCE, "source", true },
 		{ OPT_SPAWN, "spawn", true }, { OPT_LINE, "cluster-line", true },
 		{ OPT_REQUESTS, "requests", true },
 	};

@@ -114,7 +114,6 @@ RGATE_API int rgate_mem_pages(const void *addr, size_t len, size_t page_size,
  * transparent ones not), or -EFAULT: nothing is mapped there */
 RGATE_API long rgate_mem_page_size(const void *addr);
 
-
 #ifdef __cplusplus
 }
 #endif

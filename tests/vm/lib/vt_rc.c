@@ -71,7 +71,8 @@ struct rgate_mem *vt_mem(struct rgate_device *dev, void *addr, size_t len,
 	int err = vt_mem_try(&mem, dev, addr, len, access);
 
 	if (err)
-		DIE("rgate_mem_register of %zu bytes: %s", len, rgate_strerror("rgate_mem_register", err));
+		DIE("rgate_mem_register of %zu bytes: %s", len,
+		    rgate_strerror("rgate_mem_register", err));
 	return mem;
 }
 
