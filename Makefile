@@ -500,6 +500,9 @@ $(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,rgate_thread_start pth
 	$(addprefix rgate_pool_,alloc free) \
 	$(addprefix rgate_session_,at memory fd arm submit poll cancel close) \
 	$(addprefix rgate_req_,get seat mem data set_data end) $(addprefix rgate_seat_,memory uid handle))
+$(O)/tests/fuzz/user/fuzz_queue: EXTRA_LIBS += $(call wrap, \
+	$(addprefix rgate_req_,get seat mem data object set_data set_value end) \
+	$(addprefix rgate_seat_,uid handle release))
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \
 	$(addprefix rgate_spawner_,create destroy order start cancel tell recv))

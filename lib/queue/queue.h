@@ -150,8 +150,8 @@ void queue_drop(struct queue *q, struct task *t);
 /* For @most tasks of @types. -ENOBUFS: too many wait */
 int queue_await_tasks(struct queue *q, struct waiter *w);
 void queue_await_end(struct task *t, struct waiter *w);
-/* For room for one of @len bytes */
-void queue_await_room(struct queue *q, struct waiter *w, uint32_t len);
+/* For room for one of @len bytes. -EMSGSIZE: there is never so much */
+int queue_await_room(struct queue *q, struct waiter *w, uint32_t len);
 void queue_await_idle(struct queue *q, struct waiter *w);
 /* He does not wait for tasks, or for anything else, any more. */
 void queue_leave(struct queue *q, struct waiter *w);

@@ -75,8 +75,7 @@ static int await(struct pending *p, enum pend_for what, struct task *t)
 		return 0;
 	case PEND_ROOM:
 		p->waiter.over = room_there;
-		queue_await_room(q, &p->waiter, first_len(p->r));
-		return 0;
+		return queue_await_room(q, &p->waiter, first_len(p->r));
 	default:
 		p->waiter.over = all_over;
 		queue_await_idle(q, &p->waiter);
@@ -107,10 +106,14 @@ int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task 
 int pend_cancel(struct rgate_req *r)
 {
 	struct pending *p = rgate_req_data(r);
+	struct queue *q;
 
 	if (!p)
 		return -EALREADY;
+	q = p->o->queue;
 	end(p, -ECANCELED, 0);
+	/* There may be room for who comes next, if that one wanted more. */
+	queue_settle(q);
 	return 0;
 }
 

@@ -67,7 +67,7 @@ enum pend_for {
 	PEND_IDLE,
 };
 
-/* @r says what PEND_TASKS and PEND_ROOM wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS */
+/* @r says what PEND_TASKS and PEND_ROOM wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS, -EMSGSIZE */
 int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task *t);
 /* As rgate_req_op.cancel has it */
 int pend_cancel(struct rgate_req *r);

@@ -23,12 +23,16 @@ void queue_await_end(struct task *t, struct waiter *w)
 	list_add_tail(&t->waiters, &w->in);
 }
 
-void queue_await_room(struct queue *q, struct waiter *w, uint32_t len)
+int queue_await_room(struct queue *q, struct waiter *w, uint32_t len)
 {
+	/* It would wait for ever, and all who come later with it. */
+	if (len > q->rules.bytes)
+		return -EMSGSIZE;
 	w->task = NULL;
 	w->types = 0;
 	w->most = len;
 	list_add_tail(&q->rooms, &w->in);
+	return 0;
 }
 
 void queue_await_idle(struct queue *q, struct waiter *w)

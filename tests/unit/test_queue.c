@@ -312,8 +312,9 @@ static void room(void **state)
 	assert_int_equal(q->count.full, 2);
 	list_init(&a.w.in);
 	list_init(&b.w.in);
-	queue_await_room(q, &a.w, 6);
-	queue_await_room(q, &b.w, 0);
+	assert_int_equal(queue_await_room(q, &a.w, 11), -EMSGSIZE);
+	assert_int_equal(queue_await_room(q, &a.w, 6), 0);
+	assert_int_equal(queue_await_room(q, &b.w, 0), 0);
 	queue_settle(q);
 	id = take(0, false, &claim);
 	queue_settle(q);
@@ -461,7 +462,7 @@ static void removed(void **state)
 	PUT("y", .delay_ms = 1000);
 	take(0, true, &claim);
 	assert_int_equal(queue_await_tasks(q, &tasks.w), 0);
-	queue_await_room(q, &room_.w, 0);
+	assert_int_equal(queue_await_room(q, &room_.w, 0), 0);
 	queue_await_idle(q, &idle.w);
 	queue_await_end(queue_find(q, id), &end.w);
 	queues_remove(q);

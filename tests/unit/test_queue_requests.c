@@ -372,6 +372,33 @@ static void waits_for_room(void **state)
 	assert_int_equal(first, 4);
 }
 
+static uint64_t wants_room(uint32_t len)
+{
+	const struct rgate_queue_put put = { .len = len };
+	const uint32_t off = len * 64;
+
+	memcpy(c[0].mem + off, &put, sizeof(put));
+	return later(0, SUBMIT, .a1 = RGATE_SUBMIT_ROOM, .off = off,
+		     .len = (uint32_t)(sizeof(put) + RGATE_QUEUE_PADDED(len)));
+}
+
+/* Who wants less gets it when the one before gives up; who wants too much is told at once. */
+static void gives_up_room(void **state)
+{
+	uint64_t much, little;
+
+	(void)state;
+	open_own(0, (struct rgate_queue_place){ .bytes = 10 });
+	assert_int_equal(result_of(0, wants_room(8), NULL), 1);
+	much = wants_room(4);
+	little = wants_room(2);
+	assert_int_equal(result_of(0, wants_room(11), NULL), -EMSGSIZE);
+	assert_false(is_done(0, much) || is_done(0, little));
+	(void)submit(0, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = much });
+	assert_int_equal(result_of(0, much, NULL), -ECANCELED);
+	assert_int_equal(result_of(0, little, NULL), 1);
+}
+
 /* ---- Who may what ---- */
 
 static void rights(void **state)
@@ -538,7 +565,8 @@ static void hostile(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(the_usual_way), TEST(claims_wait), TEST(a_session_ends), TEST(by_the_clock),
-	TEST(waits_for_room), TEST(rights), TEST(shows), TEST(is_removed), TEST(hostile),
+	TEST(waits_for_room), TEST(gives_up_room), TEST(rights), TEST(shows), TEST(is_removed),
+	TEST(hostile),
 };
 
 UNIT_MAIN(tests)
