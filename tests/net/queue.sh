@@ -82,8 +82,26 @@ queue run a -- true
 queue stats a --json
 is "... and the task was not lost" "$(json '(j["ready"], j["completed"], j["lost"])' <<<"$out")" \
 	"(0, 21, 1)"
+# What a command gets of its signals is what it would have without this.
+echo pipe | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put --attempts 1 a
+queue run a -- sh -c 'kill -PIPE $$; : >'"$tmp/survived"
+[ ! -e "$tmp/survived" ]
+result $? "run: commands end by a pipe that nobody reads"
+# Who waits for more ends when it is told, and with the queue.
+started() { [ "$("$ringgate" queue stats -S "$tmp/r0" a --json | json 'j["waiting"]')" = "$1" ]; }
+follow() { RGATE_REQUESTS=$tmp/r0 timeout 60 "$ringgate" queue run -f -P 2 a -- true 2>"$tmp/follows" & }
+follow
+ok "run -f: two wait" wait_for 20 started 2
+kill "$!"
+wait "$!"
+ok "... and end by a signal" wait_for 20 started 0
+follow
+ok "run -f: two wait" wait_for 20 started 2
 queue remove a
 is "remove" "$rc/$err" "0/"
+wait "$!"
+is "... ends who waits for its tasks" "$?" 1
+like "... and says why" "$(cat "$tmp/follows")" "the queue was removed"
 kill "$pid"
 wait "$pid"
 result $? "the daemon ends"

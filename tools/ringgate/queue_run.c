@@ -13,6 +13,7 @@
 #include "util.h"
 
 #define LOOK_MS	200	/* between looks whether all is over */
+#define REAP_MS	20	/* and whether a worker, or this one, is to end */
 #define WORDS	1024
 
 /* The word with what stands for the task in it; NULL: no memory */
@@ -40,7 +41,9 @@ static void exec_command(char **command, const char *task)
 	char *argv[WORDS + 1] = { NULL };
 	unsigned int i;
 
-	for (i = 0; command[i] && i < WORDS; i++) {
+	/* What is ignored stays so over exec(2), unlike what is caught. */
+	signal(SIGPIPE, SIG_DFL);
+	for (i = 0; command[i]; i++) {
 		argv[i] = fill_in(command[i], task);
 		if (!argv[i])
 			_exit(126);
@@ -68,6 +71,36 @@ static int run_command(const struct queue_run *run, const char *task)
 	return status;
 }
 
+enum end { DONE, FAILED, NO_WORD };
+
+static int say_once(struct rgate_queue *q, const struct queue_run *run,
+		    const struct rgate_queue_task *task, enum end end)
+{
+	switch (end) {
+	case DONE:
+		return rgate_queue_complete(q, task, NULL, 0);
+	case FAILED:
+		return rgate_queue_release(q, task, run->retry_ms);
+	default:
+		return rgate_queue_bury(q, task, "a zero byte in it: not for a command's word");
+	}
+}
+
+/*
+ * Says what came of it, until that was heard: what is cancelled by a signal, or came too late, is
+ * still claimed, and nobody would do it. -ESTALE: the claim was taken away, it is another one's
+ */
+static int say_end(struct rgate_queue *q, const struct queue_run *run,
+		   const struct rgate_queue_task *task, enum end end)
+{
+	int err;
+
+	do {
+		err = say_once(q, run, task, end);
+	} while (err == -EINTR || err == -ETIMEDOUT);
+	return err == -ESTALE ? 0 : err;
+}
+
 static int do_task(struct rgate_queue *q, const struct queue_run *run,
 		   const struct rgate_queue_got *got)
 {
@@ -75,17 +108,17 @@ static int do_task(struct rgate_queue *q, const struct queue_run *run,
 	char *text = strndup(got->data, task.len);
 	int status;
 
-	if (!text || strlen(text) != task.len) {
+	if (!text)
+		return -ENOMEM;
+	if (strlen(text) != task.len) {
 		free(text);
-		return rgate_queue_bury(q, &task, "a zero byte in it: not for a command's word");
+		return say_end(q, run, &task, NO_WORD);
 	}
 	status = run_command(run, text);
 	free(text);
 	if (status < 0)
 		return status;
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return rgate_queue_complete(q, &task, NULL, 0);
-	return rgate_queue_release(q, &task, run->retry_ms);
+	return say_end(q, run, &task, WIFEXITED(status) && !WEXITSTATUS(status) ? DONE : FAILED);
 }
 
 static bool all_over(struct rgate_queue *q)
@@ -109,8 +142,8 @@ static int serve(struct rgate_queue *q, const struct queue_run *run)
 			ret = do_task(q, run, &got);
 		else if (ret == -ETIMEDOUT && !run->follow && all_over(q))
 			return 0;
-		/* A claim that was taken away is another one's. */
-		if (ret < 0 && ret != -ETIMEDOUT && ret != -EINTR && ret != -ESTALE)
+		/* -ESTALE: the queue was removed. */
+		if (ret < 0 && ret != -ETIMEDOUT && ret != -EINTR)
 			return ret;
 	}
 	return 0;
@@ -148,38 +181,63 @@ static int start(const struct queue_run *run, pid_t *pids, uint32_t *n)
 	return 0;
 }
 
-/* The worst of what they end with */
+/*
+ * The worst of what they end with. It looks now and then: a signal that comes before a wait does
+ * not end that.
+ */
 static int reap(const pid_t *pids, uint32_t n)
 {
-	int status, ret = EXIT_OK;
+	int status = 0, ret = EXIT_OK;
 	bool told = false;
 	uint32_t i, k;
+	pid_t got;
 
 	for (i = 0; i < n; i++) {
-		while (waitpid(pids[i], &status, 0) < 0) {
-			if (errno != EINTR)
-				break;
-			for (k = i; util_stop && !told && k < n; k++)
+		while (!(got = waitpid(pids[i], &status, told ? 0 : WNOHANG)) ||
+		       (got < 0 && errno == EINTR)) {
+			if (!util_stop) {
+				util_sleep(util_now() + REAP_MS * 1000000ULL);
+				continue;
+			}
+			for (k = i; !told && k < n; k++)
 				kill(pids[k], SIGTERM);
-			told = util_stop;
+			told = true;
 		}
-		if (!WIFEXITED(status) || WEXITSTATUS(status))
+		if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 			ret = EXIT_FAIL;
 	}
 	return ret;
 }
 
+static size_t words(char *const *command)
+{
+	size_t n = 0;
+
+	while (command[n])
+		n++;
+	return n;
+}
+
 int queue_run(const struct queue_run *run)
 {
-	pid_t *pids = calloc(run->parallel, sizeof(*pids));
-	uint32_t n;
+	uint32_t n, i;
+	pid_t *pids;
 	int err, ret;
 
+	if (words(run->command) > WORDS)
+		return fail(-E2BIG, "the command");
+	pids = calloc(run->parallel, sizeof(*pids));
 	if (!pids)
 		return fail(-ENOMEM, "workers");
 	util_catch_signals();
 	err = start(run, pids, &n);
+	/* Those that there are wait for tasks, perhaps for ever. */
+	for (i = 0; err && i < n; i++)
+		kill(pids[i], SIGTERM);
 	ret = reap(pids, n);
 	free(pids);
-	return err ? fail(err, "cannot start worker %u", n) : ret;
+	if (err)
+		return fail(err, "cannot start worker %u", n);
+	/* There are tasks left; who waits for more is ended so. */
+	return util_stop && !run->follow ? EXIT_FAIL : ret;
 }
