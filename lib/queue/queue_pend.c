@@ -106,12 +106,16 @@ int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task 
 int pend_cancel(struct rgate_req *r)
 {
 	struct pending *p = rgate_req_data(r);
+	struct queue_service *sv;
 	struct queue *q;
 
 	if (!p)
 		return -EALREADY;
+	sv = p->o->sv;
 	q = p->o->queue;
 	end(p, -ECANCELED, 0);
+	/* The engine may have slept till now: what has a time has it from here on. */
+	queue_look_at_clock(sv);
 	/* There may be room for who comes next, if that one wanted more. */
 	queue_settle(q);
 	return 0;

@@ -399,6 +399,28 @@ static void gives_up_room(void **state)
 	assert_int_equal(result_of(0, little, NULL), 1);
 }
 
+/* What comes in that way has its times from then on, however long nothing had happened. */
+static void delays_from_then(void **state)
+{
+	const struct rgate_queue_put late = { .len = 2, .delay_ms = 30 };
+	uint64_t much, little;
+
+	(void)state;
+	open_own(0, (struct rgate_queue_place){ .bytes = 10 });
+	assert_int_equal(result_of(0, wants_room(8), NULL), 1);
+	much = wants_room(4);
+	memcpy(c[0].mem, &late, sizeof(late));
+	little = later(0, SUBMIT, .a1 = RGATE_SUBMIT_ROOM, .len = sizeof(late) + 8);
+	assert_false(is_done(0, much) || is_done(0, little));
+	now += 1000 * MS;
+	(void)submit(0, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = much });
+	assert_int_equal(result_of(0, little, NULL), 1);
+	assert_int_equal(info(0).now[RGATE_TASK_DELAYED], 1);
+	now += 30 * MS;
+	bed_run(e);
+	assert_int_equal(info(0).now[RGATE_TASK_READY], 2);
+}
+
 /* ---- Who may what ---- */
 
 static void rights(void **state)
@@ -565,8 +587,8 @@ static void hostile(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(the_usual_way), TEST(claims_wait), TEST(a_session_ends), TEST(by_the_clock),
-	TEST(waits_for_room), TEST(gives_up_room), TEST(rights), TEST(shows), TEST(is_removed),
-	TEST(hostile),
+	TEST(waits_for_room), TEST(gives_up_room), TEST(delays_from_then),
+	TEST(rights), TEST(shows), TEST(is_removed), TEST(hostile),
 };
 
 UNIT_MAIN(tests)
