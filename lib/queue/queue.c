@@ -35,24 +35,42 @@ static void enter(struct queue *q, struct task *t)
 	*at = t;
 }
 
-/* Numbers are given one after the other: in each place there is hardly more than one. */
+/*
+ * Numbers are given one after the other: in each place there is hardly more than one. The table is
+ * its owner's memory as tasks are: it has once been as large as there were tasks.
+ */
 static int grow(struct queue *q)
 {
 	const uint32_t places = q->places ? q->places * 2 : PLACES_FIRST;
+	const uint64_t more = (places - q->places) * sizeof(struct task *);
 	struct task **table;
 	struct link *l;
+	int err;
 
 	if (q->n < q->places)
 		return 0;
+	err = quota_take(q->quota, more);
+	if (err)
+		return err;
 	table = calloc(places, sizeof(struct task *));
-	if (!table)
+	if (!table) {
+		quota_give(q->quota, more);
 		return -ENOMEM;
+	}
 	free(q->table);
 	q->table = table;
 	q->places = places;
 	for (l = q->tasks.next; l != &q->tasks; l = l->next)
 		enter(q, container_of(l, struct task, of_queue));
 	return 0;
+}
+
+void queue_table_free(struct queue *q)
+{
+	quota_give(q->quota, q->places * sizeof(struct task *));
+	free(q->table);
+	q->table = NULL;
+	q->places = 0;
 }
 
 static void leave_table(struct queue *q, struct task *t)
@@ -259,6 +277,8 @@ void queue_drop(struct queue *q, struct task *t)
 	q->n--;
 	q->home->ntasks--;
 	free(t);
+	if (!q->n && q->places > PLACES_FIRST)
+		queue_table_free(q);
 }
 
 /* ---- Workers ---- */

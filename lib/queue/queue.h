@@ -143,6 +143,9 @@ void queue_expire(struct task *t);
 /* Frees it, whatever its state is; who waits for it is told -ENOENT. */
 void queue_drop(struct queue *q, struct task *t);
 
+/* Of a queue without tasks */
+void queue_table_free(struct queue *q);
+
 /* ---- queue_wait.c ---- */
 
 #define QUEUE_WAITERS	4096U	/* for tasks */

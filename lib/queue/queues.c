@@ -198,11 +198,11 @@ static void destroy(struct queue *q)
 	struct quota *quota = q->quota;
 
 	empty(q);
+	queue_table_free(q);
 	list_del(&q->of_home);
 	q->home->n--;
 	quota->queues--;
 	quota_put(quota);
-	free(q->table);
 	free(q);
 }
 
@@ -218,6 +218,7 @@ void queues_remove(struct queue *q)
 	q->removed = true;
 	list_del(&q->of_home);
 	empty(q);
+	queue_table_free(q);
 	queue_tell_all(q);
 }
 

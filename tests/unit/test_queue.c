@@ -376,6 +376,24 @@ static void owners_have_a_bound(void **state)
 	}
 }
 
+/* What finds tasks by their numbers is memory of their owner's, too, and goes with them. */
+static void tables_have_a_bound(void **state)
+{
+	const uint64_t each = sizeof(struct task) + sizeof(struct task *);
+	unsigned int i;
+
+	(void)state;
+	begin((struct rgate_queue_place){ .tasks = 70000 });
+	for (i = 0; i < 70000; i++)
+		PUT("");
+	assert_true(home.bytes >= 70000 * each);
+	while (queue_discard(q, ~0U))
+		;
+	assert_true(home.bytes < 4096);
+	PUT("");
+	assert_int_equal(queue_discard(q, ~0U), 1);
+}
+
 /* ---- Who waits ---- */
 
 static void waits_for_tasks(void **state)
@@ -677,9 +695,9 @@ static void at_random(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(order), TEST(complete_once), TEST(attempts), TEST(times), TEST(room),
-	TEST(results_have_a_bound), TEST(owners_have_a_bound), TEST(waits_for_tasks),
-	TEST(waits_for_ends), TEST(removed), TEST(names), TEST(refused), TEST(looked_at),
-	TEST(at_random),
+	TEST(results_have_a_bound), TEST(owners_have_a_bound), TEST(tables_have_a_bound),
+	TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed), TEST(names), TEST(refused),
+	TEST(looked_at), TEST(at_random),
 };
 
 UNIT_MAIN(tests)
