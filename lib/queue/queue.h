@@ -130,7 +130,7 @@ void queue_worker_init(struct queue *q, struct worker *w);
 /* What it had goes back. */
 void queue_worker_gone(struct queue *q, struct worker *w);
 
-#define QUEUE_STEPS	4096U	/* tasks of a call that goes on with the next one */
+#define QUEUE_STEPS	256U	/* tasks of a call that goes on with the next one */
 
 /* So many buried ones, then delayed ones, are ready, QUEUE_STEPS at most: how many */
 uint32_t queue_kick(struct queue *q, uint32_t most);

@@ -5,12 +5,14 @@
 #include "queue.h"
 #include "queues.h"
 
+#define NUMBERS	4096U	/* looked up in a row: much less than a task */
+
 static struct task *of_link(const struct queue *q, const struct link *l)
 {
 	return l == &q->tasks ? NULL : container_of(l, struct task, of_queue);
 }
 
-/* The first behind @after; NULL: not within QUEUE_STEPS numbers */
+/* The first behind @after; NULL: not within so many numbers */
 static struct task *behind(const struct queue *q, uint64_t after)
 {
 	struct task *t = queue_find(q, after);
@@ -21,7 +23,7 @@ static struct task *behind(const struct queue *q, uint64_t after)
 	t = of_link(q, q->tasks.next);
 	if (!t || t->id > after)
 		return t;
-	for (id = after + 1; id <= q->last && id <= after + QUEUE_STEPS; id++) {
+	for (id = after + 1; id <= q->last && id <= after + NUMBERS; id++) {
 		t = queue_find(q, id);
 		if (t)
 			return t;
@@ -40,7 +42,7 @@ struct task *queue_next(const struct queue *q, uint64_t *after, uint32_t states)
 	}
 	t = behind(q, *after);
 	if (!t) {
-		*after = q->last - *after > QUEUE_STEPS ? *after + QUEUE_STEPS : 0;
+		*after = q->last - *after > NUMBERS ? *after + NUMBERS : 0;
 		return NULL;
 	}
 	for (i = 0; t && i < QUEUE_STEPS; i++) {
