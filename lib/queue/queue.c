@@ -423,14 +423,22 @@ void queue_worker_init(struct queue *q, struct worker *w)
 	list_add_tail(&q->workers, &w->of_queue);
 }
 
-void queue_worker_gone(struct queue *q, struct worker *w)
+uint32_t queue_worker_give(struct queue *q, struct worker *w, uint32_t most)
 {
+	uint32_t n;
+
 	/* The last one first: each goes before the others. */
-	while (!list_empty(&w->tasks)) {
+	for (n = 0; n < most && !list_empty(&w->tasks); n++) {
 		q->count.lost++;
 		give_back(q, container_of(w->tasks.prev, struct task, in), 0,
 			  "its worker ended, with no attempt left");
 	}
+	return n;
+}
+
+void queue_worker_gone(struct queue *q, struct worker *w)
+{
+	(void)queue_worker_give(q, w, UINT32_MAX);
 	list_del(&w->of_queue);
 }
 

@@ -27,7 +27,9 @@ struct queues;
 /* Who claims: what he has */
 struct worker {
 	struct link tasks;
-	struct link of_queue;
+	struct link of_queue;		/* or of those who are gone */
+	/* Nothing is left of what he had: queues_worker_gone() */
+	void (*over)(struct worker *w);
 };
 
 struct task {
@@ -127,7 +129,9 @@ int queue_bury(struct queue *q, const struct worker *w, uint64_t id, uint32_t cl
 	       const void *reason, uint32_t len);
 
 void queue_worker_init(struct queue *q, struct worker *w);
-/* What it had goes back. */
+/* What it had goes back, @most of it: how many */
+uint32_t queue_worker_give(struct queue *q, struct worker *w, uint32_t most);
+/* All of it; it is none any more. */
 void queue_worker_gone(struct queue *q, struct worker *w);
 
 #define QUEUE_STEPS	256U	/* tasks of a call that goes on with the next one */

@@ -11,12 +11,17 @@ void queue_look_at_clock(struct queue_service *sv)
 	sv->home.now = sv->clock ? sv->clock() : rgate_clock_now(CLOCK_MONOTONIC);
 }
 
+static void worker_over(struct worker *w)
+{
+	free(container_of(w, struct opened, worker));
+}
+
 void opened_free(struct opened *o)
 {
 	struct queue *q = o->queue;
 
-	queue_worker_gone(q, &o->worker);
-	free(o);
+	o->worker.over = worker_over;
+	queues_worker_gone(q, &o->worker);
 	q->handles--;
 	queue_settle(q);
 }

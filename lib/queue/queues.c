@@ -20,6 +20,8 @@ void queues_init(struct queues *qs)
 	memset(qs, 0, sizeof(*qs));
 	list_init(&qs->all);
 	list_init(&qs->quotas);
+	list_init(&qs->gone);
+	list_init(&qs->removed);
 }
 
 bool queue_name_ok(const char name[RGATE_QUEUE_NAME_ROOM])
@@ -208,24 +210,101 @@ static void destroy(struct queue *q)
 
 void queues_put(struct queue *q)
 {
-	if (q->handles || (!q->removed && (q->n || q->rules.flags & RGATE_QUEUE_KEEP)))
+	if (q->handles || q->n || (!q->removed && q->rules.flags & RGATE_QUEUE_KEEP))
 		return;
 	destroy(q);
+}
+
+/* ---- What is gone, QUEUE_STEPS tasks at a time: the engine is not this queue's alone ---- */
+
+static void drop_some(struct queue *q)
+{
+	struct queues *qs = q->home;
+
+	for (; qs->steps < QUEUE_STEPS && !list_empty(&q->tasks); qs->steps++)
+		queue_drop(q, container_of(q->tasks.next, struct task, of_queue));
 }
 
 void queues_remove(struct queue *q)
 {
 	q->removed = true;
 	list_del(&q->of_home);
-	empty(q);
-	queue_table_free(q);
 	queue_tell_all(q);
+	drop_some(q);
+	if (q->n)
+		list_add_tail(&q->home->removed, &q->of_home);
+	else
+		queue_table_free(q);
+}
+
+static void give_some(struct queue *q, struct worker *w)
+{
+	struct queues *qs = q->home;
+
+	qs->steps += queue_worker_give(q, w, QUEUE_STEPS - qs->steps);
+}
+
+void queues_worker_gone(struct queue *q, struct worker *w)
+{
+	list_del(&w->of_queue);
+	give_some(q, w);
+	if (list_empty(&w->tasks))
+		w->over(w);
+	else
+		list_add_tail(&q->home->gone, &w->of_queue);
+}
+
+static struct worker *first_gone(const struct queues *qs)
+{
+	return container_of(qs->gone.next, struct worker, of_queue);
+}
+
+/* Goes on with it; true: there is more */
+static bool sweep(struct queues *qs)
+{
+	struct worker *w;
+	struct queue *q;
+
+	qs->steps = 0;
+	while (!list_empty(&qs->gone) && qs->steps < QUEUE_STEPS) {
+		w = first_gone(qs);
+		q = NULL;
+		if (!list_empty(&w->tasks)) {
+			q = container_of(w->tasks.next, struct task, in)->queue;
+			give_some(q, w);
+		}
+		if (list_empty(&w->tasks)) {
+			list_del(&w->of_queue);
+			w->over(w);
+		}
+		if (q)
+			queue_settle(q);
+	}
+	while (!list_empty(&qs->removed) && qs->steps < QUEUE_STEPS) {
+		q = container_of(qs->removed.next, struct queue, of_home);
+		drop_some(q);
+		if (q->n)
+			break;
+		list_del(&q->of_home);
+		queue_table_free(q);
+		queues_put(q);
+	}
+	return !list_empty(&qs->gone) || !list_empty(&qs->removed);
 }
 
 void queues_fini(struct queues *qs)
 {
+	struct worker *w;
+
 	while (!list_empty(&qs->all))
 		destroy(container_of(qs->all.next, struct queue, of_home));
+	while (!list_empty(&qs->removed))
+		destroy(container_of(qs->removed.next, struct queue, of_home));
+	while (!list_empty(&qs->gone)) {
+		w = first_gone(qs);
+		list_del(&w->of_queue);
+		w->over(w);
+	}
 	heap_fini(&qs->timers);
 }
 
@@ -252,11 +331,13 @@ uint64_t queues_tick(struct queues *qs, uint64_t now)
 	struct heap_node *first;
 	struct queue *q;
 	struct task *t;
+	bool more;
 	uint32_t i;
 
 	/* What was begun in the meantime has a later one. */
 	if (now > qs->now)
 		qs->now = now;
+	more = sweep(qs);
 	for (i = 0; (first = heap_first(&qs->timers)) && first->at <= now; i++) {
 		if (i == TICK_MOST)
 			return now;
@@ -265,5 +346,7 @@ uint64_t queues_tick(struct queues *qs, uint64_t now)
 		queue_expire(t);
 		queue_settle(q);
 	}
+	if (more)
+		return now;
 	return first ? first->at : UINT64_MAX;
 }

@@ -29,6 +29,9 @@ struct queues {
 	struct heap timers;	/* of all tasks */
 	struct link all;	/* by their serials */
 	struct link quotas;
+	struct link gone;	/* workers who are, with tasks left */
+	struct link removed;	/* queues that are, likewise */
+	uint32_t steps;		/* since the last tick, of what is gone */
 	uint64_t serial;
 	uint64_t bytes;
 	uint32_t n;
@@ -55,8 +58,13 @@ int queue_open_check(const struct queue_open *as);
  * it is not for others; -EDQUOT, -ENOSPC: too many queues; -ENOMEM
  */
 int queues_open(struct queues *qs, uid_t uid, const struct queue_open *as, struct queue **out);
-/* Its tasks are gone, who waits is told -ESTALE; it is freed with the last handle */
+/*
+ * Who waits is told -ESTALE, its tasks go, many with the next ticks; it is freed with the last of
+ * them and the last handle.
+ */
 void queues_remove(struct queue *q);
+/* What @w had goes back, much with the next ticks; then w->over() */
+void queues_worker_gone(struct queue *q, struct worker *w);
 
 /* The first queue behind @after that @uid may open: its serial; 0: there is none */
 uint64_t queues_list(const struct queues *qs, uid_t uid, uint64_t after,

@@ -495,6 +495,54 @@ static void removed(void **state)
 			      (struct rgate_queue_place){ .tasks = 1 }));
 }
 
+static unsigned int overs;
+
+static void is_over(struct worker *w)
+{
+	assert_true(list_empty(&w->tasks));
+	overs++;
+}
+
+/* What a worker had, and what a queue had, go a part at a time, and all of it. */
+static void by_parts(void **state)
+{
+	const unsigned int many = 3 * QUEUE_STEPS + 7;
+	unsigned int i, turns = 0;
+	uint64_t first = 0, id;
+	uint32_t claim;
+
+	(void)state;
+	begin((struct rgate_queue_place){ .tasks = 2 * many });
+	for (i = 0; i < many; i++) {
+		id = PUT("x");
+		first = first ? first : id;
+		take(0, false, &claim);
+	}
+	worker[0].over = is_over;
+	overs = 0;
+	queues_worker_gone(q, &worker[0]);
+	assert_int_equal(q->count.now[RGATE_TASK_READY], QUEUE_STEPS);
+	for (; queues_tick(&home, home.now) == home.now; turns++)
+		assert_int_equal(overs, 0);
+	assert_int_equal(turns, 2);
+	assert_int_equal(overs, 1);
+	assert_int_equal(q->count.now[RGATE_TASK_READY], many);
+	assert_int_equal(q->count.lost, many);
+	assert_int_equal(take(1, false, &claim), first);
+	queue_worker_init(q, &worker[0]);
+	/* Nobody has it open any more when the rest of it goes. */
+	queues_remove(q);
+	assert_true(home.ntasks >= many - QUEUE_STEPS && home.ntasks < many);
+	queue_worker_gone(q, &worker[0]);
+	queue_worker_gone(q, &worker[1]);
+	close_queue(q);
+	q = NULL;
+	while (queues_tick(&home, home.now) == home.now)
+		assert_true(home.ntasks > 0);
+	assert_int_equal(home.ntasks, 0);
+	assert_int_equal(home.n, 0);
+}
+
 /* ---- Queues ---- */
 
 static int try_open(uid_t uid, uid_t owner, uint32_t flags, const char *name)
@@ -696,8 +744,8 @@ static void at_random(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(order), TEST(complete_once), TEST(attempts), TEST(times), TEST(room),
 	TEST(results_have_a_bound), TEST(owners_have_a_bound), TEST(tables_have_a_bound),
-	TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed), TEST(names), TEST(refused),
-	TEST(looked_at), TEST(at_random),
+	TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed), TEST(by_parts),
+	TEST(names), TEST(refused), TEST(looked_at), TEST(at_random),
 };
 
 UNIT_MAIN(tests)

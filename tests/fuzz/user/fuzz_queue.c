@@ -284,6 +284,12 @@ static void check(void)
 		bytes += check_queue(q);
 		tasks += q->n;
 	}
+	/* What is left of those that were removed goes with the next ticks. */
+	for (l = home->removed.next; l != &home->removed; l = l->next, queues++) {
+		q = container_of(l, struct queue, of_home);
+		bytes += check_queue(q);
+		tasks += q->n;
+	}
 	FUZZ_CHECK(bytes == home->bytes && tasks == home->ntasks);
 	for (l = home->quotas.next; l != &home->quotas; l = l->next)
 		bytes -= container_of(l, struct quota, of_home)->bytes;
