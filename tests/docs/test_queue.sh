@@ -29,7 +29,7 @@ while read -r line; do
 	"$build/tools/ringgate" $line </dev/null >"$tmp/said" 2>&1
 	[ $? = 1 ] && grep -q "no ringgated runs here" "$tmp/said" || echo "$line: $(cat "$tmp/said")"
 done <"$tmp/commands" >"$tmp/log"
-[ "$(wc -l <"$tmp/commands")" -ge 5 ] && [ ! -s "$tmp/log" ]
+[ "$(wc -l <"$tmp/commands")" -ge 7 ] && [ ! -s "$tmp/log" ]
 ok $? "commands that it shows are right"
 
 grep -ohE '``RGATE_(REQ_)?(QUEUE|TASK|SUBMIT|CLAIM|WAIT)_[A-Z0-9_]+(\(\))?``' \

@@ -74,6 +74,12 @@ queue drain a
 is "... and done then" "$rc/$err" "0/"
 queue ls
 like "ls" "$rc $out" "a +[0-9]+ +0 +0 +0 +0 +0 +0 +20"
+# What queue.rst shows, of a daemon that is there: one after the other
+while read -r line; do
+	RGATE_REQUESTS=$tmp/r0 PATH=$(dirname "$ringgate"):$PATH timeout 60 sh -c "$line" </dev/null ||
+		echo "$line"
+done < <(grep -P '^  \$ .*ringgate' "$top/Documentation/queue.rst" | sed 's/^  \$ //') >"$tmp/shown" 2>&1
+is "what the documentation shows" "$(grep -c 'ringgate' "$tmp/shown")" 0
 # A worker that is killed: another one has its task.
 echo killed | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
 queue run a -- sh -c '[ -e '"$tmp/once"' ] && exit 0; : >'"$tmp/once"'; kill -9 $PPID'

@@ -14,6 +14,10 @@
  * Each has a session of its own; programs that wait for several things at once use the
  * requests (<ringgate/queue.h>) themselves. One thread at a time for each queue that is open. After
  * fork(2) it is the parent's.
+ *
+ * A signal that is caught ends each of these calls but rgate_queue_close(): -EINTR. Then, as with
+ * -ETIMEDOUT, it has done nothing: a task that was to be completed is claimed still. Those that
+ * tell how many they have kicked or discarded have done so much.
  */
 #ifndef RINGGATE_RGATE_QUEUE_H
 #define RINGGATE_RGATE_QUEUE_H
