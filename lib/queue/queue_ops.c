@@ -65,7 +65,7 @@ int queue_ops_submit(struct rgate_req *r, struct opened *o, uint64_t *first)
 	uint64_t id;
 	int err;
 
-	for (n = 0; off < len; n++) {
+	for (n = 0; off < len && n < QUEUE_STEPS; n++) {
 		err = submit_one(r, o, &off, &id);
 		/* What cannot be taken is told when it is the first one. */
 		if (err)

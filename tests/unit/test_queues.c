@@ -170,6 +170,24 @@ static void all_calls(void **state)
 	rgate_queue_close(q);
 }
 
+/* A request does as much as others that count as one do; what is left is submitted anew. */
+static void so_many_at_once(void **state)
+{
+	static const struct rgate_queue_job jobs[300];
+	struct rgate_queue *q = open_own("many");
+	uint64_t first = 0, more = 0, n = 0;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	assert_int_equal(rgate_queue_submit(q, jobs, 300, 0, &first), 256);
+	assert_int_equal(rgate_queue_submit(q, jobs, 44, 0, &more), 44);
+	assert_int_equal(more, first + 256);
+	/* Nor do those drop more, but the call goes on. */
+	assert_int_equal(rgate_queue_discard(q, RGATE_TASK_BIT(RGATE_TASK_READY), &n), 0);
+	assert_int_equal(n, 300);
+	rgate_queue_close(q);
+}
+
 static int count_it(void *ctx, const struct rgate_queue_info *info)
 {
 	unsigned int *n = ctx;
@@ -209,7 +227,8 @@ static void names(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_once), cmocka_unit_test(all_calls), cmocka_unit_test(names),
+	cmocka_unit_test(each_once), cmocka_unit_test(all_calls),
+	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
 };
 
 UNIT_MAIN(tests)
