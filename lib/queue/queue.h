@@ -70,6 +70,7 @@ struct queue_rules {
 
 struct queue {
 	struct link of_home;
+	struct link of_due;		/* more is to be told with the next tick */
 	struct queues *home;
 	struct quota *quota;
 	uint64_t serial;		/* of the home's queues */

@@ -92,15 +92,23 @@ bool queue_is_idle(const struct queue *q)
 	return now[RGATE_TASK_BURIED] + now[RGATE_TASK_DONE] == q->n;
 }
 
+#define ROOMS	16U	/* who has room, at once: each submits QUEUE_STEPS tasks at most */
+
 /* Those who came first: each has to have what he wants before the next one has. */
 static void give_room(struct queue *q)
 {
 	struct waiter *w;
+	uint32_t n;
 
-	while (!list_empty(&q->rooms)) {
+	for (n = 0; !list_empty(&q->rooms); n++) {
 		w = first(&q->rooms);
 		if (q->n >= q->rules.tasks || q->count.bytes + w->most > q->rules.bytes)
 			return;
+		if (n == ROOMS) {
+			list_del(&q->of_due);
+			list_add_tail(&q->home->due, &q->of_due);
+			return;
+		}
 		list_del(&w->in);
 		w->over(w, 0);
 	}

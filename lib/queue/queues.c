@@ -22,6 +22,7 @@ void queues_init(struct queues *qs)
 	list_init(&qs->quotas);
 	list_init(&qs->gone);
 	list_init(&qs->removed);
+	list_init(&qs->due);
 }
 
 bool queue_name_ok(const char name[RGATE_QUEUE_NAME_ROOM])
@@ -135,6 +136,7 @@ static struct queue *make(struct queues *qs, const struct queue_open *as, struct
 	q->home = qs;
 	q->quota = quota;
 	q->serial = ++qs->serial;
+	list_init(&q->of_due);
 	list_init(&q->workers);
 	list_init(&q->tasks);
 	list_init(&q->delayed);
@@ -202,6 +204,7 @@ static void destroy(struct queue *q)
 	empty(q);
 	queue_table_free(q);
 	list_del(&q->of_home);
+	list_del(&q->of_due);
 	q->home->n--;
 	quota->queues--;
 	quota_put(quota);
@@ -280,6 +283,11 @@ static bool sweep(struct queues *qs)
 		if (q)
 			queue_settle(q);
 	}
+	if (!list_empty(&qs->due)) {
+		q = container_of(qs->due.next, struct queue, of_due);
+		list_del(&q->of_due);
+		queue_settle(q);
+	}
 	while (!list_empty(&qs->removed) && qs->steps < QUEUE_STEPS) {
 		q = container_of(qs->removed.next, struct queue, of_home);
 		drop_some(q);
@@ -289,7 +297,7 @@ static bool sweep(struct queues *qs)
 		queue_table_free(q);
 		queues_put(q);
 	}
-	return !list_empty(&qs->gone) || !list_empty(&qs->removed);
+	return !list_empty(&qs->gone) || !list_empty(&qs->removed) || !list_empty(&qs->due);
 }
 
 void queues_fini(struct queues *qs)

@@ -31,6 +31,7 @@ struct queues {
 	struct link quotas;
 	struct link gone;	/* workers who are, with tasks left */
 	struct link removed;	/* queues that are, likewise */
+	struct link due;	/* queues: queue_settle() has not told all */
 	uint32_t steps;		/* since the last tick, of what is gone */
 	uint64_t serial;
 	uint64_t bytes;

@@ -495,6 +495,33 @@ static void removed(void **state)
 			      (struct rgate_queue_place){ .tasks = 1 }));
 }
 
+/* Who waits for room has it in his turn, if it is not in this one. */
+static void rooms_by_parts(void **state)
+{
+	const struct rgate_queue_put all = { .len = 10 };
+	struct told w[40];
+	unsigned int i, now = 0;
+	uint64_t id;
+
+	(void)state;
+	begin((struct rgate_queue_place){ .bytes = 10 });
+	assert_int_equal(queue_submit(q, ME, &all, "0123456789", &id), 0);
+	for (i = 0; i < ARRAY_LEN(w); i++) {
+		w[i] = told(0, 0);
+		list_init(&w[i].w.in);
+		queue_await_room(q, &w[i].w, 1);
+	}
+	assert_int_equal(queue_discard(q, RGATE_TASK_BIT(RGATE_TASK_READY)), 1);
+	queue_settle(q);
+	for (i = 0; i < ARRAY_LEN(w); i++)
+		now += w[i].times;
+	assert_int_equal(now, 16);
+	assert_int_equal(queues_tick(&home, home.now), home.now);
+	assert_int_equal(queues_tick(&home, home.now), UINT64_MAX);
+	for (i = 0; i < ARRAY_LEN(w); i++)
+		assert_int_equal(w[i].times, 1);
+}
+
 static unsigned int overs;
 
 static void is_over(struct worker *w)
@@ -745,7 +772,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(order), TEST(complete_once), TEST(attempts), TEST(times), TEST(room),
 	TEST(results_have_a_bound), TEST(owners_have_a_bound), TEST(tables_have_a_bound),
 	TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed), TEST(by_parts),
-	TEST(names), TEST(refused), TEST(looked_at), TEST(at_random),
+	TEST(rooms_by_parts), TEST(names), TEST(refused), TEST(looked_at), TEST(at_random),
 };
 
 UNIT_MAIN(tests)
