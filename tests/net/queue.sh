@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# timeout: 120
+# timeout: 240
 # Queues of tasks through the daemon: whom the policy lets, several programs at once, its end.
 
 # shellcheck disable=SC2317 # functions that wait_for calls
