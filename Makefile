@@ -600,7 +600,7 @@ programs_tsan := tsan-programs
 check_groups = $(foreach group,$(CHECK),$(firstword $(subst :, ,$(group))))
 
 check-programs: all $(if $(CHECK),$(foreach group,$(check_groups),$(programs_$(group))), \
-	tests lab-kmod $(programs_gpu) $(programs_fuzz) $(programs_asan) $(programs_tsan))
+	tests staged lab-kmod $(programs_gpu) $(programs_fuzz) $(programs_asan) $(programs_tsan))
 
 comma := ,
 # The native suites once more, for the sanitizers to judge

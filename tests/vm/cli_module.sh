@@ -123,12 +123,6 @@ ok "capture: UDP payloads as they were sent" \
 	"$frames" checkudp "$tmp/u.pcapng" 9999 300 1400
 readable "capture: with a filter" "$tmp/u.pcapng"
 
-delivered()
-{
-	[ "$("$ringgate" status --json |
-		json 'sum(a["stats"]["delivered"] for a in j["attachments"])')" -ge "$1" ]
-}
-
 begin 1 -w "$tmp/s.pcapng" --steal v1 icmp
 if ip netns exec peer ping -c 1 -W 2 10.9.0.2 >/dev/null; then
 	result 1 "capture --steal: the stack does not see what is captured"

@@ -33,3 +33,9 @@ seen()
 	[ "$("$ringgate" status --json |
 		json 'sum(a["stats"]["seen"] for a in j["attachments"])')" -ge "$1" ]
 }
+
+delivered()
+{
+	[ "$("$ringgate" status --json |
+		json 'sum(a["stats"]["delivered"] for a in j["attachments"])')" -ge "$1" ]
+}

@@ -8,7 +8,10 @@ wait_for()
 	local end=$((SECONDS + $1 * ${RGATE_SLOW:-1}))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
+		if [ $SECONDS -ge $end ]; then
+			echo "# still not so: $*" >&2
+			return 1
+		fi
 		sleep 0.1
 	done
 }
