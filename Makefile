@@ -309,7 +309,7 @@ $(example_bpf): $(O)/%.bpf.o: Documentation/%.bpf.c $(wildcard Documentation/exa
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)
 	$(Q)$(BPF_CC) -O2 -g -target bpf -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) \
-		-I/usr/include/$(shell $(CC) -dumpmachine 2>/dev/null) -c -o $@ $<
+		-I/usr/include/$(shell $(CC) -print-multiarch 2>/dev/null) -c -o $@ $<
 $(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_static)
 	$(program)
 $(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)

@@ -315,9 +315,10 @@ void settle(void)
 		for (i = 0; i < NODES; i++)
 			node_turn(i);
 		for (i = 0; i < w.nodes; i++)
-			for (j = 0; j < w.nodes; j++)
-				more = (i != j && (deliver(i, j, true) | deliver(i, j, false))) ||
-				       more;
+			for (j = 0; j < w.nodes; j++) {
+				more |= i != j && deliver(i, j, true);
+				more |= i != j && deliver(i, j, false);
+			}
 		unit_require(++rounds < 10000);
 	} while (more);
 }
