@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What becomes of requests at the gateway. */
+/* What becomes of requests at another node. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,17 @@
 #include "clock.h"
 #include "gate_priv.h"
 
-static void start(struct caller *c);
-static void lose(struct caller *c, int err);
+static void start(struct gate_caller *c);
+static void lose(struct gate_caller *c, int err);
 
 static struct wish *wish_of(struct errand *e)
 {
 	return container_of(e, struct wish, errand);
+}
+
+static const struct gate_role *role_of(const struct wish *w)
+{
+	return w->caller->sv->o.role;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -47,9 +52,58 @@ static int plain_answer(struct errand *e, struct ask *a, int err, const void *an
 	return refusal(err, answer, len, &r);
 }
 
+/* ---- A session ends ---- */
+
+static void free_caller(struct gate_caller *c)
+{
+	list_del(&c->of_service);
+	free(c);
+}
+
+static size_t leave_ask(struct errand *e, struct ask *a)
+{
+	const struct gate_caller *c = container_of(e, struct gate_caller, leave);
+	struct gate_question q = { .kind = GATE_LEAVE, .number = a->number, .uid = c->uid,
+				   .guest = c->id };
+
+	e->more = false;
+	return gate_question_put(c->sv->o.role, a->msg, &q);
+}
+
+static void leave_over(struct errand *e, int err)
+{
+	struct gate_caller *c = container_of(e, struct gate_caller, leave);
+
+	(void)err;
+	c->leaving = false;
+	if (!c->seat)
+		free_caller(c);
+}
+
+static const struct errand_ops leave_ops = {
+	.ask = leave_ask, .answer = plain_answer, .over = leave_over,
+};
+
+/* The node is told, once, if it may know of it. */
+static void leave(struct gate_caller *c)
+{
+	if (!c->there || c->leaving || c->sv->over)
+		return;
+	c->there = false;
+	c->leaving = !errand_begin(c->node->errands, &c->leave, &leave_ops, c->uid);
+}
+
+void gate_ask_leave(struct gate_caller *c)
+{
+	c->seat = NULL;
+	leave(c);
+	if (!c->leaving)
+		free_caller(c);
+}
+
 /* ---- The end of a request ---- */
 
-/* Where the gateway was told that it is not wanted, the engine does not say why. */
+/* Where the node was told that it is not wanted, the engine does not say why. */
 static int why(const struct wish *w, int result)
 {
 	if (result == -ECANCELED && w->due && rgate_clock_now(CLOCK_MONOTONIC) >= w->due)
@@ -66,21 +120,23 @@ void gate_wish_end(struct wish *w, int result, uint64_t value)
 	list_del(&w->queue);
 	w->caller->ticket[w->ticket] = NULL;
 	result = why(w, result);
+	if (w->as.over)
+		result = w->as.over(w->as.ctx, result, &value);
 	free(w);
-	rgate_req_set_data(r, NULL);
 	rgate_req_end(r, result, result < 0 ? 0 : value);
 }
 
 /*
- * It fails. Where nobody knows what the gateway has done of it, or it has nothing of the session,
- * the session's sockets are not what its program takes them for.
+ * It fails. Where nobody knows what the node has done of it, or it has nothing of the session, what
+ * the session has there is not what its program takes it for.
  */
 static void failed(struct wish *w, int err)
 {
-	struct caller *c = w->caller;
+	const bool goes = w->has & GATE_HAS_TO_GO && err == -ENOTCONN;
+	struct gate_caller *c = w->caller;
 
 	gate_wish_end(w, err, 0);
-	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPROTO)
+	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPROTO || goes)
 		lose(c, -ECONNRESET);
 }
 
@@ -93,7 +149,7 @@ static void give_up(struct wish *w, int err)
 		errand_end(&w->errand, err);
 }
 
-static void lose(struct caller *c, int err)
+static void lose(struct gate_caller *c, int err)
 {
 	unsigned int i;
 
@@ -103,17 +159,21 @@ static void lose(struct caller *c, int err)
 	for (i = 0; i < GATE_TICKETS; i++)
 		if (c->ticket[i])
 			give_up(c->ticket[i], err);
+	/* What it has there is of no use to it, but may be to others. */
+	leave(c);
 }
 
-void gate_ask_lost(struct gate_service *sv)
+void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other)
 {
-	struct caller *c;
+	struct gate_caller *c;
 	struct link *l;
 
 	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
-		c = container_of(l, struct caller, of_service);
-		if (c->seat && (c->there || sv->over))
-			lose(c, -ECONNRESET);
+		c = container_of(l, struct gate_caller, of_service);
+		if (!c->seat || (n && c->node != n) || !(c->there || sv->over))
+			continue;
+		c->there &= !other;
+		lose(c, -ECONNRESET);
 	}
 }
 
@@ -125,7 +185,7 @@ static size_t cancel_ask(struct errand *e, struct ask *a)
 	struct gate_question q = question(w, GATE_CANCEL, a);
 
 	e->more = false;
-	return gate_question_put(a->msg, &q);
+	return gate_question_put(role_of(w), a->msg, &q);
 }
 
 static void cancel_over(struct errand *e, int err)
@@ -140,19 +200,19 @@ static const struct errand_ops cancel_ops = {
 
 static void ask_cancel(struct wish *w)
 {
-	struct gate_service *sv = w->caller->sv;
-
 	memset(&w->cancel, 0, sizeof(w->cancel));
-	w->cancelling = !errand_begin(gate_gateway(sv)->errands, &w->cancel, &cancel_ops,
+	w->cancelling = !errand_begin(w->caller->node->errands, &w->cancel, &cancel_ops,
 				      w->caller->uid);
 }
 
 int gate_ask_cancel(struct wish *w)
 {
+	if (w->has & GATE_HAS_TO_GO && w->state != WISH_WAITS)
+		return -EALREADY;
 	switch (w->state) {
 	case WISH_QUEUED:
 	case WISH_PUTS:
-		/* The gateway has not seen it. */
+		/* The node has not seen it. */
 		give_up(w, -ECANCELED);
 		return 0;
 	case WISH_WAITS:
@@ -179,7 +239,7 @@ static size_t get_ask(struct errand *e, struct ask *a)
 	a->word = q.off;
 	w->moved += q.len;
 	e->more = w->moved < w->total;
-	return gate_question_put(a->msg, &q);
+	return gate_question_put(role_of(w), a->msg, &q);
 }
 
 static int get_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
@@ -213,11 +273,9 @@ static const struct errand_ops get_ops = {
 
 static int begin_errand(struct wish *w, enum wish_state state, const struct errand_ops *ops)
 {
-	struct gate_service *sv = w->caller->sv;
-
 	memset(&w->errand, 0, sizeof(w->errand));
 	w->state = state;
-	return errand_begin(gate_gateway(sv)->errands, &w->errand, ops, w->caller->uid);
+	return errand_begin(w->caller->node->errands, &w->errand, ops, w->caller->uid);
 }
 
 /* Is it what that request can have come to? */
@@ -254,23 +312,24 @@ static void done(struct wish *w, const struct gate_result *r)
 		failed(w, -ECONNRESET);
 }
 
-static struct caller *caller_of(struct gate_service *sv, uint64_t id)
+static struct gate_caller *caller_of(const struct gate_node *n, uint64_t id)
 {
-	struct caller *c;
+	struct link *const all = &n->sv->callers;
+	struct gate_caller *c;
 	struct link *l;
 
-	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
-		c = container_of(l, struct caller, of_service);
-		if (c->id == id)
+	for (l = all->next; l != all; l = l->next) {
+		c = container_of(l, struct gate_caller, of_service);
+		if (c->id == id && c->node == n)
 			return c;
 	}
 	return NULL;
 }
 
 /* It may come before the answer to GATE_SUBMIT, if that was lost with a connection. */
-static void on_done(struct gate_service *sv, const struct gate_result *r)
+static void on_done(const struct gate_node *n, const struct gate_result *r)
 {
-	const struct caller *c = caller_of(sv, r->guest);
+	const struct gate_caller *c = caller_of(n, r->guest);
 	struct wish *w = c ? c->ticket[r->ticket] : NULL;
 
 	if (!w || w->serial != r->serial)
@@ -281,7 +340,7 @@ static void on_done(struct gate_service *sv, const struct gate_result *r)
 		done(w, r);
 }
 
-/* ---- It goes to the gateway ---- */
+/* ---- It goes to the node ---- */
 
 static size_t submit_ask(struct errand *e, struct ask *a)
 {
@@ -290,21 +349,21 @@ static size_t submit_ask(struct errand *e, struct ask *a)
 	struct gate_question q = question(w, GATE_SUBMIT, a);
 
 	q.op = req->op;
-	q.handle = req->handle;
-	q.a0 = req->a0;
+	q.handle = w->as.handle;
+	q.a0 = w->as.a0;
 	q.a1 = w->addr_mem ? 0 : req->a1;
 	q.len = w->len;
 	q.addr = w->has & GATE_HAS_TO ? &w->addr : NULL;
 	q.data = w->mem;
 	q.data_len = w->first;
 	e->more = false;
-	return gate_question_put(a->msg, &q);
+	return gate_question_put(role_of(w), a->msg, &q);
 }
 
 static void submit_over(struct errand *e, int err)
 {
 	struct wish *w = wish_of(e);
-	struct caller *c = w->caller;
+	struct gate_caller *c = w->caller;
 
 	list_del(&w->queue);
 	if (!err || e->touched)
@@ -339,13 +398,13 @@ static size_t put_ask(struct errand *e, struct ask *a)
 	q.data = w->mem + w->moved;
 	w->moved += q.len;
 	e->more = w->moved < w->len;
-	return gate_question_put(a->msg, &q);
+	return gate_question_put(role_of(w), a->msg, &q);
 }
 
 static void put_over(struct errand *e, int err)
 {
 	struct wish *w = wish_of(e);
-	struct caller *c = w->caller;
+	struct gate_caller *c = w->caller;
 
 	if (!err) {
 		submit(w);
@@ -363,7 +422,7 @@ static const struct errand_ops put_ops = {
 };
 
 /* The first of the queue goes, if none does. */
-static void start(struct caller *c)
+static void start(struct gate_caller *c)
 {
 	struct wish *w;
 
@@ -383,48 +442,10 @@ static void start(struct caller *c)
 
 void gate_ask(struct wish *w)
 {
-	struct caller *c = w->caller;
+	struct gate_caller *c = w->caller;
 
 	list_add_tail(&c->queue, &w->queue);
 	start(c);
-}
-
-/* ---- A session ends ---- */
-
-static void free_caller(struct caller *c)
-{
-	list_del(&c->of_service);
-	free(c);
-}
-
-static size_t leave_ask(struct errand *e, struct ask *a)
-{
-	const struct caller *c = container_of(e, struct caller, leave);
-	struct gate_question q = { .kind = GATE_LEAVE, .number = a->number, .uid = c->uid,
-				   .guest = c->id };
-
-	e->more = false;
-	return gate_question_put(a->msg, &q);
-}
-
-static void leave_over(struct errand *e, int err)
-{
-	(void)err;
-	free_caller(container_of(e, struct caller, leave));
-}
-
-static const struct errand_ops leave_ops = {
-	.ask = leave_ask, .answer = plain_answer, .over = leave_over,
-};
-
-void gate_ask_leave(struct caller *c)
-{
-	struct gate_service *sv = c->sv;
-
-	c->seat = NULL;
-	if (!c->there || sv->over ||
-	    errand_begin(gate_gateway(sv)->errands, &c->leave, &leave_ops, c->uid))
-		free_caller(c);
 }
 
 /* ---- Answers ---- */
@@ -437,6 +458,6 @@ void gate_ask_answer(struct gate_node *n, const void *msg, size_t len)
 		return;
 	if (r.kind != GATE_DONE)
 		(void)line_answered(n->line, r.number, msg, len);
-	else if (n == gate_gateway(n->sv))
-		on_done(n->sv, &r);
+	else
+		on_done(n, &r);
 }

@@ -35,10 +35,10 @@ static int open_session(struct guest *g, const struct rgate_limits *limits)
 {
 	struct gate_service *sv = g->node->sv;
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = g->key };
+	const uint64_t memory = (gate_room(sv->o.role, GATE_TICKETS) + 4095) & ~4095ULL;
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = g->uid,
 		.requests = PLACES, .completions = PLACES, .limits = limits, .modest = true,
-		.memory = (gate_room(GATE_TICKETS) + 4095) & ~4095ULL, .over = seat_over,
-		.ctx = g);
+		.memory = memory, .over = seat_over, .ctx = g);
 	int err;
 
 	err = rgate_session_at(&g->session, sv->o.engine, &o, &g->seat);

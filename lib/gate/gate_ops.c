@@ -1,172 +1,85 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+/* Requests of RGATE_REQ_SOCKET, all of which the gateway carries out. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "clock.h"
 #include "gate_priv.h"
 
-static struct caller *find_caller(struct gate_service *sv, const struct rgate_seat *seat)
+static struct gate_caller *find_caller(struct gate_service *sv, const struct rgate_seat *seat)
 {
-	struct caller *c;
+	struct gate_caller *c = NULL;
 	struct link *l;
 
+	fair_lock(&sv->lock);
 	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
-		c = container_of(l, struct caller, of_service);
+		c = container_of(l, struct gate_caller, of_service);
 		if (c->seat == seat)
-			return c;
+			break;
 	}
-	return NULL;
+	if (l == &sv->callers)
+		c = NULL;
+	fair_unlock(&sv->lock);
+	return c;
 }
 
 /* Its handle is no socket's: it tells of the session's end. */
-static int new_caller(struct gate_service *sv, struct rgate_seat *seat, struct caller **out)
+static int new_caller(struct gate_service *sv, struct rgate_seat *seat, struct gate_caller **out)
 {
-	struct caller *c = calloc(1, sizeof(*c));
+	uint32_t handle;
 	int err;
 
-	if (!c)
-		return -ENOMEM;
-	c->sv = sv;
-	c->seat = seat;
-	c->uid = rgate_seat_uid(seat);
-	c->id = ++sv->serial;
-	list_init(&c->queue);
-	err = rgate_seat_handle(seat, RGATE_REQ_SOCKET, c, &c->handle);
-	if (err) {
-		free(c);
+	err = gate_caller_new(sv, seat, sv->o.gateway, out);
+	if (err)
 		return err;
-	}
-	list_add_tail(&sv->callers, &c->of_service);
-	*out = c;
-	return 0;
+	err = rgate_seat_handle(seat, RGATE_REQ_SOCKET, *out, &handle);
+	if (err)
+		gate_caller_leave(*out);
+	return err;
 }
 
 /* Who asks; whoever has not opened a socket has none. */
-static int caller_of(struct gate_service *sv, struct rgate_req *r, struct caller **out)
+static int caller_of(struct gate_service *sv, struct rgate_req *r, struct gate_caller **out)
 {
 	struct rgate_seat *seat = rgate_req_seat(r);
 
 	*out = find_caller(sv, seat);
-	if (sv->over || (*out && (*out)->lost))
-		return -ECONNRESET;
 	if (*out)
 		return 0;
 	return rgate_req_get(r)->op == RGATE_REQ_SOCKET_OPEN ? new_caller(sv, seat, out) : -EBADF;
 }
 
-static int take_ticket(struct caller *c, struct wish *w)
+/* A receive of all that ends before it has it would be taken for the stream's end. */
+static bool is_cut_short(const struct rgate_request *q)
 {
-	uint32_t i;
+	const int has = gate_op_has(&gate_sockets, q->op);
 
-	for (i = 0; i < GATE_TICKETS; i++) {
-		if (c->ticket[i])
-			continue;
-		c->ticket[i] = w;
-		w->ticket = i;
-		w->caller = c;
-		w->serial = ++c->sv->serial;
-		return 0;
-	}
-	return -ENOBUFS;
-}
-
-static int hand_over(struct gate_service *sv, struct wish *w)
-{
-	struct caller *c;
-	int err;
-
-	fair_lock(&sv->lock);
-	err = caller_of(sv, w->r, &c);
-	if (!err)
-		err = take_ticket(c, w);
-	if (!err) {
-		rgate_req_set_data(w->r, w);
-		gate_ask(w);
-		gate_pump(gate_gateway(sv));
-	}
-	fair_unlock(&sv->lock);
-	return err;
-}
-
-/* Its second part of memory; an address that is sent is copied now. */
-static int read_addr(struct wish *w)
-{
-	if (!(w->has & (GATE_HAS_TO | GATE_HAS_FROM)))
-		return 0;
-	w->addr_mem = rgate_seat_memory(rgate_req_seat(w->r), rgate_req_get(w->r)->a1, GATE_ADDR);
-	if (!w->addr_mem)
-		return -ERANGE;
-	if (w->has & GATE_HAS_TO)
-		memcpy(&w->addr, w->addr_mem, GATE_ADDR);
-	return 0;
-}
-
-/* What the gateway would refuse is not asked. */
-static int check(const struct rgate_request *q, uint32_t has)
-{
-	if (q->len <= GATE_ROOM)
-		return 0;
-	if (!(has & GATE_HAS_STREAM))
-		return -EINVAL;
-	/* A receive of all that ends before it has it would be taken for the stream's end. */
-	return has & GATE_HAS_OUT && q->a0 & RGATE_SOCKET_ALL ? -EMSGSIZE : 0;
+	return has > 0 && has & GATE_HAS_STREAM && has & GATE_HAS_OUT &&
+	       q->a0 & RGATE_SOCKET_ALL && q->len > gate_sockets.room;
 }
 
 static int begin(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_request *q = rgate_req_get(r);
-	const int has = gate_op_has(q->op);
-	struct wish *w;
+	const struct gate_as as = { .handle = q->handle, .a0 = q->a0 };
+	struct gate_caller *c;
 	int err;
 
-	err = has < 0 ? has : check(q, (uint32_t)has);
-	if (err)
-		return err;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	list_init(&w->queue);
-	w->r = r;
-	w->has = (uint32_t)has;
-	w->mem = rgate_req_mem(r);
-	w->len = q->len < GATE_ROOM ? q->len : GATE_ROOM;
-	if (q->deadline_us)
-		w->due = rgate_clock_now(CLOCK_MONOTONIC) + q->deadline_us * 1000ULL;
-	err = read_addr(w);
-	if (!err)
-		err = hand_over(ctx, w);
-	if (!err)
-		return RGATE_REQ_LATER;
-	free(w);
-	return err;
+	if (is_cut_short(q))
+		return -EMSGSIZE;
+	err = caller_of(ctx, r, &c);
+	return err ? err : gate_forward(c, r, &as);
 }
 
 static int cancel(struct rgate_req *r, void *ctx)
 {
-	struct gate_service *sv = ctx;
-	int err = -EALREADY;
-	struct wish *w;
+	int err = gate_forward_cancel(ctx, r);
 
-	fair_lock(&sv->lock);
-	w = rgate_req_data(r);
-	if (w) {
-		err = gate_ask_cancel(w);
-		gate_pump(gate_gateway(sv));
-	}
-	fair_unlock(&sv->lock);
-	return err;
+	return err == -ENOENT ? -EALREADY : err;
 }
 
 static void drop(void *object, void *ctx)
 {
-	struct gate_service *sv = ctx;
-
-	fair_lock(&sv->lock);
-	gate_ask_leave(object);
-	if (!sv->over)
-		gate_pump(gate_gateway(sv));
-	fair_unlock(&sv->lock);
+	(void)ctx;
+	gate_caller_leave(object);
 }
 
 #define A0	RGATE_USES_A0
@@ -195,3 +108,10 @@ const struct rgate_req_service gate_requests = {
 	.number = RGATE_REQ_SOCKET, .nops = sizeof(ops) / sizeof(ops[0]), .name = "socket",
 	.ops = ops, .drop = drop,
 };
+
+int gate_service_add(struct gate_service *sv, struct rgate_engine *engine)
+{
+	if (sv->o.role != &gate_sockets || !sv->node[sv->o.gateway].line)
+		return -ENXIO;
+	return rgate_engine_add(engine, &gate_requests, sv);
+}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  *	gate_service.c	the object, and its board
- *	gate_ops.c	requests, in the engine's thread
- *	gate_ask.c	what becomes of them at the gateway
+ *	gate_ops.c	requests of sockets, in the engine's thread
+ *	gate_forward.c	of any role: they are handed over
+ *	gate_ask.c	what becomes of them at the other node
  *	gate_serve.c	what other nodes ask
  *	gate_guest.c	their sessions here, and what their requests have come to
  *
- * A session's requests are handed over to the gateway one after the other, in their order: first
- * its bytes, if they are many, then the request; the next one follows when that was taken. There it
+ * A session's requests are handed over to a node one after the other, in their order: first its
+ * bytes, if they are many, then the request; the next one follows when that was taken. There it
  * waits for as long as it likes, and its end is told by GATE_DONE, over each new connection again.
  */
 #ifndef RGATE_GATE_PRIV_H
@@ -29,7 +30,7 @@ enum wish_state {
 	WISH_QUEUED,		/* behind others of its session */
 	WISH_PUTS,		/* its bytes go */
 	WISH_SUBMITS,
-	WISH_WAITS,		/* the gateway has it */
+	WISH_WAITS,		/* the other node has it */
 	WISH_GETS,		/* it has ended, and its bytes come */
 };
 
@@ -39,10 +40,11 @@ struct wish {
 	struct errand cancel;		/* GATE_CANCEL */
 	bool cancelling;		/* there is that one */
 	struct link queue;		/* of the caller; in no list once it was taken */
-	struct caller *caller;
-	struct rgate_req *r;		/* whose word of data this is */
+	struct gate_caller *caller;
+	struct rgate_req *r;
 	enum wish_state state;
 	bool unwanted;
+	struct gate_as as;		/* what is sent instead of its own words */
 	uint32_t has;			/* enum gate_has */
 	uint32_t ticket;
 	uint64_t serial, due;
@@ -56,17 +58,18 @@ struct wish {
 	uint64_t value;
 };
 
-/* A session */
-struct caller {
+/* A session, at one other node */
+struct gate_caller {
 	struct errand leave;		/* GATE_LEAVE */
 	struct link of_service;
 	struct gate_service *sv;
+	struct gate_node *node;
 	struct rgate_seat *seat;	/* NULL: is over */
 	uid_t uid;
-	uint32_t handle;		/* takes part in the session's end */
 	uint64_t id;			/* of the guest */
-	bool there;			/* the gateway may know of it */
-	bool lost;			/* the gateway has nothing of it any more */
+	bool there;			/* the node may know of it, and not that it leaves */
+	bool leaving;			/* it is told */
+	bool lost;			/* the node has nothing of it any more */
 	struct link queue;		/* wishes */
 	struct wish *ticket[GATE_TICKETS];
 };
@@ -118,6 +121,7 @@ struct gate_node {
 struct gate_service {
 	struct fair lock;		/* all below, but for what never changes */
 	struct gate_opts o;
+	struct board_ops ops;
 	struct board *board;
 	uint64_t silence_ns;
 	bool over;			/* gate_service_quit() */
@@ -136,25 +140,20 @@ extern const struct rgate_req_service gate_requests;
 
 /* All with the lock: */
 
-static inline struct gate_node *gate_gateway(struct gate_service *sv)
-{
-	return &sv->node[sv->o.gateway];
-}
-
 /* gate_service.c: asks what can be asked */
 void gate_pump(struct gate_node *n);
 
 /* gate_ask.c */
 /* It is the last of its caller's queue */
 void gate_ask(struct wish *w);
-/* Is it over with that, whatever the gateway does? */
+/* It is over with that, whatever the other node does. */
 void gate_wish_end(struct wish *w, int result, uint64_t value);
 /* As rgate_req_op.cancel has it */
 int gate_ask_cancel(struct wish *w);
-/* The session is over, and so are its requests. Frees it, now or when the gateway knows */
-void gate_ask_leave(struct caller *c);
-/* The gateway has nothing of anybody any more */
-void gate_ask_lost(struct gate_service *sv);
+/* The session is over, and so are its requests. Frees it, now or when the node knows */
+void gate_ask_leave(struct gate_caller *c);
+/* That node, or with NULL each, has nothing of anybody any more. @other: it is another process */
+void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other);
 void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
 
 /* gate_serve.c */
@@ -180,9 +179,9 @@ int gate_guests_start(struct gate_service *sv);
 void gate_guests_stop(struct gate_service *sv);
 
 /* Of guest and ticket */
-static inline uint64_t gate_room(uint32_t ticket)
+static inline uint64_t gate_room(const struct gate_role *role, uint32_t ticket)
 {
-	return (uint64_t)ticket * (GATE_ROOM + GATE_ADDR);
+	return (uint64_t)ticket * (role->room + GATE_ADDR);
 }
 
 #endif

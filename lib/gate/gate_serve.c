@@ -15,8 +15,9 @@
 /* False: not now */
 static bool tell(const struct guest *g, uint32_t i)
 {
+	const struct gate_role *role = g->node->sv->o.role;
 	const struct ticket *t = &g->ticket[i];
-	const unsigned char *mem = g->mem + gate_room(i);
+	const unsigned char *mem = g->mem + gate_room(role, i);
 	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
 	struct gate_result r = {
 		.kind = GATE_DONE, .result = t->result, .guest = g->id, .serial = t->serial,
@@ -25,8 +26,8 @@ static bool tell(const struct guest *g, uint32_t i)
 	};
 
 	if (t->has & GATE_HAS_FROM && t->result >= 0)
-		r.addr = (const void *)(mem + GATE_ROOM);
-	return line_tell(g->node->line, msg, gate_answer_put(msg, &r));
+		r.addr = (const void *)(mem + role->room);
+	return line_tell(g->node->line, msg, gate_answer_put(role, msg, &r));
 }
 
 static bool tell_all(struct guest *g)
@@ -89,32 +90,40 @@ static int claim(struct guest *g, const struct gate_question *q, struct ticket *
 	return 0;
 }
 
+static unsigned char *room_of(const struct guest *g, uint32_t ticket)
+{
+	return g->mem + gate_room(g->node->sv->o.role, ticket);
+}
+
 static int put(struct guest *g, const struct gate_question *q)
 {
 	struct ticket *t;
 	int err = claim(g, q, &t);
 
 	if (!err)
-		memcpy(g->mem + gate_room(q->ticket) + q->off, q->data, q->len);
+		memcpy(room_of(g, q->ticket) + q->off, q->data, q->len);
 	return err;
 }
 
 static int submit(struct guest *g, const struct gate_question *q)
 {
-	unsigned char *mem = g->mem + gate_room(q->ticket);
+	const struct gate_role *role = g->node->sv->o.role;
+	unsigned char *mem = room_of(g, q->ticket);
 	struct rgate_request req = {
 		.op = (uint16_t)q->op, .cookie = q->serial * GATE_TICKETS + q->ticket,
 		.a0 = q->a0, .a1 = q->a1, .len = q->len, .handle = q->handle,
-		.off = q->len ? gate_room(q->ticket) : 0,
+		.off = q->len ? gate_room(role, q->ticket) : 0,
 	};
-	const int has = gate_op_has(q->op);
+	const int has = gate_op_has(role, q->op);
 	struct ticket *t;
 	int err;
 
 	if (has < 0)
 		return has;
 	if (q->serial >= CANCELS / GATE_TICKETS || !!q->addr != !!(has & GATE_HAS_TO) ||
-	    (q->data_len && !(has & GATE_HAS_IN)))
+	    (q->data_len && !(has & GATE_HAS_IN)) ||
+	    /* A node that may ask here is not shown on to others in this one's name. */
+	    (has & GATE_HAS_NODE && q->a0 != role->here))
 		return -EINVAL;
 	err = claim(g, q, &t);
 	if (err)
@@ -122,9 +131,9 @@ static int submit(struct guest *g, const struct gate_question *q)
 	if (q->data_len)
 		memcpy(mem, q->data, q->data_len);
 	if (q->addr)
-		memcpy(mem + GATE_ROOM, q->addr, GATE_ADDR);
+		memcpy(mem + role->room, q->addr, GATE_ADDR);
 	if (has & (GATE_HAS_TO | GATE_HAS_FROM))
-		req.a1 = gate_room(q->ticket) + GATE_ROOM;
+		req.a1 = gate_room(role, q->ticket) + role->room;
 	t->has = (uint32_t)has;
 	t->len = q->len;
 	err = rgate_session_submit(g->session, &req);
@@ -141,7 +150,7 @@ static int get(struct guest *g, const struct gate_question *q, struct gate_resul
 		return -ESTALE;
 	if (q->off > t->total || q->len > t->total - q->off)
 		return -ERANGE;
-	r->data = g->mem + gate_room(q->ticket) + q->off;
+	r->data = room_of(g, q->ticket) + q->off;
 	r->data_len = r->len = q->len;
 	return 0;
 }
@@ -213,15 +222,16 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 void gate_serve_question(struct gate_node *n, const void *msg, size_t len)
 {
 	uint64_t answer[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
+	const struct gate_role *role = n->sv->o.role;
 	struct gate_question q;
 	struct gate_result r;
 	int err;
 
-	err = gate_question_get(&q, msg, len);
+	err = gate_question_get(role, &q, msg, len);
 	if (err == -EPROTO || !line_take(n->line, q.number))
 		return;
 	r = (struct gate_result){ .kind = q.kind, .number = q.number, .result = err };
 	if (!err)
 		r.result = carry_out(n, &q, &r);
-	line_say(n->line, q.number, answer, gate_answer_put(answer, &r));
+	line_say(n->line, q.number, answer, gate_answer_put(role, answer, &r));
 }

@@ -30,8 +30,7 @@ static void on_news(void *ctx, uint32_t node, enum session_news what)
 	case SESSION_OTHER:
 		gate_guests_end(n);
 		n->newest = 0;
-		if (node == sv->o.gateway)
-			gate_ask_lost(sv);
+		gate_ask_lost(sv, n, true);
 		break;
 	case SESSION_UP:
 		n->down_ns = 0;
@@ -69,8 +68,7 @@ static void pump(void *ctx, uint32_t node)
 static void given_up(struct gate_node *n)
 {
 	gate_guests_end(n);
-	if (n == gate_gateway(n->sv))
-		gate_ask_lost(n->sv);
+	gate_ask_lost(n->sv, n, false);
 }
 
 static uint64_t expire(void *ctx, uint32_t node)
@@ -93,8 +91,8 @@ static uint64_t expire(void *ctx, uint32_t node)
 }
 
 static const struct board_ops board_ops = {
-	.service = RGATE_SERVICE_SOCKET, .news = on_news, .question = on_question,
-	.answer = on_answer, .pump = pump, .expire = expire,
+	.news = on_news, .question = on_question, .answer = on_answer, .pump = pump,
+	.expire = expire,
 };
 
 /* ---- The object ---- */
@@ -121,7 +119,7 @@ static int start(struct gate_service *sv)
 				      .may_ctx = sv->o.ctx };
 	int err;
 
-	err = board_create(&sv->board, &o, &board_ops, sv);
+	err = board_create(&sv->board, &o, &sv->ops, sv);
 	if (!err)
 		err = open_nodes(sv);
 	if (!err && sv->o.engine)
@@ -136,7 +134,7 @@ int gate_service_create(struct gate_service **out, const struct gate_opts *opts)
 	int err;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
-	if (!err && (!o.hub || o.gateway >= RGATE_NODES_MAX))
+	if (!err && (!o.hub || !o.role || o.gateway >= RGATE_NODES_MAX))
 		err = -EINVAL;
 	if (err)
 		return err;
@@ -144,6 +142,8 @@ int gate_service_create(struct gate_service **out, const struct gate_opts *opts)
 	if (!sv)
 		return -ENOMEM;
 	sv->o = o;
+	sv->ops = board_ops;
+	sv->ops.service = o.role->service;
 	sv->silence_ns = (o.silence_ms ? o.silence_ms : SILENCE_MS) * 1000000ULL;
 	list_init(&sv->callers);
 	fair_init(&sv->lock);
@@ -155,13 +155,6 @@ int gate_service_create(struct gate_service **out, const struct gate_opts *opts)
 	}
 	*out = sv;
 	return 0;
-}
-
-int gate_service_add(struct gate_service *sv, struct rgate_engine *engine)
-{
-	if (!gate_gateway(sv)->line)
-		return -ENXIO;
-	return rgate_engine_add(engine, &gate_requests, sv);
 }
 
 int gate_service_stats(struct gate_service *sv, struct gate_stats *stats)
@@ -189,7 +182,7 @@ void gate_service_quit(struct gate_service *sv)
 		return;
 	fair_lock(&sv->lock);
 	sv->over = true;
-	gate_ask_lost(sv);
+	gate_ask_lost(sv, NULL, false);
 	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
 		if (n->line)
 			gate_guests_end(n);

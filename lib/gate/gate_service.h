@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Sockets of another node: requests of RGATE_REQ_SOCKET that sessions of this node ask for, and the
- * gateway's engine carries out, for a seat of its own for each of them.
+ * Requests that another node carries out: sessions of this node ask for them, and that one's
+ * engine does what they say, for a seat of its own for each session. Sockets are all at one node,
+ * the gateway; a queue is where its home is.
  *
- * At the gateway nothing else is needed: who asks there is to its engine, and to the service of
- * sockets, a client as any other, of the user that his node says, if it may speak for him. So
+ * Where they are carried out nothing else is needed: who asks there is to the engine, and to the
+ * service, a client as any other, of the user that his node says, if it may speak for him. So
  * policy, limits, bounds and the end of all that he had are what they are for its own programs.
  *
  * Three threads work for it: the engine's begins and cancels requests, the hub's hands on what
@@ -18,10 +19,12 @@
 
 #include "engine.h"
 
+struct gate_role;
 struct gate_service;
 
 struct gate_opts {
 	size_t sz;
+	const struct gate_role *role;	/* gate_wire.h has them */
 	struct rgate_hub *hub;		/* stays until gate_service_destroy() */
 	struct rgate_engine *engine;	/* of guests; NULL: there are none */
 	/*
@@ -32,7 +35,7 @@ struct gate_opts {
 	/* What a guest of @uid may; false: nothing. As may(). NULL: everything */
 	bool (*rights)(void *ctx, uid_t uid, struct rgate_limits *limits);
 	void *ctx;
-	uint32_t gateway;		/* whom gate_service_add() asks */
+	uint32_t gateway;		/* whom gate_service_add() asks; 0 with another role */
 	uint32_t silence_ms;		/* a node without a connection for so long is given up;
 					 * 0: 10000 */
 };
@@ -41,10 +44,52 @@ struct gate_opts {
 int gate_service_create(struct gate_service **service, const struct gate_opts *opts);
 
 /*
- * Requests of that engine go to the gateway from now on; as rgate_engine_add(). -ENXIO: the gateway
- * is no other node
+ * Requests of sockets of that engine go to the gateway from now on; as rgate_engine_add(). -ENXIO:
+ * the gateway is no other node
  */
 int gate_service_add(struct gate_service *service, struct rgate_engine *engine);
+
+/* ---- What a service of the engine hands over: in the engine's thread ---- */
+
+struct gate_caller;
+
+/* What a client calls a node: as board_find() */
+int gate_service_find(const struct gate_service *service, uint64_t number, uint32_t *node);
+
+/*
+ * gate_caller_new - @seat has things at @node, one that gate_service_find() knows
+ * -ENOMEM; -ECONNRESET: gate_service_quit() was called
+ */
+int gate_caller_new(struct gate_service *service, struct rgate_seat *seat, uint32_t node,
+		    struct gate_caller **caller);
+
+/* Its requests are over: what it has there ends, now or when the node hears of it. */
+void gate_caller_leave(struct gate_caller *caller);
+
+/* The node has nothing of it any more, or cannot be asked for it: all that is asked has failed */
+bool gate_caller_is_lost(const struct gate_caller *caller);
+
+/* What differs from the client's words, and who wants to know what it came to */
+struct gate_as {
+	uint32_t handle;
+	uint64_t a0;
+	/*
+	 * over - before it ends: the result, and @value, may be another one then
+	 * Once, with the service's lock, in any thread that has it. NULL: nobody wants to know
+	 */
+	int (*over)(void *ctx, int result, uint64_t *value);
+	void *ctx;
+};
+
+/*
+ * gate_forward - what begin() returns for a request that is carried out by @caller's node
+ * -ECONNRESET: what it had there is lost; -ENOBUFS: too many are under way; -EINVAL: its part is
+ * too long; -ERANGE; -ENOMEM; -EOPNOTSUPP
+ */
+int gate_forward(struct gate_caller *caller, struct rgate_req *r, const struct gate_as *as);
+
+/* As rgate_req_op.cancel has it; -ENOENT: it was not handed over, or has ended */
+int gate_forward_cancel(struct gate_service *service, struct rgate_req *r);
 
 struct gate_stats {
 	size_t sz;

@@ -24,10 +24,10 @@ static size_t put_rest(void *to, const struct rgate_socket_addr *addr, const voi
 	return first + *len;
 }
 
-size_t gate_question_put(void *msg, struct gate_question *q)
+size_t gate_question_put(const struct gate_role *role, void *msg, struct gate_question *q)
 {
 	const struct gate_ask m = {
-		.service = RGATE_SERVICE_SOCKET, .version = GATE_VERSION,
+		.service = (uint8_t)role->service, .version = GATE_VERSION,
 		.kind = (uint8_t)q->kind, .has_addr = !!q->addr, .uid = htole32(q->uid),
 		.number = htole64(q->number), .guest = htole64(q->guest),
 		.serial = htole64(q->serial), .ticket = htole16((uint16_t)q->ticket),
@@ -40,11 +40,11 @@ size_t gate_question_put(void *msg, struct gate_question *q)
 	return sizeof(m) + put_rest((char *)msg + sizeof(m), q->addr, q->data, &q->data_len);
 }
 
-size_t gate_answer_put(void *msg, struct gate_result *r)
+size_t gate_answer_put(const struct gate_role *role, void *msg, struct gate_result *r)
 {
 	const struct gate_answer m = {
-		.service = RGATE_SERVICE_SOCKET | RGATE_SERVICE_ASKER, .version = GATE_VERSION,
-		.kind = (uint8_t)r->kind, .has_addr = !!r->addr,
+		.service = (uint8_t)(role->service | RGATE_SERVICE_ASKER),
+		.version = GATE_VERSION, .kind = (uint8_t)r->kind, .has_addr = !!r->addr,
 		.result = htole32((uint32_t)r->result), .number = htole64(r->number),
 		.guest = htole64(r->guest), .serial = htole64(r->serial),
 		.ticket = htole16((uint16_t)r->ticket), .len = htole32(r->len),
@@ -69,13 +69,13 @@ static int get_rest(const void *msg, size_t head, size_t len, uint8_t has_addr,
 	return 0;
 }
 
-static bool is_part(uint32_t off, uint32_t len)
+static bool is_part(const struct gate_role *role, uint32_t off, uint32_t len)
 {
-	return len && len <= GATE_PIECE && off < GATE_ROOM && len <= GATE_ROOM - off;
+	return len && len <= GATE_PIECE && off < role->room && len <= role->room - off;
 }
 
 /* Does it have what its kind has, and nothing else? */
-static bool fits(const struct gate_question *q)
+static bool fits(const struct gate_role *role, const struct gate_question *q)
 {
 	const bool submits = q->kind == GATE_SUBMIT;
 	const bool moves = q->kind == GATE_PUT || q->kind == GATE_GET;
@@ -84,15 +84,16 @@ static bool fits(const struct gate_question *q)
 		return false;
 	if (!submits && (q->op || q->handle || q->a0 || q->a1 || q->addr))
 		return false;
-	if (moves && !is_part(q->off, q->len))
+	if (moves && !is_part(role, q->off, q->len))
 		return false;
-	if (!moves && (q->off || q->len > (submits ? GATE_ROOM : 0)))
+	if (!moves && (q->off || q->len > (submits ? role->room : 0)))
 		return false;
 	return q->data_len <= (submits ? q->len : q->kind == GATE_PUT ? q->len : 0) &&
 	       (q->kind != GATE_PUT || q->data_len == q->len);
 }
 
-int gate_question_get(struct gate_question *q, const void *msg, size_t len)
+int gate_question_get(const struct gate_role *role, struct gate_question *q, const void *msg,
+		      size_t len)
 {
 	struct gate_ask m;
 
@@ -112,7 +113,7 @@ int gate_question_get(struct gate_question *q, const void *msg, size_t len)
 		return -EOPNOTSUPP;
 	if (get_rest(msg, sizeof(m), len, m.has_addr, &q->addr, &q->data, &q->data_len))
 		return -EPROTO;
-	return fits(q) ? 0 : -EPROTO;
+	return fits(role, q) ? 0 : -EPROTO;
 }
 
 int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
@@ -140,24 +141,53 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 	return r->data_len > r->len ? -EPROTO : 0;
 }
 
-#define OP(n)	[RGATE_REQ_SOCKET_##n & ((1U << RGATE_REQ_OP_SHIFT) - 1)]
+/* ---- Roles ---- */
 
-int gate_op_has(uint32_t op)
+#define NUMBER(op)	((op) & ((1U << RGATE_REQ_OP_SHIFT) - 1))
+#define OP(n)		[NUMBER(RGATE_REQ_SOCKET_##n)]
+
+static const uint8_t socket_has[] = {
+	OP(OPEN) = 0, OP(BIND) = GATE_HAS_IN, OP(LISTEN) = 0, OP(ACCEPT) = GATE_HAS_WHOLE,
+	OP(CONNECT) = GATE_HAS_IN, OP(SEND) = GATE_HAS_IN | GATE_HAS_STREAM,
+	OP(RECV) = GATE_HAS_OUT | GATE_HAS_STREAM,
+	OP(SENDTO) = GATE_HAS_IN | GATE_HAS_TO | GATE_HAS_STREAM,
+	OP(RECVFROM) = GATE_HAS_OUT | GATE_HAS_FROM | GATE_HAS_STREAM,
+	OP(SHUTDOWN) = 0, OP(CLOSE) = 0, OP(NAME) = GATE_HAS_WHOLE, OP(PEER) = GATE_HAS_WHOLE,
+	OP(SETOPT) = GATE_HAS_IN, OP(GETOPT) = GATE_HAS_OUT, OP(POLL) = 0,
+};
+
+/* No datagram is longer than that. */
+const struct gate_role gate_sockets = {
+	.service = RGATE_SERVICE_SOCKET, .requests = RGATE_REQ_SOCKET, .room = 65536,
+	.nops = sizeof(socket_has), .has = socket_has,
+};
+
+#undef OP
+#define OP(n)		[NUMBER(RGATE_REQ_QUEUE_##n)]
+
+static const uint8_t queue_has[] = {
+	OP(OPEN) = GATE_HAS_IN | GATE_HAS_NODE, OP(CLOSE) = GATE_HAS_TO_GO,
+	OP(SUBMIT) = GATE_HAS_IN, OP(CLAIM) = GATE_HAS_OUT, OP(BEGIN) = 0, OP(TOUCH) = 0,
+	OP(COMPLETE) = GATE_HAS_IN, OP(RELEASE) = 0, OP(BURY) = GATE_HAS_IN, OP(KICK) = 0,
+	OP(WAIT) = GATE_HAS_OUT, OP(STATE) = GATE_HAS_WHOLE,
+	OP(LIST) = GATE_HAS_WHOLE | GATE_HAS_NODE, OP(PEEK) = GATE_HAS_OUT | GATE_HAS_STREAM,
+	OP(DISCARD) = 0, OP(REMOVE) = 0,
+};
+
+/* No task has more, with its result and what PEEK tells of it. */
+const struct gate_role gate_queues = {
+	.service = RGATE_SERVICE_QUEUE, .requests = RGATE_REQ_QUEUE, .room = GATE_ROOM,
+	.nops = sizeof(queue_has), .has = queue_has, .here = RGATE_QUEUE_HERE,
+};
+
+RGATE_ASSERT(2 * RGATE_QUEUE_PADDED(RGATE_QUEUE_DATA_MAX) + sizeof(struct rgate_queue_task) <=
+	     GATE_ROOM);
+
+int gate_op_has(const struct gate_role *role, uint32_t op)
 {
-	static const uint8_t has[] = {
-		OP(OPEN) = 0, OP(BIND) = GATE_HAS_IN, OP(LISTEN) = 0,
-		OP(ACCEPT) = GATE_HAS_WHOLE, OP(CONNECT) = GATE_HAS_IN,
-		OP(SEND) = GATE_HAS_IN | GATE_HAS_STREAM,
-		OP(RECV) = GATE_HAS_OUT | GATE_HAS_STREAM,
-		OP(SENDTO) = GATE_HAS_IN | GATE_HAS_TO | GATE_HAS_STREAM,
-		OP(RECVFROM) = GATE_HAS_OUT | GATE_HAS_FROM | GATE_HAS_STREAM,
-		OP(SHUTDOWN) = 0, OP(CLOSE) = 0, OP(NAME) = GATE_HAS_WHOLE,
-		OP(PEER) = GATE_HAS_WHOLE, OP(SETOPT) = GATE_HAS_IN, OP(GETOPT) = GATE_HAS_OUT,
-		OP(POLL) = 0,
-	};
-	const uint32_t n = op & ((1U << RGATE_REQ_OP_SHIFT) - 1);
+	const uint32_t n = NUMBER(op);
 
-	if (op >> RGATE_REQ_OP_SHIFT != RGATE_REQ_SOCKET || n >= sizeof(has))
+	if (op >> RGATE_REQ_OP_SHIFT != role->requests || n >= role->nops)
 		return -EOPNOTSUPP;
-	return has[n];
+	return role->has[n];
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What a node and the gateway say to each other about requests of sockets: a question and its one
- * answer, with the same number, both at once; and GATE_DONE, for which nobody has asked, when
- * a request has ended. Little-endian, no holes; bytes follow. Neither believes the other more than
- * what gate_question_get() and gate_answer_get() let pass.
+ * What two nodes say to each other about requests that one of them carries out for the other's
+ * sessions: a question and its one answer, with the same number, both at once; and GATE_DONE, for
+ * which nobody has asked, when a request has ended. Little-endian, no holes; bytes follow. Neither
+ * believes the other more than what gate_question_get() and gate_answer_get() let pass.
  *
- * A session of the node is a guest at the gateway, and each of its requests has a ticket there:
- * GATE_ROOM bytes to send or to receive into, and an address.
+ * A session is a guest at the other node, and each of its requests has a ticket there: room for
+ * bytes to send or to receive into, as much as its role has, and an address.
+ *
+ * A role is a service that has such requests: all that is different about it.
  */
 #ifndef RGATE_GATE_WIRE_H
 #define RGATE_GATE_WIRE_H
@@ -14,12 +16,13 @@
 #include <linux/types.h>
 
 #include <ringgate/request.h>
+#include <ringgate/queue.h>
 #include <ringgate/rgate_hub.h>
 #include <ringgate/socket.h>
 
 #define GATE_VERSION	1
 #define GATE_TICKETS	64U	/* of a guest: requests under way */
-#define GATE_ROOM	65536U	/* bytes of a ticket; no datagram is longer */
+#define GATE_ROOM	69632U	/* bytes of a ticket, of any role */
 #define GATE_PIECE	192U	/* bytes in a message, an address among them */
 #define GATE_ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
 
@@ -33,7 +36,7 @@ enum gate_kind {
 };
 
 struct gate_ask {
-	__u8 service;		/* RGATE_SERVICE_SOCKET */
+	__u8 service;		/* gate_role.service */
 	__u8 version;		/* GATE_VERSION */
 	__u8 kind;		/* enum gate_kind */
 	__u8 has_addr;		/* GATE_SUBMIT: the first GATE_ADDR bytes are one */
@@ -51,7 +54,7 @@ struct gate_ask {
 };
 
 struct gate_answer {
-	__u8 service;		/* RGATE_SERVICE_SOCKET | RGATE_SERVICE_ASKER */
+	__u8 service;		/* gate_role.service | RGATE_SERVICE_ASKER */
 	__u8 version;
 	__u8 kind;		/* of the question, or GATE_DONE */
 	__u8 has_addr;
@@ -91,23 +94,6 @@ struct gate_result {
 	uint32_t data_len;
 };
 
-/*
- * Writes it to @msg, of RGATE_HUB_MSG_MAX bytes; how long it is. Of data_len as much goes as there
- * is room for: which is told.
- */
-size_t gate_question_put(void *msg, struct gate_question *q);
-size_t gate_answer_put(void *msg, struct gate_result *r);
-
-/*
- * gate_question_get - of a peer's message, into which @q's pointers point
- * -EPROTO: malformed, then there is no answer; -EPROTONOSUPPORT, -EOPNOTSUPP: of another version,
- * a kind not known here: @q->number is there for the answer. ticket, len and off are in bounds.
- */
-int gate_question_get(struct gate_question *q, const void *msg, size_t len);
-
-/* -EPROTO: malformed. Whether it fits its question is for who has asked that */
-int gate_answer_get(struct gate_result *r, const void *msg, size_t len);
-
 /* ---- What requests have besides their words ---- */
 
 enum gate_has {
@@ -117,9 +103,40 @@ enum gate_has {
 	GATE_HAS_TO = 1U << 3,		/* a1 is where an address is read, */
 	GATE_HAS_FROM = 1U << 4,	/* or written */
 	GATE_HAS_STREAM = 1U << 5,	/* its part may be as long as it likes, and is cut */
+	GATE_HAS_NODE = 1U << 6,	/* a0 names the node: gate_role.here, over there */
+	GATE_HAS_TO_GO = 1U << 7,	/* goes on though it is cancelled before it was sent */
 };
 
+struct gate_role {
+	uint32_t service;		/* of the hub */
+	uint32_t requests;		/* enum rgate_req_service_number */
+	uint32_t room;			/* of a ticket, GATE_ROOM at most */
+	uint32_t nops;
+	const uint8_t *has;		/* of each: enum gate_has */
+	uint64_t here;
+};
+
+extern const struct gate_role gate_sockets, gate_queues;
+
 /* enum gate_has of the operation; -EOPNOTSUPP: of another service, or none */
-int gate_op_has(uint32_t op);
+int gate_op_has(const struct gate_role *role, uint32_t op);
+
+/*
+ * Writes it to @msg, of RGATE_HUB_MSG_MAX bytes; how long it is. Of data_len as much goes as there
+ * is room for: which is told.
+ */
+size_t gate_question_put(const struct gate_role *role, void *msg, struct gate_question *q);
+size_t gate_answer_put(const struct gate_role *role, void *msg, struct gate_result *r);
+
+/*
+ * gate_question_get - of a peer's message, into which @q's pointers point
+ * -EPROTO: malformed, then there is no answer; -EPROTONOSUPPORT, -EOPNOTSUPP: of another version,
+ * a kind not known here: @q->number is there for the answer. ticket, len and off are in bounds.
+ */
+int gate_question_get(const struct gate_role *role, struct gate_question *q, const void *msg,
+		      size_t len);
+
+/* -EPROTO: malformed. Whether it fits its question is for who has asked that */
+int gate_answer_get(struct gate_result *r, const void *msg, size_t len);
 
 #endif

@@ -15,6 +15,7 @@
 #define MEMORY	(256U << 10)
 #define AT	4096U		/* where bytes are, in a client's memory */
 #define ADDR_AT	64U
+#define ROOM	65536U		/* of a request at the gateway */
 #define SHORT	100U
 #define LONG	1000U		/* 5 messages */
 
@@ -32,8 +33,8 @@ static void turn(void)
 
 static void make(uint32_t silence_ms)
 {
-	const struct gate_opts opts = RGATE_OPTS(gate_opts, .hub = HUB, .gateway = OTHER,
-						 .silence_ms = silence_ms);
+	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
+						 .gateway = OTHER, .silence_ms = silence_ms);
 	const struct rgate_seat_opts so = RGATE_OPTS(rgate_seat_opts, .uid = 5, .requests = 128,
 						     .completions = 128, .memory = MEMORY);
 
@@ -89,7 +90,7 @@ static struct gate_question question(unsigned int i)
 
 	assert_true(i < o.nasked);
 	assert_int_equal(o.asked[i].data[0], RGATE_SERVICE_SOCKET);
-	assert_int_equal(gate_question_get(&q, o.asked[i].data, o.asked[i].len), 0);
+	assert_int_equal(gate_question_get(&gate_sockets, &q, o.asked[i].data, o.asked[i].len), 0);
 	assert_int_equal(q.uid, 5);
 	return q;
 }
@@ -97,7 +98,7 @@ static struct gate_question question(unsigned int i)
 static void say(struct gate_result r)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
-	const size_t len = gate_answer_put(msg, &r);
+	const size_t len = gate_answer_put(&gate_sockets, msg, &r);
 
 	o.asks.message(o.ctx, OTHER, msg, len);
 	turn();
@@ -257,15 +258,15 @@ static void addresses(void **state)
 static void too_long(void **state)
 {
 	(void)state;
-	submit(SEND, 2, .handle = 77, .off = 0, .len = GATE_ROOM + 4096);
+	submit(SEND, 2, .handle = 77, .off = 0, .len = ROOM + 4096);
 	assert_int_equal(question(0).kind, GATE_PUT);
 	client_submit(&a, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
 	turn();
 	assert_int_equal(result_of(9, NULL), 0);
 	assert_int_equal(result_of(2, NULL), -ECANCELED);
-	submit(RECV, 3, .handle = 77, .len = GATE_ROOM + 1, .a0 = RGATE_SOCKET_ALL);
+	submit(RECV, 3, .handle = 77, .len = ROOM + 1, .a0 = RGATE_SOCKET_ALL);
 	assert_int_equal(result_of(3, NULL), -EMSGSIZE);
-	submit(GETOPT, 4, .handle = 77, .len = GATE_ROOM + 1);
+	submit(GETOPT, 4, .handle = 77, .len = ROOM + 1);
 	assert_int_equal(result_of(4, NULL), -EINVAL);
 }
 
@@ -400,7 +401,14 @@ static void refused(void **state)
 	assert_int_equal(result_of(3, NULL), -ECONNRESET);
 	submit(LISTEN, 4, .handle = 77, .a0 = 1);
 	assert_int_equal(result_of(4, NULL), -ECONNRESET);
-	assert_int_equal(o.nasked, 2);
+	/* What it may have there ends, once, while the session goes on. */
+	assert_int_equal(o.nasked, 3);
+	assert_int_equal(question(2).kind, GATE_LEAVE);
+	answer(2, -ECONNRESET);
+	rgate_seat_remove(a.seat);
+	turn();
+	assert_int_equal(a.over, 1);
+	assert_int_equal(o.nasked, 3);
 }
 
 /* The session ends: so does what it has under way, and the gateway is told. */
@@ -514,7 +522,7 @@ static void malformed(void **state)
 	r = end_of(0, 4, 0);
 	r.len = r.data_len = 4;
 	r.data = "abcd";
-	len = gate_answer_put(msg, &r);
+	len = gate_answer_put(&gate_sockets, msg, &r);
 	for (i = 0; i < sizeof(struct gate_answer); i++)
 		assert_int_equal(gate_answer_get(&got, msg, i), -EPROTO);
 	o.asks.message(o.ctx, OTHER, msg, sizeof(struct gate_answer) - 1);

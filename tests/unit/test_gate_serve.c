@@ -33,8 +33,8 @@ static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
 
 static int make(uint32_t silence_ms)
 {
-	const struct gate_opts opts = RGATE_OPTS(gate_opts, .hub = HUB, .gateway = SELF,
-						 .may = speaks, .rights = rights,
+	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
+						 .gateway = SELF, .may = speaks, .rights = rights,
 						 .silence_ms = silence_ms);
 	struct gate_opts all = opts;
 
@@ -96,7 +96,7 @@ static struct gate_result ask(struct gate_question q)
 	struct gate_result r;
 
 	q.number = number++;
-	send_message(msg, gate_question_put(msg, &q));
+	send_message(msg, gate_question_put(&gate_sockets, msg, &q));
 	do
 		r = hear();
 	while (r.kind == GATE_DONE);
@@ -448,28 +448,28 @@ static void unknown(void **state)
 	assert_int_equal(done(SUBMIT(LISTEN, .handle = 1, .len = 8)).result, -EINVAL);
 	/* malformed ones get no answer */
 	q = QUESTION(GATE_PUT, .number = number, .len = 4, .data = "abcd", .data_len = 4);
-	len = gate_question_put(m, &q);
-	assert_int_equal(gate_question_get(&got, m, len), 0);
+	len = gate_question_put(&gate_sockets, m, &q);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), 0);
 	for (i = 0; i < len; i++)
-		assert_int_equal(gate_question_get(&got, m, i), -EPROTO);
-	assert_int_equal(gate_question_get(&got, m, len + 1), -EPROTO);
+		assert_int_equal(gate_question_get(&gate_sockets, &got, m, i), -EPROTO);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len + 1), -EPROTO);
 	m[60] = 0xff;		/* off */
 	m[61] = 0xff;
-	assert_int_equal(gate_question_get(&got, m, len), -EPROTO);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EPROTO);
 	m[61] = 0;
 	m[60] = 0;
 	m[32] = GATE_TICKETS;
-	assert_int_equal(gate_question_get(&got, m, len), -EPROTO);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EPROTO);
 	m[32] = 0;
 	m[34] = 1;		/* op */
-	assert_int_equal(gate_question_get(&got, m, len), -EPROTO);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EPROTO);
 	m[34] = 0;
 	send_message(m, len - 1);
 	assert_false(other_heard(&heard));
 	m[2] = GATE_DONE;
-	assert_int_equal(gate_question_get(&got, m, len), -EOPNOTSUPP);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EOPNOTSUPP);
 	m[1]++;
-	assert_int_equal(gate_question_get(&got, m, len), -EPROTONOSUPPORT);
+	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EPROTONOSUPPORT);
 	send_message(m, len);
 	assert_int_equal(hear().result, -EPROTONOSUPPORT);
 }
@@ -533,7 +533,7 @@ static void no_room(void **state)
 
 	(void)state;
 	o.send_full = true;
-	send_message(msg, gate_question_put(msg, &copy));
+	send_message(msg, gate_question_put(&gate_sockets, msg, &copy));
 	sockets_become(1);
 	usleep(20000);
 	assert_false(other_heard(&heard));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gate_service.h"
+#include "gate_wire.h"
 #include "memory_service.h"
 #include "queue_service.h"
 #include "requests_net.h"
@@ -121,7 +122,7 @@ static bool rights_of(void *ctx, uid_t uid, struct rgate_limits *limits)
 
 static int start_gate(void **service, struct requests *rq, struct rgate_hub *hub)
 {
-	struct gate_opts o = RGATE_OPTS(gate_opts, .hub = hub, .may = speaks,
+	struct gate_opts o = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = hub, .may = speaks,
 					.rights = rights_of, .ctx = rq, .gateway = gateway_of(hub));
 	struct gate_service *sv;
 	int err;

@@ -26,6 +26,7 @@ struct rgate_hub;
 #define RGATE_SERVICE_MEMORY	3
 #define RGATE_SERVICE_SYNC	4
 #define RGATE_SERVICE_SOCKET	5
+#define RGATE_SERVICE_QUEUE	6
 #define RGATE_SERVICE_ASKER	0x80	/* with a number: its role that asks */
 #define RGATE_NOTICE_SHIFT	28
 #define RGATE_HUB_MSG_MAX	256	/* bytes, by rgate_hub_send() */

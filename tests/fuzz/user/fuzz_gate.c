@@ -14,7 +14,7 @@
 
 #define STEPS		128
 #define GUESTS		64U
-#define MEMORY		((gate_room(GATE_TICKETS) + 4095) & ~4095ULL)
+#define MEMORY		((gate_room(&gate_sockets, GATE_TICKETS) + 4095) & ~4095ULL)
 #define WATCHED		256U		/* bytes of a ticket's room that are looked at */
 #define WISHES		32U
 #define OWN		(80U << 10)	/* memory of a session of this node */
@@ -95,16 +95,17 @@ int __wrap_rgate_session_arm(struct rgate_session *s)
 int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_request *req)
 {
 	const uint32_t i = req->cookie % GATE_TICKETS;
-	const int has = gate_op_has(req->op);
+	const int has = gate_op_has(&gate_sockets, req->op);
+	const uint64_t room = gate_room(&gate_sockets, i);
 
 	FUZZ_CHECK(s->there && !s->busy[i] && has >= 0);
-	FUZZ_CHECK(req->len <= GATE_ROOM && (!req->len || req->off == gate_room(i)));
-	FUZZ_CHECK(!(has & (GATE_HAS_TO | GATE_HAS_FROM)) || req->a1 == gate_room(i) + GATE_ROOM);
+	FUZZ_CHECK(req->len <= gate_sockets.room && (!req->len || req->off == room));
+	FUZZ_CHECK(!(has & (GATE_HAS_TO | GATE_HAS_FROM)) || req->a1 == room + gate_sockets.room);
 	if (no_room)
 		return -EAGAIN;
 	s->busy[i] = true;
 	s->req[i] = *req;
-	memcpy(s->was[i], s->mem + gate_room(i), WATCHED);
+	memcpy(s->was[i], s->mem + gate_room(&gate_sockets, i), WATCHED);
 	return 0;
 }
 
@@ -197,7 +198,7 @@ static void complete(void)
 
 		if (!s->busy[i])
 			continue;
-		FUZZ_CHECK(!memcmp(s->was[i], s->mem + gate_room(i), WATCHED));
+		FUZZ_CHECK(!memcmp(s->was[i], s->mem + gate_room(&gate_sockets, i), WATCHED));
 		s->busy[i] = false;
 		s->done[s->ndone++] = (struct rgate_completion){
 			.cookie = q->cookie, .value = fuzz_u8(&in),
@@ -290,7 +291,7 @@ static void check_memory(struct rgate_seat *s)
 		return;
 	for (i = 0; i < WISHES; i++) {
 		const struct rgate_req *r = &reqs[i];
-		const int has = gate_op_has(r->q.op);
+		const int has = gate_op_has(&gate_sockets, r->q.op);
 
 		if (r->seat != s)
 			continue;
@@ -366,15 +367,15 @@ static void raw(void)
 	const bool to_server = fuzz_u8(&in) & 1;
 	unsigned char *msg = fuzz_copy(&in, RGATE_HUB_MSG_MAX + 8, &len);
 
-	if (to_server && !gate_question_get(&q, msg, len)) {
-		FUZZ_CHECK(gate_question_put(again, &q) == len);
+	if (to_server && !gate_question_get(&gate_sockets, &q, msg, len)) {
+		FUZZ_CHECK(gate_question_put(&gate_sockets, again, &q) == len);
 		/* the first byte is the hub's */
 		FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
 	}
 	if (!to_server && !gate_answer_get(&r, msg, len)) {
 		FUZZ_CHECK(r.result >= -4095 && r.data_len <= r.len);
 		if (r.result != -EPROTONOSUPPORT && r.result != -EIO) {
-			FUZZ_CHECK(gate_answer_put(again, &r) == len);
+			FUZZ_CHECK(gate_answer_put(&gate_sockets, again, &r) == len);
 			FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
 		}
 	}
@@ -427,8 +428,9 @@ static void asks(void)
 		q.handle = fuzz_u8(&in);
 		q.a0 = fuzz_u8(&in);
 		q.len = fuzz_u16(&in);
-		q.addr = gate_op_has(q.op) & GATE_HAS_TO ? &addr : NULL;
-		q.data_len = gate_op_has(q.op) & GATE_HAS_IN && q.len < 64 ? q.len : 0;
+		q.addr = gate_op_has(&gate_sockets, q.op) & GATE_HAS_TO ? &addr : NULL;
+		if (gate_op_has(&gate_sockets, q.op) & GATE_HAS_IN && q.len < 64)
+			q.data_len = q.len;
 		break;
 	case GATE_PUT:
 	case GATE_GET:
@@ -445,7 +447,7 @@ static void asks(void)
 	got = q;
 	/* what was asked already is answered as it was */
 	got_number = q.kind == GATE_GET && !again ? q.number : 0;
-	gate_peer_says(true, msg, gate_question_put(msg, &q));
+	gate_peer_says(true, msg, gate_question_put(&gate_sockets, msg, &q));
 	check_got();
 }
 
@@ -464,11 +466,11 @@ static void answers(void)
 	m = &gate_peer.asked[(gate_peer.nasked - 1 - fuzz_u8(&in) % 16) % GATE_KEPT];
 	if (!m->len)
 		return;
-	FUZZ_CHECK(!gate_question_get(&q, m->data, m->len));
+	FUZZ_CHECK(!gate_question_get(&gate_sockets, &q, m->data, m->len));
 	memset(data, fuzz_u8(&in), sizeof(data));
 	r = (struct gate_result){ .kind = how & 1 ? GATE_DONE : q.kind, .number = q.number };
 	if (how & 1) {
-		const int has = gate_op_has(q.op);
+		const int has = gate_op_has(&gate_sockets, q.op);
 
 		r.guest = q.guest;
 		r.serial = q.serial + (how >> 6 == 3);
@@ -492,7 +494,7 @@ static void answers(void)
 	}
 	r.data = data;
 	r.data_len = r.len;
-	gate_peer_says(false, msg, gate_answer_put(msg, &r));
+	gate_peer_says(false, msg, gate_answer_put(&gate_sockets, msg, &r));
 }
 
 static void check_said(void)
@@ -551,7 +553,7 @@ static void step(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gate_opts o = { .sz = sizeof(o), .hub = GATE_HUB, .may = may,
+	struct gate_opts o = { .sz = sizeof(o), .hub = GATE_HUB, .role = &gate_sockets, .may = may,
 			       .engine = (struct rgate_engine *)&gate_hub_there,
 			       .gateway = GATE_OTHER };
 	unsigned int i;
