@@ -261,6 +261,13 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_queue_", EMSGSIZE, false, "longer than a task, a result, the queue or the room "
 	  "for it may be" },
 	{ "rgate_queue_", ENOBUFS, false, "too many wait for its tasks" },
+	{ "rgate_queue_", ENXIO, true, "there is no such node: `ringgate cluster status` lists "
+	  "them" },
+	{ "rgate_queue_", ENOTCONN, true, "its node is not there: `systemctl status ringgated` on "
+	  "it" },
+	{ "rgate_queue_", ECONNRESET, true, HOME_GONE },
+	{ "rgate_queue_", EUSERS, true, "this node's sessions come and go too fast for its home: "
+	  "keep one open for several tasks" },
 	{ "rgate_barrier_", EUSERS, true, "it has all its members: give it another name" },
 	{ "rgate_barrier_open", EPIPE, false, "a member died or left, so it is broken: all close "
 	  "it, then it can be made anew" },

@@ -10,6 +10,7 @@
 #include "sync_client.h"
 
 #define TIMEOUT_MS	5000
+#define FLAGS		(RGATE_QUEUE_FLAGS | RGATE_QUEUE_OF | RGATE_QUEUE_AT)
 #define OUT_LEN		RGATE_QUEUE_PART_MAX		/* what is asked, */
 #define IN_LEN		(RGATE_QUEUE_PART_MAX + 4096U)	/* and what is told, behind that */
 
@@ -27,7 +28,7 @@ static int connect_to(struct rgate_queue *q, const struct rgate_queue_opts *o)
 		.memory = OUT_LEN + IN_LEN);
 	int err;
 
-	if (o->flags & ~(RGATE_QUEUE_FLAGS | RGATE_QUEUE_OF) || o->timeout_ms > INT32_MAX)
+	if (o->flags & ~FLAGS || o->timeout_ms > INT32_MAX)
 		return -EINVAL;
 	q->client.timeout_ms = o->timeout_ms ? (int)o->timeout_ms : TIMEOUT_MS;
 	err = rgate_session_open(&q->client.session, &so);
@@ -51,6 +52,11 @@ static int ask(struct rgate_queue *q, struct rgate_request r, uint64_t *value)
 	return ask_for(q, r, q->client.timeout_ms, value);
 }
 
+static uint64_t home_of(const struct rgate_queue_opts *o)
+{
+	return o->flags & RGATE_QUEUE_AT ? o->home : RGATE_QUEUE_HERE;
+}
+
 static int open_it(struct rgate_queue *q, const char *name, const struct rgate_queue_opts *o)
 {
 	const uint32_t owner = o->flags & RGATE_QUEUE_OF ? o->owner : geteuid();
@@ -59,7 +65,7 @@ static int open_it(struct rgate_queue *q, const char *name, const struct rgate_q
 		.run_ms = o->run_ms, .result_ms = o->result_ms,
 	};
 	const struct rgate_request r = {
-		.op = RGATE_REQ_QUEUE_OPEN, .a0 = RGATE_QUEUE_HERE, .len = sizeof(place),
+		.op = RGATE_REQ_QUEUE_OPEN, .a0 = home_of(o), .len = sizeof(place),
 		.a1 = RGATE_QUEUE_OPEN_A1(owner, o->flags & RGATE_QUEUE_FLAGS),
 	};
 	uint64_t handle = 0;
@@ -341,8 +347,8 @@ int rgate_queue_info(struct rgate_queue *q, struct rgate_queue_info *info)
 int rgate_queue_list(const struct rgate_queue_opts *opts,
 		     int (*each)(void *ctx, const struct rgate_queue_info *info), void *ctx)
 {
-	struct rgate_request r = { .op = RGATE_REQ_QUEUE_LIST, .a0 = RGATE_QUEUE_HERE,
-				   .off = OUT_LEN, .len = sizeof(struct rgate_queue_info) };
+	struct rgate_request r = { .op = RGATE_REQ_QUEUE_LIST, .off = OUT_LEN,
+				   .len = sizeof(struct rgate_queue_info) };
 	struct rgate_queue q = { .out = NULL };
 	struct rgate_queue_info info;
 	struct rgate_queue_opts o;
@@ -354,6 +360,7 @@ int rgate_queue_list(const struct rgate_queue_opts *opts,
 		ret = connect_to(&q, &o);
 	if (ret)
 		return ret;
+	r.a0 = home_of(&o);
 	do {
 		r.a1 = next;
 		ret = ask(&q, r, &next);

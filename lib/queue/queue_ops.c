@@ -3,18 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "board.h"
 #include "queue_priv.h"
 
-/* @fn of the request's handle; then who waits for what it did is told */
+/* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
 static int on_queue(struct rgate_req *r, void *ctx, uint32_t right,
 		    int (*fn)(struct rgate_req *r, struct opened *o))
 {
+	enum named *named = rgate_req_object(r);
 	struct queue_service *sv = ctx;
-	struct opened *o = rgate_req_object(r);
+	struct opened *o;
 	int result;
 
-	if (!o)
+	if (!named || *named == NAMED_VISIT)
 		return -EBADF;
+	if (*named == NAMED_AWAY)
+		return queue_away_ask(r, container_of(named, struct away, named));
+	o = container_of(named, struct opened, named);
 	if (o->queue->removed)
 		return -ESTALE;
 	if (right && !(o->rights & right))
@@ -458,28 +463,46 @@ static int open_here(struct queue_service *sv, struct rgate_req *r, const struct
 	return err;
 }
 
+/* BOARD_HERE, or another one; -ENXIO: there is no such node */
+static int node_of(const struct queue_service *sv, const struct rgate_req *r, uint32_t *node)
+{
+	const uint64_t number = rgate_req_get(r)->a0;
+
+	*node = BOARD_HERE;
+	if (number == RGATE_QUEUE_HERE)
+		return 0;
+	return sv->gate ? gate_service_find(sv->gate, number, node) : -ENXIO;
+}
+
 static int begin_open(struct rgate_req *r, void *ctx)
 {
 	struct queue_service *sv = ctx;
 	struct queue_open as;
+	uint32_t node;
 	int err;
 
-	if (rgate_req_get(r)->a0 != RGATE_QUEUE_HERE)
-		return -ENXIO;
-	err = read_open(r, &as);
+	err = node_of(sv, r, &node);
+	if (!err)
+		err = read_open(r, &as);
 	if (err)
 		return err;
+	if (node != BOARD_HERE)
+		return queue_away_open(sv, r, node);
 	queue_look_at_clock(sv);
 	return open_here(sv, r, &as);
 }
 
 static int begin_close(struct rgate_req *r, void *ctx)
 {
+	enum named *named = rgate_req_object(r);
 	struct queue_service *sv = ctx;
-	struct opened *o = rgate_req_object(r);
+	struct opened *o;
 
-	if (!o)
+	if (!named || *named == NAMED_VISIT)
 		return -EBADF;
+	if (*named == NAMED_AWAY)
+		return queue_away_close(r, container_of(named, struct away, named));
+	o = container_of(named, struct opened, named);
 	(void)rgate_seat_release(rgate_req_seat(r), RGATE_REQ_QUEUE, o->number);
 	queue_look_at_clock(sv);
 	pend_cancel_all(o);
@@ -489,10 +512,21 @@ static int begin_close(struct rgate_req *r, void *ctx)
 
 static void drop(void *object, void *ctx)
 {
+	enum named *named = object;
 	struct queue_service *sv = ctx;
 
-	queue_look_at_clock(sv);
-	opened_free(object);
+	switch (*named) {
+	case NAMED_HERE:
+		queue_look_at_clock(sv);
+		opened_free(container_of(named, struct opened, named));
+		break;
+	case NAMED_AWAY:
+		queue_away_drop(sv, container_of(named, struct away, named));
+		break;
+	case NAMED_VISIT:
+		queue_visit_drop(container_of(named, struct visit, named));
+		break;
+	}
 }
 
 static int begin_list(struct rgate_req *r, void *ctx)
@@ -500,12 +534,17 @@ static int begin_list(struct rgate_req *r, void *ctx)
 	const struct rgate_request *q = rgate_req_get(r);
 	struct queue_service *sv = ctx;
 	struct rgate_queue_info info;
+	uint32_t node;
 	uint64_t next;
+	int err;
 
-	if (q->a0 != RGATE_QUEUE_HERE)
-		return -ENXIO;
+	err = node_of(sv, r, &node);
+	if (err)
+		return err;
 	if (q->len != sizeof(info))
 		return -EINVAL;
+	if (node != BOARD_HERE)
+		return queue_away_list(sv, r, node);
 	queue_look_at_clock(sv);
 	next = queues_list(&sv->home, rgate_seat_uid(rgate_req_seat(r)), q->a1, &info);
 	if (!next)
@@ -517,8 +556,10 @@ static int begin_list(struct rgate_req *r, void *ctx)
 
 static int cancel(struct rgate_req *r, void *ctx)
 {
-	(void)ctx;
-	return pend_cancel(r);
+	struct queue_service *sv = ctx;
+	int err = sv->gate ? gate_forward_cancel(sv->gate, r) : -ENOENT;
+
+	return err == -ENOENT ? pend_cancel(r) : err;
 }
 
 static uint64_t tick(void *ctx, uint64_t now)

@@ -3,12 +3,14 @@
  *	queue_service.c	the object, and handles
  *	queue_ops.c	what requests do
  *	queue_pend.c	those that wait
+ *	queue_away.c	those on queues of other nodes, which lib/gate hands over
  *	queues.c	queues whose home is this node
  *	queue.c, queue_wait.c, queue_look.c	one of them
  */
 #ifndef RGATE_QUEUE_PRIV_H
 #define RGATE_QUEUE_PRIV_H
 
+#include "gate_service.h"
 #include "queue_service.h"
 #include "queues.h"
 
@@ -18,8 +20,16 @@ enum right {
 	RIGHT_OWN = 1U << 2,
 };
 
-/* What a handle names */
+/* What all begins with that handles name */
+enum named {
+	NAMED_HERE,		/* struct opened */
+	NAMED_AWAY,		/* struct away */
+	NAMED_VISIT,		/* struct visit */
+};
+
+/* A queue of this node */
 struct opened {
+	enum named named;
 	struct queue_service *sv;
 	struct queue *queue;
 	struct worker worker;
@@ -37,9 +47,34 @@ struct pending {
 	struct rgate_req *r;		/* whose word of data this is */
 };
 
+/* A session, at another node: its handle is nothing that it can use, and tells of its end. */
+struct visit {
+	enum named named;
+	struct link of_service;
+	struct rgate_seat *seat;
+	struct gate_caller *caller;	/* NULL: what it had there was lost */
+	uint32_t node;
+	uint32_t life;			/* how often it was lost */
+};
+
+/* A queue of another node */
+struct away {
+	enum named named;
+	struct visit *visit;		/* there as long as its session is */
+	struct rgate_seat *seat;	/* NULL: it is no more */
+	struct away *next;		/* of those that could not be opened */
+	uint32_t life;			/* of the visit */
+	uint32_t number;		/* the handle here, */
+	uint32_t handle;		/* and there; 0: it is not open. Atomic, as the next one */
+	bool failed;
+};
+
 struct queue_service {
 	uint64_t (*clock)(void);	/* NULL: the engine's */
 	struct queues home;
+	struct gate_service *gate;	/* NULL: there is no other node */
+	struct link visits;
+	struct away *failed;		/* atomic: the first one whose handle is to be taken away */
 };
 
 extern const struct rgate_req_service queue_requests;
@@ -73,6 +108,18 @@ int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task 
 int pend_cancel(struct rgate_req *r);
 /* All that wait at this handle */
 void pend_cancel_all(struct opened *o);
+
+/* queue_away.c: as begin(), with the node's number */
+int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node);
+int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node);
+/* The request's handle is that one. */
+int queue_away_ask(struct rgate_req *r, struct away *a);
+int queue_away_close(struct rgate_req *r, struct away *a);
+/* As drop() */
+void queue_away_drop(struct queue_service *sv, struct away *a);
+void queue_visit_drop(struct visit *v);
+/* Before the service is freed */
+void queue_away_fini(struct queue_service *sv);
 
 /* Of CLAIM: 0 is all */
 static inline uint64_t types_of(const struct rgate_request *q)

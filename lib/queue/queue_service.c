@@ -39,6 +39,8 @@ int queue_service_create(struct queue_service **out, const struct queue_opts *op
 	if (!sv)
 		return -ENOMEM;
 	sv->clock = o.clock;
+	sv->gate = o.gate;
+	list_init(&sv->visits);
 	queues_init(&sv->home);
 	*out = sv;
 	return 0;
@@ -53,6 +55,7 @@ void queue_service_destroy(struct queue_service *sv)
 {
 	if (!sv)
 		return;
+	queue_away_fini(sv);
 	queues_fini(&sv->home);
 	free(sv);
 }

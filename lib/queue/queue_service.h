@@ -3,19 +3,23 @@
  * The service RGATE_REQ_QUEUE: sessions submit tasks to named queues, and claim them there.
  *
  * Queues are the engine's: all that is done with them is done in its thread, their clock is its
- * own. There is no lock.
+ * own. There is no lock. What is asked of queues whose home is another node goes there by lib/gate,
+ * and what their sessions ask here comes by it.
  */
 #ifndef RGATE_QUEUE_SERVICE_H
 #define RGATE_QUEUE_SERVICE_H
 
 #include "engine.h"
 
+struct gate_service;
 struct queue_service;
 
 struct queue_opts {
 	size_t sz;
 	/* What time it is, ns; it never goes back. NULL: CLOCK_MONOTONIC */
 	uint64_t (*clock)(void);
+	/* To other nodes, of the role gate_queues: stays until queue_service_destroy(); or NULL */
+	struct gate_service *gate;
 };
 
 /* @opts: NULL for the defaults. -ENOMEM; -EINVAL */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* ringgate queue: tasks for the programs of this machine. */
+/* ringgate queue: tasks for programs of this machine, and of others. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ringgate/rgate_cluster.h>
 #include <ringgate/rgate_queue.h>
 #include <ringgate/rgate_session.h>
 
@@ -39,6 +40,7 @@ enum { OPT_OWNER = 256, OPT_TASKS, OPT_BYTES, OPT_ATTEMPTS, OPT_RUN_TIME, OPT_RE
 
 static const struct argp_option options[] = {
 	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 },
+	{ "node", 'n', "N", 0, "Its home is that node, by number (default: this one)", 0 },
 	{ "owner", OPT_OWNER, "UID", 0, "It is that user's (default: the own one)", 0 },
 	{ "priority", 'p', "N", 0, "put: 0 to 3, 0 first (default: 1)", 0 },
 	{ "type", 't', "N", 0, "put: 0 to 63 (default: 0)", 0 },
@@ -294,7 +296,7 @@ static int list(const struct queue_args *a)
 	struct listing l = { .as_json = a->json };
 	int err;
 
-	o.flags = 0;
+	o.flags &= RGATE_QUEUE_AT;
 	err = table_init(&l.table, "<NAME >OWNER >READY >CLAIMED >RUNNING >DELAYED >BURIED >DONE "
 			 ">COMPLETED");
 	if (err)
@@ -428,6 +430,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'S':
 		a->opts.path = arg;
 		break;
+	case 'n':
+		a->opts.home = (uint32_t)arg_number(state, "--node", arg, 0, RGATE_NODES_MAX - 1);
+		a->opts.flags |= RGATE_QUEUE_AT;
+		break;
 	case OPT_OWNER:
 		a->opts.owner = (uint32_t)arg_number(state, "--owner", arg, 0, UINT32_MAX - 1);
 		a->opts.flags |= RGATE_QUEUE_OF;
@@ -471,7 +477,7 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "create|put|stats|drain|remove NAME\nls\npeek|kick NAME [N]\n"
 		    "run NAME -- COMMAND [ARGUMENT...]",
-	.doc = "Queues of tasks for the programs of this machine: put makes a task of each line of "
+	.doc = "Queues of tasks for programs of this machine and of other nodes: put makes a task of each line of "
 	       "standard input, run a command of each task, whose {} is replaced by it."
 	       "\vExit status: 0 done; 1 failed, or a worker did; of drain: tasks are buried; 2 wrong "
 	       "arguments.",

@@ -10,7 +10,7 @@
 #include "requests_policy.h"
 
 #define CLIENTS_MAX	4096
-#define REQUESTS_SERVICES 6	/* that the daemon adds to the engine's own */
+#define REQUESTS_SERVICES 7	/* that the daemon adds to the engine's own */
 
 struct request_client {
 	int sock;			/* -1: none */
@@ -26,6 +26,7 @@ struct requests {
 	void *service[REQUESTS_SERVICES]; /* NULL: was not started */
 	struct socket_service *sockets;	/* one of them; NULL: they are the gateway's */
 	struct gate_service *gate;	/* NULL: no sockets of other nodes here, nor there */
+	struct gate_service *queue_gate; /* queues of other nodes, and theirs of this one */
 	bool sockets_there;
 	const char *path, *policy_path, *sockets_path;
 	int listen_fd, epoll_fd, stop_fd;

@@ -118,6 +118,14 @@ void net_list(struct daemon *d, FILE *f, uint64_t after)
 	} while (n && lines < NET_LINES);
 }
 
+/* Sessions of other nodes */
+static void json_guests(struct json *j, const struct gate_stats *gs)
+{
+	json_u64(j, "guests", gs->guests);
+	json_u64(j, "guests_came", gs->came);
+	json_u64(j, "guests_turned_away", gs->turned_away);
+}
+
 void net_json(struct daemon *d, struct json *j)
 {
 	struct socket_stats st = { .sz = sizeof(st) };
@@ -135,9 +143,13 @@ void net_json(struct daemon *d, struct json *j)
 	json_u64(j, "killed", st.killed);
 	json_u64(j, "sent", st.sent);
 	json_u64(j, "received", st.received);
-	json_u64(j, "guests", gs.guests);
-	json_u64(j, "guests_came", gs.came);
-	json_u64(j, "guests_turned_away", gs.turned_away);
+	json_guests(j, &gs);
+	json_object_end(j);
+	gs = (struct gate_stats){ .sz = sizeof(gs) };
+	if (d->requests->queue_gate)
+		(void)gate_service_stats(d->requests->queue_gate, &gs);
+	json_object(j, "queues");
+	json_guests(j, &gs);
 	json_object_end(j);
 }
 

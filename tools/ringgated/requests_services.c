@@ -11,6 +11,9 @@
 #include "sync_service.h"
 #include "util.h"
 
+/* A node that is not heard of for so long has nothing claimed any more: as long as a lease */
+#define QUEUE_SILENCE_MS 3000U
+
 static int start_spawn(void **service, struct requests *rq, struct rgate_hub *hub)
 {
 	struct spawn_service *sv;
@@ -108,22 +111,33 @@ static int start_sockets(void **service, struct requests *rq, struct rgate_hub *
 }
 
 /* What a user may whom another node speaks for, by no group */
-static bool rights_of(void *ctx, uid_t uid, struct rgate_limits *limits)
+static bool rights_of(struct requests *rq, uint32_t service, uid_t uid,
+		      struct rgate_limits *limits)
 {
-	struct requests *rq = ctx;
 	struct request_rights rights;
 
 	pthread_mutex_lock(&rq->policy_lock);
 	rights = request_policy_rights(rq->policy, uid, NULL, 0);
 	pthread_mutex_unlock(&rq->policy_lock);
 	request_rights_limits(&rights, limits);
-	return rights.services & 1U << RGATE_REQ_SOCKET;
+	return rights.services & 1U << service;
+}
+
+static bool socket_rights(void *ctx, uid_t uid, struct rgate_limits *limits)
+{
+	return rights_of(ctx, RGATE_REQ_SOCKET, uid, limits);
+}
+
+static bool queue_rights(void *ctx, uid_t uid, struct rgate_limits *limits)
+{
+	return rights_of(ctx, RGATE_REQ_QUEUE, uid, limits);
 }
 
 static int start_gate(void **service, struct requests *rq, struct rgate_hub *hub)
 {
-	struct gate_opts o = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = hub, .may = speaks,
-					.rights = rights_of, .ctx = rq, .gateway = gateway_of(hub));
+	struct gate_opts o = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = hub,
+					.may = speaks, .rights = socket_rights, .ctx = rq,
+					.gateway = gateway_of(hub));
 	struct gate_service *sv;
 	int err;
 
@@ -155,14 +169,26 @@ static void stop_gate(void *service)
 	gate_service_destroy(service);
 }
 
+static int start_queue_gate(void **service, struct requests *rq, struct rgate_hub *hub)
+{
+	const struct gate_opts o = RGATE_OPTS(gate_opts, .role = &gate_queues, .hub = hub,
+					      .engine = rq->engine, .may = speaks,
+					      .rights = queue_rights, .ctx = rq,
+					      .silence_ms = QUEUE_SILENCE_MS);
+	int err = gate_service_create(&rq->queue_gate, &o);
+
+	*service = rq->queue_gate;
+	return err;
+}
+
 static int start_queue(void **service, struct requests *rq, struct rgate_hub *hub)
 {
+	const struct queue_opts o = RGATE_OPTS(queue_opts, .gate = rq->queue_gate);
 	struct queue_service *sv;
 	int err;
 
-	/* Queues of other nodes cannot be asked for yet. */
 	(void)hub;
-	err = queue_service_create(&sv, NULL);
+	err = queue_service_create(&sv, &o);
 	if (err)
 		return err;
 	err = queue_service_add(sv, rq->engine);
@@ -188,6 +214,8 @@ static const struct {
 	{ "memory", start_memory, stop_memory, NULL },
 	{ "lock and barrier", start_sync, stop_sync, NULL },
 	{ "socket", start_sockets, net_stop, NULL },
+	/* Before those that ask it, and gone behind them */
+	{ "queues of other nodes", start_queue_gate, stop_gate, quit_gate },
 	{ "queue", start_queue, stop_queue, NULL },
 	{ "sockets of the gateway", start_gate, stop_gate, quit_gate },
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Queues of tasks, for programs of one machine.
+ * Queues of tasks, for programs of one machine or of several nodes.
  *
  *	rgate_queue_open(&q, "frames", &opts);
  *	rgate_queue_submit(q, &job, 1, -1, &id);
  *
  *	while (rgate_queue_claim(q, 0, 1, RGATE_CLAIM_BEGIN, -1, &got) == 1)
  *		... rgate_queue_complete(q, &got, result, len);
+ *
+ * A queue's home is one node, whose daemon keeps it; programs of others open it by RGATE_QUEUE_AT.
  *
  * A task is executed at least once while its home lives, and completed exactly once. Who ends, or
  * closes the queue, gives back what he has claimed. Documentation/queue.rst has the whole of it.
@@ -44,9 +46,12 @@ struct rgate_queue_opts {
 	uint32_t attempts;	/* of each, before it is buried */
 	uint32_t run_ms;	/* a task that runs longer is taken away; 0: never */
 	uint32_t result_ms;	/* results are kept for so long */
+	uint32_t home;		/* RGATE_QUEUE_AT: that node; else this one */
+	uint32_t reserved;
 };
 
 #define RGATE_QUEUE_OF	(1U << 16)	/* it is user @owner's */
+#define RGATE_QUEUE_AT	(1U << 17)	/* its home is @home */
 
 /*
  * rgate_queue_open - the queue of that name
@@ -54,7 +59,11 @@ struct rgate_queue_opts {
  * -EINVAL: name, options; -ENOENT: it is not there, and not to be made here; -EEXIST:
  * RGATE_QUEUE_EXCLUSIVE; -EACCES: it is not for this user; -ECONNREFUSED: there is no daemon;
  * -EOPNOTSUPP: one without queues; -EDQUOT, -ENOSPC: too many; -ETIMEDOUT; -EPIPE; and as
- * rgate_session_open().
+ * rgate_session_open(). With RGATE_QUEUE_AT: -ENXIO: there is no such node; -ENOTCONN, -ETIMEDOUT:
+ * it is not there, or does not answer; -EUSERS: this node's sessions come and go too fast for it;
+ * -EPROTONOSUPPORT: it has another version. From then on each call can also end with -ENOTCONN; and
+ * with -ECONNRESET when the home was lost: what was claimed is not any more, and whether that which
+ * was under way was done is not known. Then it is closed, and opened again.
  */
 RGATE_API int rgate_queue_open(struct rgate_queue **queue, const char *name,
 			       const struct rgate_queue_opts *opts);
