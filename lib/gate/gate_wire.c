@@ -171,7 +171,7 @@ static const uint8_t queue_has[] = {
 	OP(COMPLETE) = GATE_HAS_IN, OP(RELEASE) = 0, OP(BURY) = GATE_HAS_IN, OP(KICK) = 0,
 	OP(WAIT) = GATE_HAS_OUT, OP(STATE) = GATE_HAS_WHOLE,
 	OP(LIST) = GATE_HAS_WHOLE | GATE_HAS_NODE, OP(PEEK) = GATE_HAS_OUT | GATE_HAS_STREAM,
-	OP(DISCARD) = 0, OP(REMOVE) = 0,
+	OP(DISCARD) = 0, OP(REMOVE) = 0, OP(COMPLETE_MANY) = GATE_HAS_IN,
 };
 
 /* No task has more, with its result and what PEEK tells of it. */

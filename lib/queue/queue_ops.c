@@ -226,6 +226,54 @@ static int begin_complete(struct rgate_req *r, void *ctx)
 	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, complete);
 }
 
+/* One at @off of the request's part, where the next one begins then; 1: it is completed; -EINVAL */
+static int complete_one(struct rgate_req *r, struct opened *o, uint32_t *off)
+{
+	const uint32_t left = rgate_req_get(r)->len - *off;
+	const char *mem = (const char *)rgate_req_mem(r) + *off;
+	struct rgate_queue_end end;
+
+	if (left < sizeof(end))
+		return -EINVAL;
+	/* A copy: the client may write its memory while it is looked at. */
+	memcpy(&end, mem, sizeof(end));
+	if (end.size % 8 || end.size < sizeof(end) || end.size > left ||
+	    end.len > end.size - sizeof(end) || end.len > RGATE_QUEUE_DATA_MAX || end.reserved)
+		return -EINVAL;
+	*off += end.size;
+	return end.id && !queue_complete(o->queue, &o->worker, end.id, end.claim,
+					 mem + sizeof(end), end.len);
+}
+
+/* What is wrong is told when it is the first one: those before are completed. */
+static int complete_many(struct rgate_req *r, struct opened *o)
+{
+	const uint32_t len = rgate_req_get(r)->len;
+	uint64_t bits = 0;
+	uint32_t off = 0, n;
+	int done;
+
+	for (n = 0; off < len && n < RGATE_QUEUE_ENDS_MAX; n++) {
+		done = complete_one(r, o, &off);
+		if (done < 0 && !n)
+			return done;
+		if (done < 0)
+			break;
+		bits |= (uint64_t)done << n;
+	}
+	rgate_req_set_value(r, bits);
+	return (int)n;
+}
+
+static int begin_complete_many(struct rgate_req *r, void *ctx)
+{
+	const struct rgate_request *q = rgate_req_get(r);
+
+	if (!q->len || q->len > RGATE_QUEUE_PART_MAX)
+		return -EINVAL;
+	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, complete_many);
+}
+
 static int release(struct rgate_req *r, struct opened *o)
 {
 	const struct rgate_request *q = rgate_req_get(r);
@@ -600,6 +648,7 @@ static const struct rgate_req_op ops[] = {
 	OP(PEEK, "peek", HANDLE | A0 | A1 | MEM, begin_peek),
 	OP(DISCARD, "discard", HANDLE | A0 | A1, begin_discard),
 	OP(REMOVE, "remove", HANDLE, begin_remove),
+	OP(COMPLETE_MANY, "complete_many", HANDLE | MEM, begin_complete_many),
 };
 
 const struct rgate_req_service queue_requests = {

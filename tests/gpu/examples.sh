@@ -95,6 +95,8 @@ END
 said "tensor: the mean of 512 rows and more" "^[5-9][0-9]+ rows, mean of the first column 7\.[45]"
 end_example
 
+like "tasks: warps do what is in a queue" "$(timeout 60 "$examples/tasks" 2>&1)" \
+	"2000 tasks of 100000 points: pi is about 3\.14[12]"
 like "fetch_add: 128 threads draw ten numbers each" "$(timeout 60 "$examples/fetch_add" 2>&1)" \
 	"^128 threads, the last number is 1279$"
 

@@ -583,12 +583,107 @@ static void hostile(void **state)
 	assert_int_equal(ask(0, LIST, .a0 = RGATE_QUEUE_HERE, .len = 8), -EINVAL);
 }
 
+/* ---- Many at once ---- */
+
+#define END	32U	/* bytes of one, with 8 for its result */
+
+static void write_end(unsigned int i, unsigned int k, const struct rgate_queue_task *t,
+		      const char *result)
+{
+	struct rgate_queue_end end = { .size = END };
+
+	if (t) {
+		end.id = t->id;
+		end.claim = t->claim;
+		end.len = (uint32_t)strlen(result);
+		memcpy(c[i].mem + k * END + sizeof(end), result, end.len);
+	}
+	memcpy(c[i].mem + k * END, &end, sizeof(end));
+}
+
+static void completes_many(void **state)
+{
+	struct rgate_queue_task t[3];
+	uint64_t bits, first;
+	unsigned int k;
+
+	(void)state;
+	open_own(0, (struct rgate_queue_place){ .tasks = 0 });
+	open_own(1, (struct rgate_queue_place){ .tasks = 0 });
+	first = SUBMIT(0, 3, .flags = RGATE_TASK_RESULT);
+	assert_int_equal(claim(0, 3, RGATE_CLAIM_BEGIN, t), 3);
+	for (k = 0; k < 3; k++)
+		t[k] = head_of(0, k);
+	/* one of none, and one whose claim is another */
+	write_end(0, 0, &t[0], "one");
+	write_end(0, 1, NULL, "");
+	t[1].claim++;
+	write_end(0, 2, &t[1], "no");
+	t[1].claim--;
+	write_end(0, 3, &t[2], "");
+	assert_int_equal(ask_value(0, &bits, COMPLETE_MANY, .len = 4 * END), 4);
+	assert_int_equal(bits, 1 | 8);
+	assert_int_equal(info(0).stale, 1);
+	assert_int_equal(ask(0, WAIT, .a0 = first, .off = ROOM, .len = 8), 3);
+	assert_memory_equal(c[0].mem + ROOM, "one", 3);
+	assert_int_equal(ask(0, WAIT, .a0 = first + 2, .off = ROOM, .len = 8), 0);
+	/* another session's */
+	write_end(1, 0, &t[1], "two");
+	assert_int_equal(ask_value(1, &bits, COMPLETE_MANY, .len = END), 1);
+	assert_int_equal(bits, 0);
+	write_end(0, 0, &t[1], "two");
+	assert_int_equal(ask_value(0, &bits, COMPLETE_MANY, .len = END), 1);
+	assert_int_equal(bits, 1);
+	assert_int_equal(ask_value(0, &bits, COMPLETE_MANY, .len = END), 1);
+	assert_int_equal(bits, 0);
+	assert_int_equal(info(0).done, 3);
+}
+
+/* What is wrong ends it there */
+static void hostile_many(void **state)
+{
+	struct rgate_queue_end bad[] = {
+		{ .size = 23 }, { .size = 28 }, { .size = 0 }, { .size = 40 },
+		{ .size = 32, .len = 9 }, { .size = 32, .len = ~0U }, { .size = ~7U },
+		{ .size = 32, .reserved = 1 },
+	};
+	struct rgate_queue_task t[2];
+	uint64_t bits;
+	unsigned int k;
+
+	(void)state;
+	open_own(0, (struct rgate_queue_place){ .tasks = 0 });
+	SUBMIT(0, 10);
+	assert_int_equal(ask(0, COMPLETE_MANY), -EINVAL);
+	for (k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+		assert_int_equal(claim(0, 1, RGATE_CLAIM_BEGIN, t), 1);
+		write_end(0, 0, &t[0], "");
+		bad[k].id = t[0].id;
+		bad[k].claim = t[0].claim;
+		memcpy(c[0].mem + END, &bad[k], sizeof(bad[k]));
+		assert_int_equal(ask_value(0, &bits, COMPLETE_MANY, .len = 2 * END), 1);
+		assert_int_equal(bits, 1);
+		assert_int_equal(info(0).done, k + 1);
+		memcpy(c[0].mem, &bad[k], sizeof(bad[k]));
+		assert_int_equal(ask(0, COMPLETE_MANY, .len = END), -EINVAL);
+	}
+	assert_int_equal(claim(0, 1, RGATE_CLAIM_BEGIN, t), 1);
+	write_end(0, 0, &t[0], "");
+	assert_int_equal(ask_value(0, &bits, COMPLETE_MANY, .len = END + 23), 1);
+	assert_int_equal(bits, 1);
+	for (k = 0; k < RGATE_QUEUE_ENDS_MAX + 1; k++)
+		write_end(0, k, NULL, "");
+	assert_int_equal(ask(0, COMPLETE_MANY, .len = RGATE_QUEUE_ENDS_MAX * END), 64);
+	assert_int_equal(ask(0, COMPLETE_MANY, .len = (RGATE_QUEUE_ENDS_MAX + 1) * END), 64);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	TEST(the_usual_way), TEST(claims_wait), TEST(a_session_ends), TEST(by_the_clock),
 	TEST(waits_for_room), TEST(gives_up_room), TEST(delays_from_then),
 	TEST(rights), TEST(shows), TEST(is_removed), TEST(hostile),
+	TEST(completes_many), TEST(hostile_many),
 };
 
 UNIT_MAIN(tests)

@@ -21,6 +21,7 @@
 #define RGATE_QUEUE_PRIORITIES	4U	/* 0 first */
 #define RGATE_QUEUE_TYPES	64U
 #define RGATE_QUEUE_CLAIM_MAX	256U	/* tasks of one claim */
+#define RGATE_QUEUE_ENDS_MAX	64U	/* tasks of one COMPLETE_MANY */
 #define RGATE_QUEUE_TASKS_MAX	(1U << 20) /* of one queue */
 #define RGATE_QUEUE_BYTES_MAX	(1ULL << 28)
 #define RGATE_QUEUE_ATTEMPTS_MAX 1000000U
@@ -82,6 +83,15 @@ struct rgate_queue_put {
 
 /* rgate_request.a1 of those on a task that is claimed; @ms: of RELEASE */
 #define RGATE_TASK_A1(claim, ms)	((__u64)(ms) << 32 | (__u32)(claim))
+
+/* Of each task, in COMPLETE_MANY's part: its result follows, then what there is up to @size */
+struct rgate_queue_end {
+	__aligned_u64 id;	/* 0: of none */
+	__u32 claim;
+	__u32 len;		/* of the result */
+	__u32 size;		/* from this one to the next, a multiple of 8 */
+	__u32 reserved;
+};
 
 /* rgate_request.a1 of WAIT */
 #define RGATE_WAIT_TAKE		(1U << 0)	/* the result is not kept behind that */
@@ -160,6 +170,12 @@ RGATE_AT(struct rgate_queue_task, type, 33);
 RGATE_AT(struct rgate_queue_task, priority, 34);
 RGATE_AT(struct rgate_queue_task, flags, 35);
 RGATE_ASSERT(sizeof(struct rgate_queue_task) == 40);
+
+RGATE_AT(struct rgate_queue_end, id, 0);
+RGATE_AT(struct rgate_queue_end, claim, 8);
+RGATE_AT(struct rgate_queue_end, len, 12);
+RGATE_AT(struct rgate_queue_end, size, 16);
+RGATE_ASSERT(sizeof(struct rgate_queue_end) == 24);
 
 RGATE_AT(struct rgate_queue_info, submitted, 0);
 RGATE_AT(struct rgate_queue_info, bytes, 72);

@@ -241,6 +241,11 @@ enum rgate_req_service_number {
 #define RGATE_REQ_QUEUE_DISCARD	RGATE_REQ_OP(RGATE_REQ_QUEUE, 14)
 /* handle, of the owner: the queue is gone, with all that it has */
 #define RGATE_REQ_QUEUE_REMOVE	RGATE_REQ_OP(RGATE_REQ_QUEUE, 15)
+/*
+ * handle; mem, off, len: of each task struct rgate_queue_end and its result; result: how many were
+ * looked at, RGATE_QUEUE_ENDS_MAX at most; value: a bit of each that was completed
+ */
+#define RGATE_REQ_QUEUE_COMPLETE_MANY RGATE_REQ_OP(RGATE_REQ_QUEUE, 16)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */

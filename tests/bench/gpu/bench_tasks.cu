@@ -19,7 +19,7 @@
 #include "gbench.h"
 
 #define PLACES		8192U
-#define TASKS		400000U
+#define TASKS		800000U
 #define PART		2048U
 #define WARPS_MAX	1024U
 #define TASK_NS		20000U
@@ -217,7 +217,7 @@ static void turn(enum what what, uint32_t warps, uint32_t tasks)
 	double s;
 
 	memset(&b, 0, sizeof(b));
-	bed_open(&b, tasks + 64);
+	bed_open(&b, what == NOP ? 64 : tasks + 64);
 	if (!warps)
 		warps = b.sms;
 	/* the first launch of a kernel loads its code */

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-PROGRAMS = {"rate": 240, "latency": 60, "echo": 120, "copy": 120, "ask": 60}   # seconds at most
+PROGRAMS = {"rate": 240, "latency": 60, "echo": 120, "copy": 120, "ask": 60, "tasks": 120}   # seconds at most
 # Frames a second that a ring is to give by threads that consume
 THREAD_AIMS = {1: 0.1, 64: 6, 1024: 50, 4096: 100}
 
@@ -212,6 +212,20 @@ def trip_table(lines):
     return ["from the GPU and back", "p50, ns", "p90", "p99", "least"], rows
 
 
+TASKS = {"nops": "requests that do nothing", "claims": "tasks claimed",
+         "tasks": "claimed and completed", "work": "the same, 20 us each"}
+
+
+def tasks_table(lines):
+    rows = []
+    for name, text in TASKS.items():
+        for warps in sorted({r["warps"] for r in named(lines, name)}):
+            same = [r for r in named(lines, name) if r["warps"] == warps]
+            rows.append([text, warps, f"{median(same, 'per_s') / 1e6:.2f}",
+                         f"{median(same, 'busy'):.2f}" if name == "work" else ""])
+    return ["what", "warps", "M/s", "busy"], rows
+
+
 def order_table(rates):
     return ["rings", "M/s"], [[r["rings"], f"{r['pps'] / 1e6:.1f}"]
                               for r in named(rates, "rate_ordered")]
@@ -221,7 +235,8 @@ def tables(result):
     """By name: a head and rows."""
     rate, latency, echo = result["rate"], result["latency"], result["echo"]
     roof = named(rate, "roof_copy")[0]["bytes_per_s"]
-    asked = result.get("ask")   # a result of before it was measured has none
+    # a result of before they were measured has none of these
+    asked, tasks = result.get("ask"), result.get("tasks")
     return {
         "gpu-roof": (["roof", "GB/s"], [["host to device, copy engine", f"{roof / 1e9:.1f}"]]),
         "gpu-rate": rate_table(rate),
@@ -234,6 +249,7 @@ def tables(result):
         "gpu-load": load_table(echo),
         "gpu-copy": copy_table(result["copy"]),
         **({"gpu-ask": ask_table(asked), "gpu-trip": trip_table(asked)} if asked else {}),
+        **({"gpu-tasks": tasks_table(tasks)} if tasks else {}),
     }
 
 

@@ -350,6 +350,29 @@ static void write_tasks(struct fuzz_in *in, struct rgate_req *r)
 	r->q.a1 = fuzz_u8(in) & RGATE_SUBMIT_ROOM;
 }
 
+/* Some that there are, and some that are not theirs or of none */
+static void write_ends(struct fuzz_in *in, struct rgate_req *r)
+{
+	const unsigned int n = 1 + fuzz_u8(in) % 4;
+	struct queue *q = r->object ? r->object->queue : NULL;
+	unsigned int i;
+
+	r->mem = realloc(r->mem, 4 * 64);
+	memset(r->mem, 0, 4 * 64);
+	for (i = 0; i < n; i++) {
+		const struct task *t = q && !q->removed ? queue_find(q, fuzz_u8(in) % 16) : NULL;
+		struct rgate_queue_end end = { .size = 64, .len = fuzz_u8(in) % 48 };
+
+		if (t) {
+			end.id = t->id;
+			end.claim = t->claim + !(fuzz_u8(in) % 8);
+		}
+		memcpy(r->mem + i * 64, &end, sizeof(end));
+	}
+	r->q.len = n * 64 - (fuzz_u8(in) % 8 ? 0 : 16);
+	r->q.a1 = 0;
+}
+
 /* A task that there is, by the number of its claim */
 static void name_task(struct fuzz_in *in, struct rgate_req *r)
 {
@@ -372,6 +395,9 @@ static void write_sensibly(struct fuzz_in *in, struct rgate_req *r)
 		break;
 	case RGATE_REQ_QUEUE_SUBMIT:
 		write_tasks(in, r);
+		break;
+	case RGATE_REQ_QUEUE_COMPLETE_MANY:
+		write_ends(in, r);
 		break;
 	case RGATE_REQ_QUEUE_CLAIM:
 		r->q.a0 = fuzz_u8(in) % 16;

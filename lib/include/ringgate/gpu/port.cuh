@@ -94,6 +94,27 @@ RGATE_DEV uint64_t rgate_dwarp_first(uint64_t v)
 #endif
 }
 
+/* What lane @from has, which is the same number in each */
+RGATE_DEV uint32_t rgate_dwarp_from(uint32_t v, uint32_t from)
+{
+#ifdef __CUDACC__
+	return __shfl_sync(0xffffffffU, v, (int)from);
+#else
+	(void)from;
+	return v;
+#endif
+}
+
+/* How many bits above the highest one are 0; 32: all */
+RGATE_DEV uint32_t rgate_dzeros(uint32_t mask)
+{
+#ifdef __CUDACC__
+	return (uint32_t)__clz((int)mask);
+#else
+	return mask ? (uint32_t)__builtin_clz(mask) : 32;
+#endif
+}
+
 /* Index of the lowest bit that is 0; 32: none */
 RGATE_DEV uint32_t rgate_dones(uint32_t mask)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * A warp of a GPU that works on a queue of tasks (<ringgate/queue.h>): it claims as many as it has
- * lanes with one request, brings them near, and ends each lane's with a request of that lane.
+ * lanes with one request, brings them near, and completes them with one.
  *
  *	rgate_dworker_init(&w, &ask, handle, off, len, near);
  *	while ((n = rgate_dworker_claim(&w, 0, 32, RGATE_CLAIM_BEGIN, 1000, &task)) > 0) {
@@ -25,6 +25,12 @@
  * before, by its deadline or with its session.
  */
 #define RGATE_DWORKER_LATE	60000000000ULL
+
+/*
+ * Of a lane's share of the part: eight bytes, and what is before a result that is completed with
+ * others' (struct rgate_queue_end), whose room begins at a multiple of 16 so
+ */
+#define RGATE_DWORKER_HEAD	(8U + sizeof(struct rgate_queue_end))
 
 /* Each lane's own */
 struct rgate_dworker {
@@ -51,8 +57,8 @@ struct rgate_dtask {
  * @ask: of rgate_gpu_session_view(); stays where it is
  * @handle: of the queue
  * @off: where in the session's memory the warp's own part begins, a multiple of 16
- * @len: bytes of it, a multiple of 16, up to RGATE_QUEUE_PART_MAX: tasks come there, with 40 bytes
- *	each and padded to 8, then results lie there
+ * @len: bytes of it, a multiple of 16, from 48 for each lane up to RGATE_QUEUE_PART_MAX: tasks come
+ *	there, with 40 bytes each and padded to 8; then results lie there, with 32 bytes each
  * @near: as many bytes, aligned to 16, of the block's shared memory or the device's
  * -EINVAL: one of these is not so, or the part is not the session's.
  */
@@ -66,7 +72,7 @@ RGATE_DEV int rgate_dworker_init(struct rgate_dworker *w, const struct rgate_das
 	w->handle = handle;
 	w->lost = 0;
 	if (off % 16 || len % 16 || (uintptr_t)near % 16 ||
-	    len < sizeof(struct rgate_queue_task) || len > RGATE_QUEUE_PART_MAX)
+	    len < RGATE_DWARP * (RGATE_DWORKER_HEAD + 16) || len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
 	return len <= ask->memory_len && off <= ask->memory_len - len ? 0 : -EINVAL;
 }
@@ -208,24 +214,31 @@ RGATE_DEV int rgate_dworker_claim(struct rgate_dworker *w, uint64_t types, uint3
 	return rgate_dwarp_or(err != 0) ? -EPROTO : (int)n;
 }
 
+/* Of the part, a lane's share */
+RGATE_DEV uint32_t rgate_dworker_share(const struct rgate_dworker *w)
+{
+	return w->len / RGATE_DWARP & ~15U;
+}
+
 /* rgate_dworker_room - where this lane's result or reason goes, a multiple of 16 */
 RGATE_DEV void *rgate_dworker_room(const struct rgate_dworker *w)
 {
-	return w->me.ask->memory + w->off + rgate_dlane() * (w->len / RGATE_DWARP & ~15U);
+	return w->me.ask->memory + w->off + rgate_dlane() * rgate_dworker_share(w) +
+	       RGATE_DWORKER_HEAD;
 }
 
 /* rgate_dworker_room_len - bytes of that */
 RGATE_DEV uint32_t rgate_dworker_room_len(const struct rgate_dworker *w)
 {
-	return w->len / RGATE_DWARP & ~15U;
+	return rgate_dworker_share(w) - (uint32_t)RGATE_DWORKER_HEAD;
 }
 
 /* @op on the task of each lane that has one; 0, also where there is none, or -errno */
 RGATE_DEV int rgate_dworker_end(struct rgate_dworker *w, uint16_t op, struct rgate_dtask *mine,
 				uint32_t len, uint32_t ms)
 {
-	const uint32_t room = rgate_dworker_room_len(w);
-	const uint32_t fits = mine->id && len <= room, too_long = mine->id && !fits;
+	const uint32_t fits = mine->id && len <= rgate_dworker_room_len(w);
+	const uint32_t too_long = mine->id && !fits;
 	struct rgate_danswer a = { 0, 0, 0 };
 	struct rgate_request q;
 	int err;
@@ -235,7 +248,7 @@ RGATE_DEV int rgate_dworker_end(struct rgate_dworker *w, uint16_t op, struct rga
 	q.handle = w->handle;
 	q.a0 = mine->id;
 	q.a1 = RGATE_TASK_A1(mine->claim, ms);
-	q.off = len ? w->off + rgate_dlane() * room : 0;
+	q.off = len ? w->off + rgate_dlane() * rgate_dworker_share(w) + RGATE_DWORKER_HEAD : 0;
 	q.len = len;
 	err = rgate_dworker_ask(w, &q, fits, &a);
 	if (too_long)
@@ -255,15 +268,57 @@ RGATE_DEV int rgate_dworker_over(struct rgate_dworker *w, uint16_t op, struct rg
 }
 
 /*
+ * All lanes' that @has one with one request of the first: a bit of each that is completed, the
+ * same in each lane; what is wrong with the others is not told.
+ */
+RGATE_DEV uint64_t rgate_dworker_complete_all(struct rgate_dworker *w, uint32_t has,
+					      const struct rgate_dtask *mine, uint32_t len)
+{
+	const uint32_t lanes = rgate_dwarp_or(has ? 1U << rgate_dlane() : 0);
+	const uint32_t last = 31 - rgate_dzeros(lanes), share = rgate_dworker_share(w);
+	const uint32_t end = (uint32_t)(sizeof(struct rgate_queue_end) + RGATE_QUEUE_PADDED(len));
+	struct rgate_queue_end *head = (struct rgate_queue_end *)rgate_dworker_room(w) - 1;
+	struct rgate_danswer a = { 0, 0, 0 };
+	struct rgate_request q;
+	int err;
+
+	if (!lanes)
+		return 0;
+	memset(&q, 0, sizeof(q));
+	q.op = RGATE_REQ_QUEUE_COMPLETE_MANY;
+	q.handle = w->handle;
+	q.off = w->off + 8;
+	q.len = last * share + rgate_dwarp_from(end, last);
+	if (rgate_dlane() <= last) {
+		head->id = has ? mine->id : 0;
+		head->claim = has ? mine->claim : 0;
+		head->len = has ? len : 0;
+		head->size = rgate_dlane() == last ? end : share;
+		head->reserved = 0;
+	}
+	err = rgate_dworker_ask(w, &q, rgate_dlane() == 0, &a);
+	return rgate_dwarp_first(err ? 0 : a.value);
+}
+
+/*
  * rgate_dworker_complete - what becomes of this lane's task, if it has one
  * @len: bytes of its result, from rgate_dworker_room() on
- * The claim is over then, and the lane has no task. Each lane has a return of its own: 0; -EMSGSIZE: there is no room for as
- * much, and nothing was done; -EAGAIN, -EDQUOT: results have no room, for now, and it is claimed
- * still; -ESTALE: the claim was over before; -ENOENT; -EPIPE; as rgate_queue_complete()
+ * The claim is over then, and the lane has no task. Each lane has a return of its own: 0; -EMSGSIZE:
+ * there is no room for as much, and nothing was done; -EAGAIN, -EDQUOT: results have no room, for
+ * now, and it is claimed still; -ESTALE: the claim was over before; -ENOENT; -EPIPE; as
+ * rgate_queue_complete()
  */
 RGATE_DEV int rgate_dworker_complete(struct rgate_dworker *w, struct rgate_dtask *mine,
 				     uint32_t len)
 {
+	const uint32_t has = mine->id && len <= rgate_dworker_room_len(w);
+	const uint64_t all = rgate_dworker_complete_all(w, has, mine, len);
+
+	if (has && all >> rgate_dlane() & 1)
+		mine->id = 0;
+	/* the others ask for themselves, and hear why */
+	if (!rgate_dwarp_or(mine->id != 0))
+		return 0;
 	return rgate_dworker_over(w, RGATE_REQ_QUEUE_COMPLETE, mine, len, 0);
 }
 
