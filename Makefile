@@ -140,6 +140,8 @@ $(O)/lib/libringgate.so.$(VERSION): SO_LIBS = $(RING_LIBS)
 $(O)/lib/libringgate-cluster.so.$(VERSION) $(O)/lib/libringgate-cluster.a: $(cluster_obj)
 $(O)/lib/libringgate-cluster.so.$(VERSION): $(base_obj) $(O)/lib/libringgate.so.$(VERSION)
 $(O)/lib/libringgate-cluster.so.$(VERSION): SO_LIBS = -L$(O)/lib -lringgate $(CLUSTER_LIBS) -lpthread
+# A thread that asks for a name may be at it when the last socket is gone: its code stays.
+$(O)/lib/libringgate-cluster.so.$(VERSION): SO_LIBS += -Wl,-z,nodelete
 
 $(lib_real): $(O)/lib/%.so.$(VERSION): lib/%.map
 	@mkdir -p $(@D)
@@ -354,6 +356,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
 $(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)
+$(O)/tests/unit/test_socket_resolve: EXTRA_LIBS += $(call wrap,getaddrinfo freeaddrinfo)
 $(O)/tests/unit/test_helper: EXTRA_LIBS += $(call wrap,readlink getauxval)
 $(O)/tests/unit/test_key: EXTRA_LIBS += $(call wrap,OPENSSL_cleanse)
 $(O)/tests/unit/test_prefault: EXTRA_LIBS += $(call wrap,pthread_create)

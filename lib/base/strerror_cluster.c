@@ -294,6 +294,24 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_socket_", ETIMEDOUT, false, "it took longer than rgate_socket_timeout() "
 	  "allows" },
 	{ "rgate_socket_", ECANCELED, false, "the socket was closed meanwhile" },
+	{ "rgate_sockets_resolve", EACCES, false, "the policy does not let this user ask for that "
+	  "name: `allow WHO resolve NAME` in the file of ringgated's `requests sockets`" },
+	{ "rgate_sockets_resolve", ENOENT, false, "there is no such name, or no such service" },
+	{ "rgate_sockets_resolve", ENODATA, false, "the name has no address" },
+	{ "rgate_sockets_resolve", EADDRNOTAVAIL, false, "the name has no address of that family" },
+	{ "rgate_sockets_resolve", EHOSTUNREACH, false, "no name server has answered: "
+	  "/etc/resolv.conf where ringgated runs" },
+	{ "rgate_sockets_resolve", EREMOTEIO, false, "a name server failed" },
+	{ "rgate_sockets_resolve", EPROTONOSUPPORT, false, "no such service for that type" },
+	{ "rgate_sockets_resolve", ENAMETOOLONG, false, "a name has 255 bytes at most, a service "
+	  "32" },
+	{ "rgate_sockets_resolve", EILSEQ, false, "no name has such bytes" },
+	{ "rgate_sockets_resolve", EDQUOT, false, "this user has as many names looked up as he "
+	  "may: again when some have ended" },
+	{ "rgate_sockets_resolve", ENOBUFS, false, "too many names are looked up: again in a "
+	  "second" },
+	{ "rgate_sockets_resolve", EOPNOTSUPP, false, "who serves looks no names up: install a "
+	  "ringgated of this version" },
 	{ "rgate_socket_addr_", EINVAL, false, "no address: 10.0.0.1:80 or [2001:db8::1]:80" },
 
 	{ "rgate_spawn_", ETIMEDOUT, true, RUNS_NOTHING },

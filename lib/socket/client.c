@@ -33,6 +33,7 @@ void place_put(struct rgate_sockets *set, struct place *p)
 	p->busy = p->ended = p->quiet = p->has_addr = false;
 	p->cookie = p->value = 0;
 	p->result = 0;
+	p->room = 0;
 	list_del(&p->link);
 	list_add_tail(&set->free, &p->link);
 }
@@ -389,9 +390,8 @@ int rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_io *io)
 #pragma GCC diagnostic pop
 #endif
 
-int rgate_socket_cancel(struct rgate_socket *s, uint64_t cookie)
+static int cancel(struct rgate_sockets *set, const struct rgate_socket *s, uint64_t cookie)
 {
-	struct rgate_sockets *set = s->set;
 	struct place *p;
 	int n = 0, err;
 
@@ -406,6 +406,16 @@ int rgate_socket_cancel(struct rgate_socket *s, uint64_t cookie)
 	return n;
 }
 
+int rgate_socket_cancel(struct rgate_socket *s, uint64_t cookie)
+{
+	return cancel(s->set, s, cookie);
+}
+
+int rgate_sockets_cancel(struct rgate_sockets *set, uint64_t cookie)
+{
+	return cancel(set, NULL, cookie);
+}
+
 static void tell(struct rgate_sockets *set, struct place *p, struct rgate_socket_end *end)
 {
 	struct rgate_socket_end e = {
@@ -413,6 +423,8 @@ static void tell(struct rgate_sockets *set, struct place *p, struct rgate_socket
 		.value = p->value, .accepted = p->made,
 	};
 
+	if (p->what == RGATE_SOCKET_DO_RESOLVE)
+		e.result = place_found(p);
 	if (p->has_addr && p->result >= 0)
 		memcpy(&e.addr, place_room(set, p), sizeof(e.addr));
 	(void)rgate_info_copy(end, &e, sizeof(e));

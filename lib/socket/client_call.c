@@ -53,8 +53,7 @@ static int submit(struct rgate_sockets *set, struct place *p, struct rgate_reque
 	return err;
 }
 
-/* Submits, and waits; the place stays the caller's if this is 0. Its end is in it then */
-static int ask(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
+int place_ask(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
 {
 	int err = submit(set, p, q);
 
@@ -88,7 +87,7 @@ static int call(struct rgate_socket *s, struct rgate_request *q, const void *in,
 	}
 	if (in)
 		memcpy(place_room(s->set, p), in, room);
-	result = ask(s->set, p, q);
+	result = place_ask(s->set, p, q);
 	if (result)
 		return result;
 	result = p->result;
@@ -116,7 +115,7 @@ int rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **out, uint
 	if (!s)
 		return -ENOMEM;
 	p = place_get(set);
-	err = p ? ask(set, p, &q) : -EAGAIN;
+	err = p ? place_ask(set, p, &q) : -EAGAIN;
 	if (err)
 		goto forget;
 	err = p->result;
@@ -215,7 +214,7 @@ int rgate_socket_accept(struct rgate_socket *s, struct rgate_socket **accepted,
 
 	if (p) {
 		q.off = place_off(s->set, p);
-		err = ask(s->set, p, &q);
+		err = place_ask(s->set, p, &q);
 	}
 	if (!p || err)
 		goto forget;
@@ -323,7 +322,7 @@ static int data_with(struct rgate_socket *s, struct rgate_request *q,
 	q->a1 = place_off(s->set, p);
 	if (to)
 		memcpy(place_room(s->set, p), to, sizeof(*to));
-	result = ask(s->set, p, q);
+	result = place_ask(s->set, p, q);
 	if (result)
 		return result;
 	result = p->result;
@@ -367,7 +366,7 @@ int rgate_socket_poll(struct rgate_socket *s, uint32_t events, int timeout_ms)
 	if (timeout_ms > 0)
 		q.deadline_us = timeout_ms < INT32_MAX / 1000 ? (uint32_t)timeout_ms * 1000 :
 				UINT32_MAX;
-	result = ask(s->set, p, &q);
+	result = place_ask(s->set, p, &q);
 	if (result)
 		return result;
 	result = p->result ? p->result : (int)p->value;

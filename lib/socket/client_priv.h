@@ -2,6 +2,7 @@
 /*
  *	client.c	sets, what is begun in them, and how that ends
  *	client_call.c	calls that wait
+ *	client_resolve.c names
  *
  * A request under way has a place: its number is the low half of the cookie, and it has room in
  * the session's memory, behind the user's, for an address or an option.
@@ -38,6 +39,7 @@ struct place {
 	uint64_t cookie;		/* the user's */
 	int32_t result;
 	uint64_t value;
+	uint32_t room;			/* RESOLVE: bytes for its answer */
 };
 
 struct rgate_sockets {
@@ -61,6 +63,11 @@ int place_submit(struct rgate_sockets *set, struct place *p, struct rgate_reques
 int sockets_take(struct rgate_sockets *set, int timeout_ms);
 /* Where in the session's memory; -EFAULT: it is not */
 int sockets_off(const struct rgate_sockets *set, const void *buf, uint32_t len, uint64_t *off);
+
+/* Submits it, and waits: its end is in the place then, or the place is nobody's any more */
+int place_ask(struct rgate_sockets *set, struct place *p, struct rgate_request *q);
+/* RESOLVE: how many addresses it came to, or its error */
+int place_found(const struct place *p);
 
 struct rgate_socket *socket_make(struct rgate_sockets *set, uint32_t type);
 void socket_forget(struct rgate_socket *s);

@@ -403,6 +403,10 @@ static const struct rgate_req_op ops[] = {
 	OP(SETOPT, "setopt", A0 | MEM, begin_option),
 	OP(GETOPT, "getopt", A0 | MEM, begin_option),
 	OP(POLL, "poll", A0 | A1, begin_poll),
+	[OP_NUMBER(RGATE_REQ_SOCKET_RESOLVE)] = {
+		.name = "resolve", .uses = A0 | A1 | MEM, .begin = resolve_begin,
+		.cancel = resolve_cancel,
+	},
 };
 
 const struct rgate_req_service socket_requests = {

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "conf.h"
 #include "socket_policy.h"
+#include "socket_query.h"
 
 #define WORDS_MAX	8	/* of a line */
 #define PORT_LOW	1024	/* those below are named, or not meant */
@@ -18,6 +20,7 @@ struct rule {
 	bool anybody;
 	uid_t uid;
 	uint32_t most;		/* limit; else: */
+	char *name;		/* resolve: that one, .DOMAIN, "": any; NULL: */
 	enum socket_act act;
 	uint32_t types;		/* bits */
 	bool any_host;		/* that is plain */
@@ -124,14 +127,38 @@ static int read_ports(const struct rgate_conf *c, const char *word, struct rule 
 	return 0;
 }
 
+/* Without the dot that a full name may end with */
+static size_t name_length(const char *name)
+{
+	const size_t n = strlen(name);
+
+	return n && name[n - 1] == '.' ? n - 1 : n;
+}
+
+/* allow WHO resolve NAME */
+static int read_name(const struct rgate_conf *c, struct rule *rule)
+{
+	const char *word = c->n == 4 ? c->word[3] : "";
+	const char *rest = *word == '.' ? word + 1 : word;
+
+	if (c->n != 4)
+		return rgate_conf_bad(c, "allow WHO resolve NAME|.DOMAIN|any");
+	if (!name_length(rest) || !socket_is_name(word, strlen(word)))
+		return rgate_conf_bad(c, "'%s' is no name, .DOMAIN, or any", word);
+	rule->name = strdup(strcmp(word, "any") ? word : "");
+	return rule->name ? 0 : -ENOMEM;
+}
+
 /* allow WHO connect TYPE HOST PORTS, allow WHO listen TYPE [HOST] PORTS */
 static int read_allow(const struct rgate_conf *c, struct rule *rule)
 {
 	const bool listens = c->n > 2 && !strcmp(c->word[2], "listen");
 	int err;
 
+	if (c->n > 2 && !strcmp(c->word[2], "resolve"))
+		return read_name(c, rule);
 	if (c->n < 3 || (!listens && strcmp(c->word[2], "connect")))
-		return rgate_conf_bad(c, "allow WHO connect|listen ...");
+		return rgate_conf_bad(c, "allow WHO connect|listen|resolve ...");
 	rule->act = listens ? SOCKET_ACT_LISTEN : SOCKET_ACT_CONNECT;
 	if (c->n != 6 && !(listens && c->n == 5))
 		return rgate_conf_bad(c, listens ? "allow WHO listen tcp|udp|any [ADDRESS] PORTS" :
@@ -230,6 +257,7 @@ void socket_policy_free(struct socket_policy *policy)
 		return;
 	while ((rule = policy->rules)) {
 		policy->rules = rule->next;
+		free(rule->name);
 		free(rule);
 	}
 	free(policy);
@@ -272,8 +300,31 @@ bool socket_policy_may(const struct socket_policy *policy, const struct socket_w
 	if (!w->uid || w->uid == geteuid())
 		return true;
 	for (rule = policy->rules; rule; rule = rule->next)
-		if (!rule->most && rule->act == w->act && is_whose(rule, w->uid) &&
+		if (!rule->most && !rule->name && rule->act == w->act && is_whose(rule, w->uid) &&
 		    rule->types & 1U << w->type && has_port(rule, w->port) && has_host(rule, w))
+			return true;
+	return false;
+}
+
+static bool has_name(const struct rule *rule, const char *name)
+{
+	const size_t n = name_length(name), own = name_length(rule->name);
+
+	if (!n || !own)
+		return true;
+	if (*rule->name == '.')
+		return n > own && !strncasecmp(name + n - own, rule->name, own);
+	return n == own && !strncasecmp(name, rule->name, n);
+}
+
+bool socket_policy_resolve(const struct socket_policy *policy, uid_t uid, const char *name)
+{
+	const struct rule *rule;
+
+	if (!uid || uid == geteuid())
+		return true;
+	for (rule = policy->rules; rule; rule = rule->next)
+		if (rule->name && is_whose(rule, uid) && has_name(rule, name))
 			return true;
 	return false;
 }

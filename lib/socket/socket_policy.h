@@ -40,6 +40,12 @@ void socket_policy_free(struct socket_policy *policy);
 /* Root, and the user that this process is, always may. */
 bool socket_policy_may(const struct socket_policy *policy, const struct socket_wish *w);
 
+/*
+ * socket_policy_resolve - may the user ask for that name? Likewise. "": for a service alone, which
+ * whoever has any such line may
+ */
+bool socket_policy_resolve(const struct socket_policy *policy, uid_t uid, const char *name);
+
 /* Sockets that the user may have at once; and all together. 0: no limit */
 uint32_t socket_policy_most(const struct socket_policy *policy, uid_t uid);
 uint32_t socket_policy_most_all(const struct socket_policy *policy);

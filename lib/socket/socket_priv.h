@@ -6,6 +6,8 @@
  *	socket_loop.c		the service's thread: whose turn it is
  *	socket_run.c		a socket's turn: what its requests have come to
  *	socket_do.c		one request: calls on the descriptor
+ *	socket_resolve.c	names: threads that ask for them
+ *	socket_query.c		one name: what is asked, and what came of it
  *	socket_options.c, socket_addr.c, socket_policy.c, socket_own.c
  *
  * What is asked of a socket goes through its list `incoming` to the service's thread, and there
@@ -19,6 +21,7 @@
 
 #include "list.h"
 #include "socket_options.h"
+#include "socket_resolve.h"
 #include "socket_service.h"
 
 #define OP_NUMBER(op)	((op) & ((1U << RGATE_REQ_OP_SHIFT) - 1))
@@ -101,6 +104,7 @@ struct socket_service {
 	pthread_t thread;
 	int epfd, wake_fd, own_fd;
 	uint32_t most;
+	struct resolver *resolver;
 	/* lock */
 	struct socket_policy *policy;
 	struct link all, look, owners;

@@ -72,9 +72,12 @@ int socket_service_create(struct socket_service **out, const struct socket_opts 
 	list_init(&sv->owners);
 	list_init(&sv->turns);
 	list_init(&sv->lingers);
-	err = open_fds(sv);
+	err = resolver_create(&sv->resolver, sv);
 	if (err)
 		goto free;
+	err = open_fds(sv);
+	if (err)
+		goto destroy;
 	pthread_mutex_init(&sv->lock, NULL);
 	err = rgate_thread_start(&sv->thread, NULL, socket_loop, sv);
 	if (err)
@@ -84,6 +87,8 @@ int socket_service_create(struct socket_service **out, const struct socket_opts 
 close:
 	pthread_mutex_destroy(&sv->lock);
 	close_fds(sv);
+destroy:
+	resolver_destroy(sv->resolver);
 free:
 	free(sv);
 	return err;
@@ -104,6 +109,7 @@ void socket_service_destroy(struct socket_service *sv)
 	pthread_mutex_unlock(&sv->lock);
 	service_wake(sv);
 	pthread_join(sv->thread, NULL);
+	resolver_destroy(sv->resolver);
 	pthread_mutex_destroy(&sv->lock);
 	close_fds(sv);
 	socket_policy_free(sv->policy);
@@ -127,12 +133,14 @@ void socket_service_policy(struct socket_service *sv, struct socket_policy *poli
 
 void socket_service_fork_prepare(struct socket_service *sv)
 {
+	resolver_lock(sv->resolver);
 	pthread_mutex_lock(&sv->lock);
 }
 
 void socket_service_fork_parent(struct socket_service *sv)
 {
 	pthread_mutex_unlock(&sv->lock);
+	resolver_unlock(sv->resolver);
 }
 
 /* What the child had open would keep connections open that the parent closes. */

@@ -5,6 +5,7 @@
  * Two threads work for it. The engine's takes requests in and cancels them; the service's own
  * makes all calls on sockets, none of which waits, and waits by epoll(7). One lock, never held
  * over a call that takes long, is between them. The kernel copies from and to the session's memory.
+ * Names are looked up by some more: socket_resolve.h.
  */
 #ifndef RGATE_SOCKET_SERVICE_H
 #define RGATE_SOCKET_SERVICE_H

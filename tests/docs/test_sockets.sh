@@ -46,8 +46,8 @@ block Documentation/sockets.rst "Quick start:text:3" | sed "s,/etc/ringgate/,$tm
 chmod 600 "$tmp"/etc/*
 cat "$tmp/gw.lines" "$tmp"/etc/* >"$tmp/log"
 [ "$(wc -l <"$tmp/gw.lines")" = 2 ] && [ "$(cat "$tmp"/etc/requests.conf "$tmp"/etc/socket.conf |
-	grep -c " user:$user ")" = 4 ]
-ok $? "sockets.rst has two lines for the daemon, and four in two policies"
+	grep -c " user:$user ")" = 5 ]
+ok $? "sockets.rst has two lines for the daemon, and five in two policies"
 daemon gw
 ok $? "a daemon starts with them"
 # get ADDRESS PATH
@@ -85,7 +85,7 @@ while read -r name; do
 done <"$tmp/names" >"$tmp/log"
 sed -n 's/^#define \(RGATE_\(REQ_\)\?SOCKET_[A-Z0-9_]*\).*/\1/p;
 	s/^\t\(RGATE_SOCKET_[A-Z0-9_]*\) = .*/\1/p' uapi/ringgate/socket.h \
-	uapi/ringgate/request.h | grep -vE '_(INET|INET6|STREAM|DGRAM|EVENTS)$' |
+	uapi/ringgate/request.h | grep -vE '_(INET|INET6|STREAM|DGRAM|EVENTS|RESOLVE_FLAGS)$' |
 	while read -r name; do
 		grep -qxF "$name" "$tmp/names" || echo "$name is not told of"
 	done >>"$tmp/log"

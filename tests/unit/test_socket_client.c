@@ -286,6 +286,72 @@ static void addresses(void **state)
 		assert_int_equal(rgate_socket_addr_parse(bad[i], &a), -EINVAL);
 }
 
+static int resolve(uint64_t *value, struct rgate_socket_query q)
+{
+	q.sz = sizeof(q);
+	q.buf = q.buf ? q.buf : mem;
+	q.len = q.len ? q.len : 512;
+	return rgate_sockets_resolve(set, &q, value);
+}
+
+#define RESOLVE(value, n, ...) \
+	resolve(value, (struct rgate_socket_query){ .name = n, ##__VA_ARGS__ })
+
+static void names(void **state)
+{
+	const struct rgate_socket_query q = RGATE_OPTS(rgate_socket_query, .name = "10.1.2.3",
+		.service = "80", .type = STREAM, .buf = mem + 512, .len = 64, .cookie = 12);
+	char too_long[300], text[64];
+	struct rgate_socket_end end;
+	struct rgate_socket_addr a;
+	uint64_t value = 7;
+
+	(void)state;
+	assert_int_equal(RESOLVE(&value, "localhost", .family = INET, .service = "7"), 1);
+	assert_int_equal(value, 1);
+	memcpy(&a, mem, sizeof(a));
+	assert_string_equal(rgate_socket_addr_print(&a, text, sizeof(text)), "127.0.0.1:7");
+	assert_int_equal(RESOLVE(&value, "::1", .flags = RGATE_SOCKET_RESOLVE_CANON), 1);
+	assert_int_equal(RGATE_SOCKET_CANON(value), 3);
+	assert_string_equal((char *)mem + sizeof(a), "::1");
+	assert_in_range(RESOLVE(&value, NULL, .service = "80", .type = DGRAM), 1, 2);
+	memcpy(&a, mem, sizeof(a));
+	assert_int_equal(a.port, 80);
+	/* what cannot be */
+	memset(too_long, 'a', sizeof(too_long));
+	too_long[299] = '\0';
+	assert_int_equal(RESOLVE(&value, too_long), -ENAMETOOLONG);
+	assert_int_equal(RESOLVE(NULL, "a", .service = too_long), -ENAMETOOLONG);
+	assert_int_equal(RESOLVE(NULL, "a b"), -EILSEQ);
+	assert_int_equal(RESOLVE(NULL, "a\xc3\xa4"), -EILSEQ);
+	assert_int_equal(RESOLVE(NULL, NULL), -EINVAL);
+	assert_int_equal(RESOLVE(NULL, ""), -EINVAL);
+	assert_int_equal(RESOLVE(NULL, "::1", .len = 31), -EINVAL);
+	assert_int_equal(RESOLVE(NULL, "::1", .len = 2), -EINVAL);
+	assert_int_equal(RESOLVE(NULL, "::1", .flags = 1U << 30), -EINVAL);
+	assert_int_equal(RESOLVE(NULL, "::1", .family = 1U << 16), -EINVAL);
+	assert_int_equal(RESOLVE(NULL, "::1", .buf = text), -EFAULT);
+	assert_int_equal(RESOLVE(NULL, "::1", .buf = mem + len - 511), -EFAULT);
+	assert_int_equal(RESOLVE(NULL, "localhost", .flags = RGATE_SOCKET_RESOLVE_NUMERIC),
+			 -ENOENT);
+	/* begun */
+	assert_int_equal(rgate_sockets_resolve_begin(set, &q), 0);
+	end = next(20000);
+	assert_null(end.socket);
+	assert_int_equal(end.cookie, 12);
+	assert_int_equal(end.what, RGATE_SOCKET_DO_RESOLVE);
+	assert_int_equal(end.result, 1);
+	assert_int_equal(end.value, 1);
+	memcpy(&a, mem + 512, sizeof(a));
+	assert_string_equal(rgate_socket_addr_print(&a, text, sizeof(text)), "10.1.2.3:80");
+	assert_int_equal(rgate_sockets_cancel(set, 12), 0);
+	assert_int_equal(rgate_sockets_resolve_begin(set, &q), 0);
+	assert_int_equal(rgate_sockets_cancel(set, 13), 0);
+	assert_in_range(rgate_sockets_cancel(set, 12), 0, 1);
+	end = next(20000);
+	assert_true(end.result == 1 || end.result == -ECANCELED);
+}
+
 /* In a child that was forked nothing works, and closing takes nothing from the parent. */
 static void forked(void **state)
 {
@@ -320,6 +386,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(full, up, down),
 	cmocka_unit_test_setup_teardown(malformed, up, down),
 	cmocka_unit_test(addresses),
+	cmocka_unit_test_setup_teardown(names, up, down),
 	cmocka_unit_test_setup_teardown(forked, up, down),
 };
 

@@ -185,6 +185,12 @@ enum rgate_req_service_number {
 #define RGATE_REQ_SOCKET_GETOPT	RGATE_REQ_OP(RGATE_REQ_SOCKET, 14)
 /* a0: RGATE_SOCKET_IN, ...; a1: RGATE_SOCKET_NOW or 0; value: which are */
 #define RGATE_REQ_SOCKET_POLL	RGATE_REQ_OP(RGATE_REQ_SOCKET, 15)
+/*
+ * no handle; a0: RGATE_SOCKET_RESOLVE_A0(); a1: RGATE_SOCKET_RESOLVE_A1(); mem, off, len: name and
+ * service, and room for addresses, which take their place; result: bytes; value:
+ * RGATE_SOCKET_FOUND(), RGATE_SOCKET_CANON()
+ */
+#define RGATE_REQ_SOCKET_RESOLVE RGATE_REQ_OP(RGATE_REQ_SOCKET, 16)
 
 /*
  * Operations of RGATE_REQ_QUEUE: <ringgate/queue.h> has what words and memory are made of. Those

@@ -50,6 +50,34 @@ struct rgate_socket_addr {
 #define RGATE_SOCKET_HANGUP	(1U << 4)
 #define RGATE_SOCKET_EVENTS	31U
 
+/*
+ * RESOLVE: a name and a service, without an end each, one after the other; one may be empty. In
+ * their place come addresses, as many as there is room for, and behind them, if it was asked for and
+ * has room, the name's proper form and a byte of 0.
+ * @family, @type: 0: any; @flags: RGATE_SOCKET_RESOLVE_*; @name, @service: bytes
+ */
+#define RGATE_SOCKET_RESOLVE_A0(family, type, flags) \
+	((__u64)(family) | (__u64)(type) << 16 | (__u64)(flags) << 32)
+#define RGATE_SOCKET_RESOLVE_A1(name, service)	((__u64)(name) | (__u64)(service) << 16)
+
+#define RGATE_SOCKET_NAME_MAX		255U	/* bytes */
+#define RGATE_SOCKET_SERVICE_MAX	32U
+#define RGATE_SOCKET_FOUND_MAX		64U	/* addresses of an answer */
+
+/* As those of getaddrinfo(3) */
+#define RGATE_SOCKET_RESOLVE_PASSIVE	(1U << 0)	/* no name: addresses to be bound to */
+#define RGATE_SOCKET_RESOLVE_CANON	(1U << 1)	/* the name's proper form, too */
+#define RGATE_SOCKET_RESOLVE_NUMERIC	(1U << 2)	/* the name is an address */
+#define RGATE_SOCKET_RESOLVE_PORT	(1U << 3)	/* the service is a number */
+#define RGATE_SOCKET_RESOLVE_V4MAPPED	(1U << 4)
+#define RGATE_SOCKET_RESOLVE_ALL	(1U << 5)
+#define RGATE_SOCKET_RESOLVE_CONFIGURED	(1U << 6)	/* of families that have addresses there */
+#define RGATE_SOCKET_RESOLVE_FLAGS	127U
+
+/* rgate_completion.value of RESOLVE: addresses that there are; bytes of the name, without its 0 */
+#define RGATE_SOCKET_FOUND(value)	((__u32)(value))
+#define RGATE_SOCKET_CANON(value)	((__u32)((value) >> 32))
+
 /* rgate_request.a0 of SETSOCKOPT and GETSOCKOPT. Values are what Linux has for them: __s32, unless
  * said otherwise.
  */

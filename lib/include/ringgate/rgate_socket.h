@@ -64,6 +64,7 @@ enum rgate_socket_do {
 	RGATE_SOCKET_DO_CONNECT = 4,	/* addr */
 	RGATE_SOCKET_DO_POLL = 5,	/* flags: RGATE_SOCKET_NOW; events */
 	RGATE_SOCKET_DO_SHUTDOWN = 6,	/* events: RGATE_SOCKET_SHUT_* */
+	RGATE_SOCKET_DO_RESOLVE = 7,	/* by rgate_sockets_resolve_begin() alone */
 };
 
 struct rgate_socket_io {
@@ -82,11 +83,12 @@ struct rgate_socket_io {
 /* How one has ended */
 struct rgate_socket_end {
 	size_t sz;
-	struct rgate_socket *socket;	/* that it was begun on */
+	struct rgate_socket *socket;	/* that it was begun on; RESOLVE: NULL */
 	uint64_t cookie;
-	int32_t result;		/* bytes or 0; -errno */
+	int32_t result;		/* bytes, or 0; RESOLVE: addresses; -errno */
 	uint32_t what;		/* enum rgate_socket_do */
-	uint64_t value;		/* POLL: events; RECV of a datagram: its whole length */
+	uint64_t value;		/* POLL: events; RECV of a datagram: its whole length; RESOLVE:
+				 * RGATE_SOCKET_FOUND(), RGATE_SOCKET_CANON() */
 	struct rgate_socket *accepted;	/* ACCEPT; else NULL */
 	struct rgate_socket_addr addr;	/* ACCEPT: the peer's; RECV of a datagram: the sender's */
 };
@@ -117,6 +119,54 @@ RGATE_API int rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_
 /* For poll(2) and epoll(7), as rgate_session_fd(), rgate_session_arm(): 1: there may be an end */
 RGATE_API int rgate_sockets_fd(const struct rgate_sockets *set);
 RGATE_API int rgate_sockets_arm(struct rgate_sockets *set);
+
+/* ---- Names ---- */
+
+/* What getaddrinfo(3) is asked where sockets are: at the daemon, or its gateway */
+struct rgate_socket_query {
+	size_t sz;
+	const char *name;	/* NULL: none */
+	const char *service;	/* likewise: a name, or a port's number */
+	uint32_t family;	/* enum rgate_socket_family; 0: any */
+	uint32_t type;		/* enum rgate_socket_type; 0: any */
+	uint32_t flags;		/* RGATE_SOCKET_RESOLVE_* */
+	/*
+	 * In the set's memory: addresses come to be there, in the order in which to try them,
+	 * and the name's proper form, if asked for, with its 0 behind the last one. The set's
+	 * until the end
+	 */
+	void *buf;
+	uint32_t len;		/* at least an address, and as long as name and service are */
+	uint32_t deadline_us;	/* 0: none; getaddrinfo() may take half a minute */
+	uint64_t cookie;	/* as of rgate_socket_io */
+};
+
+/*
+ * rgate_sockets_resolve - looks a name up, and waits for it
+ * @value: out, may be NULL: RGATE_SOCKET_FOUND(): addresses that there are, though there may be
+ * room for fewer; RGATE_SOCKET_CANON(): bytes of the name behind them, 0: none
+ * How many addresses are in buf; -ENOENT, -ENODATA, ...: rgate_socket_eai() tells them apart;
+ * -EACCES: the policy; -EDQUOT, -ENOBUFS: too many wait, of this user, of all; -ETIMEDOUT;
+ * -EINVAL; -ENAMETOOLONG, -EILSEQ: no name is like that; -EFAULT; -EOPNOTSUPP: who serves is of an
+ * older version; -EPROTO: what came is no answer; -EAGAIN, -EPIPE, -EOWNERDEAD: as of
+ * rgate_socket_begin()
+ */
+RGATE_API int rgate_sockets_resolve(struct rgate_sockets *set, const struct rgate_socket_query *q,
+				    uint64_t *value);
+
+/* The same without waiting, as rgate_socket_begin(): rgate_sockets_next() tells of its end */
+RGATE_API int rgate_sockets_resolve_begin(struct rgate_sockets *set,
+					  const struct rgate_socket_query *q);
+
+/* Of those begun by it, as rgate_socket_cancel() */
+RGATE_API int rgate_sockets_cancel(struct rgate_sockets *set, uint64_t cookie);
+
+/*
+ * rgate_socket_eai - EAI_*, of <netdb.h>, for what rgate_sockets_resolve() returned
+ * ENOENT is EAI_NONAME, ENODATA EAI_NODATA, EADDRNOTAVAIL EAI_ADDRFAMILY, EHOSTUNREACH EAI_AGAIN,
+ * EREMOTEIO EAI_FAIL, EPROTONOSUPPORT EAI_SERVICE; what has no other is EAI_SYSTEM, and errno is set.
+ */
+RGATE_API int rgate_socket_eai(int err);
 
 /* ---- One socket ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Addresses, options and the policy of sockets. An address that is taken says the same when it is
- * told again; whatever the policy is, it says the same of an IPv4 address in all of its guises, and
+ * Addresses, options, names and the policy of sockets. An address that is taken says the same when
+ * it is told again; whatever the policy is, it says the same of an IPv4 address in all of its guises, and
  * nothing special is allowed by lines that do not name it.
  */
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "fuzz.h"
 #include "socket_options.h"
 #include "socket_policy.h"
+#include "socket_query.h"
 
 #define USER	4711U
 
@@ -131,11 +132,100 @@ static void policy(struct fuzz_in *in)
 	free(text);
 }
 
+/* What is asked for, of any words and bytes: only what names have is looked up. */
+static void query(struct fuzz_in *in)
+{
+	struct rgate_request r = { .a0 = fuzz_u64(in), .a1 = fuzz_u64(in) };
+	struct socket_query q;
+	unsigned char *mem;
+	size_t len, i;
+
+	/* mostly such as can be */
+	if (fuzz_u8(in) & 7) {
+		r.a0 &= 0x7f0000000aULL | 3ULL << 16;
+		r.a1 &= 0x3f01ff;
+	}
+	mem = fuzz_copy(in, 600, &len);
+	r.len = (uint32_t)len;
+	if (!socket_query_get(&q, &r, len ? mem : NULL)) {
+		FUZZ_CHECK(strlen(q.name) == (uint16_t)r.a1);
+		FUZZ_CHECK(strlen(q.service) == (uint16_t)(r.a1 >> 16));
+		FUZZ_CHECK(strlen(q.name) + strlen(q.service) <= len && len >= 32);
+		FUZZ_CHECK(*q.name || *q.service);
+		for (i = 0; q.name[i]; i++)
+			FUZZ_CHECK(q.name[i] > ' ' && q.name[i] < 0x7f && q.name[i] != '/');
+		for (i = 0; q.service[i]; i++)
+			FUZZ_CHECK(q.service[i] > ' ' && q.service[i] < 0x7f);
+	}
+	free(mem);
+}
+
+/* An answer as it is told, and as it is taken; whatever the value is that came with it */
+static void answer(struct fuzz_in *in)
+{
+	const uint64_t any = fuzz_u64(in);
+	struct socket_found f = { .n = fuzz_u8(in) % (RGATE_SOCKET_FOUND_MAX + 1) };
+	const uint32_t room = 32 + fuzz_u16(in) % 4096;
+	unsigned char *mem = malloc(room);
+	uint64_t value = 0;
+	uint32_t len;
+	int n;
+
+	FUZZ_CHECK(mem);
+	f.there = f.n + fuzz_u8(in);
+	f.canon_len = fuzz_u8(in);
+	memset(f.canon, 'c', f.canon_len);
+	len = socket_found_put(&f, mem, room, &value);
+	FUZZ_CHECK(len <= room);
+	n = socket_found_count(len, value);
+	FUZZ_CHECK(n >= 0 && (uint32_t)n == (f.n < room / 32 ? f.n : room / 32));
+	FUZZ_CHECK(!RGATE_SOCKET_CANON(value) || !mem[len - 1]);
+	n = socket_found_count(len, any);
+	FUZZ_CHECK(n == -EPROTO || (uint32_t)n * 32 + RGATE_SOCKET_CANON(any) <= len);
+	free(mem);
+}
+
+/* A name is the same one whatever its case, and with a dot behind it. */
+static void name_policy(struct fuzz_in *in)
+{
+	char name[40] = "", other[42] = "", *text, *room;
+	struct socket_policy *p = NULL;
+	size_t len, i;
+	bool yes;
+
+	for (i = fuzz_u8(in) % 38, len = 0; len < i; len++)
+		name[len] = "abx.-"[fuzz_u8(in) % 5];
+	for (i = 0; i < len; i++)
+		other[i] = (char)(name[i] >= 'a' ? name[i] - 32 : name[i]);
+	if (len && name[len - 1] != '.')
+		other[len] = '.';
+	text = fuzz_copy(in, 4096, &len);
+	room = malloc(len + 1);
+	FUZZ_CHECK(room);
+	memcpy(room, text, len);
+	room[len] = '\0';
+	if (!socket_policy_parse(&p, "fuzz", room, len) && USER != geteuid()) {
+		yes = socket_policy_resolve(p, USER, name);
+		FUZZ_CHECK(yes == socket_policy_resolve(p, USER, other));
+		FUZZ_CHECK(!yes || memmem(text, len, "resolve", 7));
+		FUZZ_CHECK(!yes || socket_policy_resolve(p, USER, ""));
+	}
+	socket_policy_free(p);
+	free(room);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = { .p = data, .len = size };
+	const uint8_t what = fuzz_u8(&in);
 
-	switch (fuzz_u8(&in) % 4) {
+	/* Those that came later leave what inputs that are kept mean as it is. */
+	if (what >= 0xf0) {
+		what % 3 == 0 ? query(&in) : what % 3 == 1 ? answer(&in) : name_policy(&in);
+		return 0;
+	}
+	switch (what % 4) {
 	case 0:
 		address(&in);
 		break;
