@@ -20,11 +20,6 @@ static const struct gate_role *role_of(const struct wish *w)
 	return w->caller->sv->o.role;
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 static struct gate_question question(const struct wish *w, enum gate_kind kind, const struct ask *a)
 {
 	return (struct gate_question){
@@ -394,10 +389,10 @@ static size_t put_ask(struct errand *e, struct ask *a)
 	struct gate_question q = question(w, GATE_PUT, a);
 
 	q.off = w->moved;
-	q.len = q.data_len = least(w->len - w->moved, GATE_PIECE);
+	q.len = q.data_len = least(w->in - w->moved, GATE_PIECE);
 	q.data = w->mem + w->moved;
 	w->moved += q.len;
-	e->more = w->moved < w->len;
+	e->more = w->moved < w->in;
 	return gate_question_put(role_of(w), a->msg, &q);
 }
 
@@ -406,6 +401,8 @@ static void put_over(struct errand *e, int err)
 	struct wish *w = wish_of(e);
 	struct gate_caller *c = w->caller;
 
+	if (!err || e->touched)
+		c->there = true;
 	if (!err) {
 		submit(w);
 	} else {
@@ -430,10 +427,9 @@ static void start(struct gate_caller *c)
 		w = container_of(c->queue.next, struct wish, queue);
 		if (w->state != WISH_QUEUED)
 			return;
-		w->first = w->has & GATE_HAS_IN ?
-			   least(w->len, GATE_PIECE - (w->has & GATE_HAS_TO ? GATE_ADDR : 0)) : 0;
+		w->first = least(w->in, GATE_PIECE - (w->has & GATE_HAS_TO ? GATE_ADDR : 0));
 		w->moved = w->first;
-		if (!(w->has & GATE_HAS_IN) || w->first == w->len)
+		if (w->first == w->in)
 			submit(w);
 		else if (begin_errand(w, WISH_PUTS, &put_ops))
 			gate_wish_end(w, -ENOMEM, 0);

@@ -137,7 +137,8 @@ static int make_wish(const struct gate_role *role, struct rgate_req *r, const st
 	if (has & GATE_HAS_NODE)
 		w->as.a0 = role->here;
 	w->mem = rgate_req_mem(r);
-	w->len = q->len < role->room ? q->len : role->room;
+	w->len = least(q->len, role->room);
+	w->in = has & GATE_HAS_IN ? least(w->len, as->sent) : 0;
 	if (q->deadline_us)
 		w->due = rgate_clock_now(CLOCK_MONOTONIC) + q->deadline_us * 1000ULL;
 	err = read_addr(w);

@@ -40,11 +40,13 @@ static int new_caller(struct gate_service *sv, struct rgate_seat *seat, struct g
 static int caller_of(struct gate_service *sv, struct rgate_req *r, struct gate_caller **out)
 {
 	struct rgate_seat *seat = rgate_req_seat(r);
+	const uint16_t op = rgate_req_get(r)->op;
 
 	*out = find_caller(sv, seat);
 	if (*out)
 		return 0;
-	return rgate_req_get(r)->op == RGATE_REQ_SOCKET_OPEN ? new_caller(sv, seat, out) : -EBADF;
+	return op == RGATE_REQ_SOCKET_OPEN || op == RGATE_REQ_SOCKET_RESOLVE ?
+	       new_caller(sv, seat, out) : -EBADF;
 }
 
 /* A receive of all that ends before it has it would be taken for the stream's end. */
@@ -56,10 +58,18 @@ static bool is_cut_short(const struct rgate_request *q)
 	       q->a0 & RGATE_SOCKET_ALL && q->len > gate_sockets.room;
 }
 
+/* Bytes of its part that the gateway has to see: of a name's only the question */
+static uint32_t sent_of(const struct rgate_request *q)
+{
+	if (q->op != RGATE_REQ_SOCKET_RESOLVE)
+		return UINT32_MAX;
+	return (uint16_t)q->a1 + (uint32_t)(uint16_t)(q->a1 >> 16);
+}
+
 static int begin(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_request *q = rgate_req_get(r);
-	const struct gate_as as = { .handle = q->handle, .a0 = q->a0 };
+	const struct gate_as as = { .handle = q->handle, .a0 = q->a0, .sent = sent_of(q) };
 	struct gate_caller *c;
 	int err;
 
@@ -101,7 +111,7 @@ static const struct rgate_req_op ops[] = {
 	OP(SHUTDOWN, "shutdown", HANDLE | A0), OP(CLOSE, "close", HANDLE),
 	OP(NAME, "name", HANDLE | MEM), OP(PEER, "peer", HANDLE | MEM),
 	OP(SETOPT, "setopt", HANDLE | A0 | MEM), OP(GETOPT, "getopt", HANDLE | A0 | MEM),
-	OP(POLL, "poll", HANDLE | A0 | A1),
+	OP(POLL, "poll", HANDLE | A0 | A1), OP(RESOLVE, "resolve", A0 | A1 | MEM),
 };
 
 const struct rgate_req_service gate_requests = {

@@ -49,7 +49,7 @@ struct wish {
 	uint32_t ticket;
 	uint64_t serial, due;
 	unsigned char *mem;
-	uint32_t len;
+	uint32_t len, in;		/* bytes of its part; those that are sent */
 	struct rgate_socket_addr addr;	/* the copy that is sent */
 	void *addr_mem;			/* where one goes; NULL: nowhere */
 	uint32_t moved, first;		/* bytes that went, or came; of those the first message's */

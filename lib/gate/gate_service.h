@@ -72,6 +72,7 @@ bool gate_caller_is_lost(const struct gate_caller *caller);
 /* What differs from the client's words, and who wants to know what it came to */
 struct gate_as {
 	uint32_t handle;
+	uint32_t sent;		/* bytes of its part at most that the node has to see */
 	uint64_t a0;
 	/*
 	 * over - before it ends: the result, and @value, may be another one then

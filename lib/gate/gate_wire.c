@@ -5,11 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Address, if there is one, and as much of @data as there is room for: how much is @len then */
 static size_t put_rest(void *to, const struct rgate_socket_addr *addr, const void *data,
 		       uint32_t *len)
@@ -154,6 +149,7 @@ static const uint8_t socket_has[] = {
 	OP(RECVFROM) = GATE_HAS_OUT | GATE_HAS_FROM | GATE_HAS_STREAM,
 	OP(SHUTDOWN) = 0, OP(CLOSE) = 0, OP(NAME) = GATE_HAS_WHOLE, OP(PEER) = GATE_HAS_WHOLE,
 	OP(SETOPT) = GATE_HAS_IN, OP(GETOPT) = GATE_HAS_OUT, OP(POLL) = 0,
+	OP(RESOLVE) = GATE_HAS_IN | GATE_HAS_OUT,
 };
 
 /* No datagram is longer than that. */

@@ -98,14 +98,20 @@ struct gate_result {
 
 enum gate_has {
 	GATE_HAS_IN = 1U << 0,		/* its part is read: sent */
-	GATE_HAS_OUT = 1U << 1,		/* its part is written: as many bytes as its result, */
-	GATE_HAS_WHOLE = 1U << 2,	/* or all of it */
+	GATE_HAS_OUT = 1U << 1,		/* its part is written: as many bytes as its result, also
+					 * where it was read; */
+	GATE_HAS_WHOLE = 1U << 2,	/* all of it */
 	GATE_HAS_TO = 1U << 3,		/* a1 is where an address is read, */
 	GATE_HAS_FROM = 1U << 4,	/* or written */
 	GATE_HAS_STREAM = 1U << 5,	/* its part may be as long as it likes, and is cut */
 	GATE_HAS_NODE = 1U << 6,	/* a0 names the node: gate_role.here, over there */
 	GATE_HAS_TO_GO = 1U << 7,	/* goes on though it is cancelled before it was sent */
 };
+
+static inline uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
 
 struct gate_role {
 	uint32_t service;		/* of the hub */

@@ -150,7 +150,7 @@ static int is_open(void *ctx, int result, uint64_t *value)
 
 static int ask_for_it(struct queue_service *sv, struct rgate_req *r, struct away *a)
 {
-	struct gate_as as = { .over = is_open };
+	struct gate_as as = { .over = is_open, .sent = UINT32_MAX };
 	struct opening *o = calloc(1, sizeof(*o));
 	int result;
 
@@ -194,7 +194,7 @@ int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node
 
 int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node)
 {
-	const struct gate_as as = { .handle = 0 };
+	const struct gate_as as = { .sent = UINT32_MAX };
 	struct visit *v;
 	int err;
 
@@ -207,7 +207,7 @@ int queue_away_ask(struct rgate_req *r, struct away *a)
 {
 	const struct gate_as as = {
 		.handle = __atomic_load_n(&a->handle, __ATOMIC_ACQUIRE),
-		.a0 = rgate_req_get(r)->a0,
+		.a0 = rgate_req_get(r)->a0, .sent = UINT32_MAX,
 	};
 
 	if (!as.handle)

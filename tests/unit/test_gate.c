@@ -290,6 +290,58 @@ static void no_ticket(void **state)
 	assert_int_equal(question(1).op, RGATE_REQ_SOCKET_POLL);
 }
 
+/* A name is asked for by who has no socket, too: its answer comes where the question was. */
+static void names(void **state)
+{
+	uint8_t answers[8 * GATE_ADDR];
+	struct gate_question q;
+	struct gate_result r;
+
+	(void)state;
+	make(0);
+	memset(answers, 7, sizeof(answers));
+	/* of a long one some goes before it */
+	submit(RESOLVE, 1, .off = AT, .len = 1000, .a1 = RGATE_SOCKET_RESOLVE_A1(250, 0));
+	assert_int_equal(question(0).kind, GATE_PUT);
+	assert_int_equal(question(0).len, 250 - GATE_PIECE);
+	answer(0, 0);
+	assert_int_equal(question(1).kind, GATE_SUBMIT);
+	assert_int_equal(question(1).data_len, GATE_PIECE);
+	answer(1, 0);
+	say(end_of(1, -ENOENT, 0));
+	assert_int_equal(result_of(1, NULL), -ENOENT);
+	o.nasked = 0;
+	memcpy(a.mem + AT, "name.example", 12);
+	submit(RESOLVE, 2, .off = AT, .len = 4 * GATE_ADDR, .a0 = 5,
+	       .a1 = RGATE_SOCKET_RESOLVE_A1(12, 0));
+	q = question(0);
+	assert_int_equal(q.op, RGATE_REQ_SOCKET_RESOLVE);
+	assert_int_equal(q.a0, 5);
+	assert_int_equal(q.a1, 12);
+	assert_int_equal(q.data_len, 12);
+	assert_int_equal(q.len, 4 * GATE_ADDR);
+	assert_memory_equal(q.data, "name.example", 12);
+	answer(0, 0);
+	r = end_of(0, 3 * GATE_ADDR, 7);
+	r.len = r.data_len = 3 * GATE_ADDR;
+	r.data = answers;
+	say(r);
+	assert_int_equal(result_of(2, NULL), 3 * GATE_ADDR);
+	assert_memory_equal(a.mem + AT, answers, 3 * GATE_ADDR);
+	/* more than there was room for */
+	submit(RESOLVE, 3, .off = AT, .len = GATE_ADDR, .a1 = 40);
+	assert_int_equal(question(1).data_len, GATE_ADDR);
+	answer(1, 0);
+	r = end_of(1, 2 * GATE_ADDR, 7);
+	r.len = r.data_len = 2 * GATE_ADDR;
+	r.data = answers;
+	say(r);
+	assert_int_equal(result_of(3, NULL), -EPROTO);
+	/* whose sockets are none any more */
+	submit(RESOLVE, 4, .off = AT, .len = GATE_ADDR, .a1 = 12);
+	assert_int_equal(result_of(4, NULL), -ECONNRESET);
+}
+
 /* What the gateway has it ends itself: a stream loses nothing. */
 static void cancelled(void **state)
 {
@@ -550,6 +602,7 @@ static const struct CMUnitTest tests[] = {
 	BED(sends), BED(receives), BED(addresses), BED(too_long), BED(no_ticket), BED(cancelled),
 	BED(told_again), BED(gateway_restarts),
 	cmocka_unit_test_teardown(gateway_gone, unmake),
+	cmocka_unit_test_teardown(names, unmake),
 	BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(malformed),
 };
 

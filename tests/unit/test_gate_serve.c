@@ -416,6 +416,47 @@ static void churns(void **state)
 	assert_int_equal(visit(), 0);
 }
 
+/* Who has no socket may ask for names: the answer is where the question was, and longer. */
+static void names(void **state)
+{
+	struct rgate_socket_addr a;
+	struct gate_question q;
+	struct gate_result r;
+
+	(void)state;
+	q = SUBMIT(RESOLVE, .a0 = RGATE_SOCKET_RESOLVE_A0(2, 1, 0),
+		   .a1 = RGATE_SOCKET_RESOLVE_A1(9, 2), .len = 100, .data = "localhost22",
+		   .data_len = 11);
+	r = done(q);
+	assert_int_equal(r.result, GATE_ADDR);
+	assert_int_equal(r.len, GATE_ADDR);
+	assert_int_equal(r.data_len, GATE_ADDR);
+	assert_int_equal(RGATE_SOCKET_FOUND(r.value), 1);
+	memcpy(&a, r.data, sizeof(a));
+	assert_memory_equal(a.addr, loopback(0).addr, sizeof(a.addr));
+	assert_int_equal(a.port, 22);
+	/* What is behind it is nobody's. */
+	r = ask(QUESTION(GATE_GET, .off = GATE_ADDR, .len = 1));
+	assert_int_equal(r.result, -ERANGE);
+	/* a session's first one, of which some comes before it */
+	guest = 2;
+	serial++;
+	assert_int_equal(ask(QUESTION(GATE_PUT, .off = 9, .len = 2, .data = "22",
+				      .data_len = 2)).result, 0);
+	serial--;
+	q.guest = guest;
+	q.data_len = 9;
+	r = done(q);
+	assert_int_equal(r.result, GATE_ADDR);
+	memcpy(&a, r.data, sizeof(a));
+	assert_int_equal(a.port, 22);
+	q.data_len = 11;
+	q.data = "local/ost22";
+	r = done(q);
+	assert_int_equal(r.result, -EILSEQ);
+	assert_int_equal(r.len, 0);
+}
+
 static void unknown(void **state)
 {
 	uint64_t msg[(RGATE_HUB_MSG_MAX + 8) / sizeof(uint64_t)];
@@ -428,7 +469,7 @@ static void unknown(void **state)
 	serial++;
 	q = QUESTION(GATE_SUBMIT, .op = RGATE_REQ_CANCEL);
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
-	q.op = RGATE_REQ_SOCKET_POLL + 1;
+	q.op = RGATE_REQ_SOCKET_RESOLVE + 1;
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
 	q.op = RGATE_REQ_OP(RGATE_REQ_MEMORY, 0);
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
@@ -548,7 +589,7 @@ static void no_room(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
-	BED(not_for_everybody), BED(churns), BED(unknown), BED(dies),
+	BED(not_for_everybody), BED(churns), BED(names), BED(unknown), BED(dies),
 	cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room),
 };
