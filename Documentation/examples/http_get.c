@@ -3,14 +3,17 @@
  * Asks an HTTP server for one thing, and writes what it says, head and all, to standard output.
  *
  *	http_get ADDRESS:PORT PATH [SOCKET]
+ *	http_get NAME:PORT PATH [SOCKET]
  *
- * With a socket the daemon there has the connection, else this process.
+ * With a socket the daemon there has the connection, and looks the name up, else this process.
  */
+#include <errno.h>
 #include <ringgate/ringgate.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TIMEOUT_MS	10000
+#define ROOM		1024	/* for what a name is asked by, and for its addresses */
 
 static int get(struct rgate_sockets *set, const struct rgate_socket_addr *at, const char *host,
 	       const char *path)
@@ -41,17 +44,32 @@ close:
 	return err;
 }
 
+/* Of HOST:PORT the addresses that the name has: how many; the memory of the set has them */
+static int look_up(struct rgate_sockets *set, const char *text)
+{
+	char *mem = rgate_sockets_memory(set, NULL), host[256];
+	const char *port = strrchr(text, ':');
+
+	if (!port || (size_t)(port - text) >= sizeof(host))
+		return -EINVAL;
+	memcpy(host, text, (size_t)(port - text));
+	host[port - text] = '\0';
+	return rgate_sockets_resolve(set, &RGATE_OPTS(rgate_socket_query, .name = host,
+		.service = port + 1, .type = RGATE_SOCKET_STREAM, .buf = mem, .len = ROOM,
+		.deadline_us = TIMEOUT_MS * 1000), NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts,
 		.path = argc > 3 ? argv[3] : NULL,
 		.where = argc > 3 ? RGATE_SESSION_DAEMON : RGATE_SESSION_PROCESS);
-	struct rgate_socket_addr at;
+	struct rgate_socket_addr at[ROOM / sizeof(struct rgate_socket_addr)];
 	struct rgate_sockets *set;
-	int err;
+	int err = 0, i, n = 1;
 
-	if (argc < 3 || rgate_socket_addr_parse(argv[1], &at)) {
-		fprintf(stderr, "usage: http_get ADDRESS:PORT PATH [SOCKET]\n");
+	if (argc < 3) {
+		fprintf(stderr, "usage: http_get HOST:PORT PATH [SOCKET]\n");
 		return 2;
 	}
 	err = rgate_sockets_open(&set, &o);
@@ -59,9 +77,24 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no sockets: %s\n", rgate_strerror("rgate_sockets_open", err));
 		return 1;
 	}
-	err = get(set, &at, argv[1], argv[2]);
+	if (rgate_socket_addr_parse(argv[1], at)) {
+		n = look_up(set, argv[1]);
+		if (n < 0) {
+			fprintf(stderr, "%s: %s\n", argv[1],
+				rgate_strerror("rgate_sockets_resolve", n));
+			goto close;
+		}
+		memcpy(at, rgate_sockets_memory(set, NULL), (size_t)n * sizeof(*at));
+	}
+	for (i = 0; i < n; i++) {
+		err = get(set, &at[i], argv[1], argv[2]);
+		if (err != -ECONNREFUSED && err != -EHOSTUNREACH && err != -ENETUNREACH &&
+		    err != -EACCES)
+			break;
+	}
 	if (err)
 		fprintf(stderr, "%s\n", rgate_strerror("rgate_socket_", err));
+close:
 	rgate_sockets_close(set);
-	return !!err;
+	return n < 0 || err;
 }

@@ -110,6 +110,27 @@ else
 		"permission|only root"
 fi
 
+# Names, where the sockets are
+named()
+{
+	timeout 2 "${as[@]}" "$tmp/http_get" "$1:${at##*:}" / "$tmp/r" >"$tmp/out" 2>"$tmp/err"
+	head -c 5 "$tmp/out"
+	cat "$tmp/err"
+}
+if [ ${#as[@]} = 0 ]; then
+	is "a name is looked up by the daemon" "$(named localhost)" "GET /"
+else
+	like "a user without a line may ask for no name" "$(named localhost)" "let this user"
+	like "... as the log says" "$(cat "$tmp/log")" \
+		"may not resolve localhost: 'allow user:[0-9]+ resolve localhost'"
+	echo "allow user:nobody resolve localhost" >>"$tmp/policy"
+	kill -HUP "$pid"
+	found() { [ "$(named localhost)" = "GET /" ]; }
+	ok "with one he may" wait_for 20 found
+	like "but not for others" "$(named localhost.example)" "let this user"
+fi
+like "no name" "$("$tmp/http_get" "local/host:80" / "$tmp/r" 2>&1)" "^local.host:80: no name has such"
+
 kill "$server"
 wait "$server"
 is "the server ends" "$?" 0
@@ -127,9 +148,15 @@ printf 'allow any socket\nnode 1 user:%s\n' "$me" >"$tmp/requests"
 : >"$tmp/policy"
 chmod 600 "$tmp/requests1"
 : >"$tmp/log0"
+# Names that only the gateway has
+in_own=()
+if unshare -m true 2>/dev/null; then
+	printf '127.0.0.1 localhost\n127.0.0.1 ringgate-gateway.example\n' >"$tmp/hosts"
+	in_own=(unshare -m sh -c "mount --bind '$tmp/hosts' /etc/hosts && exec \"\$@\"" sh)
+fi
 start_gateway()
 {
-	"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+	"${in_own[@]}" "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
 		--requests "policy $tmp/requests" --requests "sockets $tmp/policy" 2>>"$tmp/log0" &
 	pid=$!
 }
@@ -167,6 +194,16 @@ run "$ringgate" net list -s "$tmp/s1"
 like "... and not at the node" "$rc $err" "^1 .*gateway's: ask its daemon"
 timeout 20 "$tmp/http_get" "$at" / "$tmp/r1" >"$tmp/out" 2>"$tmp/err"
 is "another one connects to it" "$(head -c 5 "$tmp/out")" "GET /"
+if [ ${#in_own[@]} = 0 ]; then
+	skip "a name that only the gateway knows" "no mount namespace for it"
+else
+	like "a name that the node does not know" \
+		"$("$tmp/http_get" "ringgate-gateway.example:${at##*:}" / 2>&1)" \
+		"no such name|no address|no name server|name server failed"
+	timeout 5 "$tmp/http_get" "ringgate-gateway.example:${at##*:}" / "$tmp/r1" \
+		>"$tmp/out" 2>"$tmp/err"
+	is "... is the gateway's" "$(head -c 5 "$tmp/out")$(cat "$tmp/err")" "GET /"
+fi
 head -c 200000 /dev/urandom >"$tmp/sent"
 exec 5<>"/dev/tcp/127.0.0.1/${at##*:}"
 timeout 60 cat "$tmp/sent" >&5 &
