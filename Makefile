@@ -211,7 +211,7 @@ cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 # of locks and barriers, with nodes of the test's own
 sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 # of what has lines to another node, of the test's own
-node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_serve)
+node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_serve queue_nodes)
 vm_bin := $(vm_src:%.c=$(O)/%)
 # with what the CLI has for XDP
 xdp_test_bin := $(patsubst %.c,$(O)/%,$(wildcard tests/vm/t_xdp*.c))
