@@ -75,8 +75,21 @@ is "kick" "$rc/$out" "0/1"
 queue run a -- true
 queue drain a
 is "... and done then" "$rc/$err" "0/"
+queue watch a
+is "watch: all are over" "$rc/$out" "0/100% 20 of 20 done, 0 running, 0 buried"
+seq 12 | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
+RGATE_REQUESTS=$tmp/r0 timeout 60 "$ringgate" queue run a -- sleep 0.1 &
+pid_run=$!
+queue watch --interval 0.2 --json a
+wait "$pid_run"
+is "... while a worker runs: to the end" "$rc/$(tail -1 <<<"$out" | json '(j["completed"], j["left"], j["eta"] == 0)')" \
+	"0/(32, 0, True)"
+is "... with a rate and how long" "$(sed -e '1s/^/[/' -e '$!s/$/,/' -e '$s/$/]/' <<<"$out" |
+	json 'any(0 < i["left"] < 12 and 0 < i.get("rate", 0) < 40 and i["eta"] > 0 for i in j)')" True
+queue watch --interval 0 a
+like "... between looks is some time" "$rc $err" "^2 .*interval"
 queue ls
-like "ls" "$rc $out" "a +[0-9]+ +0 +0 +0 +0 +0 +0 +20"
+like "ls" "$rc $out" "a +[0-9]+ +0 +0 +0 +0 +0 +0 +32"
 # What queue.rst shows, of a daemon that is there: one after the other
 while read -r line; do
 	RGATE_REQUESTS=$tmp/r0 PATH=$(dirname "$ringgate"):$PATH timeout 60 sh -c "$line" </dev/null ||
@@ -90,7 +103,7 @@ is "run: a worker was killed" "$rc" 1
 queue run a -- true
 queue stats a --json
 is "... and the task was not lost" "$(json '(j["ready"], j["completed"], j["lost"])' <<<"$out")" \
-	"(0, 21, 1)"
+	"(0, 33, 1)"
 # What a command gets of its signals is what it would have without this.
 echo pipe | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put --attempts 1 a
 queue run a -- sh -c 'kill -PIPE $$; : >'"$tmp/survived"

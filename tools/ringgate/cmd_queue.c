@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "json.h"
 #include "queue_run.h"
+#include "queue_watch.h"
 #include "table.h"
 #include "util.h"
 
@@ -26,6 +27,7 @@ struct queue_args {
 	const struct action *action;
 	const char *name;
 	uint64_t number;
+	uint64_t interval_ns;
 	bool json;
 };
 
@@ -57,7 +59,8 @@ static const struct argp_option options[] = {
 	{ "parallel", 'P', "N", 0, "run: so many commands at once (default: 1)", 0 },
 	{ "retry", OPT_RETRY, "SECONDS", 0, "run: until one that failed is run again (default: 1)",
 	  0 },
-	{ "follow", 'f', NULL, 0, "run: wait for more tasks", 0 },
+	{ "follow", 'f', NULL, 0, "run, watch: also when there are no tasks", 0 },
+	{ "interval", 'i', "SECONDS", 0, "watch: between two looks (default: 1)", 0 },
 	OPT_JSON,
 	{ 0 }
 };
@@ -259,6 +262,14 @@ static int drain(struct rgate_queue *q, const struct queue_args *a)
 	return EXIT_FAIL;
 }
 
+static int watch(struct rgate_queue *q, const struct queue_args *a)
+{
+	const struct queue_watch w = { .name = a->name, .interval_ns = a->interval_ns,
+				       .json = a->json, .follow = a->run.follow };
+
+	return queue_watch(q, &w);
+}
+
 static int take_away(struct rgate_queue *q, const struct queue_args *a)
 {
 	int err = rgate_queue_remove(q);
@@ -325,6 +336,7 @@ static const struct action actions[] = {
 	{ "peek", peek, 0 },
 	{ "kick", kick, 0 },
 	{ "drain", drain, 0 },
+	{ "watch", watch, 0 },
 	{ "remove", take_away, 0 },
 	{ "run", NULL, 0 },
 };
@@ -343,7 +355,7 @@ static void find_action(struct queue_args *a, const char *word, struct argp_stat
 			a->action = &actions[i];
 	if (!a->action)
 		argp_error(state, "'%s' is none of create, put, ls, stats, peek, kick, drain, "
-			   "remove, run", word);
+			   "watch, remove, run", word);
 }
 
 static void parse_arg(struct queue_args *a, char *arg, struct argp_state *state)
@@ -367,7 +379,7 @@ static void end_of_args(const struct queue_args *a, struct argp_state *state)
 {
 	if (!a->action)
 		argp_error(state, "what is to be done: create, put, ls, stats, peek, kick, drain, "
-			   "remove or run?");
+			   "watch, remove or run?");
 	else if (!a->name && !is(a, "ls"))
 		argp_error(state, "which queue?");
 	else if (is(a, "run") && !a->run.command)
@@ -457,6 +469,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'f':
 		a->run.follow = true;
 		break;
+	case 'i':
+		a->interval_ns = arg_seconds(state, "--interval", arg);
+		if (!a->interval_ns)
+			argp_error(state, "--interval is 0");
+		break;
 	case 'j':
 		a->json = true;
 		break;
@@ -475,12 +492,13 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
-	.args_doc = "create|put|stats|drain|remove NAME\nls\npeek|kick NAME [N]\n"
+	.args_doc = "create|put|stats|drain|watch|remove NAME\nls\npeek|kick NAME [N]\n"
 		    "run NAME -- COMMAND [ARGUMENT...]",
-	.doc = "Queues of tasks for programs of this machine and of other nodes: put makes a task of each line of "
-	       "standard input, run a command of each task, whose {} is replaced by it."
-	       "\vExit status: 0 done; 1 failed, or a worker did; of drain: tasks are buried; 2 wrong "
-	       "arguments.",
+	.doc = "Queues of tasks for programs of this machine and of other nodes: put makes a task "
+	       "of each line of standard input, run a command of each task, whose {} is replaced "
+	       "by it."
+	       "\vExit status: 0 done; 1 failed, or a worker did; of drain and watch: tasks are "
+	       "buried; 2 wrong arguments.",
 };
 
 static int act(struct queue_args *a)
@@ -517,6 +535,7 @@ int cmd_queue(int argc, char **argv)
 		.opts = { .sz = sizeof(a.opts), .where = RGATE_SESSION_DAEMON,
 			  .path = getenv("RGATE_REQUESTS") },
 		.job.priority = 1, .run = { .parallel = 1, .retry_ms = 1000 }, .number = UINT64_MAX,
+		.interval_ns = NSEC,
 	};
 
 	cmd_parse(&argp, argc, argv, &a);
