@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Sockets of the gateway, on both sides. A message that is taken says the same when it is written
- * out again. Whatever a node asks, its guests are of users for whom it may speak, no more than
- * there can be, and their requests name memory of their own tickets, which does not change while
- * they are under way. Whatever a gateway answers, each request ends once, and no byte is written
- * that is not its own.
+ * Sockets of the gateway, and queues of other nodes where the input begins with 0xff, on both sides.
+ * A message that is taken says the same when it is written out again. Whatever a node asks, its
+ * guests are of users for whom it may speak, no more than there can be, and their requests name
+ * memory of their own tickets, which does not change while they are under way, and no third node.
+ * Whatever the node that is asked answers, each request ends once, and no byte is written that is
+ * not its own.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 
 #define STEPS		128
 #define GUESTS		64U
-#define MEMORY		((gate_room(&gate_sockets, GATE_TICKETS) + 4095) & ~4095ULL)
+#define MEMORY		((gate_room(role, GATE_TICKETS) + 4095) & ~4095ULL)
 #define WATCHED		256U		/* bytes of a ticket's room that are looked at */
 #define WISHES		32U
 #define OWN		(80U << 10)	/* memory of a session of this node */
@@ -39,6 +40,7 @@ struct rgate_session {
 static struct rgate_session sessions[GUESTS];
 static struct fuzz_in in;
 static struct gate_service *sv;
+static const struct gate_role *role;
 static void *(*thread_run)(void *);
 static void *thread_arg;
 static int waits;
@@ -95,17 +97,18 @@ int __wrap_rgate_session_arm(struct rgate_session *s)
 int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_request *req)
 {
 	const uint32_t i = req->cookie % GATE_TICKETS;
-	const int has = gate_op_has(&gate_sockets, req->op);
-	const uint64_t room = gate_room(&gate_sockets, i);
+	const int has = gate_op_has(role, req->op);
+	const uint64_t room = gate_room(role, i);
 
 	FUZZ_CHECK(s->there && !s->busy[i] && has >= 0);
-	FUZZ_CHECK(req->len <= gate_sockets.room && (!req->len || req->off == room));
-	FUZZ_CHECK(!(has & (GATE_HAS_TO | GATE_HAS_FROM)) || req->a1 == room + gate_sockets.room);
+	FUZZ_CHECK(req->len <= role->room && (!req->len || req->off == room));
+	FUZZ_CHECK(!(has & GATE_HAS_NODE) || req->a0 == role->here);
+	FUZZ_CHECK(!(has & (GATE_HAS_TO | GATE_HAS_FROM)) || req->a1 == room + role->room);
 	if (no_room)
 		return -EAGAIN;
 	s->busy[i] = true;
 	s->req[i] = *req;
-	memcpy(s->was[i], s->mem + gate_room(&gate_sockets, i), WATCHED);
+	memcpy(s->was[i], s->mem + gate_room(role, i), WATCHED);
 	return 0;
 }
 
@@ -198,7 +201,7 @@ static void complete(void)
 
 		if (!s->busy[i])
 			continue;
-		FUZZ_CHECK(!memcmp(s->was[i], s->mem + gate_room(&gate_sockets, i), WATCHED));
+		FUZZ_CHECK(!memcmp(s->was[i], s->mem + gate_room(role, i), WATCHED));
 		s->busy[i] = false;
 		s->done[s->ndone++] = (struct rgate_completion){
 			.cookie = q->cookie, .value = fuzz_u8(&in),
@@ -275,7 +278,7 @@ uid_t __wrap_rgate_seat_uid(const struct rgate_seat *seat)
 int __wrap_rgate_seat_handle(struct rgate_seat *seat, uint32_t service, void *object,
 			     uint32_t *handle)
 {
-	FUZZ_CHECK(service == RGATE_REQ_SOCKET && !seat->object);
+	FUZZ_CHECK(role == &gate_sockets && service == RGATE_REQ_SOCKET && !seat->object);
 	seat->object = object;
 	*handle = 1;
 	return 0;
@@ -291,7 +294,7 @@ static void check_memory(struct rgate_seat *s)
 		return;
 	for (i = 0; i < WISHES; i++) {
 		const struct rgate_req *r = &reqs[i];
-		const int has = gate_op_has(&gate_sockets, r->q.op);
+		const int has = gate_op_has(role, r->q.op);
 
 		if (r->seat != s)
 			continue;
@@ -318,25 +321,50 @@ static void forget_ended(void)
 			reqs[i].seat = NULL;
 }
 
+/* What a service does that has sessions' callers itself */
+static int forward(struct rgate_req *r)
+{
+	const struct gate_as as = { .handle = r->q.handle, .a0 = r->q.a0 };
+	struct gate_caller *c = r->seat->object;
+	int err;
+
+	if (c && gate_caller_is_lost(c)) {
+		gate_caller_leave(c);
+		c = r->seat->object = NULL;
+	}
+	if (!c) {
+		err = gate_caller_new(sv, r->seat, GATE_OTHER, &c);
+		if (err)
+			return err;
+		r->seat->object = c;
+	}
+	return gate_forward(c, r, &as);
+}
+
+static int begin(struct rgate_req *r, uint32_t n)
+{
+	return role == &gate_sockets ? gate_requests.ops[n].begin(r, sv) : forward(r);
+}
+
 static void wish(void)
 {
 	static const uint32_t most[] = { 200, 600, 70000 };
 	struct rgate_req *r = &reqs[fuzz_u8(&in) % WISHES];
-	const uint32_t n = fuzz_u8(&in) % gate_requests.nops;
+	const uint32_t n = fuzz_u8(&in) % role->nops;
 	int ret;
 
 	if (r->seat) {
 		if (!r->ended)
-			(void)gate_requests.ops[n].cancel(r, sv);
+			(void)gate_forward_cancel(sv, r);
 		return;
 	}
 	*r = (struct rgate_req){ .seat = &seats[fuzz_u8(&in) & 1] };
-	r->q = (struct rgate_request){ .op = (uint16_t)RGATE_REQ_OP(RGATE_REQ_SOCKET, n),
+	r->q = (struct rgate_request){ .op = (uint16_t)RGATE_REQ_OP(role->requests, n),
 				       .a0 = fuzz_u8(&in), .a1 = ADDR_AT,
 				       .off = fuzz_u8(&in) * 16U, .handle = fuzz_u8(&in) };
 	/* of one message, of a few, of many */
 	r->q.len = fuzz_u16(&in) % most[fuzz_u8(&in) % 3];
-	ret = gate_requests.ops[n].begin(r, sv);
+	ret = begin(r, n);
 	if (ret != RGATE_REQ_LATER) {
 		FUZZ_CHECK(ret < 0 && !r->ended);
 		r->seat = NULL;
@@ -352,7 +380,7 @@ static void leave(struct rgate_seat *s)
 		if (reqs[i].seat == s && !reqs[i].ended)
 			return;
 	if (s->object)
-		gate_requests.drop(s->object, sv);
+		gate_caller_leave(s->object);
 	s->object = NULL;
 }
 
@@ -367,15 +395,15 @@ static void raw(void)
 	const bool to_server = fuzz_u8(&in) & 1;
 	unsigned char *msg = fuzz_copy(&in, RGATE_HUB_MSG_MAX + 8, &len);
 
-	if (to_server && !gate_question_get(&gate_sockets, &q, msg, len)) {
-		FUZZ_CHECK(gate_question_put(&gate_sockets, again, &q) == len);
+	if (to_server && !gate_question_get(role, &q, msg, len)) {
+		FUZZ_CHECK(gate_question_put(role, again, &q) == len);
 		/* the first byte is the hub's */
 		FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
 	}
 	if (!to_server && !gate_answer_get(&r, msg, len)) {
 		FUZZ_CHECK(r.result >= -4095 && r.data_len <= r.len);
 		if (r.result != -EPROTONOSUPPORT && r.result != -EIO) {
-			FUZZ_CHECK(gate_answer_put(&gate_sockets, again, &r) == len);
+			FUZZ_CHECK(gate_answer_put(role, again, &r) == len);
 			FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
 		}
 	}
@@ -424,12 +452,14 @@ static void asks(void)
 	memset(data, fuzz_u8(&in), 256);
 	switch (q.kind) {
 	case GATE_SUBMIT:
-		q.op = RGATE_REQ_OP(RGATE_REQ_SOCKET, fuzz_u8(&in) % gate_requests.nops);
+		q.op = RGATE_REQ_OP(role->requests, fuzz_u8(&in) % role->nops);
 		q.handle = fuzz_u8(&in);
 		q.a0 = fuzz_u8(&in);
+		if (gate_op_has(role, q.op) & GATE_HAS_NODE && q.a0 & 1)
+			q.a0 = role->here;
 		q.len = fuzz_u16(&in);
-		q.addr = gate_op_has(&gate_sockets, q.op) & GATE_HAS_TO ? &addr : NULL;
-		if (gate_op_has(&gate_sockets, q.op) & GATE_HAS_IN && q.len < 64)
+		q.addr = gate_op_has(role, q.op) & GATE_HAS_TO ? &addr : NULL;
+		if (gate_op_has(role, q.op) & GATE_HAS_IN && q.len < 64)
 			q.data_len = q.len;
 		break;
 	case GATE_PUT:
@@ -447,7 +477,7 @@ static void asks(void)
 	got = q;
 	/* what was asked already is answered as it was */
 	got_number = q.kind == GATE_GET && !again ? q.number : 0;
-	gate_peer_says(true, msg, gate_question_put(&gate_sockets, msg, &q));
+	gate_peer_says(true, msg, gate_question_put(role, msg, &q));
 	check_got();
 }
 
@@ -466,11 +496,11 @@ static void answers(void)
 	m = &gate_peer.asked[(gate_peer.nasked - 1 - fuzz_u8(&in) % 16) % GATE_KEPT];
 	if (!m->len)
 		return;
-	FUZZ_CHECK(!gate_question_get(&gate_sockets, &q, m->data, m->len));
+	FUZZ_CHECK(!gate_question_get(role, &q, m->data, m->len));
 	memset(data, fuzz_u8(&in), sizeof(data));
 	r = (struct gate_result){ .kind = how & 1 ? GATE_DONE : q.kind, .number = q.number };
 	if (how & 1) {
-		const int has = gate_op_has(&gate_sockets, q.op);
+		const int has = gate_op_has(role, q.op);
 
 		r.guest = q.guest;
 		r.serial = q.serial + (how >> 6 == 3);
@@ -494,7 +524,7 @@ static void answers(void)
 	}
 	r.data = data;
 	r.data_len = r.len;
-	gate_peer_says(false, msg, gate_answer_put(&gate_sockets, msg, &r));
+	gate_peer_says(false, msg, gate_answer_put(role, msg, &r));
 }
 
 static void check_said(void)
@@ -553,12 +583,13 @@ static void step(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gate_opts o = { .sz = sizeof(o), .hub = GATE_HUB, .role = &gate_sockets, .may = may,
+	struct gate_opts o = { .sz = sizeof(o), .hub = GATE_HUB, .may = may,
 			       .engine = (struct rgate_engine *)&gate_hub_there,
 			       .gateway = GATE_OTHER };
 	unsigned int i;
 
 	in = (struct fuzz_in){ .p = data, .len = size };
+	role = o.role = size && data[0] == 0xff ? &gate_queues : &gate_sockets;
 	may_all = no_room = false;
 	number = 0;
 	memset(reqs, 0, sizeof(reqs));
@@ -577,7 +608,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(!sessions[i].there);
 	for (i = 0; i < 2; i++)
 		if (seats[i].object)
-			gate_requests.drop(seats[i].object, sv);
+			gate_caller_leave(seats[i].object);
 	gate_service_destroy(sv);
 	FUZZ_CHECK(!gate_peer.lent);
 	return 0;

@@ -32,7 +32,7 @@ int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rg
 			 void *ctx)
 {
 	(void)hub;
-	if (number == RGATE_SERVICE_SOCKET)
+	if (!(number & RGATE_SERVICE_ASKER))
 		gate_peer.serves = *s;
 	else
 		gate_peer.asks = *s;
@@ -43,7 +43,7 @@ int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rg
 void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
 {
 	(void)hub;
-	if (number == RGATE_SERVICE_SOCKET)
+	if (!(number & RGATE_SERVICE_ASKER))
 		gate_peer.serves.sz = 0;
 	else
 		gate_peer.asks.sz = 0;
