@@ -371,7 +371,7 @@ static void hostile(void **state)
 	q = SUBMIT(STATE, .handle = h);
 	q.op = RGATE_REQ_SOCKET_OPEN;
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
-	q.op = RGATE_REQ_QUEUE_REMOVE + 1;
+	q.op = RGATE_REQ_OP(RGATE_REQ_QUEUE, 200);
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
 	q.op = RGATE_REQ_CANCEL;
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
