@@ -26,6 +26,14 @@ struct place *place_get(struct rgate_sockets *set)
 	return p;
 }
 
+struct place *place_kept(struct rgate_sockets *set)
+{
+	struct place *p = &set->place[set->nplaces];
+
+	p->generation++;
+	return p;
+}
+
 void place_put(struct rgate_sockets *set, struct place *p)
 {
 	p->s = p->made = NULL;
@@ -35,7 +43,8 @@ void place_put(struct rgate_sockets *set, struct place *p)
 	p->result = 0;
 	p->room = 0;
 	list_del(&p->link);
-	list_add_tail(&set->free, &p->link);
+	if (p < set->place + set->nplaces)
+		list_add_tail(&set->free, &p->link);
 }
 
 uint64_t place_off(const struct rgate_sockets *set, const struct place *p)
@@ -118,7 +127,7 @@ static void end_place(struct rgate_sockets *set, const struct rgate_completion *
 	struct place *p;
 
 	/* What is no place's of these days is nobody's: a cancelling, or a lie. */
-	if (number >= set->nplaces)
+	if (number > set->nplaces)
 		return;
 	p = &set->place[number];
 	if (!p->busy || c->cookie >> 32 != p->generation)
@@ -168,9 +177,12 @@ static uint32_t places_of(uint32_t wanted)
 
 static int open_session(struct rgate_sockets *set, const struct rgate_sockets_opts *o)
 {
+	/* However much is under way, what closes a socket, or cancels, has a completion. */
 	struct rgate_session_opts so = RGATE_OPTS(rgate_session_opts, .path = o->path,
-		.where = o->where, .requests = set->nplaces, .spin_us = o->spin_us);
-	uint64_t room = (uint64_t)set->nplaces * PLACE_ROOM;
+		.where = o->where, .requests = set->nplaces, .spin_us = o->spin_us,
+		.completions = set->nplaces < RGATE_REQ_PLACES_MAX ? set->nplaces * 2 :
+			       RGATE_REQ_PLACES_MAX);
+	uint64_t room = (set->nplaces + 1ULL) * PLACE_ROOM;
 	int err;
 
 	so.memory = set->user_len + room;
@@ -216,7 +228,7 @@ int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_op
 	n = places_of(o.requests);
 	if (o.memory > UINT64_MAX / 2)
 		return -EINVAL;
-	set = calloc(1, sizeof(*set) + n * sizeof(set->place[0]));
+	set = calloc(1, sizeof(*set) + (n + 1ULL) * sizeof(set->place[0]));
 	if (!set)
 		return -ENOMEM;
 	set->nplaces = n;
@@ -226,6 +238,7 @@ int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_op
 	list_init(&set->ended);
 	for (i = 0; i < n; i++)
 		list_add_tail(&set->free, &set->place[i].link);
+	list_init(&set->place[n].link);
 	err = open_session(set, &o);
 	if (err)
 		goto free;

@@ -151,10 +151,24 @@ static void silence(struct rgate_socket *s)
 	}
 }
 
+/* The ring has room when the engine has taken what is in it. */
+static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
+{
+	int n, err;
+
+	while ((err = place_submit(set, p, q)) == -EAGAIN) {
+		n = sockets_take(set, 1);
+		if (n < 0 && n != -EINTR)
+			return n;
+	}
+	return err;
+}
+
 int rgate_socket_close(struct rgate_socket *s)
 {
 	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE };
 	struct rgate_sockets *set;
+	struct place *p;
 	int err;
 
 	if (!s)
@@ -162,12 +176,18 @@ int rgate_socket_close(struct rgate_socket *s)
 	set = s->set;
 	silence(s);
 	q.deadline_us = deadline_of(s);
-	err = call(s, &q, NULL, NULL, 0);
+	q.handle = s->handle;
+	p = place_kept(set);
+	err = submit_close(set, p, &q);
+	if (!err)
+		err = wait_for(set, p);
+	if (!err)
+		err = p->result;
+	place_put(set, p);
 	/* What it had under way ended before it, but for what the session took with it. */
 	while (err != -EPIPE && err != -EOWNERDEAD && s->under_way && sockets_take(set, -1) >= 0)
 		;
-	if (err != -EAGAIN)
-		socket_forget(s);
+	socket_forget(s);
 	return err;
 }
 

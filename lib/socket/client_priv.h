@@ -48,12 +48,14 @@ struct rgate_sockets {
 	uint64_t user_len;		/* the user's part of it */
 	uint32_t nplaces;
 	struct link all, free, ended;
-	struct place place[];
+	struct place place[];		/* nplaces, and one that only rgate_socket_close() uses */
 };
 
 /* A place; NULL: all are in use */
 struct place *place_get(struct rgate_sockets *set);
 void place_put(struct rgate_sockets *set, struct place *p);
+/* That of rgate_socket_close(), which it has to itself until it is put */
+struct place *place_kept(struct rgate_sockets *set);
 uint64_t place_off(const struct rgate_sockets *set, const struct place *p);
 void *place_room(const struct rgate_sockets *set, const struct place *p);
 

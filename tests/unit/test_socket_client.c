@@ -211,6 +211,7 @@ static void both(void **state)
 /* As much is under way as there are places, and then places come back. */
 static void full(void **state)
 {
+	struct rgate_socket_end end = { .sz = sizeof(end) };
 	struct rgate_socket *l, *a;
 	uint16_t port;
 	int i, n = 0, err;
@@ -228,8 +229,19 @@ static void full(void **state)
 	assert_int_equal(n, 64);
 	assert_int_equal(BEGIN(a, RECV, .buf = mem, .len = 1), -EAGAIN);
 	assert_int_equal(rgate_socket_send(a, mem, 1, 0), -EAGAIN);
+	/* It can be closed all the same, and then there is room again. */
+	assert_int_equal(rgate_socket_close(a), 0);
+	assert_int_equal(rgate_sockets_next(set, &end, 0), 0);
+	for (i = 0; i < 3; i++) {
+		a = connected(port);
+		for (n = 0; n < 63 && !BEGIN(a, RECV, .buf = mem, .len = 1); n++)
+			;
+		assert_true(n > 16);
+		assert_int_equal(rgate_socket_close(a), 0);
+	}
+	assert_int_equal(rgate_sockets_next(set, &end, 0), 0);
+	assert_int_equal(rgate_socket_close(l), 0);
 	rgate_sockets_close(set);
-	(void)l;
 	assert_int_equal(up(NULL), 0);
 	l = listener(&port);
 	a = connected(port);

@@ -181,9 +181,9 @@ RGATE_API int rgate_socket_open(struct rgate_sockets *set, struct rgate_socket *
 
 /*
  * rgate_socket_close - what is under way ends with -ECANCELED, and is not told. NULL is allowed
- * Its buffers are the caller's again. -EAGAIN: as of rgate_socket_begin(), and it stays open;
- * with every other error it is closed: -EPIPE: the session is over, and buffers of what was under
- * way may still be in use.
+ * Its buffers are the caller's again, and it is closed, whatever this returns, and however much is
+ * under way: -ETIMEDOUT: RGATE_SOCKET_LINGER took longer than rgate_socket_timeout(), the kernel
+ * goes on; -EPIPE: the session is over, and buffers of what was under way may still be in use.
  */
 RGATE_API int rgate_socket_close(struct rgate_socket *s);
 
