@@ -353,9 +353,19 @@ static void take_out(struct rgate_device *dev)
 	}
 }
 
+static void release(struct rgate_device *dev)
+{
+	/* Of a device that is gone these fail, and free what they can. */
+	ibv_dealloc_pd(dev->pd);
+	ibv_close_device(dev->ctx);
+	free(dev);
+}
+
 int rgate_device_close(struct rgate_device *dev)
 {
-	int err = 0;
+	bool last = false;
+	uint32_t mrs;
+	int err;
 
 	if (!dev)
 		return 0;
@@ -363,23 +373,17 @@ int rgate_device_close(struct rgate_device *dev)
 	if (err)
 		return err;
 	pthread_mutex_lock(&registry.lock);
-	if (dev->refs == 1 && __atomic_load_n(&dev->mrs, __ATOMIC_RELAXED))
-		err = -EBUSY;
-	else if (!--dev->refs)
+	if (!--dev->refs) {
 		take_out(dev);
-	else
-		dev = NULL;
+		mrs = __atomic_load_n(&dev->mrs, __ATOMIC_RELAXED);
+		last = !mrs;
+		if (!last)
+			rgate_warn("%s is closed when its %u memory regions are gone",
+				   dev->info.name, mrs);
+	}
 	pthread_mutex_unlock(&registry.lock);
-	if (err) {
-		rgate_err("%s is still in use: %u memory regions", dev->info.name, dev->mrs);
-		return err;
-	}
-	if (dev) {
-		/* Of a device that is gone these fail, and free what they can. */
-		ibv_dealloc_pd(dev->pd);
-		ibv_close_device(dev->ctx);
-		free(dev);
-	}
+	if (last)
+		release(dev);
 	return 0;
 }
 
@@ -457,5 +461,12 @@ int rgate_device_take_mr(struct rgate_device *dev)
 
 void rgate_device_give_mr(struct rgate_device *dev)
 {
-	__atomic_sub_fetch(&dev->mrs, 1, __ATOMIC_RELAXED);
+	bool last;
+
+	/* Who closes the device sees either this one gone, or that it will be. */
+	pthread_mutex_lock(&registry.lock);
+	last = !__atomic_sub_fetch(&dev->mrs, 1, __ATOMIC_RELAXED) && !dev->refs;
+	pthread_mutex_unlock(&registry.lock);
+	if (last)
+		release(dev);
 }

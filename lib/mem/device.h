@@ -11,7 +11,7 @@
 
 /*
  * @refs, @next: under the registry's lock. @mrs, @limit: atomic, relaxed: a count and
- * no order. The rest does not change.
+ * no order, which sinks under that lock; both 0: it is closed. The rest does not change.
  */
 struct rgate_device {
 	struct rgate_device *next;
@@ -29,7 +29,10 @@ struct rgate_device {
 /* -EPERM where this process is not the one that opened it */
 int rgate_device_own(const struct rgate_device *dev);
 
-/* A region more or less; -ENOSPC: the limit is reached, which was logged */
+/*
+ * A region more or less; -ENOSPC: the limit is reached, which was logged. After the last one less
+ * of a device that was closed it is not there any more.
+ */
 int rgate_device_take_mr(struct rgate_device *dev);
 void rgate_device_give_mr(struct rgate_device *dev);
 

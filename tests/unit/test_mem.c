@@ -62,11 +62,69 @@ static void registers(void **state)
 	/* the same memory once more */
 	assert_int_equal(reg(&again, memory + 5, 1001, 0), 0);
 	assert_int_not_equal(rgate_mem_rkey(again), rgate_mem_rkey(mem));
-	assert_int_equal(rgate_device_close(dev), -EBUSY);
 	assert_int_equal(rgate_mem_deregister(again), 0);
 	assert_int_equal(rgate_mem_deregister(mem), 0);
 	assert_int_equal(rgate_mem_deregister(NULL), 0);
 	assert_int_equal(rgate_device_mr_count(dev), 0);
+}
+
+/* What is still registered keeps its device, which nobody else gets: it is closed with the last. */
+static void closed_before_memory(void **state)
+{
+	struct rgate_device *next;
+	struct rgate_mem *a, *b;
+
+	(void)state;
+	assert_int_equal(reg(&a, memory, 100, 0), 0);
+	assert_int_equal(reg(&b, memory, 200, 0), 0);
+	assert_int_equal(rgate_device_close(dev), 0);
+	assert_non_null(strstr(said, "closed when its 2 memory regions are gone"));
+	assert_int_equal(mock.contexts, 1);
+	assert_int_equal(rgate_device_open(&next, NULL), 0);
+	assert_ptr_not_equal(next, dev);
+	assert_int_equal(mock.contexts, 2);
+	assert_int_equal(rgate_mem_length(a), 100);
+	assert_int_equal(rgate_mem_deregister(a), 0);
+	assert_int_equal(mock.contexts, 2);
+	assert_int_equal(rgate_mem_deregister(b), 0);
+	assert_int_equal(mock.contexts, 1);
+	assert_int_equal(mock.pds, 1);
+	assert_int_equal(mock.mrs, 0);
+	dev = next;
+}
+
+struct closer {
+	pthread_t thread;
+	struct rgate_mem *mem;
+};
+
+static void *deregisters(void *arg)
+{
+	struct closer *c = arg;
+
+	assert_int_equal(rgate_mem_deregister(c->mem), 0);
+	return NULL;
+}
+
+/* Whoever is last, device or memory, closes it, once. */
+static void closed_meanwhile(void **state)
+{
+	struct closer c[4];
+	unsigned int i, k;
+
+	(void)state;
+	for (k = 0; k < 200; k++) {
+		for (i = 0; i < ARRAY_LEN(c); i++) {
+			assert_int_equal(reg(&c[i].mem, memory, 100, 0), 0);
+			assert_int_equal(pthread_create(&c[i].thread, NULL, deregisters, &c[i]), 0);
+		}
+		assert_int_equal(rgate_device_close(dev), 0);
+		for (i = 0; i < ARRAY_LEN(c); i++)
+			assert_int_equal(pthread_join(c[i].thread, NULL), 0);
+		assert_int_equal(mock.contexts, 0);
+		assert_int_equal(mock.pds, 0);
+		assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	}
 }
 
 static void refuses(void **state)
@@ -440,6 +498,8 @@ static void threads(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(registers, setup, teardown),
+	cmocka_unit_test_setup_teardown(closed_before_memory, setup, teardown),
+	cmocka_unit_test_setup_teardown(closed_meanwhile, setup, teardown),
 	cmocka_unit_test_setup_teardown(refuses, setup, teardown),
 	cmocka_unit_test_setup_teardown(rights, setup, teardown),
 	cmocka_unit_test_setup_teardown(no_atomics, setup, teardown),

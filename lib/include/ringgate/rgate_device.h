@@ -103,8 +103,8 @@ RGATE_API int rgate_device_open(struct rgate_device **dev,
 
 /*
  * rgate_device_close - gives the reference back; NULL is allowed
- * -EBUSY: the last reference, and memory or a pool is still registered; nothing
- * was done.
+ * With the last one it is closed, or, where memory or a pool is still registered, when the last of
+ * these is gone, as the log says. -EPERM: in a process that did not open it.
  */
 RGATE_API int rgate_device_close(struct rgate_device *dev);
 

@@ -164,7 +164,8 @@ RGATE_API int rgate_sockets_cancel(struct rgate_sockets *set, uint64_t cookie);
 /*
  * rgate_socket_eai - EAI_*, of <netdb.h>, for what rgate_sockets_resolve() returned
  * ENOENT is EAI_NONAME, ENODATA EAI_NODATA, EADDRNOTAVAIL EAI_ADDRFAMILY, EHOSTUNREACH EAI_AGAIN,
- * EREMOTEIO EAI_FAIL, EPROTONOSUPPORT EAI_SERVICE; what has no other is EAI_SYSTEM, and errno is set.
+ * EREMOTEIO EAI_FAIL, EPROTONOSUPPORT EAI_SERVICE; what has no other is EAI_SYSTEM, and errno is
+ * set.
  */
 RGATE_API int rgate_socket_eai(int err);
 
