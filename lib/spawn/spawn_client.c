@@ -123,7 +123,6 @@ struct rgate_spawn_job *client_job_create(struct rgate_spawn *sp, const uint32_t
 	if (job->next)
 		job->next->prev = &job->next;
 	sp->jobs = job;
-	sp->handles++;
 	job->result.state = RGATE_SPAWN_PENDING;
 	return job;
 }
@@ -502,12 +501,26 @@ void client_take_back(struct rgate_spawn *sp)
 	pthread_mutex_unlock(&sp->lock);
 }
 
+/* One that the caller still has */
+static struct rgate_spawn_job *left_open(struct rgate_spawn *sp)
+{
+	struct rgate_spawn_job *job;
+
+	pthread_mutex_lock(&sp->lock);
+	for (job = sp->jobs; job && job->closed; job = job->next)
+		;
+	pthread_mutex_unlock(&sp->lock);
+	return job;
+}
+
 int rgate_spawn_close(struct rgate_spawn *sp)
 {
+	struct rgate_spawn_job *job;
+
 	if (!sp)
 		return 0;
-	if (sp->handles)
-		return -EBUSY;
+	while ((job = left_open(sp)))
+		rgate_spawn_job_close(job);
 	if (client_wait(sp, none_left, sp, CLIENT_CLOSE_MS))
 		client_take_back(sp);
 	call_client_fini(&sp->calls);

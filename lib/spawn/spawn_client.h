@@ -91,7 +91,6 @@ struct rgate_spawn {
 	uint64_t next_cookie;
 	struct rgate_spawn_job *by_cookie[RGATE_CLIENT_BUCKETS];
 	struct rgate_spawn_job *jobs;
-	uint32_t handles;		/* that the caller has */
 	struct rgate_spawn_job *news, **news_last;
 	struct rgate_spawn_job *work, **work_last;
 	struct call_client calls;	/* questions */

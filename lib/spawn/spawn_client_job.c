@@ -404,7 +404,6 @@ static bool is_gone(void *arg)
 static void hand_in(struct rgate_spawn_job *job)
 {
 	job->closed = true;
-	job->spawn->handles--;
 	if (!job->sent)
 		job->need = 0;
 }

@@ -208,6 +208,27 @@ static void attach_again(void **state)
 	rgate_spawn_job_close(job);
 }
 
+/* Who asks for processes no more has none: those that he has not closed are killed. */
+static void closed_with_jobs(void **state)
+{
+	struct rgate_spawn_job *job;
+	pid_t pid;
+
+	(void)state;
+	job = start(&s, 0, "/bin/sh", "-c", "echo $$; sleep 1000");
+	(void)start(&s, 0, "/bin/sleep", "1000");
+	pid = atoi(line_of(job));
+	assert_true(pid > 0 && lives(pid));
+	wait_for(serve_stats(&s).running == 2);
+	/* one that was not even sent */
+	(void)start(&s, 0, "/bin/sleep", "1000");
+	serve_client_down(&s);
+	wait_for(!lives(pid));
+	wait_for(!serve_stats(&s).running);
+	wait_for(!serve_stats(&s).jobs);
+	serve_client_up(&s);
+}
+
 /* The result of one that ended while nobody was attached */
 static void result_waits(void **state)
 {
@@ -521,6 +542,7 @@ static const struct CMUnitTest tests[] = {
 	WITH(leftovers),
 	WITHOUT(leftovers),
 	cmocka_unit_test_setup_teardown(closed_early, up, down),
+	cmocka_unit_test_setup_teardown(closed_with_jobs, up, down),
 	cmocka_unit_test_setup_teardown(attach_again, up, down),
 	cmocka_unit_test_setup_teardown(result_waits, up, down),
 	cmocka_unit_test_setup_teardown(listed_and_killed, up, down),
