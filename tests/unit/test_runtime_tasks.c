@@ -16,7 +16,15 @@
 #include <ringgate/rgate_session.h>
 
 #define PART	2048U
+/*
+ * The engine gives places back through its own mapping of the rings, where ThreadSanitizer does not
+ * see that one warp's words come before another's in the same place.
+ */
+#ifdef __SANITIZE_THREAD__
+#define WARPS	1U
+#else
 #define WARPS	5U
+#endif
 #define TASKS	400U
 #define LONG	(2000U * unit_patience())	/* ms */
 
@@ -57,7 +65,7 @@ static uint32_t open_handle(struct rgate_session *s, const char *name)
 static void bed_open(struct bed *b, const char *name)
 {
 	struct rgate_session_opts so = {
-		.sz = sizeof(so), .where = RGATE_SESSION_PROCESS, .memory = WARPS * PART,
+		.sz = sizeof(so), .where = RGATE_SESSION_PROCESS, .memory = 5 * PART,
 	};
 
 	memset(b, 0, sizeof(*b));
