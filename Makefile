@@ -101,7 +101,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster request memory sync socket gate queue net spawn
+cluster_layers := mem fabric cluster request memory sync socket agent gate queue net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
@@ -123,6 +123,7 @@ $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/sync/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
 $(O)/obj/lib/socket/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory
+$(O)/obj/lib/agent/%.o: EXTRA += -Ilib/request -Ilib/socket
 $(O)/obj/lib/gate/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/queue/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request

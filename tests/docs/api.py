@@ -45,7 +45,7 @@ SAYS = {
     "rgate_gpu_stop": "-ETIMEDOUT: the kernel still runs",
     "rgate_pool_free": "of a buffer: not this pool's, or free already",
 }
-COMMON = {"NOTIFY_SOCKET", "PATH", "TERM", "TMPDIR"}
+COMMON = {"LD_PRELOAD", "NOTIFY_SOCKET", "PATH", "TERM", "TMPDIR", "XDG_RUNTIME_DIR"}
 
 
 def read(paths):

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "agent_priv.h"
+#include "clock.h"
+#include "opts.h"
+
+#define CONNS		4096U
+#define EVENTS		64
+#define REAP_NS		1000000000ULL
+#define RETRY_NS	10000000ULL
+
+int agent_watch(struct agent *a, int fd, uint32_t events, struct source *source)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = source };
+
+	return epoll_ctl(a->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+/* ---- Its life ---- */
+
+static int make_dir(struct agent *a, const char *parent)
+{
+	int n;
+
+	if (!parent)
+		parent = secure_getenv("XDG_RUNTIME_DIR");
+	if (!parent || access(parent, W_OK | X_OK))
+		parent = "/tmp";
+	n = snprintf(a->dir, sizeof(a->dir), "%s/ringgate-XXXXXX", parent);
+	if (n >= (int)sizeof(a->dir)) {
+		a->dir[0] = '\0';
+		return -ENAMETOOLONG;
+	}
+	if (mkdtemp(a->dir))
+		return 0;
+	a->dir[0] = '\0';
+	return -errno;
+}
+
+static void remove_name(const struct agent *a, const char *name)
+{
+	char path[AGENT_DIR_MAX + 16];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", a->dir, name);
+	(void)unlink(path);
+}
+
+static void remove_dir(const struct agent *a)
+{
+	if (a->has_control)
+		remove_name(a, AGENT_CONTROL);
+	if (a->has_data)
+		remove_name(a, AGENT_DATA);
+	if (a->dir[0])
+		(void)rmdir(a->dir);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void agent_close(struct agent *a)
+{
+	if (!a)
+		return;
+	/* Those that are parked are their listeners'; who waits in accept(2) waits no longer. */
+	while (!list_empty(&a->all)) {
+		struct conn *c = container_of(a->all.next, struct conn, link);
+
+		if (c->parked)
+			conn_free(c->parked);
+		c->parked = NULL;
+		if (c->state == CONN_LISTENS)
+			meet_break(c, ENETDOWN);
+		conn_free(c);
+	}
+	while (!list_empty(&a->dead))
+		conn_free(container_of(a->dead.next, struct conn, link));
+	while (!list_empty(&a->askers))
+		asker_free(container_of(a->askers.next, struct asker, link));
+	while (!list_empty(&a->lanes))
+		lane_close(container_of(a->lanes.next, struct lane, link));
+	remove_dir(a);
+	close_fd(a->control_fd);
+	close_fd(a->data_fd);
+	close_fd(a->probe_fd);
+	close_fd(a->epfd);
+	free(a);
+}
+
+static struct agent *make(const struct agent_opts *o)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	unsigned int i;
+
+	if (!a)
+		return NULL;
+	a->control.kind = SOURCE_CONTROL;
+	a->epfd = a->control_fd = a->data_fd = a->probe_fd = -1;
+	a->loopback = o->loopback;
+	a->conns_max = o->conns ? o->conns : CONNS;
+	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
+	list_init(&a->lanes);
+	list_init(&a->all);
+	list_init(&a->dead);
+	list_init(&a->askers);
+	list_init(&a->retry);
+	for (i = 0; i < BUCKETS; i++)
+		list_init(&a->bucket[i]);
+	return a;
+}
+
+/* The first session says who serves: they all are at the same place. */
+static int first_lane(struct agent *a)
+{
+	const bool either = a->sets.where == RGATE_SESSION_EITHER;
+	struct lane *lane;
+	int err;
+
+	if (either)
+		a->sets.where = RGATE_SESSION_DAEMON;
+	err = lane_get(a, &lane);
+	if (!either || (err != -ENOENT && err != -ECONNREFUSED))
+		return err;
+	a->sets.where = RGATE_SESSION_PROCESS;
+	return lane_get(a, &lane);
+}
+
+static int fill(struct agent *a, const char *parent)
+{
+	int err;
+
+	if (getrandom(&a->number, sizeof(a->number), 0) != sizeof(a->number))
+		return -EIO;
+	a->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (a->epfd < 0)
+		return -errno;
+	a->probe_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (a->probe_fd < 0)
+		return -errno;
+	err = first_lane(a);
+	if (!err)
+		err = make_dir(a, parent);
+	return err ? err : control_open(a);
+}
+
+int agent_open(struct agent **out, const struct agent_opts *opts)
+{
+	struct agent_opts o;
+	struct agent *a;
+	int err;
+
+	err = rgate_opts_copy(&o, sizeof(o), opts);
+	if (err)
+		return err;
+	if (o.loopback > AGENT_LOOPBACK_SERVED)
+		return -EINVAL;
+	a = make(&o);
+	if (!a)
+		return -ENOMEM;
+	err = fill(a, o.parent);
+	if (err) {
+		agent_close(a);
+		return err;
+	}
+	*out = a;
+	return 0;
+}
+
+const char *agent_dir(const struct agent *a)
+{
+	return a->dir;
+}
+
+/* ---- Its loop ---- */
+
+int agent_fd(const struct agent *a)
+{
+	return a->epfd;
+}
+
+int agent_timeout(struct agent *a)
+{
+	struct link *at;
+	int ms = 1000;
+
+	for (at = a->lanes.next; at != &a->lanes; at = at->next) {
+		struct lane *l = container_of(at, struct lane, link);
+
+		if (rgate_sockets_arm(l->set))
+			return 0;
+		if (!list_empty(&l->wants))
+			ms = 10;
+	}
+	return list_empty(&a->retry) && !a->control_off ? ms : 10;
+}
+
+static void on_event(const struct epoll_event *ev)
+{
+	struct source *source = ev->data.ptr;
+
+	switch (source->kind) {
+	case SOURCE_CONTROL:
+		control_event(container_of(source, struct agent, control));
+		break;
+	case SOURCE_ASK:
+		asker_event(container_of(source, struct asker, source), ev->events);
+		break;
+	case SOURCE_CONN:
+		flow_event(container_of(source, struct conn, source), ev->events);
+		break;
+	case SOURCE_LANE:
+		break;	/* all of them are looked at each time */
+	}
+}
+
+/* Each once; those that have to be tried again are there again then. */
+static void retry(struct agent *a, uint64_t now)
+{
+	struct link list;
+
+	if (list_empty(&a->retry) || now - a->retried_ns < RETRY_NS)
+		return;
+	a->retried_ns = now;
+	list = a->retry;
+	list.next->prev = list.prev->next = &list;
+	list_init(&a->retry);
+	while (!list_empty(&list)) {
+		struct conn *c = container_of(list.next, struct conn, retry);
+
+		list_del(&c->retry);
+		meet_retry(c);
+	}
+}
+
+int agent_step(struct agent *a)
+{
+	struct epoll_event ev;
+	uint64_t now;
+	struct link *at;
+	int i;
+
+	for (at = a->lanes.next; at != &a->lanes; at = at->next)
+		if (lane_take(container_of(at, struct lane, link)) < 0)
+			a->failed = true;
+	/* One at a time: what one does may free what another is about. */
+	for (i = 0; i < EVENTS && !a->failed && epoll_wait(a->epfd, &ev, 1, 0) == 1; i++)
+		on_event(&ev);
+	if (a->failed)
+		return -EPIPE;
+	now = rgate_clock_now(CLOCK_MONOTONIC);
+	askers_expire(a, now);
+	retry(a, now);
+	if (now - a->reaped_ns >= REAP_NS)
+		conns_reap(a);
+	return 0;
+}
+
+int agent_info(const struct agent *a, struct agent_info *info)
+{
+	struct agent_info all = a->info;
+	const struct link *at;
+
+	all.now = a->nconns;
+	for (at = a->all.next; at != &a->all; at = at->next) {
+		const struct conn *c = container_of(at, struct conn, link);
+
+		all.moving += c->state == CONN_STREAM || c->state == CONN_CONNECTING;
+	}
+	return rgate_info_copy(info, &all, sizeof(all));
+}

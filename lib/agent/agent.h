@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * An agent: has TCP sockets for programs that know nothing of it, and carries their bytes to the
+ * service of sockets and back. To a program each of them is an AF_UNIX socket, see agent_wire.h.
+ *
+ * It has one thread, whose loop is the host's: whoever has agent_fd() readable, or agent_timeout()
+ * over, calls agent_step(). It trusts no program: what one asks is copied, and what one does not
+ * read or close holds up nobody else.
+ */
+#ifndef RGATE_AGENT_H
+#define RGATE_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringgate/rgate_session.h>
+
+struct agent;
+
+enum agent_loopback {
+	AGENT_LOOPBACK_OWN = 0,		/* 127.0.0.0/8 and ::1 are this agent's programs' own */
+	AGENT_LOOPBACK_SERVED = 1,	/* they are those of who serves the sockets */
+};
+
+struct agent_opts {
+	size_t sz;
+	const char *path;	/* as of rgate_session_opts */
+	uint32_t where;		/* enum rgate_session_where */
+	uint32_t loopback;	/* enum agent_loopback */
+	const char *parent;	/* its directory lies there; NULL: XDG_RUNTIME_DIR, or /tmp */
+	uint32_t conns;		/* sockets of programs at once; 0: 4096 */
+	uint32_t reserved;
+};
+
+struct agent_info {
+	size_t sz;
+	uint64_t sockets;	/* that programs have or had */
+	uint64_t connected, accepted;
+	uint64_t local;		/* connections between two programs of this agent */
+	uint64_t sent, received; /* bytes of programs that the service has taken, or given */
+	uint64_t resets;	/* connections that broke */
+	uint64_t refused;	/* sockets of kinds that there are not */
+	uint64_t lies;		/* questions that could not be */
+	uint32_t now;		/* sockets at the moment */
+	uint32_t moving;	/* of these connections that have something to do */
+};
+
+/*
+ * agent_open - as rgate_sockets_open(); -ENAMETOOLONG: of its directory; -errno of making it
+ */
+int agent_open(struct agent **agent, const struct agent_opts *opts);
+/* Connections that there are break. NULL is allowed */
+void agent_close(struct agent *agent);
+
+/* What its programs have in AGENT_ENV */
+const char *agent_dir(const struct agent *agent);
+
+int agent_fd(const struct agent *agent);
+/* In ms, how long agent_fd() may be waited for; to be asked each time. Arms the sessions */
+int agent_timeout(struct agent *agent);
+/* Does what there is to do, and does not wait. -EPIPE: the service is gone; -errno */
+int agent_step(struct agent *agent);
+
+/* @info->sz is set by the caller. -EINVAL */
+int agent_info(const struct agent *agent, struct agent_info *info);
+
+#endif

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_priv.h"
+#include "log.h"
+
+/* Which socket a question is about */
+struct about {
+	struct conn *conn;	/* NULL: it is not known, or the next says what it is */
+	struct conn *client;	/* accepted from this one, of the same agent */
+	bool ours;
+};
+
+/* What the kernel calls it says which it is, whatever the program says. */
+static void find(struct agent *a, int fd, struct about *it)
+{
+	struct sockaddr_un un;
+	struct agent_name room;
+	const struct agent_name *name;
+	socklen_t len = sizeof(un);
+	struct conn *peer;
+	uint64_t own;
+
+	*it = (struct about){ .conn = NULL };
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&un, &len) < 0)
+		return;
+	own = agent_path_id(a, &un, len);
+	it->ours = own != 0;
+	if (!own)
+		return;
+	it->conn = conn_find(a, own);
+	len = sizeof(un);
+	if (getpeername(fd, (struct sockaddr *)&un, &len) < 0)
+		return;
+	name = agent_name_of(a, &un, len, &room);
+	if (name) {
+		it->conn = conn_find(a, name->id);
+		return;
+	}
+	peer = conn_find(a, agent_path_id(a, &un, len));
+	if (peer && (peer->state == CONN_LOCAL || peer->state == CONN_GONE) &&
+	    (!it->conn || it->conn->state != CONN_LOCAL)) {
+		it->client = peer;
+		it->conn = NULL;
+	}
+}
+
+/* ---- Making one ---- */
+
+/* The program's end, whose name has a file; -errno */
+static int make_socket(struct conn *c, bool nonblock)
+{
+	struct sockaddr_un un;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0), 0);
+
+	if (fd < 0)
+		return -errno;
+	agent_path(c->agent, c->id, &un);
+	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
+		const int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	c->named = true;
+	return fd;
+}
+
+static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
+{
+	struct conn *c;
+	int err;
+
+	if (ask->a != RGATE_SOCKET_INET && ask->a != RGATE_SOCKET_INET6)
+		return -EAFNOSUPPORT;
+	if (a->nconns >= a->conns_max)
+		conns_reap(a);
+	if (a->nconns >= a->conns_max)
+		return -ENFILE;
+	c = conn_make(a, CONN_NEW, (uint16_t)ask->a);
+	if (!c)
+		return -ENOMEM;
+	err = conn_open_socket(c);
+	if (!err)
+		err = make_socket(c, ask->b & AGENT_NONBLOCK);
+	if (err < 0) {
+		conn_free(c);
+		return err;
+	}
+	*fd = err;
+	return 0;
+}
+
+/* ---- Names ---- */
+
+static int bind_loop(struct conn *c, struct rgate_socket_addr addr)
+{
+	if (addr.port && conn_at(c->agent, &addr, false)) {
+		conns_reap(c->agent);
+		if (conn_at(c->agent, &addr, false))
+			return -EADDRINUSE;
+	}
+	if (!addr.port)
+		addr.port = conn_free_port(c->agent);
+	if (!addr.port)
+		return -EADDRINUSE;
+	c->local = addr;
+	c->bound = c->loop = true;
+	return 0;
+}
+
+static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
+{
+	int err;
+
+	if (c->state != CONN_NEW || c->bound)
+		return -EINVAL;
+	if (addr->family != c->family)
+		return -EAFNOSUPPORT;
+	if (c->agent->loopback == AGENT_LOOPBACK_OWN && agent_is_loop(addr))
+		return bind_loop(c, *addr);
+	err = rgate_socket_bind(c->socket, addr);
+	if (err == -EADDRINUSE) {
+		/* Of who was closed a moment ago the agent may not know yet. */
+		conns_reap(c->agent);
+		err = rgate_socket_bind(c->socket, addr);
+	}
+	if (!err)
+		err = rgate_socket_name(c->socket, &c->local);
+	c->bound = !err;
+	return err;
+}
+
+static int name_of(const struct about *it, struct rgate_socket_addr *addr)
+{
+	if (it->client) {
+		*addr = it->client->peer;
+		return 0;
+	}
+	if (!it->conn)
+		return -ENOTCONN;
+	*addr = it->conn->local;
+	/* It has one as soon as the connect has begun. */
+	if (it->conn->state == CONN_CONNECTING)
+		(void)rgate_socket_name(it->conn->socket, addr);
+	return 0;
+}
+
+static int peer_of(const struct about *it, struct rgate_socket_addr *addr)
+{
+	if (it->client) {
+		*addr = it->client->local;
+		return 0;
+	}
+	if (!it->conn || (it->conn->state != CONN_STREAM && it->conn->state != CONN_LOCAL))
+		return -ENOTCONN;
+	*addr = it->conn->peer;
+	return 0;
+}
+
+/* ---- Options ---- */
+
+static int set_option(const struct about *it, const struct agent_ask *ask)
+{
+	const struct rgate_socket_linger *linger = (const void *)ask->value;
+	int err;
+
+	/* Between two programs of this agent there is no TCP that had any. */
+	if (it->client || !it->conn || !it->conn->socket)
+		return 0;
+	err = rgate_socket_setopt(it->conn->socket, ask->a, ask->value, ask->len);
+	if (!err && ask->a == RGATE_SOCKET_LINGER && ask->len == sizeof(*linger))
+		it->conn->lingers = linger->on && linger->seconds;
+	return err;
+}
+
+static int get_option(const struct about *it, const struct agent_ask *ask,
+		      struct agent_answer *answer)
+{
+	struct conn *c = it->conn;
+	int n;
+
+	answer->len = sizeof(int);
+	if (ask->a == RGATE_SOCKET_ERROR_CODE) {
+		if (c)
+			memcpy(answer->value, &c->error, sizeof(c->error));
+		if (c)
+			c->error = 0;
+		return 0;
+	}
+	if (ask->a == RGATE_SOCKET_DOMAIN) {
+		const int family = c ? c->family : it->client ? it->client->family : 0;
+
+		memcpy(answer->value, &family, sizeof(family));
+		return 0;
+	}
+	if (!c || !c->socket)
+		return 0;
+	n = rgate_socket_getopt(c->socket, ask->a, answer->value, ask->len);
+	if (n < 0)
+		return n;
+	answer->len = (uint32_t)n;
+	return 0;
+}
+
+/* ---- Connecting ---- */
+
+static void wait_for(struct asker *k, struct conn *c)
+{
+	k->waits = true;
+	list_del(&k->link);
+	list_add_tail(&c->waiters, &k->link);
+}
+
+/* 1: it waits */
+static int ask_connect(struct asker *k, struct conn *c, const struct agent_ask *ask, int fd)
+{
+	int err = 0, mine;
+
+	switch (c->state) {
+	case CONN_NEW:
+		if (ask->addr.family != c->family)
+			return -EAFNOSUPPORT;
+		mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (mine < 0)
+			return -ENOBUFS;
+		err = meet_connect(c, mine, &ask->addr);
+		if (err && err != -EINPROGRESS)
+			close(mine);
+		break;
+	case CONN_CONNECTING:
+		err = ask->a & AGENT_NONBLOCK ? -EALREADY : -EINPROGRESS;
+		break;
+	case CONN_STREAM:
+	case CONN_LOCAL:
+		err = c->told ? -EISCONN : 0;
+		c->told = true;
+		break;
+	case CONN_FAILED:
+		err = c->error ? -c->error : -ECONNABORTED;
+		c->error = 0;
+		break;
+	default:
+		err = -EINVAL;
+		break;
+	}
+	if (err != -EINPROGRESS || ask->a & AGENT_NONBLOCK)
+		return err;
+	wait_for(k, c);
+	return 1;
+}
+
+/* ---- All of them ---- */
+
+static void say_refused(struct agent *a, const struct agent_ask *ask)
+{
+	a->info.refused++;
+	if (a->said_refused)
+		return;
+	a->said_refused = true;
+	rgate_warn("a program asked for a socket of family %u and type %u, and was refused: there is TCP alone",
+		   ask->a, ask->b);
+}
+
+static int do_it(struct asker *k, const struct agent_ask *ask, const struct about *it, int fd,
+		 struct agent_answer *answer)
+{
+	struct conn *c = it->conn;
+
+	switch (ask->what) {
+	case AGENT_NAME:
+		return name_of(it, &answer->addr);
+	case AGENT_PEER:
+		return peer_of(it, &answer->addr);
+	case AGENT_SETOPT:
+		return set_option(it, ask);
+	case AGENT_GETOPT:
+		return get_option(it, ask, answer);
+	default:
+		break;
+	}
+	if (!c)
+		return it->client ? -EISCONN : -EINVAL;
+	switch (ask->what) {
+	case AGENT_BIND:
+		return ask_bind(c, &ask->addr);
+	case AGENT_LISTEN:
+		return meet_listen(c, fd, (int)ask->a);
+	case AGENT_CONNECT:
+		return ask_connect(k, c, ask, fd);
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static bool could_be(const struct agent_ask *ask)
+{
+	return ask->version == AGENT_VERSION && ask->len <= sizeof(ask->value) &&
+	       ask->what >= AGENT_SOCKET && ask->what <= AGENT_REFUSED;
+}
+
+void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
+{
+	struct agent_answer answer = { .result = 0 };
+	struct agent *a = k->agent;
+	struct about it;
+	int made = -1;
+
+	if (!could_be(ask)) {
+		a->info.lies++;
+		answer.result = ask->version == AGENT_VERSION ? -EINVAL : -EPROTONOSUPPORT;
+	} else if (ask->what == AGENT_SOCKET) {
+		answer.result = ask_socket(a, ask, &made);
+	} else if (ask->what == AGENT_REFUSED) {
+		say_refused(a, ask);
+	} else {
+		find(a, fd, &it);
+		answer.result = it.ours ? do_it(k, ask, &it, fd, &answer) : -ENOTSOCK;
+		a->info.lies += !it.ours;
+		if (answer.result == 1)
+			return;
+	}
+	asker_answer(k, &answer, made);
+	if (made >= 0)
+		close(made);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent_priv.h"
+#include "clock.h"
+#include "socket_addr.h"
+
+#define KNOWN_NS	60000000000ULL	/* names of a closed socket are known so long */
+#define PORT_FIRST	32768U
+#define PORT_LAST	60999U
+
+struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct conn){
+		.source.kind = SOURCE_CONN, .agent = a, .id = ++a->last_id, .state = state,
+		.family = family, .end = -1, .prog = -1,
+		.local.family = family, .peer.family = family,
+	};
+	list_init(&c->want);
+	list_init(&c->retry);
+	list_init(&c->waiters);
+	list_add_tail(&a->all, &c->link);
+	list_add_tail(&a->bucket[c->id % BUCKETS], &c->bucket);
+	a->nconns++;
+	a->info.sockets++;
+	return c;
+}
+
+struct conn *conn_find(struct agent *a, uint64_t id)
+{
+	struct link *head = &a->bucket[id % BUCKETS], *at;
+
+	for (at = head->next; at != head; at = at->next) {
+		struct conn *c = container_of(at, struct conn, bucket);
+
+		if (c->id == id)
+			return c;
+	}
+	return NULL;
+}
+
+static int open_socket(struct conn *c)
+{
+	int err = lane_get(c->agent, &c->lane);
+
+	return err ? err : rgate_socket_open(c->lane->set, &c->socket, c->family,
+					     RGATE_SOCKET_STREAM);
+}
+
+int conn_open_socket(struct conn *c)
+{
+	int err = open_socket(c);
+
+	/* Its gateway was another one: another session gets sockets of the new one. */
+	if (err == -ECONNRESET) {
+		c->lane->conns_max = 0;
+		err = open_socket(c);
+	}
+	if (err) {
+		c->lane = NULL;
+		c->socket = NULL;
+		return err;
+	}
+	c->lane->conns++;
+	return 0;
+}
+
+static void put_buffers(struct conn *c)
+{
+	if (c->up_buf)
+		lane_put_buffer(c->lane, c->up_buf);
+	if (c->down_buf)
+		lane_put_buffer(c->lane, c->down_buf);
+	c->up_buf = c->down_buf = NULL;
+}
+
+static void set_linger(struct conn *c, bool on)
+{
+	const struct rgate_socket_linger linger = { .on = on };
+
+	(void)rgate_socket_setopt(c->socket, RGATE_SOCKET_LINGER, &linger, sizeof(linger));
+}
+
+void conn_close_socket(struct conn *c, bool reset)
+{
+	if (!c->socket)
+		return;
+	/* Seconds would be waited for here, while the kernel goes on with them by itself. */
+	if (reset || c->lingers)
+		set_linger(c, reset);
+	/* -EAGAIN: its requests may have ends yet: then the session goes, with all that it has. */
+	if (rgate_socket_close(c->socket) == -EAGAIN)
+		c->agent->failed = true;
+	c->socket = NULL;
+	list_del(&c->want);
+	put_buffers(c);
+	c->up_busy = c->down_busy = c->accepting = false;
+	c->lane->conns--;
+	c->lane = NULL;
+}
+
+void conn_close_end(struct conn *c)
+{
+	if (c->end >= 0)
+		close(c->end);
+	c->end = -1;
+}
+
+void conn_answer_waiters(struct conn *c, int result)
+{
+	const struct agent_answer answer = { .result = result };
+
+	while (!list_empty(&c->waiters))
+		asker_answer(container_of(c->waiters.next, struct asker, link), &answer, -1);
+}
+
+static void release(struct conn *c)
+{
+	struct sockaddr_un un;
+
+	if (c->parked) {
+		conn_free(c->parked);
+		c->parked = NULL;
+	}
+	conn_answer_waiters(c, -ECONNABORTED);
+	conn_close_socket(c, false);
+	conn_close_end(c);
+	if (c->prog >= 0)
+		close(c->prog);
+	c->prog = -1;
+	if (c->named) {
+		agent_path(c->agent, c->id, &un);
+		(void)unlink(un.sun_path);
+		c->named = false;
+	}
+	free(c->up_left);
+	free(c->down_left);
+	c->up_left = c->down_left = NULL;
+	list_del(&c->retry);
+}
+
+void conn_free(struct conn *c)
+{
+	release(c);
+	list_del(&c->link);
+	list_del(&c->bucket);
+	c->agent->nconns--;
+	free(c);
+}
+
+void conn_gone(struct conn *c)
+{
+	const bool local = c->state == CONN_LOCAL;
+
+	release(c);
+	if (!local) {
+		conn_free(c);
+		return;
+	}
+	/* Who accepted it may ask who it was. */
+	c->state = CONN_GONE;
+	c->gone_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	list_del(&c->link);
+	list_add_tail(&c->agent->dead, &c->link);
+}
+
+/*
+ * Is the program's end closed? A datagram socket can connect to no stream socket, and the kernel
+ * says which of the two it is.
+ */
+static bool is_closed(const struct conn *c)
+{
+	struct sockaddr_un un;
+
+	if (!c->named || c->prog >= 0)
+		return false;
+	agent_path(c->agent, c->id, &un);
+	return connect(c->agent->probe_fd, (struct sockaddr *)&un, sizeof(un)) < 0 &&
+	       (errno == ECONNREFUSED || errno == ENOENT);
+}
+
+/* Those with an end of the agent's tell it by themselves. */
+static bool is_silent(const struct conn *c)
+{
+	return c->state == CONN_NEW || c->state == CONN_LISTENS || c->state == CONN_FAILED ||
+	       c->state == CONN_LOCAL || c->state == CONN_BROKEN;
+}
+
+void conns_reap(struct agent *a)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	struct link *at, *next;
+
+	for (at = a->all.next; at != &a->all; at = next) {
+		struct conn *c = container_of(at, struct conn, link);
+
+		next = at->next;
+		if (!is_silent(c) || !is_closed(c))
+			continue;
+		/* The next one may be it. */
+		if (c->parked)
+			conn_free(c->parked);
+		c->parked = NULL;
+		next = at->next;
+		conn_gone(c);
+	}
+	while (!list_empty(&a->dead)) {
+		struct conn *c = container_of(a->dead.next, struct conn, link);
+
+		if (now - c->gone_ns < KNOWN_NS && a->nconns < a->conns_max)
+			break;
+		conn_free(c);
+	}
+	a->reaped_ns = now;
+}
+
+static bool is_v4(const struct rgate_socket_addr *addr)
+{
+	struct socket_host host;
+
+	socket_host_of(addr, &host);
+	return !host.v6;
+}
+
+/* 127.0.0.1 and ::ffff:127.0.0.1 are one, 127.0.0.1 and ::1 are not. */
+static bool same_host(const struct rgate_socket_addr *x, const struct rgate_socket_addr *y)
+{
+	struct socket_host a, b;
+
+	socket_host_of(x, &a);
+	socket_host_of(y, &b);
+	return a.v6 == b.v6 && !memcmp(a.addr, b.addr, a.v6 ? 16 : 4);
+}
+
+struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, bool listens)
+{
+	struct conn *any = NULL;
+	struct link *at;
+
+	for (at = a->all.next; at != &a->all; at = at->next) {
+		struct conn *c = container_of(at, struct conn, link);
+
+		if (c->state != CONN_LISTENS && (listens || c->state != CONN_NEW || !c->bound))
+			continue;
+		if (c->local.port != addr->port)
+			continue;
+		if (same_host(&c->local, addr))
+			return c;
+		/* :: is of both families, 0.0.0.0 of one. */
+		if (agent_is_any(&c->local) && (c->family == RGATE_SOCKET_INET6 || is_v4(addr)))
+			any = c;
+	}
+	return any;
+}
+
+uint16_t conn_free_port(struct agent *a)
+{
+	uint32_t i, span = PORT_LAST - PORT_FIRST + 1;
+	struct link *at;
+
+	for (i = 0; i < span; i++) {
+		const uint16_t port = (uint16_t)(PORT_FIRST + a->last_port++ % span);
+		bool used = false;
+
+		for (at = a->all.next; at != &a->all && !used; at = at->next)
+			used = container_of(at, struct conn, link)->local.port == port;
+		if (!used)
+			return port;
+	}
+	return 0;
+}
+
+void conn_retry(struct conn *c)
+{
+	list_del(&c->retry);
+	list_add_tail(&c->agent->retry, &c->retry);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent_priv.h"
+#include "clock.h"
+#include "wire.h"
+
+#define ASKERS_MAX	256U
+#define SILENT_NS	5000000000ULL	/* that somebody may connect and ask nothing */
+
+static int listen_at(struct agent *a, const char *name, int backlog)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int err, fd = socket(AF_UNIX, SOCK_CLOEXEC | SOCK_NONBLOCK |
+			     (name[0] == AGENT_CONTROL[0] ? SOCK_SEQPACKET : SOCK_STREAM), 0);
+
+	if (fd < 0)
+		return -errno;
+	(void)stpcpy(stpcpy(stpcpy(un.sun_path, a->dir), "/"), name);
+	if (!bind(fd, (struct sockaddr *)&un, sizeof(un)) && !listen(fd, backlog))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int control_open(struct agent *a)
+{
+	int fd = listen_at(a, AGENT_CONTROL, SOMAXCONN);
+
+	if (fd < 0)
+		return fd;
+	a->control_fd = fd;
+	a->has_control = true;
+	fd = listen_at(a, AGENT_DATA, SOMAXCONN);
+	if (fd < 0)
+		return fd;
+	a->data_fd = fd;
+	a->has_data = true;
+	return agent_watch(a, a->control_fd, EPOLLIN, &a->control);
+}
+
+static void set_off(struct agent *a, bool off)
+{
+	struct epoll_event ev = { .events = off ? 0 : EPOLLIN, .data.ptr = &a->control };
+
+	if (a->control_off == off)
+		return;
+	a->control_off = off;
+	(void)epoll_ctl(a->epfd, EPOLL_CTL_MOD, a->control_fd, &ev);
+}
+
+/* The agent's own user alone; the directory says so already */
+static bool is_own(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) && who.uid == geteuid();
+}
+
+void control_event(struct agent *a)
+{
+	struct asker *k;
+	int fd;
+
+	while (a->naskers < ASKERS_MAX) {
+		fd = accept4(a->control_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0 && errno == EAGAIN)
+			return;
+		/* No descriptor is left: until another question is over, or a while later. */
+		if (fd < 0)
+			break;
+		k = is_own(fd) ? calloc(1, sizeof(*k)) : NULL;
+		if (!k) {
+			close(fd);
+			continue;
+		}
+		*k = (struct asker){ .source.kind = SOURCE_ASK, .agent = a, .fd = fd,
+				     .since = rgate_clock_now(CLOCK_MONOTONIC) };
+		list_add_tail(&a->askers, &k->link);
+		a->naskers++;
+		if (agent_watch(a, fd, EPOLLIN | EPOLLRDHUP, &k->source))
+			asker_free(k);
+	}
+	set_off(a, true);
+}
+
+void asker_free(struct asker *k)
+{
+	struct agent *a = k->agent;
+
+	list_del(&k->link);
+	close(k->fd);
+	a->naskers--;
+	free(k);
+	set_off(a, false);
+}
+
+void asker_answer(struct asker *k, const struct agent_answer *answer, int fd)
+{
+	/* Who does not take it has gone. */
+	(void)rgate_wire_send(k->fd, answer, sizeof(*answer), &fd, fd >= 0, MSG_DONTWAIT);
+	asker_free(k);
+}
+
+void askers_expire(struct agent *a, uint64_t now)
+{
+	while (!list_empty(&a->askers)) {
+		struct asker *k = container_of(a->askers.next, struct asker, link);
+
+		if (now - k->since < SILENT_NS && !a->control_off)
+			break;
+		if (now - k->since < SILENT_NS / 50)
+			break;
+		a->info.lies++;
+		asker_free(k);
+	}
+	set_off(a, false);
+}
+
+void asker_event(struct asker *k, uint32_t events)
+{
+	int fds[RGATE_FDS];
+	struct agent_ask ask;
+	unsigned int n = 0;
+	int len;
+
+	if (k->waits) {
+		/* A signal, or the program's end; the connect goes on. */
+		if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR | EPOLLIN))
+			asker_free(k);
+		return;
+	}
+	len = rgate_wire_recv(k->fd, &ask, sizeof(ask), fds, &n, MSG_DONTWAIT);
+	if (len == -EAGAIN)
+		return;
+	if (len != (int)sizeof(ask) || n > 1) {
+		k->agent->info.lies += len != -EPIPE;
+		asker_free(k);
+	} else {
+		ask_do(k, &ask, n ? fds[0] : -1);
+	}
+	while (len > 0 && n)
+		close(fds[--n]);
+}

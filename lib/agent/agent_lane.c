@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "agent_priv.h"
+#include "log.h"
+
+/*
+ * Of one connection two requests are under way at most. A daemon may have its sockets at a gateway,
+ * where a session has 64.
+ */
+#define DAEMON_PLACES	64U
+#define DAEMON_CONNS	28U
+#define OWN_PLACES	2048U
+#define OWN_CONNS	1000U
+#define BUFFERS		8U
+
+static int lane_open(struct agent *a, struct lane **out)
+{
+	const bool own = a->sets.where == RGATE_SESSION_PROCESS;
+	struct rgate_sockets_opts o = a->sets;
+	struct lane *l;
+	int err;
+
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	*l = (struct lane){ .source.kind = SOURCE_LANE, .agent = a, .buffers = BUFFERS,
+			    .free_mask = (1U << BUFFERS) - 1,
+			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS };
+	list_init(&l->wants);
+	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
+	o.memory = BUFFERS * CHUNK;
+	err = rgate_sockets_open(&l->set, &o);
+	if (err)
+		goto free;
+	l->mem = rgate_sockets_memory(l->set, NULL);
+	err = agent_watch(a, rgate_sockets_fd(l->set), EPOLLIN | EPOLLET, &l->source);
+	if (err)
+		goto close;
+	list_add_tail(&a->lanes, &l->link);
+	*out = l;
+	return 0;
+close:
+	rgate_sockets_close(l->set);
+free:
+	free(l);
+	return err;
+}
+
+void lane_close(struct lane *l)
+{
+	list_del(&l->link);
+	rgate_sockets_close(l->set);
+	free(l);
+}
+
+int lane_get(struct agent *a, struct lane **lane)
+{
+	struct link *at;
+
+	for (at = a->lanes.next; at != &a->lanes; at = at->next) {
+		*lane = container_of(at, struct lane, link);
+		if ((*lane)->conns < (*lane)->conns_max)
+			return 0;
+	}
+	return lane_open(a, lane);
+}
+
+unsigned char *lane_buffer(struct lane *l)
+{
+	const int n = __builtin_ffs((int)l->free_mask) - 1;
+
+	if (n < 0)
+		return NULL;
+	l->free_mask &= ~(1U << n);
+	return l->mem + (size_t)n * CHUNK;
+}
+
+/* Who waits for one has it at the end of lane_take(). */
+void lane_put_buffer(struct lane *l, unsigned char *buf)
+{
+	l->free_mask |= 1U << ((size_t)(buf - l->mem) / CHUNK);
+}
+
+void lane_want(struct conn *c)
+{
+	list_del(&c->want);
+	list_add_tail(&c->lane->wants, &c->want);
+}
+
+static void ended(const struct rgate_socket_end *end)
+{
+	struct conn *c = (struct conn *)(uintptr_t)(end->cookie & ~(uint64_t)CONN_UP);
+
+	switch (end->what) {
+	case RGATE_SOCKET_DO_CONNECT:
+		meet_connected(c, end->result);
+		break;
+	case RGATE_SOCKET_DO_ACCEPT:
+		meet_accepted(c, end);
+		break;
+	default:
+		flow_end(c, end);
+		break;
+	}
+}
+
+/* Each of those that wait once; who has to wait again is behind them. */
+static void serve_wants(struct lane *l)
+{
+	struct link now;
+
+	if (list_empty(&l->wants))
+		return;
+	now = l->wants;
+	now.next->prev = now.prev->next = &now;
+	list_init(&l->wants);
+	while (!list_empty(&now)) {
+		struct conn *c = container_of(now.next, struct conn, want);
+
+		list_del(&c->want);
+		flow_pump(c);
+	}
+}
+
+int lane_take(struct lane *l)
+{
+	struct rgate_socket_end end = { .sz = sizeof(end) };
+	int n;
+
+	while ((n = rgate_sockets_next(l->set, &end, 0)) == 1)
+		ended(&end);
+	serve_wants(l);
+	return n;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent_priv.h"
+#include "clock.h"
+
+#define FILL	2048U	/* bytes a write, of what keeps a socket from being writable */
+
+/* ---- Accepting ---- */
+
+void meet_accept_more(struct conn *c)
+{
+	const struct rgate_socket_io io = RGATE_OPTS(rgate_socket_io,
+		.what = RGATE_SOCKET_DO_ACCEPT, .cookie = (uintptr_t)c);
+
+	if (c->state != CONN_LISTENS || !c->socket || c->accepting || c->parked)
+		return;
+	/* Who is accepted has his place in this session. */
+	if (c->lane->conns >= c->lane->conns_max || c->agent->nconns >= c->agent->conns_max ||
+	    rgate_socket_begin(c->socket, &io)) {
+		conn_retry(c);
+		return;
+	}
+	c->accepting = true;
+}
+
+/* The agent's end, with its name, which the program's accept(2) reads; -errno */
+static int make_end(struct conn *c, int error)
+{
+	struct agent_name name = {
+		.magic = AGENT_MAGIC, .error = (uint32_t)error, .agent = c->agent->number,
+		.id = c->id, .local = c->local, .peer = c->peer,
+	};
+	struct sockaddr_un un;
+	socklen_t len = agent_name_put(&un, &name);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&un, len) < 0) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+/* Puts @c->end into the backlog of the program's listener; -EAGAIN: it is full; -errno */
+static int hand_over(struct conn *listener, struct conn *c)
+{
+	struct sockaddr_un un;
+
+	agent_path(listener->agent, listener->id, &un);
+	return connect(c->end, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0;
+}
+
+/* Who was accepted is the program's, or is parked, or there is no program any more. */
+static void meet(struct conn *listener, struct conn *c)
+{
+	int err = hand_over(listener, c);
+
+	if (err == -EAGAIN) {
+		listener->parked = c;
+		conn_retry(listener);
+		return;
+	}
+	listener->parked = NULL;
+	if (!err)
+		err = flow_start(c);
+	if (err) {
+		conn_close_socket(c, true);
+		conn_free(c);
+	}
+	if (err == -ECONNREFUSED || err == -ENOENT)
+		conn_gone(listener);
+	else
+		meet_accept_more(listener);
+}
+
+/* Is it an error that is over some time, of who connected, or of what is used up? */
+static bool passes(int error)
+{
+	switch (-error) {
+	case EAGAIN:
+	case EMFILE:
+	case ENFILE:
+	case EDQUOT:
+	case ENOBUFS:
+	case ENOMEM:
+	case EPROTO:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
+{
+	struct agent *a = listener->agent;
+	struct conn *c;
+
+	listener->accepting = false;
+	if (end->result < 0) {
+		if (passes(end->result))
+			conn_retry(listener);
+		else
+			meet_break(listener, -end->result);
+		return;
+	}
+	c = conn_make(a, CONN_STREAM, listener->family);
+	if (!c) {
+		(void)rgate_socket_close(end->accepted);
+		conn_retry(listener);
+		return;
+	}
+	c->socket = end->accepted;
+	c->lane = listener->lane;
+	c->lane->conns++;
+	c->peer = end->addr;
+	a->info.accepted++;
+	if (rgate_socket_name(c->socket, &c->local))
+		c->local = listener->local;
+	c->end = make_end(c, 0);
+	if (c->end < 0) {
+		conn_close_socket(c, true);
+		conn_free(c);
+		conn_retry(listener);
+		return;
+	}
+	meet(listener, c);
+}
+
+void meet_break(struct conn *c, int error)
+{
+	struct conn news = { .agent = c->agent, .id = c->id, .local = c->local, .peer = c->local };
+
+	conn_close_socket(c, false);
+	c->state = CONN_BROKEN;
+	/* Once: who accepts again waits, as nobody comes. The name stays when the end is closed. */
+	news.end = make_end(&news, error);
+	if (news.end < 0)
+		return;
+	(void)hand_over(c, &news);
+	close(news.end);
+}
+
+void meet_retry(struct conn *c)
+{
+	if (c->parked)
+		meet(c, c->parked);
+	else
+		meet_accept_more(c);
+	/* meet() may have freed it: nothing of it is touched here. */
+}
+
+int meet_listen(struct conn *c, int prog, int backlog)
+{
+	int err = 0;
+
+	if (c->state != CONN_NEW && c->state != CONN_LISTENS)
+		return -EINVAL;
+	if (!c->loop)
+		err = rgate_socket_listen(c->socket, backlog);
+	if (!err && !c->loop)
+		(void)rgate_socket_name(c->socket, &c->local);
+	if (!err && listen(prog, backlog < 0 ? SOMAXCONN : backlog) < 0)
+		err = -errno;
+	if (err)
+		return err;
+	c->state = CONN_LISTENS;
+	c->bound = true;
+	if (!c->loop)
+		meet_accept_more(c);
+	return 0;
+}
+
+/* ---- Connecting ---- */
+
+static int set_room(int fd, int bytes)
+{
+	return setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) < 0 ? -errno : 0;
+}
+
+/* As much as goes in: the socket is not writable until that is taken out. */
+static int fill(struct conn *c)
+{
+	static const char filler[FILL];
+	ssize_t n;
+
+	while ((n = send(c->prog, filler, FILL, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0)
+		c->filled += (uint32_t)n;
+	return c->filled ? 0 : -ENOBUFS;
+}
+
+/* Both ends; only who asked for it can be there, and others are sent away. */
+static int join(struct conn *c, int prog)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX }, who;
+	unsigned int tries;
+	socklen_t len;
+
+	(void)stpcpy(stpcpy(stpcpy(un.sun_path, c->agent->dir), "/"), AGENT_DATA);
+	if (connect(prog, (struct sockaddr *)&un, sizeof(un)) < 0)
+		return errno == EAGAIN ? -ENOBUFS : -errno;
+	for (tries = 0; tries < 64; tries++) {
+		int fd = accept4(c->agent->data_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return errno == EAGAIN ? -EIO : -errno;
+		len = sizeof(who);
+		if (!getpeername(fd, (struct sockaddr *)&who, &len) &&
+		    agent_path_id(c->agent, &who, len) == c->id) {
+			c->end = fd;
+			return 0;
+		}
+		close(fd);
+	}
+	return -EIO;
+}
+
+/* @prog is not connected if this fails, or broken: what the kernel connected it does not let go */
+static int pair(struct conn *c, int prog)
+{
+	socklen_t len = sizeof(c->room);
+	int err;
+
+	if (getsockopt(prog, SOL_SOCKET, SO_SNDBUF, &c->room, &len) < 0)
+		return -errno;
+	/* The kernel has doubled it, and makes of 1 the least that there is. */
+	c->room /= 2;
+	err = set_room(prog, 1);
+	if (!err)
+		err = join(c, prog);
+	if (err) {
+		(void)set_room(prog, c->room);
+		return err;
+	}
+	c->prog = prog;
+	return fill(c);
+}
+
+static void loop_of(struct rgate_socket_addr *addr)
+{
+	memset(addr->addr, 0, sizeof(addr->addr));
+	if (addr->family == RGATE_SOCKET_INET) {
+		addr->addr[0] = 127;
+		addr->addr[3] = 1;
+	} else {
+		addr->addr[15] = 1;
+	}
+}
+
+/* Both programs are this agent's: the kernel has their bytes alone. */
+static int connect_local(struct conn *c, int prog, const struct rgate_socket_addr *to)
+{
+	struct rgate_socket_addr peer = *to;
+	uint16_t port = c->local.port;
+	struct sockaddr_un un;
+	struct conn *l;
+
+	if (agent_is_any(&peer))
+		loop_of(&peer);
+	l = conn_at(c->agent, &peer, true);
+	if (!l)
+		return -ECONNREFUSED;
+	if (!port)
+		port = conn_free_port(c->agent);
+	if (!port)
+		return -EADDRNOTAVAIL;
+	agent_path(c->agent, l->id, &un);
+	if (connect(prog, (struct sockaddr *)&un, sizeof(un)) < 0)
+		return errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
+	c->local = c->peer = peer;
+	c->local.port = port;
+	c->state = CONN_LOCAL;
+	c->told = true;
+	c->agent->info.local++;
+	return 0;
+}
+
+int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
+{
+	const struct rgate_socket_io io = RGATE_OPTS(rgate_socket_io,
+		.what = RGATE_SOCKET_DO_CONNECT, .addr = to, .cookie = (uintptr_t)c);
+	int err;
+
+	if (c->agent->loopback == AGENT_LOOPBACK_OWN && (agent_is_loop(to) || agent_is_any(to))) {
+		err = connect_local(c, prog, to);
+		if (!err)
+			close(prog);
+		return err;
+	}
+	if (c->loop)
+		return -EINVAL;
+	err = pair(c, prog);
+	if (!err)
+		err = rgate_socket_begin(c->socket, &io);
+	if (err) {
+		c->state = c->end < 0 ? CONN_NEW : CONN_FAILED;
+		conn_close_end(c);
+		c->prog = -1;
+		return err;
+	}
+	c->state = CONN_CONNECTING;
+	c->peer = *to;
+	return -EINPROGRESS;
+}
+
+/* Nothing is there but one byte that is known, and the program's end is its own. */
+static int drain(struct conn *c)
+{
+	char trash[FILL];
+	uint32_t left = c->filled - 1;
+	ssize_t n;
+
+	while (left) {
+		n = recv(c->end, trash, left < FILL ? left : FILL, 0);
+		if (n <= 0)
+			return -EIO;
+		left -= (uint32_t)n;
+	}
+	c->held = true;
+	close(c->prog);
+	c->prog = -1;
+	return 0;
+}
+
+static void fail(struct conn *c, int error)
+{
+	c->error = error;
+	c->state = CONN_FAILED;
+	c->peer = (struct rgate_socket_addr){ .family = c->family };
+	conn_close_socket(c, false);
+	/* With what is unread: that is an error to the program. */
+	conn_close_end(c);
+	if (c->prog >= 0)
+		close(c->prog);
+	c->prog = -1;
+	if (!list_empty(&c->waiters)) {
+		conn_answer_waiters(c, -error);
+		c->error = 0;
+	}
+}
+
+void meet_connected(struct conn *c, int result)
+{
+	int err = result;
+
+	c->up_busy = false;
+	if (!err)
+		err = rgate_socket_name(c->socket, &c->local);
+	if (!err)
+		err = set_room(c->prog, c->room);
+	if (!err)
+		err = drain(c);
+	if (!err) {
+		c->state = CONN_STREAM;
+		err = flow_start(c);
+	}
+	if (err) {
+		fail(c, -err);
+		return;
+	}
+	c->agent->info.connected++;
+	c->told = !list_empty(&c->waiters);
+	conn_answer_waiters(c, 0);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ *	agent.c		its life and its loop
+ *	agent_ask.c	what programs ask
+ *	agent_control.c	the connections on which they do
+ *	agent_conn.c	their sockets: made, found, forgotten
+ *	agent_flow.c	bytes of a connection, either way
+ *	agent_lane.c	sessions of the service, and the memory that bytes go through
+ *	agent_meet.c	connecting and accepting
+ *	agent_name.c	names
+ */
+#ifndef RGATE_AGENT_PRIV_H
+#define RGATE_AGENT_PRIV_H
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <ringgate/rgate_socket.h>
+
+#include "agent.h"
+#include "agent_wire.h"
+#include "list.h"
+
+#define CHUNK		(64U << 10)	/* bytes that a request moves */
+#define BUCKETS		1024U
+#define CONN_UP		1U		/* in a cookie: of bytes from the program */
+
+/* What an epoll event is about: each begins with one. */
+enum source_kind { SOURCE_CONTROL, SOURCE_ASK, SOURCE_LANE, SOURCE_CONN };
+
+struct source {
+	enum source_kind kind;
+};
+
+/* One session of the service, with the sockets of some connections */
+struct lane {
+	struct source source;
+	struct agent *agent;
+	struct link link;
+	struct rgate_sockets *set;
+	unsigned char *mem;
+	uint32_t buffers, free_mask;	/* of CHUNK bytes; bit N: the Nth is free */
+	uint32_t conns, conns_max;
+	struct link wants;		/* connections that wait for a buffer, or a place */
+};
+
+enum conn_state {
+	CONN_NEW,		/* from socket(2), or bound */
+	CONN_LISTENS,
+	CONN_CONNECTING,
+	CONN_STREAM,
+	CONN_FAILED,		/* to connect */
+	CONN_LOCAL,		/* connected to another program of this agent, without it */
+	CONN_BROKEN,		/* a listener whose socket at the service is gone */
+	CONN_RESET,		/* broke before its program took it: its end waits for the hello */
+	CONN_GONE,		/* the program's end is closed; known by name for a while */
+};
+
+struct conn {
+	struct source source;
+	struct agent *agent;
+	struct link link;		/* all, or dead */
+	struct link bucket;
+	struct link want;		/* lane.wants */
+	struct link retry;		/* agent.retry */
+	uint64_t id;
+	enum conn_state state;
+	uint16_t family;
+	bool named;			/* it has a file in the agent's directory */
+	bool bound, loop;		/* bound; to the agent's own loopback */
+	bool lingers;			/* SO_LINGER of some seconds */
+	bool told;			/* its program knows that it is connected */
+	int error;			/* SO_ERROR */
+	int end;			/* the agent's end, or -1 */
+	int prog;			/* the program's own, while it connects, or -1 */
+	int room;			/* its SO_SNDBUF */
+	uint32_t filled;		/* bytes that keep it from being writable until it is connected */
+	struct lane *lane;
+	struct rgate_socket *socket;
+	struct rgate_socket_addr local, peer;
+	struct link waiters;		/* questions that wait for the connect */
+	struct conn *parked;		/* accepted, for whom the program's backlog has no room */
+	uint64_t gone_ns;		/* since when it is */
+
+	/* Bytes: from the program, ... */
+	bool held;			/* one byte at the end is unread, and known */
+	bool readable, rdhup, hup;	/* of the end; edges */
+	bool up_busy, up_over;		/* a request is under way; the service knows the end */
+	bool up_full;			/* the service takes no more now */
+	unsigned char *up_buf, *up_left;
+	uint32_t up_len, up_left_len, up_off;
+	/* ... and to it */
+	bool accepting;
+	bool down_busy, down_over, down_maybe, down_full, down_drop;
+	unsigned char *down_buf, *down_left;
+	uint32_t down_left_len, down_off;
+};
+
+/* A question */
+struct asker {
+	struct source source;
+	struct agent *agent;
+	struct link link;		/* agent.askers, oldest first; or conn.waiters */
+	int fd;
+	bool waits;			/* for a connect */
+	uint64_t since;
+};
+
+struct agent {
+	struct source control;
+	char dir[AGENT_DIR_MAX];
+	bool has_control, has_data;
+	uint64_t number;
+	uint64_t last_id;
+	struct rgate_sockets_opts sets;
+	uint32_t loopback, conns_max;
+	int epfd, control_fd, data_fd, probe_fd;
+	bool control_off;		/* no more questions for now */
+	bool failed;
+	uint64_t reaped_ns, retried_ns;
+	uint32_t nconns, naskers;
+	uint16_t last_port;
+	struct link lanes, all, dead, askers, retry;
+	struct link bucket[BUCKETS];
+	struct agent_info info;
+	bool said_refused;
+};
+
+/* ---- agent_name.c ---- */
+
+void agent_path(const struct agent *a, uint64_t id, struct sockaddr_un *un);
+/* The id that a path of the agent's has; 0: it is none of those */
+uint64_t agent_path_id(const struct agent *a, const struct sockaddr_un *un, socklen_t len);
+/* NULL: it is no such name of this agent's */
+const struct agent_name *agent_name_of(const struct agent *a, const struct sockaddr_un *un,
+				       socklen_t len, struct agent_name *room);
+socklen_t agent_name_put(struct sockaddr_un *un, const struct agent_name *name);
+bool agent_is_loop(const struct rgate_socket_addr *addr);
+bool agent_is_any(const struct rgate_socket_addr *addr);
+
+/* ---- agent_conn.c ---- */
+
+/* NULL: no memory. It has no socket of the service yet */
+struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family);
+struct conn *conn_find(struct agent *a, uint64_t id);
+/* Its socket of the service; as rgate_socket_open() */
+int conn_open_socket(struct conn *c);
+/* @reset: the peer sees a reset. What is under way is nobody's any more */
+void conn_close_socket(struct conn *c, bool reset);
+void conn_close_end(struct conn *c);
+/* Forgets it, and closes what it has */
+void conn_free(struct conn *c);
+/* Its program's end is closed: it is known for a while yet if names may be asked */
+void conn_gone(struct conn *c);
+/* Looks which programs' ends are closed */
+void conns_reap(struct agent *a);
+void conn_answer_waiters(struct conn *c, int result);
+/* A port of the agent's loopback that nobody has; 0: there is none */
+uint16_t conn_free_port(struct agent *a);
+/* Who listens there on the agent's loopback, or has it if !@listens; NULL */
+struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, bool listens);
+void conn_retry(struct conn *c);
+
+/* ---- agent_meet.c ---- */
+
+int meet_listen(struct conn *c, int prog, int backlog);
+/* 0; -EINPROGRESS: @c is CONN_CONNECTING; -errno. @prog is taken if it is 0 or -EINPROGRESS */
+int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to);
+void meet_connected(struct conn *c, int result);
+void meet_accepted(struct conn *c, const struct rgate_socket_end *end);
+void meet_accept_more(struct conn *c);
+/* Another attempt of what could not be done before */
+void meet_retry(struct conn *c);
+/* The listener is none any more: whoever accepts there is told */
+void meet_break(struct conn *c, int error);
+
+/* ---- agent_flow.c ---- */
+
+int flow_start(struct conn *c);
+void flow_pump(struct conn *c);
+void flow_event(struct conn *c, uint32_t events);
+void flow_end(struct conn *c, const struct rgate_socket_end *end);
+/* The connection is broken: its program gets ECONNRESET */
+void flow_reset(struct conn *c);
+
+/* ---- agent_lane.c ---- */
+
+/* One with room for a connection; -errno */
+int lane_get(struct agent *a, struct lane **lane);
+unsigned char *lane_buffer(struct lane *l);
+void lane_put_buffer(struct lane *l, unsigned char *buf);
+void lane_want(struct conn *c);
+/* Takes what has ended; -EPIPE */
+int lane_take(struct lane *l);
+void lane_close(struct lane *l);
+
+/* ---- agent_control.c, agent_ask.c ---- */
+
+int control_open(struct agent *a);
+void control_event(struct agent *a);
+void asker_event(struct asker *k, uint32_t events);
+void asker_answer(struct asker *k, const struct agent_answer *answer, int fd);
+void asker_free(struct asker *k);
+void askers_expire(struct agent *a, uint64_t now);
+/* Answers, or has it wait; @fd is the caller's */
+void ask_do(struct asker *k, const struct agent_ask *ask, int fd);
+
+int agent_watch(struct agent *a, int fd, uint32_t events, struct source *source);
+
+#endif

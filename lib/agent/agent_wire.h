@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What an agent and the programs that it has sockets for say to each other.
+ *
+ * A program asks over a SOCK_SEQPACKET connection of AF_UNIX of its own for each question: one
+ * struct agent_ask, the socket that it is about with SCM_RIGHTS, one struct agent_answer. Nothing
+ * is kept between two questions, so that fork(2), threads, signal handlers and programs that close
+ * descriptors which they do not know have nothing to break.
+ *
+ * Each TCP socket of a program is an AF_UNIX stream socket that the agent made. Which one it is
+ * says the kernel's name of it, which dup(2), fork(2), execve(2) and SCM_RIGHTS leave alone:
+ *
+ *	DIR/ID in hexadecimal	one from socket(2); also those that it accepts are called so
+ *	struct agent_name	abstract: the agent's end of one that was accepted
+ *	DIR/data		the agent's end of one that was connected
+ *
+ * DIR is the agent's own directory, which nobody else may search: so nobody else connects there.
+ *
+ * As long as a program has its end of a connection, the other end has always one byte unread that
+ * the agent knows already: so the kernel says ECONNRESET to the program if the agent closes it, or
+ * dies. Who accepts sends that byte, AGENT_HELLO, before anything else.
+ */
+#ifndef RGATE_AGENT_WIRE_H
+#define RGATE_AGENT_WIRE_H
+
+#include <stdint.h>
+
+#include <ringgate/assert.h>
+#include <ringgate/socket.h>
+
+#define AGENT_VERSION	1U
+#define AGENT_ENV	"RGATE_AGENT"	/* DIR */
+#define AGENT_CONTROL	"agent"			/* in DIR: where questions are asked */
+#define AGENT_DATA	"data"
+#define AGENT_DIR_MAX	80U			/* bytes of DIR, so that names in it fit */
+#define AGENT_MAGIC	"rgateS1"
+#define AGENT_HELLO	0
+
+enum agent_what {
+	AGENT_SOCKET = 1,	/* a: family, b: AGENT_NONBLOCK. The answer brings the socket */
+	AGENT_BIND = 2,		/* addr */
+	AGENT_LISTEN = 3,	/* a: backlog */
+	AGENT_CONNECT = 4,	/* addr; a: AGENT_NONBLOCK: -EINPROGRESS instead of waiting */
+	AGENT_NAME = 5,		/* the answer has addr */
+	AGENT_PEER = 6,
+	AGENT_SETOPT = 7,	/* a: enum rgate_socket_option; value, len */
+	AGENT_GETOPT = 8,	/* the answer has value, len */
+	AGENT_REFUSED = 9,	/* tells of a socket that there is not: a: family, b: type */
+};
+
+#define AGENT_NONBLOCK	1U
+
+/* All of both is sent, whatever of it is used. */
+struct agent_ask {
+	uint32_t version;	/* AGENT_VERSION */
+	uint32_t what;		/* enum agent_what */
+	uint32_t a, b;
+	uint32_t len;
+	uint32_t reserved;
+	struct rgate_socket_addr addr;
+	uint8_t value[RGATE_SOCKET_OPTION_MAX];
+};
+
+struct agent_answer {
+	int32_t result;		/* 0 or -errno */
+	uint32_t len;
+	struct rgate_socket_addr addr;
+	uint8_t value[RGATE_SOCKET_OPTION_MAX];
+};
+
+/* Behind the family in a struct sockaddr_un */
+struct agent_name {
+	uint8_t zero;
+	char magic[7];		/* AGENT_MAGIC */
+	uint32_t error;		/* not 0: accept(2) fails with it, and nobody was accepted */
+	uint32_t reserved;
+	uint64_t agent;		/* one number for each agent */
+	uint64_t id;
+	struct rgate_socket_addr local, peer;
+};
+
+RGATE_ASSERT(sizeof(struct agent_ask) == 312);
+RGATE_ASSERT(sizeof(struct agent_answer) == 296);
+RGATE_ASSERT(sizeof(struct agent_name) == 96);
+
+#endif
