@@ -111,6 +111,8 @@ base_obj := $(filter-out %/log.o %/spin.o %/strerror.o %/version.o \
 	%/strerror_ring.o %/strerror_cluster.o %/strerror_gpu.o,$(call objects_of_layers,base))
 lib_names := libringgate libringgate-cluster
 lib_real := $(lib_names:%=$(O)/lib/%.so.$(VERSION))
+# What `ringgate run` loads into programs
+preload := $(O)/tools/libringgate-preload.so
 lib_pc := $(lib_names:%=$(O)/lib/%.pc)
 # In the order in which they are linked
 lib_static := $(O)/lib/libringgate-cluster.a $(O)/lib/libringgate.a
@@ -127,6 +129,8 @@ $(O)/obj/lib/agent/%.o: EXTRA += -Ilib/request -Ilib/socket
 $(O)/obj/lib/gate/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/queue/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
+# Into programs of others it goes without a sanitizer.
+$(O)/obj/lib/shim/%.o: EXTRA += -Ilib/agent $(if $(SANITIZE),-fno-sanitize=all)
 # Where helper programs are looked for: compiled anew where they are installed elsewhere
 $(O)/obj/lib/base/helper.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
 $(O)/obj/lib/base/helper.o: $(O)/libexecdir
@@ -152,6 +156,12 @@ $(lib_real): $(O)/lib/%.so.$(VERSION): lib/%.map
 		$(if $(SANITIZE),,-Wl,-z,defs) $(SO_LIBS) $(LDLIBS)
 	$(Q)ln -sf $(@F) $(O)/lib/$*.so.$(SOVERSION)
 	$(Q)ln -sf $*.so.$(SOVERSION) $(O)/lib/$*.so
+
+$(preload): $(patsubst %.c,$(O)/obj/%.o,$(wildcard lib/shim/*.c))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,now \
+		-ldl $(LDLIBS)
 
 $(lib_static):
 	@mkdir -p $(@D)
@@ -254,7 +264,7 @@ $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/queue -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
-$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/agent -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program
@@ -407,7 +417,7 @@ $(probe_bin): EXTRA_LIBS = $(LIB_LIBS)
 # Nothing that has devices. Functions are found once, and not by each process that is a copy of it.
 $(spawner_bin): EXTRA_LIBS = $(CRYPTO_LIBS) -Wl,-z,relro,-z,now
 
-tools: $(tool_bin) $(daemon_bin) $(spawner_bin) $(probe_bin)
+tools: $(tool_bin) $(daemon_bin) $(spawner_bin) $(probe_bin) $(preload)
 examples: $(example_bin) $(example_bpf)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
@@ -713,7 +723,7 @@ install: lib tools
 	$(INSTALL) -m 755 $(tool_bin) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -D -m 755 $(daemon_bin) $(DESTDIR)$(SBINDIR)/ringgated
 	$(INSTALL) -d $(DESTDIR)$(LIBEXECDIR)/ringgate
-	$(INSTALL) -m 755 $(spawner_bin) $(probe_bin) $(DESTDIR)$(LIBEXECDIR)/ringgate/
+	$(INSTALL) -m 755 $(spawner_bin) $(probe_bin) $(preload) $(DESTDIR)$(LIBEXECDIR)/ringgate/
 	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
 	sed 's,@SBINDIR@,$(SBINDIR),' tools/ringgated/ringgated.service.in \
 		>$(DESTDIR)$(UNITDIR)/ringgated.service
@@ -735,7 +745,8 @@ install: lib tools
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ringgate $(DESTDIR)$(SBINDIR)/ringgated
-	rm -f $(addprefix $(DESTDIR)$(LIBEXECDIR)/ringgate/,ringgate-spawner ringgate-probe)
+	rm -f $(addprefix $(DESTDIR)$(LIBEXECDIR)/ringgate/,ringgate-spawner ringgate-probe \
+		$(notdir $(preload)))
 	-rmdir $(DESTDIR)$(LIBEXECDIR)/ringgate
 	rm -f $(DESTDIR)$(UNITDIR)/ringgated.service
 	rm -f $(foreach name,$(lib_names),$(addprefix $(DESTDIR)$(LIBDIR)/,$(name).a $(name).so* \

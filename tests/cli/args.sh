@@ -200,6 +200,9 @@ bad "'x' is not expected" net list x
 bad "which socket" net kill
 bad "'x' is no number of a socket" net kill x
 bad "'0' is no number" net kill 0
+bad "which program" run
+bad "neither own nor served" run --loopback mine true
+bad "one of both" run --own --socket /nonexistent true
 
 # Every option that takes a number refuses what is none, and what is out of its range; it
 # names itself, the value, and what would be right.

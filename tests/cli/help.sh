@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib/tap.sh"
 
 commands="load unload status attach detach join leave set stats events top
-	capture replay probe pool bench doctor cluster steer spawn ps kill queue net"
+	capture replay probe pool bench doctor cluster steer spawn ps kill queue net run"
 
 run "$ringgate" --version
 is "--version succeeds" "$rc" 0

@@ -41,6 +41,7 @@ int cmd_lock(int argc, char **argv);
 int cmd_barrier(int argc, char **argv);
 int cmd_queue(int argc, char **argv);
 int cmd_net(int argc, char **argv);
+int cmd_run_program(int argc, char **argv);
 
 /* What main() begins with: versions, exit status of wrong arguments, the library's log */
 void cmd_begin(void);

@@ -35,6 +35,7 @@ static const struct command {
 	{ "barrier", cmd_barrier },
 	{ "queue", cmd_queue },
 	{ "net", cmd_net },
+	{ "run", cmd_run_program },
 };
 
 static const char doc[] =
@@ -66,6 +67,7 @@ static const char doc[] =
 	"  barrier   wait until so many are there\n"
 	"  queue     tasks for the programs of this machine\n"
 	"  net       sockets that programs have by requests\n"
+	"  run       a program whose TCP goes through the daemon\n"
 	"\vRun `ringgate COMMAND --help` for the options of a command.\n\n"
 	"Exit status: 0 done, 1 failed, 2 wrong arguments, 3 the module is not "
 	"loaded.";

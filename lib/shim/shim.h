@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What `ringgate run` loads into programs: calls about TCP sockets ask the agent, see
+ * ../agent/agent_wire.h. Calls that move bytes, poll, duplicate or pass on are the kernel's.
+ *
+ *	shim.c		the agent, and whose a descriptor is
+ *	shim_addr.c	addresses of either kind
+ *	shim_calls.c	sockets made, named and connected
+ *	shim_data.c	calls that move bytes, where they name an address
+ *	shim_options.c	options
+ *
+ * No call here takes a lock, allocates, or keeps anything: each may be made by any thread, in a
+ * signal handler, and after fork(2).
+ */
+#ifndef RGATE_SHIM_H
+#define RGATE_SHIM_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "agent_wire.h"
+
+#define SHIM_EXPORT __attribute__((visibility("default")))
+
+/* The function of that name behind this library: which there is, or the program had not started */
+void *shim_next(const char *name);
+#define NEXT(fn)	((__typeof__(&(fn)))shim_next(#fn))
+
+/* False: no agent is named, all is as without this library */
+bool shim_active(void);
+
+enum shim_kind {
+	SHIM_NONE,	/* none of the agent's */
+	SHIM_SOCKET,	/* from socket(2) */
+	SHIM_ACCEPTED,	/* and so it has a struct agent_name */
+	SHIM_LOCAL,	/* connected to, or accepted from, a program of the same agent */
+};
+
+enum shim_kind shim_kind(int fd, struct agent_name *name);
+
+/*
+ * shim_ask - the agent's answer about @fd, or about none (-1)
+ * @made: out, a descriptor that came, close-on-exec if @cloexec; may be NULL
+ * Its result, or -errno: -ENETDOWN: it is gone. errno stays.
+ */
+int shim_ask(const struct agent_ask *ask, int fd, struct agent_answer *answer, int *made,
+	     bool cloexec);
+
+/* 0; -EINVAL, -EAFNOSUPPORT */
+int shim_addr_get(const struct sockaddr *sa, socklen_t len, struct rgate_socket_addr *to);
+/* As much as *@len has room for; *@len becomes its own length */
+void shim_addr_put(const struct rgate_socket_addr *a, struct sockaddr *sa, socklen_t *len);
+
+/* -1 and errno of a negative one; else @result */
+int shim_return(int result);
+
+#endif

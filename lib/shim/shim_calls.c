@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FULL_NS		10000000L	/* between looks at a backlog that is full */
+
+static struct agent_ask question(uint32_t what)
+{
+	return (struct agent_ask){ .version = AGENT_VERSION, .what = what };
+}
+
+/* ---- Made ---- */
+
+static int refused(int family, int type)
+{
+	struct agent_ask ask = question(AGENT_REFUSED);
+
+	ask.a = (uint32_t)family;
+	ask.b = (uint32_t)type;
+	(void)shim_ask(&ask, -1, NULL, NULL, true);
+	return -EPROTONOSUPPORT;
+}
+
+/* The lowest number that is free, as programs know it: the question took one. */
+static int lowest(int fd, bool cloexec)
+{
+	int low = fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+
+	if (low < 0)
+		return fd;
+	if (low > fd) {
+		close(low);
+		return fd;
+	}
+	close(fd);
+	return low;
+}
+
+static int make(int family, int type)
+{
+	struct agent_ask ask = question(AGENT_SOCKET);
+	struct agent_answer answer;
+	const bool cloexec = type & SOCK_CLOEXEC;
+	int fd = -1, ret;
+
+	ask.a = (uint32_t)family;
+	ask.b = type & SOCK_NONBLOCK ? AGENT_NONBLOCK : 0;
+	ret = shim_ask(&ask, -1, &answer, &fd, cloexec);
+	return ret ? ret : lowest(fd, cloexec);
+}
+
+SHIM_EXPORT int socket(int family, int type, int protocol)
+{
+	const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if ((family != AF_INET && family != AF_INET6) || !shim_active())
+		return NEXT(socket)(family, type, protocol);
+	if (kind != SOCK_STREAM || (protocol && protocol != IPPROTO_TCP))
+		return shim_return(refused(family, kind));
+	return shim_return(make(family, type));
+}
+
+/* ---- Named ---- */
+
+static int with_addr(uint32_t what, uint32_t a, int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct agent_ask ask = question(what);
+	int err = shim_addr_get(sa, len, &ask.addr);
+
+	ask.a = a;
+	return err ? err : shim_ask(&ask, fd, NULL, NULL, true);
+}
+
+SHIM_EXPORT int bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct agent_name name;
+
+	if (shim_kind(fd, &name) == SHIM_NONE)
+		return NEXT(bind)(fd, sa, len);
+	return shim_return(with_addr(AGENT_BIND, 0, fd, sa, len));
+}
+
+static int put_name(const struct rgate_socket_addr *a, struct sockaddr *sa, socklen_t *len)
+{
+	if (!sa || !len)
+		return -EFAULT;
+	if ((int)*len < 0)
+		return -EINVAL;
+	shim_addr_put(a, sa, len);
+	return 0;
+}
+
+static int name_by(uint32_t what, int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct agent_ask ask = question(what);
+	struct agent_answer answer;
+	int err = shim_ask(&ask, fd, &answer, NULL, true);
+
+	return err ? err : put_name(&answer.addr, sa, len);
+}
+
+SHIM_EXPORT int getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct agent_name name;
+
+	switch (shim_kind(fd, &name)) {
+	case SHIM_NONE:
+		return NEXT(getsockname)(fd, sa, len);
+	case SHIM_ACCEPTED:
+		return shim_return(put_name(&name.local, sa, len));
+	default:
+		return shim_return(name_by(AGENT_NAME, fd, sa, len));
+	}
+}
+
+SHIM_EXPORT int getpeername(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct agent_name name;
+
+	switch (shim_kind(fd, &name)) {
+	case SHIM_NONE:
+		return NEXT(getpeername)(fd, sa, len);
+	case SHIM_ACCEPTED:
+		return shim_return(put_name(&name.peer, sa, len));
+	default:
+		return shim_return(name_by(AGENT_PEER, fd, sa, len));
+	}
+}
+
+/* ---- Connected ---- */
+
+static bool waits(int fd)
+{
+	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+static int do_connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	const struct timespec pause = { .tv_nsec = FULL_NS };
+	const bool wait = waits(fd);
+	int err;
+
+	for (;;) {
+		err = with_addr(AGENT_CONNECT, wait ? 0 : AGENT_NONBLOCK, fd, sa, len);
+		/* The backlog of a program of the same agent is full. */
+		if (err != -EAGAIN)
+			break;
+		if (!wait)
+			return -ECONNREFUSED;
+		if (nanosleep(&pause, NULL) < 0)
+			return -EINTR;
+	}
+	if (err < 0 && err != -EINPROGRESS && wait) {
+		int error;
+		socklen_t room = sizeof(error);
+
+		/* The kernel's own word of it was told by this one. */
+		(void)NEXT(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &error, &room);
+	}
+	return err;
+}
+
+SHIM_EXPORT int connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct agent_name name;
+
+	if (shim_kind(fd, &name) == SHIM_NONE)
+		return NEXT(connect)(fd, sa, len);
+	return shim_return(do_connect(fd, sa, len));
+}
+
+SHIM_EXPORT int listen(int fd, int backlog)
+{
+	struct agent_ask ask = question(AGENT_LISTEN);
+	struct agent_name name;
+
+	if (shim_kind(fd, &name) == SHIM_NONE)
+		return NEXT(listen)(fd, backlog);
+	ask.a = (uint32_t)backlog;
+	return shim_return(shim_ask(&ask, fd, NULL, NULL, true));
+}
+
+/* ---- Accepted ---- */
+
+/* What the agent waits for before it may let the connection break, see agent_wire.h */
+static void greet(int fd)
+{
+	const char hello = AGENT_HELLO;
+
+	(void)NEXT(send)(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Who was accepted as @fd; its number, or -errno */
+static int accepted(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	const int before = errno;
+	struct agent_name name;
+
+	switch (shim_kind(fd, &name)) {
+	case SHIM_ACCEPTED:
+		if (name.error) {
+			close(fd);
+			return -(int)name.error;
+		}
+		greet(fd);
+		if (sa)
+			(void)put_name(&name.peer, sa, len);
+		break;
+	case SHIM_LOCAL:
+		if (sa && name_by(AGENT_PEER, fd, sa, len))
+			*len = 0;
+		break;
+	default:
+		break;
+	}
+	errno = before;
+	return fd;
+}
+
+static int do_accept(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	int got = NEXT(accept4)(fd, NULL, NULL, flags);
+
+	return got < 0 ? got : shim_return(accepted(got, sa, len));
+}
+
+SHIM_EXPORT int accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	struct agent_name name;
+
+	if (shim_kind(fd, &name) == SHIM_NONE)
+		return NEXT(accept4)(fd, sa, len, flags);
+	if (sa && !len)
+		return shim_return(-EFAULT);
+	return do_accept(fd, sa, len, flags);
+}
+
+SHIM_EXPORT int accept(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct agent_name name;
+
+	if (shim_kind(fd, &name) == SHIM_NONE)
+		return NEXT(accept)(fd, sa, len);
+	if (sa && !len)
+		return shim_return(-EFAULT);
+	return do_accept(fd, sa, len, 0);
+}
+
+/* ---- Looked up ---- */
+
+/* There is no address in this namespace, and so AI_ADDRCONFIG would leave none. */
+SHIM_EXPORT int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+			    struct addrinfo **res)
+{
+	struct addrinfo own;
+
+	if (!hints || !(hints->ai_flags & AI_ADDRCONFIG) || !shim_active())
+		return NEXT(getaddrinfo)(node, service, hints, res);
+	own = *hints;
+	own.ai_flags &= ~AI_ADDRCONFIG;
+	return NEXT(getaddrinfo)(node, service, &own, res);
+}

@@ -1,0 +1,669 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""What run.sh has run: programs that know nothing of an agent, inside and outside of one."""
+import asyncio
+import ctypes
+import errno
+import fcntl
+import hashlib
+import http.server
+import os
+import select
+import signal
+import socket
+import socketserver
+import struct
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+HOST = "127.0.0.1"
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def check(what, got, want):
+    if got != want:
+        raise SystemExit(f"{what}: {got!r} instead of {want!r}")
+
+
+def fails(number, call, *args):
+    try:
+        got = call(*args)
+    except OSError as e:
+        check("error", errno.errorcode.get(e.errno), errno.errorcode[number])
+    else:
+        raise SystemExit(f"{call.__name__}: {got!r} instead of {errno.errorcode[number]}")
+
+
+def everything(s):
+    parts = []
+    while part := s.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+# ---- Servers and clients ----
+
+class Web(http.server.SimpleHTTPRequestHandler):
+    def do_PUT(self):
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        body = hashlib.sha256(data).hexdigest().encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+def web():
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", 0), Web)
+    say("at", server.server_address[1])
+    server.serve_forever()
+
+
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        while data := self.request.recv(65536):
+            self.request.sendall(data)
+
+
+async def echo_async():
+    async def one(reader, writer):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(one, "0.0.0.0", 0)
+    say("at", server.sockets[0].getsockname()[1])
+    await server.serve_forever()
+
+
+def echo(kind):
+    if kind == "asyncio":
+        asyncio.run(echo_async())
+    base = socketserver.ThreadingTCPServer if kind == "threaded" else socketserver.ForkingTCPServer
+    with base(("0.0.0.0", 0), Echo) as server:
+        say("at", server.server_address[1])
+        server.serve_forever()
+
+
+def echo_one(port, data, wrong):
+    s = socket.create_connection((HOST, port), 20)
+    sender = threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR)))
+    sender.start()
+    if everything(s) != data:
+        wrong.append(port)
+    sender.join()
+
+
+def echoed(port, count, length):
+    wrong = []
+    data = [os.urandom(int(length)) for _ in range(int(count))]
+    threads = [threading.Thread(target=echo_one, args=(int(port), d, wrong)) for d in data]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    print("different" if wrong else "same")
+
+
+def urllib_get(url):
+    print(hashlib.sha256(urllib.request.urlopen(url, timeout=30).read()).hexdigest())
+
+
+def threads(url, count):
+    sums = []
+    get = lambda: sums.append(hashlib.sha256(urllib.request.urlopen(url, timeout=30).read()).digest())
+    all_of_them = [threading.Thread(target=get) for _ in range(int(count))]
+    for t in all_of_them:
+        t.start()
+    for t in all_of_them:
+        t.join()
+    check("sums", len(set(sums)), 1)
+    print(len(sums))
+
+
+def both():
+    server = socketserver.ThreadingTCPServer((HOST, 0), Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+    s = socket.create_connection((HOST, port), 10)
+    check("peer", s.getpeername(), (HOST, port))
+    check("name", s.getsockname()[0], HOST)
+    t = socket.socket()
+    fails(errno.EADDRINUSE, t.bind, (HOST, port))
+    fails(errno.ECONNREFUSED, t.connect, (HOST, port + 1 if port < 65535 else 1))
+    s.close()
+    listener = socket.create_server((HOST, 0))
+    c = socket.create_connection(listener.getsockname())
+    a, who = listener.accept()
+    check("who", who, c.getsockname())
+    check("accepted's peer", a.getpeername(), c.getsockname())
+    check("accepted's name", a.getsockname(), listener.getsockname())
+    # A port is free once its socket is closed.
+    at = listener.getsockname()
+    listener.close()
+    a.close()
+    again = socket.create_server(at)
+    again.close()
+    echoed(port, 4, 500000)
+    os._exit(0)
+
+
+# ---- The peer of the tests, outside: a word says what it does ----
+
+def reset(s):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+def peer_one(s):
+    word = s.recv(16, socket.MSG_WAITALL).decode().strip()
+    if word == "reset":
+        reset(s)
+    elif word == "last":
+        s.sendall(b"last words")
+        s.recv(1)
+        reset(s)
+    elif word == "sum":
+        s.sendall(hashlib.sha256(everything(s)).digest())
+        s.close()
+    elif word == "echo":
+        s.sendall(s.recv(4096))
+        s.close()
+    elif word == "pour":
+        for _ in range(512):
+            s.sendall(b"\x5a" * 65536)
+        s.close()
+    elif word == "callback":
+        port = struct.unpack("!H", s.recv(2, socket.MSG_WAITALL))[0]
+        how = s.recv(1)
+        t = socket.create_connection((HOST, port))
+        if how == b"r":
+            reset(t)
+        s.sendall(struct.pack("!H", t.getsockname()[1] if how != b"r" else 0))
+        if how == b"e":
+            t.sendall(everything(t))
+            t.close()
+        elif how != b"r":
+            s.recv(1)
+        s.close()
+    elif word == "silent":
+        try:
+            data = everything(s)
+            say("gone", len(data))
+        except ConnectionResetError:
+            say("reset")
+        s.close()
+
+
+def peer():
+    server = socket.create_server((HOST, 0))
+    say("at", server.getsockname()[1])
+    while True:
+        s, _ = server.accept()
+        threading.Thread(target=peer_one, args=(s,), daemon=True).start()
+
+
+def ask(port, word):
+    s = socket.create_connection((HOST, port), 20)
+    s.sendall(word.encode().ljust(16))
+    return s
+
+
+def pour(port):
+    s = ask(port, "pour")
+    say("pid", os.getpid())
+    time.sleep(1)
+    data = everything(s)
+    check("bytes", len(data), 512 * 65536)
+    check("bytes", data.count(b"\x5a"), len(data))
+
+
+def hold(port):
+    s = ask(port, "silent")
+    say("held", os.getpid())
+    time.sleep(30)
+    s.close()
+
+
+def broken():
+    server = socket.create_server(("0.0.0.0", 0))
+    s = socket.create_connection(("127.0.0.1", server.getsockname()[1]))
+    a, _ = server.accept()
+    say("at", server.getsockname()[1])
+    fails(errno.ENETDOWN, server.accept)
+    fails(errno.ECONNRESET, a.recv, 1)
+    fails(errno.ECONNRESET, s.recv, 1)
+    fails(errno.ENETDOWN, socket.socket)
+
+
+# ---- What has to be as it is without an agent; PORT is the peer's ----
+
+def listener(port=0, **kw):
+    return socket.create_server(("0.0.0.0", port), **kw)
+
+
+def called_back(port, server, how=b"n"):
+    """Who connects to @server at once; the peer's own port is told after that"""
+    s = ask(port, "callback")
+    s.sendall(struct.pack("!H", server.getsockname()[1]) + how)
+    return s
+
+
+def test_port0(port):
+    s = socket.socket()
+    s.bind(("0.0.0.0", 0))
+    bound = s.getsockname()
+    s.listen()
+    check("port", s.getsockname(), bound)
+    p = called_back(port, s)
+    a, who = s.accept()
+    check("accepted's port", a.getsockname()[1], bound[1])
+    check("who", who[1], struct.unpack("!H", p.recv(2))[0])
+    check("peer", a.getpeername(), who)
+
+
+def nonblock(fd):
+    return bool(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK)
+
+
+def cloexec(fd):
+    return bool(fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC)
+
+
+def test_accept_flags(port):
+    libc = ctypes.CDLL(None, use_errno=True)
+    server = listener()
+    for flags in 0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC:
+        p = called_back(port, server)
+        fd = libc.accept4(server.fileno(), None, None, flags)
+        check("nonblock", nonblock(fd), bool(flags & socket.SOCK_NONBLOCK))
+        check("cloexec", cloexec(fd), bool(flags & socket.SOCK_CLOEXEC))
+        os.close(fd)
+        p.close()
+    server.setblocking(False)
+    fails(errno.EAGAIN, server.accept)
+    p = called_back(port, server)
+    select.select([server], [], [], 10)
+    fd = libc.accept(server.fileno(), None, None)
+    check("not inherited", nonblock(fd), False)
+    check("accept", cloexec(fd), False)
+    for flags in 0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC:
+        fd = libc.socket(socket.AF_INET, socket.SOCK_STREAM | flags, 0)
+        check("socket", (nonblock(fd), cloexec(fd)),
+              (bool(flags & socket.SOCK_NONBLOCK), bool(flags & socket.SOCK_CLOEXEC)))
+
+
+def test_connect_flags(port):
+    s = socket.socket()
+    s.setblocking(False)
+    got = s.connect_ex((HOST, port))
+    check("connect", got in (0, errno.EINPROGRESS), True)
+    check("nonblock", nonblock(s.fileno()), True)
+    check("writable", bool(select.select([], [s], [], 10)[1]), True)
+    check("SO_ERROR", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
+    check("nonblock", nonblock(s.fileno()), True)
+    fails(errno.EAGAIN, s.recv, 1)
+    check("connected", s.connect_ex((HOST, port)) in (0, errno.EISCONN), True)
+    check("again", s.connect_ex((HOST, port)), errno.EISCONN)
+    s.send(b"echo".ljust(16) + b"hello")
+    select.select([s], [], [], 10)
+    check("echo", s.recv(99), b"hello")
+
+
+def test_dup_epoll(port):
+    s = ask(port, "echo")
+    e = select.epoll()
+    e.register(s.fileno(), select.EPOLLIN)
+    d = os.dup(s.fileno())
+    e.modify(s.fileno(), select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+    check("writable", e.poll(5), [(s.fileno(), select.EPOLLOUT)])
+    e.modify(s.fileno(), select.EPOLLIN)
+    check("nothing", e.poll(0.1), [])
+    e.register(d, select.EPOLLIN)
+    os.write(d, b"twice")
+    check("both", sorted(fd for fd, _ in e.poll(5) + e.poll(0.1))[-1], max(d, s.fileno()))
+    s2 = socket.socket(fileno=d)
+    check("dup's peer", s2.getpeername(), s.getpeername())
+    s.close()
+    check("dup reads", s2.recv(99), b"twice")
+    e2 = select.epoll()
+    new = socket.socket()
+    e2.register(new.fileno(), select.EPOLLOUT | select.EPOLLET)
+    e2.poll(0)
+    new.setblocking(False)
+    new.connect_ex((HOST, port))
+    check("registered before connect", bool(e2.poll(5)), True)
+
+
+def test_fork_after(port):
+    s = ask(port, "echo")
+    r, w = os.pipe()
+    child = os.fork()
+    if not child:
+        s.sendall(b"from the child")
+        os.write(w, b"%d" % s.getpeername()[1])
+        os._exit(0)
+    os.waitpid(child, 0)
+    check("the child's peer", int(os.read(r, 99)), port)
+    check("answer", s.recv(99), b"from the child")
+    # daemon(3), in short: who is left goes on
+    server = listener()
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    p = called_back(port, server, b"e")
+    a, _ = server.accept()
+    a.sendall(b"daemon")
+    a.shutdown(socket.SHUT_WR)
+    check("daemon", a.recv(99), b"daemon")
+    p.close()
+
+
+def test_names(port):
+    s = ask(port, "echo")
+    check("peer", s.getpeername(), (HOST, port))
+    check("name", s.getsockname()[0], HOST)
+    n = socket.socket()
+    fails(errno.ENOTCONN, n.getpeername)
+    check("unbound", n.getsockname(), ("0.0.0.0", 0))
+    six = socket.socket(socket.AF_INET6)
+    six.bind(("::", 0))
+    six.listen()
+    check("family", six.family, socket.AF_INET6)
+    check("six", six.getsockname()[0], "::")
+    p = called_back(port, six)
+    a, who = six.accept()
+    check("mapped", who[0], "::ffff:127.0.0.1")
+    check("mapped", a.getsockname()[0], "::ffff:127.0.0.1")
+    p.close()
+
+
+def test_options(port):
+    s = socket.socket()
+    get = lambda level, name: s.getsockopt(level, name)
+    check("type", get(socket.SOL_SOCKET, socket.SO_TYPE), socket.SOCK_STREAM)
+    check("domain", get(socket.SOL_SOCKET, socket.SO_DOMAIN), socket.AF_INET)
+    check("protocol", get(socket.SOL_SOCKET, socket.SO_PROTOCOL), socket.IPPROTO_TCP)
+    for level, name in ((socket.SOL_SOCKET, socket.SO_REUSEADDR), (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                        (socket.IPPROTO_TCP, socket.TCP_NODELAY)):
+        s.setsockopt(level, name, 1)
+        check(f"option {level} {name}", get(level, name), 1)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 77)
+    check("idle", get(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), 77)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    check("congestion", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0"), b"reno")
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3))
+    check("linger", s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8), struct.pack("ii", 1, 3))
+    fails(errno.ENOPROTOOPT, s.setsockopt, socket.SOL_SOCKET, 9999, 1)
+    fails(errno.ENOPROTOOPT, s.setsockopt, socket.IPPROTO_TCP, 9999, 1)
+    s.connect((HOST, port))
+    check("established", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)[0], 1)
+    check("still", get(socket.IPPROTO_TCP, socket.TCP_NODELAY), 1)
+    # It has seconds of linger: closing it waits for nobody.
+    before = time.monotonic()
+    s.close()
+    check("closed at once", time.monotonic() - before < 1, True)
+
+
+def test_errors(port):
+    s = socket.socket()
+    fails(errno.EINVAL, s.accept)
+    s.bind((HOST, 0))
+    fails(errno.EINVAL, s.bind, (HOST, 0))
+    t = socket.socket()
+    fails(errno.EADDRINUSE, t.bind, (HOST, port))
+    fails(errno.EADDRNOTAVAIL, t.bind, ("192.0.2.1", 0))
+    libc = ctypes.CDLL(None, use_errno=True)
+    check("short address", libc.connect(t.fileno(), b"\2\0\0\0", 4), -1)
+    check("short address", ctypes.get_errno(), errno.EINVAL)
+    check("no descriptor", libc.listen(999, 1), -1)
+    check("no descriptor", ctypes.get_errno(), errno.EBADF)
+    check("no socket", libc.listen(os.open("/dev/null", os.O_RDONLY), 1), -1)
+    check("no socket", ctypes.get_errno(), errno.ENOTSOCK)
+    u = socket.socket(socket.AF_UNIX)
+    u.bind("")
+    u.listen()
+    v = socket.socket(socket.AF_UNIX)
+    v.connect(u.getsockname())
+    u.accept()[0].close()
+    check("others' sockets", v.recv(1), b"")
+
+
+def test_refused_now(port):
+    s = socket.socket()
+    fails(errno.ECONNREFUSED, s.connect, (HOST, 1))
+    check("told once", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
+
+
+def test_refused_later(port):
+    s = socket.socket()
+    s.setblocking(False)
+    check("connect", s.connect_ex((HOST, 1)), errno.EINPROGRESS)
+    p = select.poll()
+    p.register(s, select.POLLIN | select.POLLOUT)
+    event = p.poll(10000)[0][1]
+    check("error", bool(event & select.POLLERR), True)
+    check("SO_ERROR", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED)
+    check("told once", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
+
+
+def test_half_close(port):
+    s = ask(port, "sum")
+    data = os.urandom(3000000)
+    s.sendall(data)
+    s.shutdown(socket.SHUT_WR)
+    check("sum", everything(s), hashlib.sha256(data).digest())
+    fails(errno.EPIPE, s.send, b"x")
+
+
+def test_unread_reset(port):
+    """The program closes with something unread: a reset at the peer"""
+    server = listener()
+    p = called_back(port, server, b"e")
+    a, _ = server.accept()
+    a.sendall(b"unread" * 1000)
+    a.close()
+    check("peer", p.recv(2) != b"", True)
+    p.close()
+
+
+def test_reset_unread(port):
+    s = ask(port, "reset")
+    fails(errno.ECONNRESET, s.recv, 1)
+
+
+def test_reset_read(port):
+    """What came before the reset is there, the reset after it, and no clean end"""
+    s = ask(port, "last")
+    check("words", s.recv(10, socket.MSG_WAITALL), b"last words")
+    s.sendall(b"x")
+    fails(errno.ECONNRESET, s.recv, 1)
+    check("read(2), too", s.recv(1), b"")
+    s = ask(port, "reset")
+    p = select.poll()
+    p.register(s, select.POLLIN)
+    check("poll", bool(p.poll(10000)[0][1] & select.POLLERR), True)
+    check("SO_ERROR", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNRESET)
+
+
+def test_reset_accepted(port):
+    """Reset before it was accepted, and with nothing unread"""
+    server = listener()
+    p = called_back(port, server, b"r")
+    p.recv(2)
+    time.sleep(0.3)
+    a, _ = server.accept()
+    fails(errno.ECONNRESET, a.recv, 1)
+
+
+def test_scm(port):
+    s = ask(port, "echo")
+    x, y = socket.socketpair()
+    socket.send_fds(x, [b"."], [s.fileno()])
+    fd = socket.recv_fds(y, 1, 1)[1][0]
+    s.close()
+    t = socket.socket(fileno=fd)
+    check("peer", t.getpeername(), (HOST, port))
+    t.settimeout(20)
+    t.sendall(b"passed on")
+    check("echo", t.recv(99), b"passed on")
+
+
+def test_exec(port):
+    s = ask(port, "echo")
+    s.set_inheritable(True)
+    script = ("import socket,sys; s = socket.socket(fileno=int(sys.argv[1])); "
+              "s.sendall(b'executed'); print(s.getpeername()[1], s.recv(99).decode())")
+    out = subprocess.run([sys.executable, "-c", script, str(s.fileno())], close_fds=False,
+                         capture_output=True, text=True, timeout=20)
+    check("exec", out.stdout, f"{port} executed\n")
+
+
+def test_lowest(port):
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open("/dev/null", os.O_RDONLY)
+    os.close(fd)
+    check("number", libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0), fd)
+
+
+def test_getaddrinfo(port):
+    got = socket.getaddrinfo("127.0.0.1", port, 0, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+    check("numbers", got[0][4], (HOST, port))
+    got = socket.getaddrinfo("localhost", port, socket.AF_INET, socket.SOCK_STREAM)
+    check("a name of /etc/hosts", got[0][4], (HOST, port))
+
+
+def test_reuse(port):
+    """A port is free at once when its listener was closed, or its process killed"""
+    s = listener()
+    at = s.getsockname()[1]
+    s.close()
+    s = listener(at)
+    s.close()
+    r, w = os.pipe()
+    child = os.fork()
+    if not child:
+        s = listener(at)
+        os.write(w, b".")
+        time.sleep(30)
+    os.read(r, 1)
+    t = socket.socket()
+    fails(errno.EADDRINUSE, t.bind, ("0.0.0.0", at))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    listener(at).close()
+
+
+def test_timeout(port):
+    s = ask(port, "silent")
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 100000))
+    s.setblocking(True)
+    fails(errno.EAGAIN, s.recv, 1)
+    s.settimeout(0.1)
+    try:
+        s.recv(1)
+    except TimeoutError:
+        pass
+    else:
+        raise SystemExit("no timeout")
+
+
+def test_backlog(port):
+    """More than the backlog has room for: all of them are accepted in the end"""
+    server = listener(backlog=4)
+    peers = [called_back(port, server, b"e") for _ in range(10)]
+    time.sleep(0.3)
+    for i in range(10):
+        a, _ = server.accept()
+        a.sendall(b"%d" % i)
+        a.shutdown(socket.SHUT_WR)
+        check("echo", everything(a), b"%d" % i)
+
+
+def test_interrupted(port):
+    """A handler runs while it waits, and the wait goes on"""
+    ran = []
+    signal.signal(signal.SIGALRM, lambda *args: ran.append(1))
+    server = listener()
+    e = select.epoll()
+    e.register(server, select.EPOLLIN)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    e.poll(0.5)
+    check("ran", ran, [1])
+    threading.Timer(0.5, called_back, (port, server)).start()
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    server.accept()
+    check("ran", ran, [1, 1])
+
+
+def test_recvfrom(port):
+    s = ask(port, "echo")
+    s.sendto(b"named", (HOST, port))
+    data, who = s.recvfrom(99)
+    check("stream", (data, who), (b"named", None))
+
+
+def test_shut_listener(port):
+    server = listener()
+    threading.Timer(0.2, server.shutdown, (socket.SHUT_RD,)).start()
+    fails(errno.EINVAL, server.accept)
+
+
+def test_many(port):
+    for _ in range(300):
+        s = ask(port, "echo")
+        s.sendall(b"one of many")
+        check("echo", s.recv(99), b"one of many")
+        s.close()
+    check("descriptors", len(os.listdir("/proc/self/fd")) < 20, True)
+    held = [ask(port, "silent") for _ in range(200)]
+    s = ask(port, "echo")
+    s.sendall(b"beside many")
+    check("echo", s.recv(99), b"beside many")
+    for h in held:
+        h.close()
+
+
+def test_udp(port):
+    fails(errno.EPROTONOSUPPORT, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def raw_connect(port):
+    """By system calls: no library sees them"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(41, socket.AF_INET, socket.SOCK_STREAM, 0)
+    sa = struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", port, socket.inet_aton(HOST))
+    got = libc.syscall(42, fd, sa, len(sa))
+    return 0 if not got else ctypes.get_errno()
+
+
+def test_escape(port):
+    check("connect", raw_connect(port), errno.ENETUNREACH)
+
+
+def test_escapes(port):
+    check("connect", raw_connect(port), 0)
+
+
+def test(what, port):
+    globals()[f"test_{what}"](int(port))
+    print(what)
+
+
+COMMANDS = {
+    "web": web, "echo": echo, "echoed": echoed, "urllib": urllib_get, "threads": threads,
+    "both": both, "peer": peer, "pour": lambda port: pour(int(port)),
+    "hold": lambda port: hold(int(port)), "broken": broken, "test": test,
+}
+
+if __name__ == "__main__":
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,271 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 300
+# Programs as they are, whose TCP goes through an agent: bytes by checksum, and what others got wrong.
+
+# shellcheck disable=SC2317 # functions that wait_for calls
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+ringgated=$build/tools/ringgated
+pids=()
+# shellcheck disable=SC2086 # those that there are
+trap '[ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
+chmod 755 "$tmp"
+if ! command -v python3 >/dev/null; then
+	skip "programs as they are" "python3 is not installed"
+	finish
+	exit
+fi
+py=$(python3 -c 'import sys; print(sys.executable)')
+mkdir "$tmp/www"
+head -c 5000000 /dev/urandom >"$tmp/www/file"
+cp "$(dirname "$0")/lib/run_program.py" "$tmp/program"
+
+# begin NAME COMMAND...: in the background; its output is in $tmp/NAME
+begin()
+{
+	local name=$1
+	shift
+	"$@" >"$tmp/$name" 2>&1 &
+	pids+=("$!")
+	last=$!
+}
+# port NAME: that it says it listens at
+said() { grep -q '^at [0-9]' "$tmp/$1"; }
+port()
+{
+	wait_for 20 said "$1"
+	sed -n 's/^at //p' "$tmp/$1" | head -1
+}
+# end PID [SIGNAL]
+end()
+{
+	kill "${2:--TERM}" "$1" 2>/dev/null
+	wait "$1" 2>/dev/null
+}
+# What has sockets of this machine, with its loopback; with a loopback of its own
+for word in own alone; do
+	loopback=served
+	[ $word = own ] || loopback=own
+	printf '#!/bin/sh\nexec timeout %s "%s" run --own --loopback %s "$@"\n' $((60 * slow)) \
+		"$ringgate" $loopback >"$tmp/$word"
+	chmod +x "$tmp/$word"
+done
+own=$tmp/own
+alone=$tmp/alone
+mkdir -m 1777 "$tmp/run"
+export XDG_RUNTIME_DIR=$tmp/run
+# moved WHAT: the number in front of that word of the last line of -v
+moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
+
+# What cannot be run
+run "$ringgate" run --own /nonexistent
+like "no such program" "$rc $err" "^127 .*/nonexistent: No such file"
+run "$ringgate" run --own "$tmp"
+is "none that may be run" "$rc" 126
+RGATE_PRELOAD=/nonexistent.so run "$ringgate" run --own true
+like "no library to load" "$rc $err" "^1 .*make install"
+run "$own" sh -c 'exit 7'
+is "its exit status" "$rc$out$err" 7
+run "$own" sh -c 'kill -TERM $$'
+is "... or signal" "$rc" 143
+
+# ---- Outside: a server that knows nothing ----
+
+begin web env -C "$tmp/www" "$py" -u "$tmp/program" web
+web=$last
+at=$(port web)
+if command -v curl >/dev/null; then
+	run "$own" -v curl -sS -o "$tmp/got" "http://127.0.0.1:$at/file"
+	ok "curl has the file" cmp "$tmp/got" "$tmp/www/file"
+	ok "... through the agent" test "$(moved received)" -gt 5000000
+	is "... by one connection" "$(moved connected)" 1
+	run "$own" curl -sS -T "$tmp/www/file" "http://127.0.0.1:$at/sum"
+	is "curl sends it" "$out" "$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+	run "$own" curl -sS "http://127.0.0.1:1/"
+	like "curl is told of nobody there" "$rc $err" "^7 .*connect"
+else
+	skip "curl" "it is not installed"
+fi
+if command -v wget >/dev/null; then
+	run "$own" wget -q -O "$tmp/got" "http://127.0.0.1:$at/file"
+	ok "wget has the file" cmp "$tmp/got" "$tmp/www/file"
+else
+	skip "wget" "it is not installed"
+fi
+run "$own" -v "$py" "$tmp/program" urllib "http://127.0.0.1:$at/file"
+is "python's urllib has it" "$out" "$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+run "$own" "$py" "$tmp/program" threads "http://127.0.0.1:$at/file" 8
+is "eight threads have it" "$rc$out" "08"
+end "$web"
+
+# ---- Inside: servers, asked by who knows nothing ----
+
+begin inside "$alone" -v env -C "$tmp/www" "$py" -u "$tmp/program" web
+at=$(port inside)
+if command -v curl >/dev/null; then
+	curl -sS -m 20 -o "$tmp/got" "http://127.0.0.1:$at/file"
+	ok "a server in python gives it to curl" cmp "$tmp/got" "$tmp/www/file"
+	is "... and takes it" "$(curl -sS -m 20 -T "$tmp/www/file" "http://127.0.0.1:$at/sum")" \
+		"$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+fi
+end "$last"
+err=$(cat "$tmp/inside")
+ok "... through the agent" test "$(moved 'bytes sent')" -gt 5000000
+
+for kind in asyncio threaded forking; do
+	begin "$kind" "$alone" "$py" -u "$tmp/program" echo "$kind"
+	at=$(port "$kind")
+	run timeout 30 "$py" "$tmp/program" echoed "$at" 6 3000000
+	is "an echo server, $kind" "$rc$out$err" "0same"
+	end "$last"
+done
+# Both ends in one run: nobody else's loopback
+run "$alone" -v "$py" "$tmp/program" both
+is "a server and a client on a loopback of their own" "$rc$out" "0same"
+ok "... of which nobody else knows" test "$(moved local)" -gt 0
+is "... and nobody carries it" "$(moved 'bytes sent')" 0
+
+nc=$(command -v nc.openbsd || command -v nc)
+if [ -n "$nc" ]; then
+	begin echo "$py" -u "$tmp/program" echo threaded
+	at=$(port echo)
+	"$own" "$nc" -N 127.0.0.1 "$at" <"$tmp/www/file" >"$tmp/got"
+	ok "nc: what comes back" cmp "$tmp/got" "$tmp/www/file"
+	"$own" "$nc" -z 127.0.0.1 "$at"
+	is "nc -z: somebody is there" "$?" 0
+	"$own" "$nc" -z 127.0.0.1 1
+	is "... and there nobody" "$?" 1
+	end "$last"
+else
+	skip "nc" "it is not installed"
+fi
+if command -v socat >/dev/null; then
+	begin echo "$py" -u "$tmp/program" echo threaded
+	at=$(port echo)
+	"$own" socat -t 20 - "TCP:127.0.0.1:$at" <"$tmp/www/file" >"$tmp/got"
+	ok "socat: what comes back" cmp "$tmp/got" "$tmp/www/file"
+	end "$last"
+	port=$((20000 + $$ % 10000))
+	begin socat "$alone" socat "TCP-LISTEN:$port,reuseaddr,fork" EXEC:cat
+	listens() { (exec 5<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+	ok "socat listens" wait_for 20 listens
+	run timeout 30 "$py" "$tmp/program" echoed "$port" 3 1000000
+	is "... and echoes, a process each" "$rc$out$err" "0same"
+	end "$last"
+else
+	skip "socat" "it is not installed"
+fi
+if command -v openssl >/dev/null && openssl req -x509 -newkey rsa:2048 -nodes -keyout "$tmp/key" \
+	-out "$tmp/cert" -subj /CN=localhost -days 2 2>/dev/null; then
+	port=$((30000 + $$ % 10000))
+	begin tls "$alone" openssl s_server -accept "$port" -cert "$tmp/cert" -key "$tmp/key" -rev
+	answers() { (echo olleh; sleep 1) | timeout 20 openssl s_client -quiet -no_ign_eof -connect "127.0.0.1:$port" 2>/dev/null | grep -q hello; }
+	ok "openssl s_server" wait_for 20 answers
+	end "$last"
+	begin tls openssl s_server -accept "$port" -cert "$tmp/cert" -key "$tmp/key" -rev
+	asks() { (echo olleh; sleep 1) | "$own" openssl s_client -quiet -no_ign_eof -connect "127.0.0.1:$port" 2>/dev/null | grep -q hello; }
+	ok "openssl s_client" wait_for 20 asks
+	end "$last"
+else
+	skip "openssl" "it is not installed"
+fi
+
+# ---- What others got wrong ----
+
+begin peer "$py" -u "$tmp/program" peer
+peer=$last
+at=$(port peer)
+for what in port0 accept_flags connect_flags dup_epoll fork_after names options errors refused_now \
+	refused_later half_close unread_reset reset_unread reset_read reset_accepted scm exec lowest \
+	getaddrinfo reuse timeout backlog interrupted recvfrom shut_listener many; do
+	run timeout 30 "$ringgate" run --own --loopback served "$py" -u "$tmp/program" test "$what" "$at"
+	is "$what" "$rc $out $err" "0 $what "
+done
+run "$own" "$py" "$tmp/program" test udp "$at"
+like "UDP is refused, by name" "$rc $out $err" "^0 udp .*socket of family 2 and type 2.*TCP alone"
+run "$own" "$py" "$tmp/program" test escape "$at"
+is "what escapes the library reaches nothing" "$rc $out $err" "0 escape "
+run "$own" --no-netns "$py" "$tmp/program" test escapes "$at"
+is "... but with --no-netns" "$rc $out $err" "0 escapes "
+
+# A program that is stopped with a full window, and one that is killed
+begin stopped "$own" "$py" -u "$tmp/program" pour "$at"
+stopped_run=$last
+said_pid() { grep -q '^pid [0-9]' "$tmp/stopped"; }
+ok "one is poured upon" wait_for 20 said_pid
+stopped=$(sed -n 's/^pid //p' "$tmp/stopped")
+kill -STOP "$stopped"
+begin web env -C "$tmp/www" "$py" -u "$tmp/program" web
+web=$last
+port=$(port web)
+run "$own" "$py" "$tmp/program" urllib "http://127.0.0.1:$port/file"
+is "it is stopped, and another one goes on" "$out" "$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+end "$web"
+kill -CONT "$stopped"
+wait "$stopped_run"
+is "it goes on: all of it is there" "$?" 0
+begin killed "$own" "$py" -u "$tmp/program" hold "$at"
+ok "one is killed" wait_for 20 grep -q '^held' "$tmp/killed"
+kill -9 "$(sed -n 's/^held //p' "$tmp/killed")"
+wait "$last"
+is "... which is its exit status" "$?" 137
+ok "... and its peer sees the end" wait_for 20 grep -q '^gone' "$tmp/peer"
+end "$peer"
+# ---- A daemon has the sockets, and counts ----
+
+cat >"$tmp/cluster" <<-END
+	provider local
+	node 0 gateway $tmp/n0 gw
+	node 1 compute $tmp/n1 one
+END
+cluster_keys "$tmp/cluster"
+printf 'allow any socket\n' >"$tmp/requests"
+printf 'allow any connect tcp 127.0.0.0/8 any\nallow any listen tcp any\n' >"$tmp/policy"
+chmod 600 "$tmp/requests" "$tmp/policy"
+begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
+daemon=$last
+status() { "$ringgate" cluster status -s "$tmp/s"; }
+ok "a daemon that has sockets" wait_for 20 status
+count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
+begin web env -C "$tmp/www" "$py" -u "$tmp/program" web
+web=$last
+at=$(port web)
+as=()
+[ "$(id -u)" != 0 ] || as=(setpriv --reuid nobody --clear-groups)
+# Others may not read this build.
+cp "$ringgate" "$build/tools/libringgate-preload.so" "$tmp/"
+served=(timeout $((60 * slow)) "${as[@]}" "$tmp/ringgate" run --socket "$tmp/r" --loopback served)
+if command -v curl >/dev/null; then
+	file=$tmp/run/got
+	run "${served[@]}" -v curl -sS -o "$file" "http://127.0.0.1:$at/file"
+	ok "a user without rights has the file" cmp "$file" "$tmp/www/file"
+	is "the daemon counts what the agent does" "$(count received) $(count sent)" \
+		"$(moved received) $(moved 'bytes sent')"
+	ok "... which is all of it" test "$(count received)" -gt 5000000
+	printf 'allow any listen tcp any\n' >"$tmp/policy"
+	kill -HUP "$daemon"
+	refused() { "${served[@]}" bash -c "exec 5<>/dev/tcp/127.0.0.1/$at" 2>&1 | grep -q 'Permission denied'; }
+	if [ ${#as[@]} = 0 ]; then
+		skip "its policy says otherwise" "the daemon is this user's"
+	else
+		ok "its policy says otherwise: EACCES" wait_for 20 refused
+	fi
+	rm -f "$file"
+else
+	skip "a user without rights" "curl is not installed"
+fi
+end "$web"
+begin listener "$ringgate" run --socket "$tmp/r" --loopback served "$py" -u "$tmp/program" broken
+run_pid=$last
+ok "a server listens at the daemon" port listener
+end "$daemon" -KILL
+wait "$run_pid"
+is "the daemon is killed: accept and recv end" "$?" 0
+like "... with one line" "$(cat "$tmp/listener")" "sockets are gone, as who had them is: .ringgate cluster"
+run "$ringgate" run --socket "$tmp/none" true
+like "no daemon there" "$rc $err" "^1 .*sockets for true: .*ringgated"
+is "no directory is left" "$(ls -A "$tmp/run")" ""
+finish

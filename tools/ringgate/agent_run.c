@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#define _GNU_SOURCE
+#include "agent_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent_wire.h"
+#include "util.h"
+
+#define EXIT_NO_RUN	126
+#define EXIT_NO_COMMAND	127
+#define DRAIN_NS	(30 * NSEC)	/* that what was sent may make no way, when all has ended */
+
+/* ---- The program ---- */
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, strlen(text));
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	return n < 0 ? (int)n : 0;
+}
+
+/* The same user, in a namespace where he may make one of the network */
+static int new_user(void)
+{
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
+	char map[64];
+	int err;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return -errno;
+	(void)write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	err = write_file("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+	return err ? err : write_file("/proc/self/gid_map", map);
+}
+
+static int leave_network(void)
+{
+	if (!unshare(CLONE_NEWNET))
+		return 0;
+	return errno == EPERM ? new_user() : -errno;
+}
+
+static void become(const struct agent_run *run, pid_t parent)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	size_t i;
+	int err = run->netns ? leave_network() : 0;
+
+	if (err) {
+		say("no network namespace: %s: --no-netns does without, and then what is no TCP escapes",
+		    strerror(-err));
+		_exit(EXIT_NO_RUN);
+	}
+	/* Without its agent its sockets are dead. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_NO_RUN);
+	for (i = 0; i < ARRAY_SIZE(caught); i++)
+		signal(caught[i], SIG_DFL);
+	execvp(run->command[0], run->command);
+	err = errno;	/* what is said may change it */
+	say("%s: %s", run->command[0], strerror(err));
+	_exit(err == ENOENT ? EXIT_NO_COMMAND : EXIT_NO_RUN);
+}
+
+/* -ENOMEM */
+static int set_environment(const struct agent *agent, const char *preload)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *all;
+	int ret;
+
+	if (asprintf(&all, "%s%s%s", preload, before && *before ? ":" : "",
+		     before ? before : "") < 0)
+		return -ENOMEM;
+	ret = setenv("LD_PRELOAD", all, 1) || setenv(AGENT_ENV, agent_dir(agent), 1);
+	free(all);
+	return ret ? -ENOMEM : 0;
+}
+
+/* ---- Until it has ended ---- */
+
+struct watch {
+	struct agent **agent;
+	pid_t pid;
+	int fd;			/* of the program; -1: it has ended, or there is none */
+	int status;
+	bool ended, told;
+	uint64_t moved, moved_ns;	/* bytes, and when there were other ones */
+};
+
+static void step(struct watch *w, int most_ms)
+{
+	struct pollfd p[2] = { { .fd = w->fd, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+	int ms = most_ms, err;
+
+	if (*w->agent) {
+		p[1].fd = agent_fd(*w->agent);
+		ms = agent_timeout(*w->agent);
+		ms = ms < most_ms ? ms : most_ms;
+	}
+	(void)poll(p, 2, ms);
+	if (!*w->agent)
+		return;
+	err = agent_step(*w->agent);
+	if (!err)
+		return;
+	say("the program's sockets are gone, as who had them is: `ringgate cluster status` tells of the daemon");
+	agent_close(*w->agent);
+	*w->agent = NULL;
+}
+
+/* Nobody is left who could send, and what was sent went, or goes no further. */
+static bool all_over(struct watch *w)
+{
+	struct agent_info info = { .sz = sizeof(info) };
+	int ret;
+
+	while ((ret = waitpid(-1, NULL, WNOHANG)) > 0)
+		;
+	if (!ret && !util_stop)
+		return false;
+	if (!*w->agent || agent_info(*w->agent, &info) || !info.moving)
+		return true;
+	if (info.sent != w->moved || !w->moved_ns) {
+		w->moved = info.sent;
+		w->moved_ns = util_now();
+	}
+	if (util_now() - w->moved_ns < (util_stop ? NSEC : DRAIN_NS))
+		return false;
+	say("%u connections did not take all that was sent: the rest is lost", info.moving);
+	return true;
+}
+
+static void watch_it(struct watch *w)
+{
+	for (;;) {
+		step(w, w->ended || w->fd < 0 ? 20 : 1000);
+		if (util_stop && !w->told && !w->ended)
+			kill(w->pid, util_stop);
+		w->told = util_stop;
+		if (!w->ended && waitpid(w->pid, &w->status, WNOHANG) == w->pid) {
+			w->ended = true;
+			if (w->fd >= 0)
+				close(w->fd);
+			w->fd = -1;
+		}
+		if (w->ended && all_over(w))
+			return;
+	}
+}
+
+/* As many descriptors as there may be: each connection of theirs has one here, or two. */
+static void raise_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return;
+	r.rlim_cur = r.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
+int agent_run(struct agent **agent, const struct agent_run *run)
+{
+	struct watch w = { .agent = agent, .fd = -1 };
+	const pid_t self = getpid();
+
+	if (set_environment(*agent, run->preload))
+		return fail(-ENOMEM, "%s", run->command[0]);
+	/* What the program leaves behind is this one's to wait for. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	w.pid = fork();
+	if (w.pid < 0)
+		return fail(-errno, "%s", run->command[0]);
+	if (!w.pid)
+		become(run, self);
+	raise_limit();
+	w.fd = (int)syscall(SYS_pidfd_open, w.pid, 0);
+	watch_it(&w);
+	return WIFSIGNALED(w.status) ? 128 + WTERMSIG(w.status) : WEXITSTATUS(w.status);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* A program, what it starts, and the agent that has their sockets. */
+#ifndef AGENT_RUN_H
+#define AGENT_RUN_H
+
+#include <stdbool.h>
+
+#include "agent.h"
+
+struct agent_run {
+	char **command;
+	const char *preload;	/* the library that is loaded into it */
+	bool netns;		/* it has a network namespace of its own, with nothing in it */
+};
+
+/*
+ * Runs it, until it and all that it started have ended, and what they sent is on its way; hands on
+ * the signals that util_catch_signals() has. Its exit status, 128 and the number of the signal that
+ * ended it, 126 or 127 if it cannot be run. The agent is the caller's, and may be of no use then.
+ */
+int agent_run(struct agent **agent, const struct agent_run *run);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* ringgate run: a program as it is, whose TCP goes through the daemon. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_run.h"
+#include "cmd.h"
+#include "helper.h"
+#include "util.h"
+
+enum {
+	OPT_OWN = 0x100,
+	OPT_NO_NETNS,
+	OPT_LOOPBACK,
+};
+
+struct run_args {
+	const char *socket;
+	bool own, no_netns, verbose;
+	uint32_t loopback;
+	char **command;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *a = state->input;
+
+	switch (key) {
+	case 'S':
+		a->socket = arg;
+		break;
+	case OPT_OWN:
+		a->own = true;
+		break;
+	case OPT_NO_NETNS:
+		a->no_netns = true;
+		break;
+	case OPT_LOOPBACK:
+		if (strcmp(arg, "own") && strcmp(arg, "served"))
+			argp_error(state, "--loopback: '%s' is neither own nor served", arg);
+		a->loopback = strcmp(arg, "own") ? AGENT_LOOPBACK_SERVED : AGENT_LOOPBACK_OWN;
+		break;
+	case 'v':
+		a->verbose = true;
+		break;
+	case ARGP_KEY_ARG:
+		/* The rest is the program's. */
+		a->command = &state->argv[state->next - 1];
+		state->next = state->argc;
+		break;
+	case ARGP_KEY_END:
+		if (!a->command)
+			argp_error(state, "which program? `ringgate run curl URL`");
+		if (a->own && a->socket)
+			argp_error(state, "--own and --socket: one of both");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp_option options[] = {
+	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 },
+	{ "own", OPT_OWN, NULL, 0, "Sockets of this machine as it is, without the daemon", 0 },
+	{ "loopback", OPT_LOOPBACK, "WHOSE", 0, "127.0.0.1 and ::1: 'own', of this program and "
+	  "what it starts (default), or 'served', of who has the sockets", 0 },
+	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: what is no TCP escapes", 0 },
+	{ "verbose", 'v', NULL, 0, "Say at the end what went", 0 },
+	{ 0 }
+};
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_opt,
+	.args_doc = "[--] PROGRAM [ARGUMENT...]",
+	.doc = "Run a program as it is, with all that it starts: its TCP sockets, IPv4 and IPv6, are "
+	       "those of ringgated's machine, or of the gateway, and it has no other network. For "
+	       "programs that are linked dynamically."
+	       "\vExit status: that of the program, 128 and the signal's number if one ended it; 2 "
+	       "wrong arguments; 126, 127 it cannot be run; 1 there are no sockets for it.",
+};
+
+static void say_all(const struct agent *agent)
+{
+	struct agent_info i = { .sz = sizeof(i) };
+
+	if (agent && !agent_info(agent, &i))
+		say("%llu sockets, %llu connected, %llu accepted, %llu local, %llu bytes sent, %llu received, %llu broke, %llu refused",
+		    (unsigned long long)i.sockets, (unsigned long long)i.connected,
+		    (unsigned long long)i.accepted, (unsigned long long)i.local,
+		    (unsigned long long)i.sent, (unsigned long long)i.received,
+		    (unsigned long long)i.resets, (unsigned long long)i.refused);
+}
+
+/* -errno: it was told */
+static int find_preload(char path[PATH_MAX], const char **preload)
+{
+	static const struct rgate_helper helper = {
+		.name = "libringgate-preload.so", .env = "RGATE_PRELOAD", .beside = true,
+	};
+	int err;
+
+	*preload = rgate_helper_path(&helper, path);
+	if (access(*preload, R_OK)) {
+		err = -errno;
+		say(RGATE_HELPER_MISSING, *preload, strerror(-err), helper.env);
+		return err;
+	}
+	if (!strpbrk(*preload, ": "))
+		return 0;
+	say("%s: no ':' and no space may be in that path: RGATE_PRELOAD names a copy elsewhere",
+	    *preload);
+	return -EINVAL;
+}
+
+int cmd_run_program(int argc, char **argv)
+{
+	struct run_args a = { .own = false };
+	char path[PATH_MAX];
+	struct agent_run run;
+	struct agent *agent;
+	int err, ret;
+
+	/* What follows the program's name is the program's, with -- or without. */
+	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a))
+		exit(EXIT_USAGE);
+	run = (struct agent_run){ .command = a.command, .netns = !a.no_netns };
+	if (find_preload(path, &run.preload))
+		return EXIT_FAIL;
+	err = agent_open(&agent, &RGATE_OPTS(agent_opts, .path = a.socket,
+		.where = a.own ? RGATE_SESSION_PROCESS : a.socket ? RGATE_SESSION_DAEMON :
+			 RGATE_SESSION_EITHER, .loopback = a.loopback));
+	if (err)
+		return fail_in("rgate_sockets_open", err, "sockets for %s", a.command[0]);
+	util_catch_signals();
+	ret = agent_run(&agent, &run);
+	if (a.verbose)
+		say_all(agent);
+	agent_close(agent);
+	return ret;
+}
