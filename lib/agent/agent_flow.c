@@ -82,7 +82,9 @@ static int take(struct conn *c, unsigned char *buf)
 	const bool over = c->rdhup;
 	const int held = c->held;
 	char known;
-	struct iovec v[2] = { { .iov_base = &known, .iov_len = (size_t)held }, { .iov_base = buf } };
+	struct iovec v[2] = {
+		{ .iov_base = &known, .iov_len = (size_t)held }, { .iov_base = buf },
+	};
 	int there, len;
 	ssize_t n;
 

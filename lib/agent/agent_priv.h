@@ -74,7 +74,7 @@ struct conn {
 	int end;			/* the agent's end, or -1 */
 	int prog;			/* the program's own, while it connects, or -1 */
 	int room;			/* its SO_SNDBUF */
-	uint32_t filled;		/* bytes that keep it from being writable until it is connected */
+	uint32_t filled;		/* bytes that keep it from being writable yet */
 	struct lane *lane;
 	struct rgate_socket *socket;
 	struct rgate_socket_addr local, peer;

@@ -25,7 +25,7 @@
 
 /* The function of that name behind this library: which there is, or the program had not started */
 void *shim_next(const char *name);
-#define NEXT(fn)	((__typeof__(&(fn)))shim_next(#fn))
+#define NEXT(fn)	((__typeof__(fn) *)shim_next(#fn))
 
 /* False: no agent is named, all is as without this library */
 bool shim_active(void);

@@ -57,10 +57,11 @@ static struct agent_info info_now(void)
 
 static int up_with(uint32_t loopback, uint32_t conns)
 {
+	const struct agent_opts o = RGATE_OPTS(agent_opts, .where = RGATE_SESSION_PROCESS,
+		.loopback = loopback, .parent = "/tmp", .conns = conns);
+
 	stop = false;
-	assert_int_equal(agent_open(&agent, &RGATE_OPTS(agent_opts,
-		.where = RGATE_SESSION_PROCESS, .loopback = loopback, .parent = "/tmp",
-		.conns = conns)), 0);
+	assert_int_equal(agent_open(&agent, &o), 0);
 	memset(&seen, 0, sizeof(seen));
 	assert_int_equal(pthread_create(&thread, NULL, loop, NULL), 0);
 	return 0;

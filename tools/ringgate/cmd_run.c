@@ -68,7 +68,8 @@ static const struct argp_option options[] = {
 	{ "own", OPT_OWN, NULL, 0, "Sockets of this machine as it is, without the daemon", 0 },
 	{ "loopback", OPT_LOOPBACK, "WHOSE", 0, "127.0.0.1 and ::1: 'own', of this program and "
 	  "what it starts (default), or 'served', of who has the sockets", 0 },
-	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: what is no TCP escapes", 0 },
+	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: what is no TCP escapes",
+	  0 },
 	{ "verbose", 'v', NULL, 0, "Say at the end what went", 0 },
 	{ 0 }
 };
@@ -123,6 +124,7 @@ int cmd_run_program(int argc, char **argv)
 	char path[PATH_MAX];
 	struct agent_run run;
 	struct agent *agent;
+	uint32_t where;
 	int err, ret;
 
 	/* What follows the program's name is the program's, with -- or without. */
@@ -131,9 +133,10 @@ int cmd_run_program(int argc, char **argv)
 	run = (struct agent_run){ .command = a.command, .netns = !a.no_netns };
 	if (find_preload(path, &run.preload))
 		return EXIT_FAIL;
-	err = agent_open(&agent, &RGATE_OPTS(agent_opts, .path = a.socket,
-		.where = a.own ? RGATE_SESSION_PROCESS : a.socket ? RGATE_SESSION_DAEMON :
-			 RGATE_SESSION_EITHER, .loopback = a.loopback));
+	where = a.own ? RGATE_SESSION_PROCESS : a.socket ? RGATE_SESSION_DAEMON :
+		RGATE_SESSION_EITHER;
+	err = agent_open(&agent, &RGATE_OPTS(agent_opts, .path = a.socket, .where = where,
+					     .loopback = a.loopback));
 	if (err)
 		return fail_in("rgate_sockets_open", err, "sockets for %s", a.command[0]);
 	util_catch_signals();

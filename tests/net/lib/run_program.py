@@ -522,7 +522,7 @@ def test_exec(port):
     s = ask(port, "echo")
     s.set_inheritable(True)
     script = ("import socket,sys; s = socket.socket(fileno=int(sys.argv[1])); "
-              "s.sendall(b'executed'); print(s.getpeername()[1], s.recv(99).decode())")
+              "s.settimeout(20); s.sendall(b'executed'); print(s.getpeername()[1], s.recv(99).decode())")
     out = subprocess.run([sys.executable, "-c", script, str(s.fileno())], close_fds=False,
                          capture_output=True, text=True, timeout=20)
     check("exec", out.stdout, f"{port} executed\n")
