@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Sockets of the gateway, and queues of other nodes where the input begins with 0xff, on both sides.
+ * Sockets of the gateway, and, where the input begins with 0xff, queues of other nodes; both sides.
  * A message that is taken says the same when it is written out again. Whatever a node asks, its
  * guests are of users for whom it may speak, no more than there can be, and their requests name
  * memory of their own tickets, which does not change while they are under way, and no third node.
