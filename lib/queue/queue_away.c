@@ -7,9 +7,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "board.h"
 #include "queue_priv.h"
 
 /* ---- Sessions ---- */
+
+int queue_away_node(const struct queue_service *sv, const struct rgate_req *r, uint32_t *node)
+{
+	const uint64_t number = rgate_req_get(r)->a0;
+
+	*node = BOARD_HERE;
+	if (number == RGATE_QUEUE_HERE)
+		return 0;
+	return sv->gate ? gate_service_find(sv->gate, number, node) : -ENXIO;
+}
 
 static struct visit *find_visit(struct queue_service *sv, const struct rgate_seat *seat,
 				uint32_t node)

@@ -511,17 +511,6 @@ static int open_here(struct queue_service *sv, struct rgate_req *r, const struct
 	return err;
 }
 
-/* BOARD_HERE, or another one; -ENXIO: there is no such node */
-static int node_of(const struct queue_service *sv, const struct rgate_req *r, uint32_t *node)
-{
-	const uint64_t number = rgate_req_get(r)->a0;
-
-	*node = BOARD_HERE;
-	if (number == RGATE_QUEUE_HERE)
-		return 0;
-	return sv->gate ? gate_service_find(sv->gate, number, node) : -ENXIO;
-}
-
 static int begin_open(struct rgate_req *r, void *ctx)
 {
 	struct queue_service *sv = ctx;
@@ -529,7 +518,7 @@ static int begin_open(struct rgate_req *r, void *ctx)
 	uint32_t node;
 	int err;
 
-	err = node_of(sv, r, &node);
+	err = queue_away_node(sv, r, &node);
 	if (!err)
 		err = read_open(r, &as);
 	if (err)
@@ -586,7 +575,7 @@ static int begin_list(struct rgate_req *r, void *ctx)
 	uint64_t next;
 	int err;
 
-	err = node_of(sv, r, &node);
+	err = queue_away_node(sv, r, &node);
 	if (err)
 		return err;
 	if (q->len != sizeof(info))

@@ -109,7 +109,10 @@ int pend_cancel(struct rgate_req *r);
 /* All that wait at this handle */
 void pend_cancel_all(struct opened *o);
 
-/* queue_away.c: as begin(), with the node's number */
+/* queue_away.c */
+/* What the request's a0 names: BOARD_HERE, or another node; -ENXIO: there is no such one */
+int queue_away_node(const struct queue_service *sv, const struct rgate_req *r, uint32_t *node);
+/* As begin() */
 int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node);
 int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node);
 /* The request's handle is that one. */
