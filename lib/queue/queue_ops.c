@@ -6,9 +6,8 @@
 #include "board.h"
 #include "queue_priv.h"
 
-/* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
-static int on_queue(struct rgate_req *r, void *ctx, uint32_t right,
-		    int (*fn)(struct rgate_req *r, struct opened *o))
+int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
+	     int (*fn)(struct rgate_req *r, struct opened *o))
 {
 	enum named *named = rgate_req_object(r);
 	struct queue_service *sv = ctx;
@@ -28,16 +27,6 @@ static int on_queue(struct rgate_req *r, void *ctx, uint32_t right,
 	result = fn(r, o);
 	queue_settle(o->queue);
 	return result;
-}
-
-static uint32_t claim_of(const struct rgate_request *q)
-{
-	return (uint32_t)q->a1;
-}
-
-static uint32_t high(uint64_t word)
-{
-	return (uint32_t)(word >> 32);
 }
 
 /* ---- SUBMIT ---- */
@@ -103,7 +92,7 @@ static int begin_submit(struct rgate_req *r, void *ctx)
 	if (q->a1 & ~(uint64_t)RGATE_SUBMIT_ROOM || q->len < sizeof(struct rgate_queue_put) ||
 	    q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_SUBMIT | RIGHT_OWN, submit);
+	return queue_on(r, ctx, RIGHT_SUBMIT | RIGHT_OWN, submit);
 }
 
 /* ---- CLAIM ---- */
@@ -136,7 +125,7 @@ static bool fits(const struct rgate_req *r, uint32_t off, const struct task *t)
 int queue_ops_claim(struct rgate_req *r, struct opened *o, uint32_t most, uint64_t *n)
 {
 	const struct rgate_request *q = rgate_req_get(r);
-	const bool begin = high(q->a1) & RGATE_CLAIM_BEGIN;
+	const bool begin = queue_high(q->a1) & RGATE_CLAIM_BEGIN;
 	struct rgate_queue_task head;
 	struct task *t = NULL;
 	uint32_t off = 0;
@@ -160,7 +149,7 @@ static int claim(struct rgate_req *r, struct opened *o)
 	uint64_t n;
 	int result = queue_ops_claim(r, o, (uint32_t)q->a1, &n);
 
-	if (result == -EAGAIN && !(high(q->a1) & RGATE_CLAIM_NOW))
+	if (result == -EAGAIN && !(queue_high(q->a1) & RGATE_CLAIM_NOW))
 		return pend(r, o, PEND_TASKS, NULL);
 	rgate_req_set_value(r, n);
 	return result;
@@ -171,140 +160,10 @@ static int begin_claim(struct rgate_req *r, void *ctx)
 	const struct rgate_request *q = rgate_req_get(r);
 	const uint32_t most = (uint32_t)q->a1;
 
-	if (!most || most > RGATE_QUEUE_CLAIM_MAX || high(q->a1) & ~RGATE_CLAIM_FLAGS ||
+	if (!most || most > RGATE_QUEUE_CLAIM_MAX || queue_high(q->a1) & ~RGATE_CLAIM_FLAGS ||
 	    q->len < sizeof(struct rgate_queue_task) || q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, claim);
-}
-
-/* ---- What becomes of it ---- */
-
-static int begin_it(struct rgate_req *r, struct opened *o)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-	uint32_t attempts = 0;
-	int err = queue_begin(o->queue, &o->worker, q->a0, claim_of(q), &attempts);
-
-	rgate_req_set_value(r, attempts);
-	return err;
-}
-
-static int begin_begin(struct rgate_req *r, void *ctx)
-{
-	if (high(rgate_req_get(r)->a1))
-		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, begin_it);
-}
-
-static int touch(struct rgate_req *r, struct opened *o)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-
-	return queue_touch(o->queue, &o->worker, q->a0, claim_of(q));
-}
-
-static int begin_touch(struct rgate_req *r, void *ctx)
-{
-	if (high(rgate_req_get(r)->a1))
-		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, touch);
-}
-
-static int complete(struct rgate_req *r, struct opened *o)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-
-	return queue_complete(o->queue, &o->worker, q->a0, claim_of(q), rgate_req_mem(r), q->len);
-}
-
-static int begin_complete(struct rgate_req *r, void *ctx)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-
-	if (high(q->a1) || q->len > RGATE_QUEUE_DATA_MAX)
-		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, complete);
-}
-
-/* One at @off of the request's part, where the next one begins then; 1: it is completed; -EINVAL */
-static int complete_one(struct rgate_req *r, struct opened *o, uint32_t *off)
-{
-	const uint32_t left = rgate_req_get(r)->len - *off;
-	const char *mem = (const char *)rgate_req_mem(r) + *off;
-	struct rgate_queue_end end;
-
-	if (left < sizeof(end))
-		return -EINVAL;
-	/* A copy: the client may write its memory while it is looked at. */
-	memcpy(&end, mem, sizeof(end));
-	if (end.size % 8 || end.size < sizeof(end) || end.size > left ||
-	    end.len > end.size - sizeof(end) || end.len > RGATE_QUEUE_DATA_MAX || end.reserved)
-		return -EINVAL;
-	*off += end.size;
-	return end.id && !queue_complete(o->queue, &o->worker, end.id, end.claim,
-					 mem + sizeof(end), end.len);
-}
-
-/* What is wrong is told when it is the first one: those before are completed. */
-static int complete_many(struct rgate_req *r, struct opened *o)
-{
-	const uint32_t len = rgate_req_get(r)->len;
-	uint64_t bits = 0;
-	uint32_t off = 0, n;
-	int done;
-
-	for (n = 0; off < len && n < RGATE_QUEUE_ENDS_MAX; n++) {
-		done = complete_one(r, o, &off);
-		if (done < 0 && !n)
-			return done;
-		if (done < 0)
-			break;
-		bits |= (uint64_t)done << n;
-	}
-	rgate_req_set_value(r, bits);
-	return (int)n;
-}
-
-static int begin_complete_many(struct rgate_req *r, void *ctx)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-
-	if (!q->len || q->len > RGATE_QUEUE_PART_MAX)
-		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, complete_many);
-}
-
-static int release(struct rgate_req *r, struct opened *o)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-	uint32_t state = 0;
-	int err = queue_release(o->queue, &o->worker, q->a0, claim_of(q), high(q->a1), &state);
-
-	rgate_req_set_value(r, state);
-	return err;
-}
-
-static int begin_release(struct rgate_req *r, void *ctx)
-{
-	if (high(rgate_req_get(r)->a1) > RGATE_QUEUE_MS_MAX)
-		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, release);
-}
-
-static int bury(struct rgate_req *r, struct opened *o)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-
-	return queue_bury(o->queue, &o->worker, q->a0, claim_of(q), rgate_req_mem(r), q->len);
-}
-
-static int begin_bury(struct rgate_req *r, void *ctx)
-{
-	const struct rgate_request *q = rgate_req_get(r);
-
-	if (high(q->a1) || q->len > RGATE_QUEUE_REASON_MAX)
-		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, bury);
+	return queue_on(r, ctx, RIGHT_WORK | RIGHT_OWN, claim);
 }
 
 /* ---- WAIT ---- */
@@ -363,7 +222,7 @@ static int begin_wait(struct rgate_req *r, void *ctx)
 
 	if (q->a1 & ~(uint64_t)RGATE_WAIT_TAKE || q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return on_queue(r, ctx, 0, await);
+	return queue_on(r, ctx, 0, await);
 }
 
 /* ---- The queue ---- */
@@ -381,7 +240,7 @@ static int kick(struct rgate_req *r, struct opened *o)
 
 static int begin_kick(struct rgate_req *r, void *ctx)
 {
-	return on_queue(r, ctx, RIGHT_OWN, kick);
+	return queue_on(r, ctx, RIGHT_OWN, kick);
 }
 
 static int state(struct rgate_req *r, struct opened *o)
@@ -397,7 +256,7 @@ static int begin_state(struct rgate_req *r, void *ctx)
 {
 	if (rgate_req_get(r)->len != sizeof(struct rgate_queue_info))
 		return -EINVAL;
-	return on_queue(r, ctx, 0, state);
+	return queue_on(r, ctx, 0, state);
 }
 
 static int peek(struct rgate_req *r, struct opened *o)
@@ -425,7 +284,7 @@ static int begin_peek(struct rgate_req *r, void *ctx)
 	if (q->a1 >> RGATE_TASK_STATES || q->len < sizeof(struct rgate_queue_task) ||
 	    q->len > 2 * RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_WORK | RIGHT_OWN, peek);
+	return queue_on(r, ctx, RIGHT_WORK | RIGHT_OWN, peek);
 }
 
 static int discard(struct rgate_req *r, struct opened *o)
@@ -451,7 +310,7 @@ static int begin_discard(struct rgate_req *r, void *ctx)
 {
 	if (rgate_req_get(r)->a1 >> RGATE_TASK_STATES)
 		return -EINVAL;
-	return on_queue(r, ctx, RIGHT_OWN, discard);
+	return queue_on(r, ctx, RIGHT_OWN, discard);
 }
 
 static int take_away(struct rgate_req *r, struct opened *o)
@@ -463,7 +322,7 @@ static int take_away(struct rgate_req *r, struct opened *o)
 
 static int begin_remove(struct rgate_req *r, void *ctx)
 {
-	return on_queue(r, ctx, RIGHT_OWN, take_away);
+	return queue_on(r, ctx, RIGHT_OWN, take_away);
 }
 
 /* ---- Handles ---- */
@@ -474,7 +333,7 @@ static int read_open(struct rgate_req *r, struct queue_open *as)
 
 	if (q->len != sizeof(as->place))
 		return -EINVAL;
-	*as = (struct queue_open){ .owner = (uint32_t)q->a1, .flags = high(q->a1) };
+	*as = (struct queue_open){ .owner = (uint32_t)q->a1, .flags = queue_high(q->a1) };
 	memcpy(&as->place, rgate_req_mem(r), sizeof(as->place));
 	return queue_open_check(as);
 }
@@ -625,11 +484,11 @@ static const struct rgate_req_op ops[] = {
 	OP(CLOSE, "close", HANDLE, begin_close),
 	OP(SUBMIT, "submit", HANDLE | A1 | MEM, begin_submit),
 	OP(CLAIM, "claim", HANDLE | A0 | A1 | MEM, begin_claim),
-	OP(BEGIN, "begin", HANDLE | A0 | A1, begin_begin),
-	OP(TOUCH, "touch", HANDLE | A0 | A1, begin_touch),
-	OP(COMPLETE, "complete", HANDLE | A0 | A1 | MEM, begin_complete),
-	OP(RELEASE, "release", HANDLE | A0 | A1, begin_release),
-	OP(BURY, "bury", HANDLE | A0 | A1 | MEM, begin_bury),
+	OP(BEGIN, "begin", HANDLE | A0 | A1, queue_begin_begin),
+	OP(TOUCH, "touch", HANDLE | A0 | A1, queue_begin_touch),
+	OP(COMPLETE, "complete", HANDLE | A0 | A1 | MEM, queue_begin_complete),
+	OP(RELEASE, "release", HANDLE | A0 | A1, queue_begin_release),
+	OP(BURY, "bury", HANDLE | A0 | A1 | MEM, queue_begin_bury),
 	OP(KICK, "kick", HANDLE | A0, begin_kick),
 	OP(WAIT, "wait", HANDLE | A0 | A1 | MEM, begin_wait),
 	OP(STATE, "state", HANDLE | MEM, begin_state),
@@ -637,7 +496,7 @@ static const struct rgate_req_op ops[] = {
 	OP(PEEK, "peek", HANDLE | A0 | A1 | MEM, begin_peek),
 	OP(DISCARD, "discard", HANDLE | A0 | A1, begin_discard),
 	OP(REMOVE, "remove", HANDLE, begin_remove),
-	OP(COMPLETE_MANY, "complete_many", HANDLE | MEM, begin_complete_many),
+	OP(COMPLETE_MANY, "complete_many", HANDLE | MEM, queue_begin_complete_many),
 };
 
 const struct rgate_req_service queue_requests = {

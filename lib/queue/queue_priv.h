@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  *	queue_service.c	the object, and handles
- *	queue_ops.c	what requests do
+ *	queue_ops.c	what requests do; queue_ops_claimed.c: on tasks that are claimed
  *	queue_pend.c	those that wait
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
  *	queues.c	queues whose home is this node
@@ -87,7 +87,24 @@ void queue_look_at_clock(struct queue_service *sv);
 /* Its session has it no more. What waits was cancelled. */
 void opened_free(struct opened *o);
 
+/* queue_ops_claimed.c: what becomes of a task */
+int queue_begin_begin(struct rgate_req *r, void *ctx);
+int queue_begin_touch(struct rgate_req *r, void *ctx);
+int queue_begin_complete(struct rgate_req *r, void *ctx);
+int queue_begin_complete_many(struct rgate_req *r, void *ctx);
+int queue_begin_release(struct rgate_req *r, void *ctx);
+int queue_begin_bury(struct rgate_req *r, void *ctx);
+
 /* queue_ops.c */
+/* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
+int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
+	     int (*fn)(struct rgate_req *r, struct opened *o));
+
+static inline uint32_t queue_high(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
 /* What there is, up to @most: as begin() */
 int queue_ops_claim(struct rgate_req *r, struct opened *o, uint32_t most, uint64_t *n);
 int queue_ops_submit(struct rgate_req *r, struct opened *o, uint64_t *first);
