@@ -14,6 +14,7 @@
 #define SOCKS		24U
 #define UNDER_WAY	128U
 #define COOKIES		65536U
+#define NAMES	16384U		/* parts of memory that they have in turn */
 #define ADDR		sizeof(struct rgate_socket_addr)
 
 struct storm {
@@ -22,7 +23,7 @@ struct storm {
 	uint64_t seed, until;
 	uint32_t sock[SOCKS];		/* 0: none */
 	uint16_t *port;			/* at which somebody may listen */
-	unsigned int under_way, ended, good;
+	unsigned int under_way, ended, good, names;
 	uint8_t state[COOKIES];		/* 1: under way, 2: whose value is a handle */
 };
 
@@ -117,6 +118,16 @@ static void option(struct storm *s, uint32_t handle)
 	SUBMIT(s, SETOPT, 1, .handle = handle, .a0 = RGATE_SOCKET_LINGER, .off = NET_ADDR + 2048,
 	       .len = sizeof(l));
 }
+/* One that nobody is asked for, and one that is none; each where no other is */
+static void name(struct storm *s)
+{
+	const uint32_t off = NET_MEM / 2 + 128 * (s->names++ % NAMES);
+	const char *text = draw(s, 4) ? "127.0.0.1" : "127/0.0.1";
+
+	memcpy(s->c.c.mem + off, text, 9);
+	SUBMIT(s, RESOLVE, 1, .off = off, .len = 96, .a1 = RGATE_SOCKET_RESOLVE_A1(9, 0),
+	       .a0 = RGATE_SOCKET_RESOLVE_A0(0, 0, RGATE_SOCKET_RESOLVE_NUMERIC));
+}
 
 static void step(struct storm *s)
 {
@@ -127,7 +138,7 @@ static void step(struct storm *s)
 		SUBMIT(s, OPEN, 2, .a0 = RGATE_SOCKET_A0(RGATE_SOCKET_INET, draw(s, 8) ? 1 : 2));
 		return;
 	}
-	switch (draw(s, 16)) {
+	switch (draw(s, 17)) {
 	case 0:
 		s->sock[i] = 0;
 		SUBMIT(s, CLOSE, 1, .handle = h);
@@ -155,6 +166,9 @@ static void step(struct storm *s)
 		break;
 	case 9:
 		option(s, h);
+		break;
+	case 10:
+		name(s);
 		break;
 	default:
 		data(s, h, draw(s, 2));
