@@ -118,6 +118,7 @@ static void option(struct storm *s, uint32_t handle)
 	SUBMIT(s, SETOPT, 1, .handle = handle, .a0 = RGATE_SOCKET_LINGER, .off = NET_ADDR + 2048,
 	       .len = sizeof(l));
 }
+
 /* One that nobody is asked for, and one that is none; each where no other is */
 static void name(struct storm *s)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Addresses, options, names and the policy of sockets. An address that is taken says the same when
- * it is told again; whatever the policy is, it says the same of an IPv4 address in all of its guises, and
- * nothing special is allowed by lines that do not name it.
+ * it is told again; whatever the policy is, it says the same of an IPv4 address in all of its
+ * guises, and nothing special is allowed by lines that do not name it.
  */
 #include <errno.h>
 #include <ringgate/rgate_socket.h>
