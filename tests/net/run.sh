@@ -223,9 +223,10 @@ cat >"$tmp/cluster" <<-END
 	node 1 compute $tmp/n1 one
 END
 cluster_keys "$tmp/cluster"
-printf 'allow any socket\n' >"$tmp/requests"
+printf 'allow any socket\n' >"$tmp/requests1"
+printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
 printf 'allow any connect tcp 127.0.0.0/8 any\nallow any listen tcp any\n' >"$tmp/policy"
-chmod 600 "$tmp/requests" "$tmp/policy"
+chmod 600 "$tmp/requests" "$tmp/requests1" "$tmp/policy"
 begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
 	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
 daemon=$last
@@ -260,7 +261,26 @@ if command -v curl >/dev/null; then
 else
 	skip "a user without rights" "curl is not installed"
 fi
+# ... for another node, too, which knows nothing of the network
+begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
+	--requests "socket $tmp/r1" --requests "policy $tmp/requests1" \
+	--requests "sockets-at gateway"
+node=$last
+met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
+ok "a node that has its sockets at this gateway" wait_for 20 met
+far=(timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1")
+before=$(count received)
+run "${far[@]}" --loopback served -v "$py" "$tmp/program" urllib "http://127.0.0.1:$at/file"
+is "a program there has the file" "$out" "$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+is "... by the gateway's socket" $(($(count received) - before)) "$(moved received)"
 end "$web"
+begin far "${far[@]}" env -C "$tmp/www" "$py" -u "$tmp/program" web
+web=$last
+at=$(port far)
+run "$py" "$tmp/program" threads "http://127.0.0.1:$at/file" 40
+is "a server there, and more who ask than it has at once" "$rc$out$err" "040"
+end "$web"
+end "$node"
 begin listener "$ringgate" run --socket "$tmp/r" --loopback served "$py" -u "$tmp/program" broken
 run_pid=$last
 ok "a server listens at the daemon" port listener
