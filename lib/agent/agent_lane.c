@@ -72,7 +72,8 @@ unsigned char *lane_buffer(struct lane *l)
 {
 	const int n = __builtin_ffs((int)l->free_mask) - 1;
 
-	if (n < 0)
+	/* Who has just had one is not before those that wait. */
+	if (n < 0 || (!l->turn && !list_empty(&l->wants)))
 		return NULL;
 	l->free_mask &= ~(1U << n);
 	return l->mem + (size_t)n * CHUNK;
@@ -117,12 +118,14 @@ static void serve_wants(struct lane *l)
 	now = l->wants;
 	now.next->prev = now.prev->next = &now;
 	list_init(&l->wants);
+	l->turn = true;
 	while (!list_empty(&now)) {
 		struct conn *c = container_of(now.next, struct conn, want);
 
 		list_del(&c->want);
 		flow_pump(c);
 	}
+	l->turn = false;
 }
 
 int lane_take(struct lane *l)

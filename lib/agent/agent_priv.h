@@ -42,6 +42,7 @@ struct lane {
 	uint32_t buffers, free_mask;	/* of CHUNK bytes; bit N: the Nth is free */
 	uint32_t conns, conns_max;
 	struct link wants;		/* connections that wait for a buffer, or a place */
+	bool turn;			/* it is the turn of one of these */
 };
 
 enum conn_state {
@@ -187,6 +188,7 @@ void flow_reset(struct conn *c);
 
 /* One with room for a connection; -errno */
 int lane_get(struct agent *a, struct lane **lane);
+/* NULL: all are in use, or others wait for one: lane_want() */
 unsigned char *lane_buffer(struct lane *l);
 void lane_put_buffer(struct lane *l, unsigned char *buf);
 void lane_want(struct conn *c);

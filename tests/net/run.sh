@@ -20,6 +20,7 @@ fi
 py=$(python3 -c 'import sys; print(sys.executable)')
 mkdir "$tmp/www"
 head -c 5000000 /dev/urandom >"$tmp/www/file"
+head -c 100000 "$tmp/www/file" >"$tmp/www/small"
 cp "$(dirname "$0")/lib/run_program.py" "$tmp/program"
 
 # begin NAME COMMAND...: in the background; its output is in $tmp/NAME
@@ -244,6 +245,11 @@ served=(timeout $((60 * slow)) "${as[@]}" "$tmp/ringgate" run --socket "$tmp/r" 
 if command -v curl >/dev/null; then
 	file=$tmp/run/got
 	run "${served[@]}" -v curl -sS -o "$file" "http://127.0.0.1:$at/file"
+	# A build that has a thread to look for races may not make a user namespace.
+	if [[ $err == *"no network namespace: Invalid argument"* ]]; then
+		served+=(--no-netns)
+		run "${served[@]}" -v curl -sS -o "$file" "http://127.0.0.1:$at/file"
+	fi
 	like "a user without rights asks" "$rc $err" "^0 "
 	ok "... and has the file" cmp "$file" "$tmp/www/file"
 	is "the daemon counts what the agent does" "$(count received) $(count sent)" \
@@ -277,7 +283,7 @@ end "$web"
 begin far "${far[@]}" env -C "$tmp/www" "$py" -u "$tmp/program" web
 web=$last
 at=$(port far)
-run "$py" "$tmp/program" threads "http://127.0.0.1:$at/file" 40
+run "$py" "$tmp/program" threads "http://127.0.0.1:$at/small" 40
 is "a server there, and more who ask than it has at once" "$rc$out$err" "040"
 end "$web"
 end "$node"
