@@ -230,6 +230,68 @@ int rgate_queue_complete(struct rgate_queue *q, const struct rgate_queue_task *t
 	return of_task(q, RGATE_REQ_QUEUE_COMPLETE, task, 0, len);
 }
 
+/* As many as a request has; 0: the first one is too long for others to be with it */
+static unsigned int write_results(struct rgate_queue *q, const struct rgate_queue_result *results,
+				  unsigned int n, uint32_t *len)
+{
+	struct rgate_queue_end end;
+	unsigned int i;
+
+	*len = 0;
+	for (i = 0; i < n && i < RGATE_QUEUE_ENDS_MAX; i++) {
+		const uint64_t size = sizeof(end) + RGATE_QUEUE_PADDED(results[i].len);
+
+		if (results[i].len > RGATE_QUEUE_DATA_MAX || size > OUT_LEN - *len)
+			break;
+		end = (struct rgate_queue_end){
+			.id = results[i].task->id, .claim = results[i].task->claim,
+			.len = results[i].len, .size = (uint32_t)size,
+		};
+		memcpy(q->out + *len, &end, sizeof(end));
+		if (end.len)
+			memcpy(q->out + *len + sizeof(end), results[i].data, end.len);
+		*len += end.size;
+	}
+	return i;
+}
+
+/* Those of a request; how many it had. What it does not tell is asked for, one by one. */
+static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_result *results,
+				  unsigned int n)
+{
+	struct rgate_request r = { .op = RGATE_REQ_QUEUE_COMPLETE_MANY };
+	unsigned int i, some = write_results(q, results, n, &r.len);
+	uint64_t bits = 0;
+	int err = some ? ask(q, r, &bits) : 0;
+
+	some = some ? some : 1;
+	for (i = 0; i < some; i++) {
+		if (err < 0)
+			results[i].error = err;
+		else if (bits >> i & 1)
+			results[i].error = 0;
+		else
+			results[i].error = rgate_queue_complete(q, results[i].task,
+								results[i].data, results[i].len);
+	}
+	return some;
+}
+
+int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *results,
+			      unsigned int n)
+{
+	unsigned int i;
+	int done = 0;
+
+	if (!n || n > INT32_MAX)
+		return -EINVAL;
+	for (i = 0; i < n; )
+		i += complete_some(q, results + i, n - i);
+	for (i = 0; i < n; i++)
+		done += !results[i].error;
+	return done ? done : results[0].error;
+}
+
 int rgate_queue_release(struct rgate_queue *q, const struct rgate_queue_task *task,
 			uint32_t delay_ms)
 {

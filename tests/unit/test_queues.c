@@ -108,6 +108,58 @@ static void each_once(void **state)
 	rgate_queue_close(q);
 }
 
+#define MANY	150U
+
+/* More than a request has, some too long to be with others, some that are not this one's */
+static void many_at_once(void **state)
+{
+	static char large[RGATE_QUEUE_DATA_MAX];
+	struct rgate_queue *q = open_own("many"), *other = open_own("many");
+	struct rgate_queue_result r[MANY + 2];
+	struct rgate_queue_got got[MANY];
+	struct rgate_queue_job job = { .flags = RGATE_TASK_RESULT };
+	uint64_t id, first = 0;
+	uint32_t i, told;
+
+	(void)state;
+	memset(large, 'x', sizeof(large));
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(rgate_queue_submit(q, &job, 1, -1, &id), 1);
+		first = first ? first : id;
+	}
+	assert_int_equal(rgate_queue_claim(q, 0, MANY, RGATE_CLAIM_BEGIN, -1, got), MANY);
+	for (i = 0; i < MANY; i++)
+		r[i] = (struct rgate_queue_result){ .task = &got[i].task, .data = &got[i].task.id,
+						    .len = 8, .error = 77 };
+	for (i = 20; i < 24; i++)
+		r[i] = (struct rgate_queue_result){ .task = &got[i].task, .data = large,
+						    .len = sizeof(large), .error = 77 };
+	r[100].len = sizeof(large) + 1;
+	/* twice */
+	r[MANY] = r[3];
+	r[MANY + 1] = r[90];
+	assert_int_equal(rgate_queue_complete_many(other, r, 5), -ESTALE);
+	assert_int_equal(r[4].error, -ESTALE);
+	assert_int_equal(rgate_queue_complete_many(q, r, 0), -EINVAL);
+	assert_int_equal(rgate_queue_complete_many(q, r, MANY + 2), MANY - 1);
+	for (i = 0; i < MANY + 2; i++)
+		assert_int_equal(r[i].error, i == 100 ? -EMSGSIZE : i < MANY ? 0 : -ESTALE);
+	for (i = 0; i < MANY; i++) {
+		static char back[RGATE_QUEUE_DATA_MAX];
+
+		if (i == 100)
+			continue;
+		assert_int_equal(rgate_queue_wait(q, first + i, RGATE_WAIT_TAKE, -1, back,
+						  sizeof(back), &told), r[i].len);
+		if (i >= 20 && i < 24)
+			assert_memory_equal(back, large, sizeof(large));
+		else
+			assert_memory_equal(back, &got[i].task.id, 8);
+	}
+	rgate_queue_close(other);
+	rgate_queue_close(q);
+}
+
 static void all_calls(void **state)
 {
 	static char large[RGATE_QUEUE_DATA_MAX];
@@ -227,7 +279,8 @@ static void names(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_once), cmocka_unit_test(all_calls),
+	cmocka_unit_test(each_once),
+	cmocka_unit_test(many_at_once), cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
 };
 

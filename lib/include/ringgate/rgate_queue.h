@@ -134,6 +134,22 @@ RGATE_API int rgate_queue_touch(struct rgate_queue *queue, const struct rgate_qu
 RGATE_API int rgate_queue_complete(struct rgate_queue *queue, const struct rgate_queue_task *task,
 				   const void *result, size_t len);
 
+/* To be completed with others */
+struct rgate_queue_result {
+	const struct rgate_queue_task *task;
+	const void *data;	/* the result, or none */
+	uint32_t len;
+	int32_t error;		/* out: 0, or what rgate_queue_complete() returns */
+};
+
+/*
+ * rgate_queue_complete_many - as rgate_queue_complete() for each of @n, by fewer requests
+ * What goes wrong with one of them does not keep the others.
+ * Returns how many are completed; or, if none is, the first one's error. -EINVAL: n is 0.
+ */
+RGATE_API int rgate_queue_complete_many(struct rgate_queue *queue,
+					struct rgate_queue_result *results, unsigned int n);
+
 /* rgate_queue_release - it is ready again in @delay_ms, or buried; as rgate_queue_begin() */
 RGATE_API int rgate_queue_release(struct rgate_queue *queue, const struct rgate_queue_task *task,
 				  uint32_t delay_ms);
