@@ -57,6 +57,8 @@ CRYPTO_LIBS = $(call pc,--libs libcrypto)
 DPDK_CFLAGS = $(patsubst -I%,-isystem %,$(call pc,--cflags libdpdk))
 DPDK_LIBS = $(if $(DPDK_CFLAGS),-lrte_mempool -lrte_ring -lrte_eal)
 UCS_LIBS = $(call pc,--libs ucx-ucs)
+# Other queues, for bench_queue only, likewise
+HIREDIS_LIBS = $(call pc,--libs hiredis)
 
 ALL_CFLAGS := -std=gnu11 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 ALL_CFLAGS += -Iuapi -Ilib/include $(LIB_CFLAGS) $(TOOL_CFLAGS)
@@ -236,6 +238,8 @@ fuzz_bin := $(fuzz_src:%.c=$(O)/%)
 bench_cost := $(O)/tests/bench/bench_cost
 bench_cost_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/cost/*.c)) \
 	$(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog)
+bench_queue := $(O)/tests/bench/bench_queue
+bench_queue_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/queue/*.c))
 bench_pool := $(O)/tests/bench/bench_pool
 bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
 cluster_bin := $(cluster_src:%.c=$(O)/%)
@@ -257,6 +261,7 @@ $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tests/fuzz/user/%.o: EXTRA += $(lib_layers:%=-Ilib/%) -Itools/ringgate -Itests/fuzz/user/lib
 $(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib -Itests/bench/cost -Itools/ringgate
+$(O)/obj/tests/bench/queue/redis.o: EXTRA += $(if $(HIREDIS_LIBS),-DHAVE_HIREDIS $(call pc,--cflags hiredis))
 $(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
 $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
@@ -306,9 +311,11 @@ $(net_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/net) $(call objects_of,
 	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
-$(filter-out $(bench_cost) $(bench_pool),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+$(filter-out $(bench_cost) $(bench_pool) $(bench_queue),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_cost): $(O)/%: $(O)/obj/%.o $(bench_cost_obj) $(call objects_of,tests/bench) $(lib_static)
+	$(program)
+$(bench_queue): $(O)/%: $(O)/obj/%.o $(bench_queue_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_pool): $(O)/%: $(O)/obj/%.o $(bench_pool_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
@@ -410,6 +417,7 @@ $(example_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(O)/examples/xdp_filter: EXTRA_LIBS += $(call pc,--libs libbpf)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_cost): EXTRA_LIBS += $(TOOL_LIBS)
+$(bench_queue): EXTRA_LIBS += $(HIREDIS_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(cluster_bin) $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)

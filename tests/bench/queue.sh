@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+#
+# Empty tasks through ringgated, and through redis and beanstalkd where these are installed, in
+# turns; prints lines of JSON. Arguments: bench_queue, rounds, tasks of ringgate, of the others.
+
+set -euo pipefail
+
+bench=$1 rounds=$2 tasks=$3 others=$4
+tools=${bench%/tests/*}/tools
+tmp=$(mktemp -d)
+pids=()
+cleanup()
+{
+	[ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null || true
+	wait
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+
+printf 'provider local\nnode 0 gateway %s/n0 gw\nnode 1 compute %s/n1 one\n' "$tmp" "$tmp" >"$tmp/cluster"
+for n in 0 1; do
+	"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
+done
+cat "$tmp"/public? >>"$tmp/cluster"
+printf 'allow any core\nallow any queue\n' >"$tmp/policy"
+chmod 600 "$tmp/policy"
+"$tools/ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --requests "socket $tmp/ringgate" \
+	--requests "policy $tmp/policy" 2>"$tmp/log" &
+pids+=($!)
+ways=(ringgate)
+if command -v redis-server >/dev/null; then
+	redis-server --port 0 --unixsocket "$tmp/redis" --save '' --appendonly no --daemonize no \
+		--dir "$tmp" >"$tmp/redis.log" &
+	pids+=($!)
+	ways+=(redis)
+else
+	echo "queue.sh: without redis-server" >&2
+fi
+if command -v beanstalkd >/dev/null; then
+	beanstalkd -l "unix:$tmp/beanstalkd" &
+	pids+=($!)
+	ways+=(beanstalkd)
+else
+	echo "queue.sh: without beanstalkd" >&2
+fi
+for way in "${ways[@]}"; do
+	for _ in $(seq 100); do
+		[ ! -S "$tmp/$way" ] || break
+		sleep 0.1
+	done
+done
+for ((i = 0; i < rounds; i++)); do
+	for way in "${ways[@]}"; do
+		n=$others
+		[ "$way" != ringgate ] || n=$tasks
+		timeout 120 "$bench" "$way" "$tmp/$way" "$n" || { cat "$tmp/log" >&2; exit 1; }
+	done
+done

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* Queues of tasks that bench_queue measures: each end is a process. */
+#ifndef RIVAL_H
+#define RIVAL_H
+
+#include <stdint.h>
+
+#define BATCH	32U	/* tasks of a call, or of as many requests as are under way at once */
+
+struct rival {
+	const char *name;
+	/* Empties the queue, once, before either of these */
+	void (*prepare)(const char *address);
+	void (*submit)(const char *address, uint32_t tasks);
+	/* Returns when it has completed so many */
+	void (*work)(const char *address, uint32_t tasks);
+};
+
+extern const struct rival ringgate_queue, redis_streams, beanstalkd;
+
+#endif
