@@ -125,10 +125,11 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 	};
 	if (r->result < -4095)
 		r->result = -EIO;
-	/* All versions say what they are, and whom they answer. */
+	/* All versions say what they are, and whom they answer; nothing else is known of others. */
 	if (m.version != GATE_VERSION) {
 		r->result = -EPROTONOSUPPORT;
-		return 0;
+		r->ticket = r->len = 0;
+		return m.kind == GATE_DONE ? -EPROTO : 0;
 	}
 	if (m.zero || r->ticket >= GATE_TICKETS || r->len > GATE_ROOM ||
 	    get_rest(msg, sizeof(m), len, m.has_addr, &r->addr, &r->data, &r->data_len))

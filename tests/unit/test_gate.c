@@ -590,9 +590,16 @@ static void malformed(void **state)
 	msg[3] = 2;
 	assert_int_equal(gate_answer_get(&got, msg, len), -EPROTO);
 	msg[3] = 0;
+	/* of another version nothing is believed but that, and whose answer it is */
 	msg[1]++;
+	msg[33] = 0xff;
+	assert_int_equal(gate_answer_get(&got, msg, len), -EPROTO);
+	o.asks.message(o.ctx, OTHER, msg, len);
+	msg[2] = GATE_SUBMIT;
 	assert_int_equal(gate_answer_get(&got, msg, len), 0);
 	assert_int_equal(got.result, -EPROTONOSUPPORT);
+	assert_int_equal(got.ticket, 0);
+	assert_int_equal(got.len, 0);
 	assert_true(is_quiet());
 }
 
