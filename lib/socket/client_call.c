@@ -169,7 +169,7 @@ int rgate_socket_close(struct rgate_socket *s)
 	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE };
 	struct rgate_sockets *set;
 	struct place *p;
-	int err;
+	int err, n = 0;
 
 	if (!s)
 		return 0;
@@ -184,9 +184,12 @@ int rgate_socket_close(struct rgate_socket *s)
 	if (!err)
 		err = p->result;
 	place_put(set, p);
-	/* What it had under way ended before it, but for what the session took with it. */
-	while (err != -EPIPE && err != -EOWNERDEAD && s->under_way && sockets_take(set, -1) >= 0)
-		;
+	/* What it had under way ends now; what the session took with it is told by nobody. */
+	while (s->under_way && (n >= 0 || n == -EINTR))
+		n = sockets_take(set, -1);
+	for (p = set->place; p < set->place + set->nplaces; p++)
+		if (p->s == s)
+			p->s = NULL;
 	socket_forget(s);
 	return err;
 }
