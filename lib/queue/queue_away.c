@@ -130,7 +130,7 @@ void queue_away_drop(struct queue_service *sv, struct away *a)
 	take_failed(sv);
 }
 
-void queue_away_fini(struct queue_service *sv)
+void queue_away_sweep(struct queue_service *sv)
 {
 	take_failed(sv);
 }

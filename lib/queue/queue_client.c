@@ -7,6 +7,7 @@
 #include <ringgate/rgate_queue.h>
 
 #include "opts.h"
+#include "queues.h"
 #include "sync_client.h"
 
 #define TIMEOUT_MS	5000
@@ -349,6 +350,8 @@ int rgate_queue_kick(struct rgate_queue *q, uint64_t most, uint64_t *kicked)
 	do {
 		err = ask(q, (struct rgate_request){ .op = RGATE_REQ_QUEUE_KICK, .a0 = most - all },
 			  &n);
+		if (!err && n > most - all)
+			err = -EPROTO;
 		all += err ? 0 : n;
 	} while (!err && n && all < most);
 	if (kicked)
@@ -365,7 +368,8 @@ int rgate_queue_discard(struct rgate_queue *q, uint32_t states, uint64_t *discar
 	do {
 		err = ask(q, r, &n);
 		all += err ? 0 : n;
-	} while (!err && n);
+		/* No queue has more; a home that says so is not believed for ever. */
+	} while (!err && n && all < RGATE_QUEUE_TASKS_MAX);
 	if (discarded)
 		*discarded = all;
 	return err;
@@ -388,9 +392,14 @@ int rgate_queue_peek(struct rgate_queue *q, uint64_t *after, uint32_t states,
 	do {
 		r.a0 = *after;
 		n = ask(q, r, after);
+		/* Else it would never be the last one. */
+		if (n >= 0 && *after && *after <= r.a0)
+			return -EPROTO;
 	} while (!n && *after);
 	if (n <= 0)
 		return n;
+	if ((uint32_t)n > IN_LEN)
+		return -EPROTO;
 	return read_task(q, 0, (uint32_t)n, got) ? 1 : -EPROTO;
 }
 
@@ -401,9 +410,10 @@ int rgate_queue_info(struct rgate_queue *q, struct rgate_queue_info *info)
 	int err;
 
 	err = ask(q, r, NULL);
-	if (!err)
-		memcpy(info, q->in, sizeof(*info));
-	return err;
+	if (err)
+		return err;
+	memcpy(info, q->in, sizeof(*info));
+	return queue_name_ok(info->name) ? 0 : -EPROTO;
 }
 
 int rgate_queue_list(const struct rgate_queue_opts *opts,
@@ -429,8 +439,8 @@ int rgate_queue_list(const struct rgate_queue_opts *opts,
 		if (ret != 1)
 			break;
 		memcpy(&info, q.in, sizeof(info));
-		info.name[RGATE_QUEUE_NAME_MAX] = '\0';
-		ret = each(ctx, &info);
+		/* Another node's words: names are printed, and it has to come to an end. */
+		ret = queue_name_ok(info.name) && next > r.a1 ? each(ctx, &info) : -EPROTO;
 	} while (!ret);
 	rgate_session_close(q.client.session);
 	return ret;

@@ -452,19 +452,24 @@ static int begin_list(struct rgate_req *r, void *ctx)
 
 static int cancel(struct rgate_req *r, void *ctx)
 {
+	const enum named *named = rgate_req_object(r);
 	struct queue_service *sv = ctx;
-	int err = sv->gate ? gate_forward_cancel(sv->gate, r) : -ENOENT;
+	int err;
 
+	/* The gate's lock is nothing that a queue of this node should wait for. */
+	if ((named && *named == NAMED_HERE) || !sv->gate)
+		return pend_cancel(r);
+	err = gate_forward_cancel(sv->gate, r);
 	return err == -ENOENT ? pend_cancel(r) : err;
 }
 
 static uint64_t tick(void *ctx, uint64_t now)
 {
 	struct queue_service *sv = ctx;
-
 	const uint64_t mine = sv->clock ? sv->clock() : now;
 	const uint64_t at = queues_tick(&sv->home, mine);
 
+	queue_away_sweep(sv);
 	if (at == UINT64_MAX)
 		return at;
 	return at > mine ? now + (at - mine) : now;

@@ -139,7 +139,7 @@ int queue_away_close(struct rgate_req *r, struct away *a);
 void queue_away_drop(struct queue_service *sv, struct away *a);
 void queue_visit_drop(struct visit *v);
 /* Before the service is freed */
-void queue_away_fini(struct queue_service *sv);
+void queue_away_sweep(struct queue_service *sv);
 
 /* Of CLAIM: 0 is all */
 static inline uint64_t types_of(const struct rgate_request *q)

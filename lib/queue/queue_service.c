@@ -55,7 +55,7 @@ void queue_service_destroy(struct queue_service *sv)
 {
 	if (!sv)
 		return;
-	queue_away_fini(sv);
+	queue_away_sweep(sv);
 	queues_fini(&sv->home);
 	free(sv);
 }
