@@ -43,18 +43,21 @@ static __device__ uint64_t throw_points(const struct job *job)
 	return hits;
 }
 
-/* Until no task has come for a tenth of a second; @error: what went wrong */
+/*
+ * Until no task has come for a tenth of a second; @error: what went wrong. What a lane hears of its
+ * task is its own, but the whole warp goes on or none of it.
+ */
 static __global__ void work(struct rgate_dask ask, uint32_t handle, int *error)
 {
 	__shared__ __align__(16) unsigned char near[WARPS][PART];
 	const uint32_t warp = threadIdx.x / 32;
 	struct rgate_dworker w;
 	struct rgate_dtask task;
-	int n, err;
+	int n, err, stop;
 
-	err = rgate_dworker_init(&w, &ask, handle, (blockIdx.x * WARPS + warp) * PART, PART,
+	stop = err = rgate_dworker_init(&w, &ask, handle, (blockIdx.x * WARPS + warp) * PART, PART,
 				 near[warp]);
-	while (!err) {
+	while (!stop) {
 		n = rgate_dworker_claim(&w, 0, 32, RGATE_CLAIM_BEGIN, 100000, &task);
 		if (n < 0) {
 			err = n == -ETIMEDOUT ? 0 : n;
@@ -64,6 +67,7 @@ static __global__ void work(struct rgate_dask ask, uint32_t handle, int *error)
 			*(uint64_t *)rgate_dworker_room(&w) =
 				throw_points((const struct job *)task.data);
 		err = rgate_dworker_complete(&w, &task, sizeof(uint64_t));
+		stop = __any_sync(0xffffffffU, err);
 	}
 	rgate_dworker_fini(&w);
 	if (err)

@@ -88,7 +88,7 @@ static __global__ void work(struct rgate_dask ask, uint32_t handle, struct resul
 	int n, err;
 
 	err = rgate_dworker_init(&w, &ask, handle, blockIdx.x * PART, PART, near);
-	while (!err) {
+	while (!err) {		/* the same in each lane */
 		n = rgate_dworker_claim(&w, 0, 32, RGATE_CLAIM_BEGIN, 0, &t);
 		if (n < 0) {
 			err = n == -EAGAIN ? 0 : n;
@@ -100,6 +100,8 @@ static __global__ void work(struct rgate_dask ask, uint32_t handle, struct resul
 			take_time((uint32_t)n);
 		if (what != CLAIM)
 			err = rgate_dworker_complete(&w, &t, 0);
+		if (__any_sync(0xffffffffU, err))
+			break;
 	}
 	rgate_dworker_fini(&w);
 	if (err) {

@@ -7,11 +7,12 @@
  *	while ((n = rgate_dworker_claim(&w, 0, 32, RGATE_CLAIM_BEGIN, 1000, &task)) > 0) {
  *		if (task.id)			this lane has one
  *			*(uint64_t *)rgate_dworker_room(&w) = work(task.data, task.len);
- *		err = rgate_dworker_complete(&w, &task, 8);
+ *		err = rgate_dworker_complete(&w, &task, 8);	a lane's own
  *	}
  *	rgate_dworker_fini(&w);
  *
- * All of it is called by the whole warp. @handle is what RGATE_REQ_QUEUE_OPEN gave before the session
+ * All of it is called by the whole warp, also when a lane's task has failed: what ends a loop over
+ * these has to be the warp's (rgate_dwarp_or()). @handle is what RGATE_REQ_QUEUE_OPEN gave before the session
  * was lent. When the session ends, what is claimed goes back to the queue, as any worker's.
  */
 #ifndef RINGGATE_GPU_TASKS_CUH
