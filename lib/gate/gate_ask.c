@@ -7,6 +7,8 @@
 #include "clock.h"
 #include "gate_priv.h"
 
+#define NO_REQUEST	UINT64_MAX	/* no serial of one: the node takes none that is so high */
+
 static void start(struct gate_caller *c);
 static void lose(struct gate_caller *c, int err);
 
@@ -91,6 +93,8 @@ static void leave(struct gate_caller *c)
 void gate_ask_leave(struct gate_caller *c)
 {
 	c->seat = NULL;
+	if (c->probing)
+		errand_end(&c->probe, 0);
 	leave(c);
 	if (!c->leaving)
 		free_caller(c);
@@ -133,6 +137,12 @@ static void failed(struct wish *w, int err)
 	gate_wish_end(w, err, 0);
 	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPROTO || goes)
 		lose(c, -ECONNRESET);
+}
+
+/* The node has it: whatever it does not say of that is not known. */
+static void forgotten(struct wish *w, int err)
+{
+	failed(w, err == -ETIMEDOUT || err == -EPROTO ? err : -ECONNRESET);
 }
 
 /* Now, whatever its state is */
@@ -183,43 +193,140 @@ static size_t cancel_ask(struct errand *e, struct ask *a)
 	return gate_question_put(role_of(w), a->msg, &q);
 }
 
+/* A node that says no more of it is not waited for. */
+static void ends_soon(struct wish *w)
+{
+	struct gate_node *n = w->caller->node;
+
+	w->end_ns = rgate_clock_now(CLOCK_MONOTONIC) + n->sv->silence_ns;
+	list_add_tail(&n->ending, &w->queue);
+}
+
 static void cancel_over(struct errand *e, int err)
 {
-	(void)err;
-	container_of(e, struct wish, cancel)->cancelling = false;
+	struct wish *w = container_of(e, struct wish, cancel);
+
+	w->cancelling = false;
+	if (w->state != WISH_WAITS)
+		return;
+	if (err)
+		forgotten(w, err);
+	else
+		ends_soon(w);
 }
 
 static const struct errand_ops cancel_ops = {
 	.ask = cancel_ask, .answer = plain_answer, .over = cancel_over,
 };
 
-static void ask_cancel(struct wish *w)
+/* The node has it, and the engine asks for its end but once. */
+static void end_there(struct wish *w)
 {
 	memset(&w->cancel, 0, sizeof(w->cancel));
-	w->cancelling = !errand_begin(w->caller->node->errands, &w->cancel, &cancel_ops,
-				      w->caller->uid);
+	if (w->has & GATE_HAS_TO_GO || errand_begin(w->caller->node->errands, &w->cancel,
+						    &cancel_ops, w->caller->uid))
+		ends_soon(w);
+	else
+		w->cancelling = true;
 }
 
 int gate_ask_cancel(struct wish *w)
 {
-	if (w->has & GATE_HAS_TO_GO && w->state != WISH_WAITS)
-		return -EALREADY;
+	const bool again = w->unwanted;
+
+	w->unwanted = true;
 	switch (w->state) {
 	case WISH_QUEUED:
 	case WISH_PUTS:
+		if (w->has & GATE_HAS_TO_GO)
+			break;
 		/* The node has not seen it. */
 		give_up(w, -ECANCELED);
 		return 0;
 	case WISH_WAITS:
-		if (!w->unwanted)
-			ask_cancel(w);
+		if (!again)
+			end_there(w);
 		break;
 	default:
 		break;
 	}
 	/* It ends with what became of it there: a stream loses nothing. */
-	w->unwanted = true;
 	return -EALREADY;
+}
+
+uint64_t gate_ask_expire(struct gate_node *n, uint64_t now)
+{
+	bool failing = false;
+	struct wish *w;
+
+	while (!list_empty(&n->ending)) {
+		w = container_of(n->ending.next, struct wish, queue);
+		if (w->end_ns > now)
+			break;
+		failed(w, -ETIMEDOUT);
+		failing = true;
+	}
+	if (failing)
+		gate_pump(n);
+	return list_empty(&n->ending) ? UINT64_MAX :
+	       container_of(n->ending.next, struct wish, queue)->end_ns - now;
+}
+
+/* ---- Another connection ---- */
+
+/* Of no request: 0 if there is such a guest */
+static size_t probe_ask(struct errand *e, struct ask *a)
+{
+	const struct gate_caller *c = container_of(e, struct gate_caller, probe);
+	struct gate_question q = { .kind = GATE_CANCEL, .number = a->number, .uid = c->uid,
+				   .guest = c->id, .serial = NO_REQUEST };
+
+	e->more = false;
+	return gate_question_put(c->sv->o.role, a->msg, &q);
+}
+
+static void make_sure(struct gate_caller *c);
+
+static void probe_over(struct errand *e, int err)
+{
+	struct gate_caller *c = container_of(e, struct gate_caller, probe);
+
+	c->probing = false;
+	/* Without a connection it is asked over the next one. */
+	if (err && err != -ENOTCONN)
+		lose(c, -ECONNRESET);
+	/* That may have been said before the last pause. */
+	make_sure(c);
+}
+
+static const struct errand_ops probe_ops = {
+	.ask = probe_ask, .answer = plain_answer, .over = probe_over,
+};
+
+/* What waits there for as long as it likes does not tell of a guest that is gone. */
+static void make_sure(struct gate_caller *c)
+{
+	if (!c->unsure || !c->there || !c->seat || c->lost || c->probing)
+		return;
+	memset(&c->probe, 0, sizeof(c->probe));
+	c->probing = !errand_begin(c->node->errands, &c->probe, &probe_ops, c->uid);
+	c->unsure = !c->probing;
+}
+
+void gate_ask_up(struct gate_node *n)
+{
+	struct link *const all = &n->sv->callers;
+	struct gate_caller *c;
+	struct link *l;
+
+	for (l = all->next; l != all; l = l->next) {
+		c = container_of(l, struct gate_caller, of_service);
+		if (c->node != n)
+			continue;
+		/* What is asked again may be answered as it was before. */
+		c->unsure = c->there || !list_empty(&c->queue);
+		make_sure(c);
+	}
 }
 
 /* ---- Its bytes come ---- */
@@ -293,6 +400,7 @@ static void done(struct wish *w, const struct gate_result *r)
 		failed(w, -EPROTO);
 		return;
 	}
+	list_del(&w->queue);
 	w->result = r->result;
 	w->value = r->value;
 	w->total = r->len;
@@ -363,12 +471,13 @@ static void submit_over(struct errand *e, int err)
 	list_del(&w->queue);
 	if (!err || e->touched)
 		c->there = true;
+	make_sure(c);
 	if (err) {
 		failed(w, err);
 	} else {
 		w->state = WISH_WAITS;
 		if (w->unwanted)
-			ask_cancel(w);
+			end_there(w);
 	}
 	start(c);
 }
@@ -403,6 +512,7 @@ static void put_over(struct errand *e, int err)
 
 	if (!err || e->touched)
 		c->there = true;
+	make_sure(c);
 	if (!err) {
 		submit(w);
 	} else {

@@ -39,7 +39,8 @@ struct wish {
 	struct errand errand;		/* but of WISH_QUEUED and WISH_WAITS */
 	struct errand cancel;		/* GATE_CANCEL */
 	bool cancelling;		/* there is that one */
-	struct link queue;		/* of the caller; in no list once it was taken */
+	struct link queue;		/* of the caller, until it was taken; then in no list, or in
+					 * the node's, if its end is due */
 	struct gate_caller *caller;
 	struct rgate_req *r;
 	enum wish_state state;
@@ -48,6 +49,7 @@ struct wish {
 	uint32_t has;			/* enum gate_has */
 	uint32_t ticket;
 	uint64_t serial, due;
+	uint64_t end_ns;		/* CLOCK_MONOTONIC: then its end is due */
 	unsigned char *mem;
 	uint32_t len, in;		/* bytes of its part; those that are sent */
 	struct rgate_socket_addr addr;	/* the copy that is sent */
@@ -61,6 +63,7 @@ struct wish {
 /* A session, at one other node */
 struct gate_caller {
 	struct errand leave;		/* GATE_LEAVE */
+	struct errand probe;		/* is its guest there? */
 	struct link of_service;
 	struct gate_service *sv;
 	struct gate_node *node;
@@ -69,6 +72,8 @@ struct gate_caller {
 	uint64_t id;			/* of the guest */
 	bool there;			/* the node may know of it, and not that it leaves */
 	bool leaving;			/* it is told */
+	bool unsure;			/* it may have given the guest up, over another connection */
+	bool probing;			/* it is asked that */
 	bool lost;			/* the node has nothing of it any more */
 	struct link queue;		/* wishes */
 	struct wish *ticket[GATE_TICKETS];
@@ -110,6 +115,8 @@ struct gate_node {
 	struct line *line;		/* NULL: not a node that can be asked */
 	struct errands *errands;
 	uint64_t down_ns;		/* CLOCK_MONOTONIC: since when; 0: up */
+	/* who asks */
+	struct link ending;		/* wishes that are not wanted, whose end is due soon */
 	/* who serves */
 	struct link guests;
 	uint32_t nguests;
@@ -154,6 +161,10 @@ int gate_ask_cancel(struct wish *w);
 void gate_ask_leave(struct gate_caller *c);
 /* That node, or with NULL each, has nothing of anybody any more. @other: it is another process */
 void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other);
+/* Another connection: guests may have been given up meanwhile */
+void gate_ask_up(struct gate_node *n);
+/* Gives up what should have ended; in how many ns the next one is, UINT64_MAX: none */
+uint64_t gate_ask_expire(struct gate_node *n, uint64_t now);
 void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
 
 /* gate_serve.c */

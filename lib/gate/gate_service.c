@@ -35,6 +35,7 @@ static void on_news(void *ctx, uint32_t node, enum session_news what)
 	case SESSION_UP:
 		n->down_ns = 0;
 		gate_serve_up(n);
+		gate_ask_up(n);
 		break;
 	default:
 		break;
@@ -76,8 +77,10 @@ static uint64_t expire(void *ctx, uint32_t node)
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct gate_service *sv = ctx;
 	struct gate_node *n = &sv->node[node];
+	const uint64_t end = gate_ask_expire(n, now);
 	uint64_t ns = errands_expire(n->errands, now), due;
 
+	ns = end < ns ? end : ns;
 	if (n->untold && line_is_up(n->line) && ns > ROOM_NS)
 		ns = ROOM_NS;
 	if (!n->down_ns)
@@ -105,6 +108,7 @@ static int open_nodes(struct gate_service *sv)
 	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
 		n->sv = sv;
 		list_init(&n->guests);
+		list_init(&n->ending);
 		n->line = board_line(sv->board, (uint32_t)(n - sv->node));
 		if (n->line && !err)
 			err = errands_create(&n->errands, n->line, CLOCK_MONOTONIC,

@@ -258,6 +258,12 @@ static void ends_late(void **state)
 	assert_int_equal(ask(q).result, -ESTALE);
 	serial++;
 	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
+	/* of no request: that guest is there */
+	q = QUESTION(GATE_CANCEL);
+	q.serial = UINT64_MAX;
+	assert_int_equal(ask(q).result, 0);
+	q.guest++;
+	assert_int_equal(ask(q).result, -ECONNRESET);
 	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, 0);
 	r = hear();
 	assert_int_equal(r.result, -ECANCELED);

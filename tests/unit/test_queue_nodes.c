@@ -723,6 +723,156 @@ static void is_cancelled(void **state)
 	assert_int_equal(result_of(n, NULL), -ECANCELED);
 }
 
+/* A claim that waits there; the question is the last one */
+static uint64_t claims_there(uint32_t h)
+{
+	const uint64_t n = submit(REQ(CLAIM, .handle = h, .a1 = RGATE_CLAIM_A1(1, 0), .off = ROOM,
+				      .len = ROOM_LEN));
+
+	answer(o.nasked - 1, 0);
+	assert_false(is_done(n));
+	return n;
+}
+
+static void becomes(uint64_t n, int result)
+{
+	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
+
+	while (!is_done(n)) {
+		assert_true(unit_now_ns() < until);
+		usleep(1000);
+	}
+	assert_int_equal(done[n].result, result);
+}
+
+static void session_ends(void)
+{
+	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
+
+	rgate_seat_remove(a.seat);
+	while (!a.over) {
+		turn();
+		assert_true(unit_now_ns() < until);
+		usleep(1000);
+	}
+}
+
+/* Nothing has ended the connection, but the home has no such guest. */
+static void is_forgotten(void **state)
+{
+	uint64_t n, m;
+	uint32_t h;
+
+	(void)state;
+	h = open_at_other();
+	n = claims_there(h);
+	m = claims_there(h);
+	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
+	assert_int_equal(question(o.nasked - 1).kind, GATE_CANCEL);
+	answer(o.nasked - 1, -ECONNRESET);
+	assert_int_equal(result_of(n, NULL), -ECONNRESET);
+	assert_int_equal(result_of(m, NULL), -ECONNRESET);
+	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
+	session_ends();
+}
+
+/* The home cancels, it says, and tells of no end: what it was told later is not waited for. */
+static void never_ends(void **state)
+{
+	uint64_t n, m;
+	unsigned int i;
+	uint32_t h;
+
+	(void)state;
+	h = open_at_other();
+	n = claims_there(h);
+	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
+	answer(o.nasked - 1, 0);
+	assert_false(is_done(n));
+	becomes(n, -ETIMEDOUT);
+	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	answer(o.nasked - 1, 0);
+	/* a CLOSE that is not wanted any more is not cancelled there */
+	h = open_at_other();
+	m = submit(REQ(CLOSE, .handle = h));
+	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = m });
+	i = o.nasked;
+	answer(i - 1, 0);
+	assert_int_equal(o.nasked, i);
+	becomes(m, -ETIMEDOUT);
+	answer(o.nasked - 1, 0);
+	/* nor does the end of a session wait for it */
+	(void)claims_there(open_at_other());
+	rgate_seat_remove(a.seat);
+	turn();
+	assert_int_equal(question(o.nasked - 1).kind, GATE_CANCEL);
+	answer(o.nasked - 1, 0);
+	session_ends();
+}
+
+/* Is the guest still there? That is asked of no request, over each new connection: which one is it */
+static unsigned int is_asked(unsigned int i, uint64_t guest_there)
+{
+	struct gate_question q;
+
+	for (; i < o.nasked; i++) {
+		q = question(i);
+		if (q.kind == GATE_CANCEL && q.serial == UINT64_MAX && q.guest == guest_there)
+			return i;
+	}
+	fail();
+	return 0;
+}
+
+/* It had given the guest up while nothing was heard of this node, whose pause was shorter. */
+static void is_given_up(void **state)
+{
+	uint64_t n, first, there;
+	unsigned int i;
+	uint32_t h;
+
+	(void)state;
+	h = open_at_other();
+	there = question(0).guest;
+	n = claims_there(h);
+	i = o.nasked;
+	other_goes_down();
+	other_comes_up(7);
+	turn();
+	/* it is there */
+	answer(is_asked(i, there), 0);
+	assert_int_equal(o.nasked, i + 1);
+	assert_false(is_done(n));
+	/* so it was when that was asked; the answer is that of then, and may be old */
+	other_goes_down();
+	other_comes_up(7);
+	turn();
+	i = o.nasked;
+	other_goes_down();
+	other_comes_up(7);
+	turn();
+	assert_int_equal(o.nasked, i + 1);
+	answer(is_asked(i, there), 0);
+	assert_false(is_done(n));
+	assert_int_equal(o.nasked, i + 2);
+	answer(i + 1, -ECONNRESET);
+	assert_int_equal(result_of(n, NULL), -ECONNRESET);
+	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
+	/* a first request is answered once more as it was */
+	first = submit(open_of("far", OTHER, RGATE_QUEUE_CREATE));
+	i = o.nasked;
+	other_goes_down();
+	other_comes_up(7);
+	turn();
+	assert_true(question(i - 1).guest > there);
+	answer(i - 1, 0);
+	answer(is_asked(i, question(i - 1).guest), -ECONNRESET);
+	assert_int_equal(result_of(first, NULL), -ECONNRESET);
+	session_ends();
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define SILENT(name)	cmocka_unit_test_setup_teardown(name, setup_silent, teardown)
 
@@ -730,7 +880,8 @@ static const struct CMUnitTest tests[] = {
 	BED(as_here), BED(largest), BED(not_shown_on), BED(hostile), BED(is_restarted),
 	SILENT(is_silent),
 	BED(goes_there), BED(no_queue), BED(is_refused), BED(is_lost), SILENT(is_away),
-	SILENT(close_goes_on), BED(is_cancelled),
+	SILENT(close_goes_on), BED(is_cancelled), BED(is_forgotten), SILENT(never_ends),
+	BED(is_given_up),
 };
 
 UNIT_MAIN(tests)
