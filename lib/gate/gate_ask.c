@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "gate_priv.h"
 
+#define KEPT_MOST	256U		/* of a node, which has fewer guests at once */
 #define NO_REQUEST	UINT64_MAX	/* no serial of one: the node takes none that is so high */
 
 static void start(struct gate_caller *c);
@@ -57,6 +58,29 @@ static void free_caller(struct gate_caller *c)
 	free(c);
 }
 
+/* It is over, and is not told to the node just now: is that to be told later? */
+static bool is_kept(const struct gate_caller *c)
+{
+	const struct link *const all = &c->sv->callers;
+	const struct gate_caller *k;
+	const struct link *l;
+	unsigned int n = 0;
+
+	if (!c->there || c->sv->over)
+		return false;
+	for (l = all->next; l != all; l = l->next) {
+		k = container_of(l, struct gate_caller, of_service);
+		n += k != c && k->node == c->node && !k->seat && !k->leaving;
+	}
+	return n < KEPT_MOST;
+}
+
+static void settle(struct gate_caller *c)
+{
+	if (!is_kept(c))
+		free_caller(c);
+}
+
 static size_t leave_ask(struct errand *e, struct ask *a)
 {
 	const struct gate_caller *c = container_of(e, struct gate_caller, leave);
@@ -71,23 +95,25 @@ static void leave_over(struct errand *e, int err)
 {
 	struct gate_caller *c = container_of(e, struct gate_caller, leave);
 
-	(void)err;
 	c->leaving = false;
+	/* A node that stood still may go on, with all that the session has there. */
+	c->there = !c->sv->over && (err == -ENOTCONN || err == -ETIMEDOUT);
 	if (!c->seat)
-		free_caller(c);
+		settle(c);
 }
 
 static const struct errand_ops leave_ops = {
 	.ask = leave_ask, .answer = plain_answer, .over = leave_over,
 };
 
-/* The node is told, once, if it may know of it. */
+/* The node is told, if it may know of it: over each new connection, until it has answered. */
 static void leave(struct gate_caller *c)
 {
 	if (!c->there || c->leaving || c->sv->over)
 		return;
-	c->there = false;
+	memset(&c->leave, 0, sizeof(c->leave));
 	c->leaving = !errand_begin(c->node->errands, &c->leave, &leave_ops, c->uid);
+	c->there = !c->leaving;
 }
 
 void gate_ask_leave(struct gate_caller *c)
@@ -97,7 +123,7 @@ void gate_ask_leave(struct gate_caller *c)
 		errand_end(&c->probe, 0);
 	leave(c);
 	if (!c->leaving)
-		free_caller(c);
+		settle(c);
 }
 
 /* ---- The end of a request ---- */
@@ -170,15 +196,19 @@ static void lose(struct gate_caller *c, int err)
 
 void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other)
 {
+	struct link *l, *next;
 	struct gate_caller *c;
-	struct link *l;
 
-	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
+	for (l = sv->callers.next; l != &sv->callers; l = next) {
 		c = container_of(l, struct gate_caller, of_service);
-		if (!c->seat || (n && c->node != n) || !(c->there || sv->over))
+		next = l->next;
+		if ((n && c->node != n) || !(c->there || sv->over))
 			continue;
 		c->there &= !other;
-		lose(c, -ECONNRESET);
+		if (c->seat)
+			lose(c, -ECONNRESET);
+		else if (!c->leaving && (other || sv->over))
+			free_caller(c);
 	}
 }
 
@@ -323,6 +353,10 @@ void gate_ask_up(struct gate_node *n)
 		c = container_of(l, struct gate_caller, of_service);
 		if (c->node != n)
 			continue;
+		if (!c->seat || c->lost) {
+			leave(c);
+			continue;
+		}
 		/* What is asked again may be answered as it was before. */
 		c->unsure = c->there || !list_empty(&c->queue);
 		make_sure(c);

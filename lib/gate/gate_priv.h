@@ -157,11 +157,13 @@ void gate_ask(struct wish *w);
 void gate_wish_end(struct wish *w, int result, uint64_t value);
 /* As rgate_req_op.cancel has it */
 int gate_ask_cancel(struct wish *w);
-/* The session is over, and so are its requests. Frees it, now or when the node knows */
+/* The session is over, and so are its requests. Frees it, now, or when the node knows or is another
+ * process */
 void gate_ask_leave(struct gate_caller *c);
 /* That node, or with NULL each, has nothing of anybody any more. @other: it is another process */
 void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other);
-/* Another connection: guests may have been given up meanwhile */
+/* Another connection: guests may have been given up meanwhile, or be there though they are not
+ * wanted any more */
 void gate_ask_up(struct gate_node *n);
 /* Gives up what should have ended; in how many ns the next one is, UINT64_MAX: none */
 uint64_t gate_ask_expire(struct gate_node *n, uint64_t now);

@@ -873,6 +873,95 @@ static void is_given_up(void **state)
 	session_ends();
 }
 
+/* Longer than the home is waited for, and than it is waited with what it is to be told then */
+static void stands_still(void)
+{
+	unsigned int i;
+
+	other_goes_down();
+	for (i = 0; i < 8; i++) {
+		turn();
+		usleep(SILENT_MS * 1000 / 2);
+	}
+	turn();
+}
+
+/* A home that stood still has its guest for ever, if nobody tells it of the end. */
+static void goes_on(void **state)
+{
+	uint64_t first, second;
+	unsigned int i;
+	uint32_t h;
+
+	(void)state;
+	h = open_at_other();
+	first = question(0).guest;
+	stands_still();
+	assert_int_equal(o.nasked, 1);
+	other_comes_up(7);
+	turn();
+	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
+	assert_int_equal(o.nasked, 2);
+	assert_int_equal(question(1).kind, GATE_LEAVE);
+	assert_true(question(1).guest == first);
+	/* it has not heard that either */
+	stands_still();
+	assert_int_equal(o.nasked, 2);
+	other_comes_up(7);
+	turn();
+	assert_int_equal(o.nasked, 3);
+	assert_int_equal(question(2).kind, GATE_LEAVE);
+	answer(2, 0);
+	(void)open_at_other();
+	assert_int_equal(o.nasked, 4);
+	second = question(3).guest;
+	/* the session has ended meanwhile */
+	other_goes_down();
+	session_ends();
+	stands_still();
+	assert_int_equal(o.nasked, 4);
+	other_comes_up(7);
+	turn();
+	assert_int_equal(o.nasked, 5);
+	assert_int_equal(question(4).kind, GATE_LEAVE);
+	assert_true(question(4).guest == second);
+	answer(4, -ECONNRESET);
+	/* once it knows it is not told again */
+	for (i = 0; i < 2; i++) {
+		other_goes_down();
+		other_comes_up(7);
+		turn();
+	}
+	assert_int_equal(o.nasked, 5);
+}
+
+/* Another process of the home knows nothing of it; and what is kept for it goes with the daemon. */
+static void does_not_go_on(void **state)
+{
+	(void)state;
+	(void)open_at_other();
+	stands_still();
+	other_comes_up(8);
+	turn();
+	assert_int_equal(o.nasked, 1);
+	(void)open_at_other();
+	stands_still();
+	session_ends();
+	stands_still();
+	other_comes_up(9);
+	turn();
+	assert_int_equal(o.nasked, 2);
+}
+
+static void is_kept(void **state)
+{
+	(void)state;
+	(void)open_at_other();
+	stands_still();
+	session_ends();
+	stands_still();
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define SILENT(name)	cmocka_unit_test_setup_teardown(name, setup_silent, teardown)
 
@@ -881,7 +970,7 @@ static const struct CMUnitTest tests[] = {
 	SILENT(is_silent),
 	BED(goes_there), BED(no_queue), BED(is_refused), BED(is_lost), SILENT(is_away),
 	SILENT(close_goes_on), BED(is_cancelled), BED(is_forgotten), SILENT(never_ends),
-	BED(is_given_up),
+	BED(is_given_up), SILENT(goes_on), SILENT(does_not_go_on), SILENT(is_kept),
 };
 
 UNIT_MAIN(tests)
