@@ -398,7 +398,7 @@ static void get_over(struct errand *e, int err)
 	struct wish *w = wish_of(e);
 
 	if (err)
-		failed(w, err);
+		forgotten(w, err);
 	else
 		gate_wish_end(w, w->result, w->value);
 }

@@ -197,8 +197,9 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 
 	if (n->sv->over)
 		return -ECONNRESET;
-	/* Who leaves does not ask for anything. */
-	if (q->kind != GATE_LEAVE && !board_may(n->sv->board, line_node(n->line), q->uid))
+	/* Who leaves does not ask for anything, nor does who wants nothing more of it. */
+	if (q->kind != GATE_LEAVE && q->kind != GATE_CANCEL &&
+	    !board_may(n->sv->board, line_node(n->line), q->uid))
 		return -EACCES;
 	if (q->kind == GATE_SUBMIT && !has_rights(n->sv, q->uid))
 		return -EACCES;
@@ -235,4 +236,49 @@ void gate_serve_question(struct gate_node *n, const void *msg, size_t len)
 	if (!err)
 		r.result = carry_out(n, &q, &r);
 	line_say(n->line, q.number, answer, gate_answer_put(role, answer, &r));
+}
+
+/* ---- Another policy ---- */
+
+/* Where there is no room to tell what waits, its node hears of it when it asks next. */
+static void revoke(struct guest *g)
+{
+	struct ticket *t;
+	uint32_t i;
+
+	for (i = 0; i < GATE_TICKETS; i++) {
+		t = &g->ticket[i];
+		if (t->state != TICKET_BUSY)
+			continue;
+		t->state = TICKET_DONE;
+		t->result = -EACCES;
+		(void)tell(g, i);
+	}
+	gate_guest_end(g);
+}
+
+static void review(struct gate_node *n)
+{
+	struct link *l, *next;
+	struct guest *g;
+
+	for (l = n->guests.next; l != &n->guests; l = next) {
+		next = l->next;
+		g = container_of(l, struct guest, of_node);
+		if (!board_may(n->sv->board, line_node(n->line), g->uid) ||
+		    !has_rights(n->sv, g->uid))
+			revoke(g);
+	}
+}
+
+void gate_service_review(struct gate_service *sv)
+{
+	struct gate_node *n;
+
+	if (!sv)
+		return;
+	fair_lock(&sv->lock);
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+		review(n);
+	fair_unlock(&sv->lock);
 }

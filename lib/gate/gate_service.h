@@ -29,7 +29,8 @@ struct gate_opts {
 	struct rgate_engine *engine;	/* of guests; NULL: there are none */
 	/*
 	 * may - does @node speak for @uid? Asked for all that a node wants, each time
-	 * Hub's thread, with the service's lock; should not wait. NULL: none does.
+	 * Hub's thread, or in gate_service_review(), with the service's lock; should not wait.
+	 * NULL: none does.
 	 */
 	bool (*may)(void *ctx, uint32_t node, uid_t uid);
 	/* What a guest of @uid may; false: nothing. As may(). NULL: everything */
@@ -101,6 +102,13 @@ struct gate_stats {
 
 /* Any thread; @stats->sz is set by the caller. -EINVAL */
 int gate_service_stats(struct gate_service *service, struct gate_stats *stats);
+
+/*
+ * gate_service_review - may() and rights() may say something else than before
+ * Guests that may not be there any more end, with all that they had: what waits of theirs ends with
+ * -EACCES. Any thread, before gate_service_quit() is called; NULL is allowed
+ */
+void gate_service_review(struct gate_service *service);
 
 /*
  * gate_service_quit - before the engines are destroyed; NULL is allowed

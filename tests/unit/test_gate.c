@@ -565,6 +565,28 @@ static void lies_of_get(void **state)
 	assert_int_equal(a.mem[AT + 300], 0);
 }
 
+/* It has ended there, and nobody knows how: what the node has is lost, whatever it says. */
+static void not_got(void **state)
+{
+	static const uint8_t data[GATE_PIECE];
+	struct gate_result r;
+
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = 300);
+	answer(0, 0);
+	r = end_of(0, 300, 0);
+	r.len = 300;
+	r.data = data;
+	r.data_len = GATE_PIECE;
+	say(r);
+	assert_int_equal(question(1).kind, GATE_GET);
+	answer(1, -EACCES);
+	assert_int_equal(result_of(2, NULL), -ECONNRESET);
+	assert_int_equal(question(2).kind, GATE_LEAVE);
+	submit(NAME, 3, .handle = 77, .off = AT, .len = GATE_ADDR);
+	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+}
+
 static void malformed(void **state)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX + 8] __attribute__((aligned(8)));
@@ -613,7 +635,8 @@ static const struct CMUnitTest tests[] = {
 	BED(told_again), BED(gateway_restarts),
 	cmocka_unit_test_teardown(gateway_gone, unmake),
 	cmocka_unit_test_teardown(names, unmake),
-	BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(malformed),
+	BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(not_got),
+	BED(malformed),
 };
 
 UNIT_MAIN(tests)

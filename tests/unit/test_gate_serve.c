@@ -17,6 +17,8 @@ static struct gate_service *sv;
 static uint64_t number, serial, guest;
 static struct msg heard;
 
+static uid_t banned;		/* by the policy as it is now */
+
 static bool speaks(void *ctx, uint32_t node, uid_t uid)
 {
 	(void)ctx;
@@ -28,7 +30,7 @@ static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
 	(void)ctx;
 	rgate_limits_init(limits);
 	limits->handles = 8;
-	return uid != 14;
+	return uid != 14 && uid != banned;
 }
 
 static int make(uint32_t silence_ms)
@@ -44,6 +46,7 @@ static int make(uint32_t silence_ms)
 	assert_int_equal(gate_service_create(&sv, &all), 0);
 	assert_int_equal(gate_service_add(sv, net_eng), -ENXIO);
 	other_comes_up(7);
+	banned = 14;
 	number = 16;
 	serial = guest = 1;
 	return 0;
@@ -361,6 +364,66 @@ static void not_for_everybody(void **state)
 	assert_int_equal(stats().turned_away, 1);
 }
 
+/* Who may not ask any more may end what he has: a node that is not to be here can leave. */
+static void revoked(void **state)
+{
+	uint32_t h;
+	int fd;
+
+	(void)state;
+	h = connected(&fd);
+	serial++;
+	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
+	o.may = false;
+	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, 0);
+	assert_int_equal(hear().result, -ECANCELED);
+	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	sockets_become(0);
+	close(fd);
+}
+
+/* With another policy guests end that may not be there: a node's, or a user's. */
+static void reviewed(void **state)
+{
+	struct gate_question q;
+	struct gate_result r;
+	uint32_t h;
+	int fd;
+
+	(void)state;
+	gate_service_review(NULL);
+	h = connected(&fd);
+	serial++;
+	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
+	q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1));
+	q.guest = 2;
+	q.uid = 6;
+	assert_int_equal(done(q).result, 0);
+	gate_service_review(sv);
+	assert_int_equal(stats().guests, 2);
+	assert_false(other_heard(&heard));
+	banned = 5;
+	gate_service_review(sv);
+	/* what waits is told */
+	r = hear();
+	assert_int_equal(r.kind, GATE_DONE);
+	assert_int_equal(r.guest, 1);
+	assert_int_equal(r.serial, serial - 1);
+	assert_int_equal(r.result, -EACCES);
+	assert_int_equal(r.len, 0);
+	sockets_become(1);
+	assert_int_equal(stats().guests, 1);
+	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, -ECONNRESET);
+	close(fd);
+	o.may = false;
+	o.send_full = true;
+	gate_service_review(sv);
+	o.send_full = false;
+	sockets_become(0);
+	assert_int_equal(stats().guests, 0);
+	assert_false(other_heard(&heard));
+}
+
 /* Comes, and goes; its result */
 static int visit(void)
 {
@@ -595,7 +658,7 @@ static void no_room(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
-	BED(not_for_everybody), BED(churns), BED(names), BED(unknown), BED(dies),
+	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(names), BED(unknown), BED(dies),
 	cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room),
 };

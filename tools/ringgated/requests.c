@@ -9,6 +9,7 @@
 
 #include <ringgate/rgate_session.h>
 
+#include "gate_service.h"
 #include "listen.h"
 #include "preflight.h"
 #include "requests_clients.h"
@@ -280,6 +281,8 @@ static int requests_reload(struct daemon *d)
 	pthread_mutex_unlock(&rq->policy_lock);
 	clients_review(rq);
 	pthread_mutex_unlock(&rq->lock);
+	gate_service_review(rq->gate);
+	gate_service_review(rq->queue_gate);
 	request_policy_free(old);
 	return rq->policy_path || rq->sockets_path;
 }
