@@ -117,10 +117,48 @@ struct guest *gate_guest_of(struct gate_node *n, uint64_t id)
 	return NULL;
 }
 
+bool gate_guest_is_gone(const struct gate_node *n, uint64_t id)
+{
+	unsigned int i;
+
+	for (i = 0; i < GATE_GONE; i++)
+		if (n->gone[i] == id)
+			return true;
+	return id <= n->floor;
+}
+
+/*
+ * Of the highest ones each is known. Below them all are taken for gone: a session that has not come
+ * before so many later ones have left does not come.
+ */
+static void note_gone(struct gate_node *n, uint64_t id)
+{
+	unsigned int i, least = 0;
+
+	for (i = 1; i < GATE_GONE; i++)
+		if (n->gone[i] < n->gone[least])
+			least = i;
+	if (n->gone[least] > id) {
+		n->floor = n->floor > id ? n->floor : id;
+		return;
+	}
+	if (n->gone[least] > n->floor)
+		n->floor = n->gone[least];
+	n->gone[least] = id;
+}
+
+void gate_guests_forget(struct gate_node *n)
+{
+	memset(n->gone, 0, sizeof(n->gone));
+	n->floor = 0;
+}
+
 void gate_guest_end(struct guest *g)
 {
-	if (!list_empty(&g->of_node))
+	if (!list_empty(&g->of_node)) {
 		g->node->nguests--;
+		note_gone(g->node, g->id);
+	}
 	list_del(&g->of_node);
 	(void)epoll_ctl(g->node->sv->epfd, EPOLL_CTL_DEL, rgate_session_fd(g->session), NULL);
 	rgate_session_close(g->session);

@@ -110,6 +110,8 @@ struct guest {
 	struct ticket ticket[GATE_TICKETS];
 };
 
+#define GATE_GONE	64U
+
 struct gate_node {
 	struct gate_service *sv;
 	struct line *line;		/* NULL: not a node that can be asked */
@@ -120,7 +122,8 @@ struct gate_node {
 	/* who serves */
 	struct link guests;
 	uint32_t nguests;
-	uint64_t newest;		/* the highest id so far, of its process */
+	uint64_t gone[GATE_GONE];	/* ids, of its process: of guests that are no more; 0: none */
+	uint64_t floor;			/* all up to this one are as well; 0: none */
 	struct limit comes;		/* guests, whatever its process */
 	bool untold;			/* some tickets are */
 };
@@ -183,10 +186,14 @@ void gate_serve_up(struct gate_node *n);
  */
 int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out);
 struct guest *gate_guest_of(struct gate_node *n, uint64_t id);
+/* Was there one of that id, or may there have been? It does not come back. */
+bool gate_guest_is_gone(const struct gate_node *n, uint64_t id);
 /* All that it has ends. */
 void gate_guest_end(struct guest *g);
 /* All guests of a node, whose process is not there any more or does not come */
 void gate_guests_end(struct gate_node *n);
+/* Another process of it has other ids. There are no guests. */
+void gate_guests_forget(struct gate_node *n);
 /* Without the lock: the thread that takes completions. -errno */
 int gate_guests_start(struct gate_service *sv);
 void gate_guests_stop(struct gate_service *sv);

@@ -165,21 +165,19 @@ static int cancel(struct guest *g, const struct gate_question *q)
 	return rgate_session_cancel(g->session, q->serial * GATE_TICKETS + q->ticket, CANCELS);
 }
 
-/* Of what has left nothing comes back: an id is one guest's, once. */
+/*
+ * Of what has left nothing comes back: an id is one guest's, once. Sessions may come in another order
+ * than that of their ids: what is asked first has turns, and is asked again over a new connection.
+ */
 static int guest_for(struct gate_node *n, const struct gate_question *q, struct guest **out)
 {
-	int err;
-
 	*out = gate_guest_of(n, q->guest);
 	if (*out)
 		return (*out)->uid == q->uid ? 0 : -EACCES;
 	/* A name may be so long that a part of it comes before the request. */
-	if ((q->kind != GATE_SUBMIT && q->kind != GATE_PUT) || q->guest <= n->newest)
+	if ((q->kind != GATE_SUBMIT && q->kind != GATE_PUT) || gate_guest_is_gone(n, q->guest))
 		return -ECONNRESET;
-	err = gate_guest_new(n, q->guest, q->uid, out);
-	if (!err)
-		n->newest = q->guest;
-	return err;
+	return gate_guest_new(n, q->guest, q->uid, out);
 }
 
 /* By the policy as it is now */

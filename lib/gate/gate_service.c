@@ -29,7 +29,7 @@ static void on_news(void *ctx, uint32_t node, enum session_news what)
 		break;
 	case SESSION_OTHER:
 		gate_guests_end(n);
-		n->newest = 0;
+		gate_guests_forget(n);
 		gate_ask_lost(sv, n, true);
 		break;
 	case SESSION_UP:

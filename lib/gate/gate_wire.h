@@ -42,7 +42,7 @@ struct gate_ask {
 	__u8 has_addr;		/* GATE_SUBMIT: the first GATE_ADDR bytes are one */
 	__le32 uid;		/* who asks, as his daemon says */
 	__le64 number;
-	__le64 guest;		/* of the session; higher than those before */
+	__le64 guest;		/* of the session; not 0, and no other session's */
 	__le64 serial;		/* of the request; higher than those that had its ticket before */
 	__le16 ticket;
 	__le16 op;		/* GATE_SUBMIT: rgate_request.op and what else it has: */

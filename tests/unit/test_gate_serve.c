@@ -620,6 +620,56 @@ static void dies(void **state)
 	close(fd);
 }
 
+/* Their first questions may come in any order; but who has left does not come back. */
+static void in_any_order(void **state)
+{
+	struct gate_question q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1));
+	uint64_t id;
+
+	(void)state;
+	q.guest = 200;
+	assert_int_equal(done(q).result, 0);
+	/* given before that one's */
+	q.guest = 100;
+	assert_int_equal(done(q).result, 0);
+	guest = 200;
+	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	assert_int_equal(ask(q).result, -ESTALE);
+	q.guest = 200;
+	assert_int_equal(ask(q).result, -ECONNRESET);
+	/* also when the higher one has left before it came */
+	q.guest = 150;
+	assert_int_equal(done(q).result, 0);
+	/* the lower one ends later, which makes the higher ones no younger */
+	guest = 100;
+	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	q.serial = ++serial;
+	for (id = 100; id <= 200; id += 100) {
+		q.guest = id;
+		assert_int_equal(ask(q).result, -ECONNRESET);
+	}
+	sockets_become(1);
+	/* so many have left that all below are taken to have, but for who is there */
+	for (id = 300; id < 364; id++) {
+		q.guest = guest = id;
+		assert_int_equal(done(q).result, 0);
+		assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	}
+	for (id = 1; id < 400; id++) {
+		q.guest = id;
+		q.serial = serial + 1;
+		if (id <= 200 && id != 150)
+			assert_int_equal(ask(q).result, -ECONNRESET);
+		else if (id >= 300 && id < 364)
+			assert_int_equal(ask(q).result, -ECONNRESET);
+	}
+	q.guest = 250;
+	assert_int_equal(done(q).result, 0);
+	q.guest = 150;
+	assert_int_equal(done(q).result, 0);
+	sockets_become(3);
+}
+
 static void away_too_long(void **state)
 {
 	(void)state;
@@ -660,7 +710,7 @@ static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
 	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(names), BED(unknown), BED(dies),
 	cmocka_unit_test_teardown(away_too_long, teardown),
-	BED(no_room),
+	BED(no_room), BED(in_any_order),
 };
 
 UNIT_MAIN(tests)
