@@ -22,3 +22,8 @@ bool limit_pass(struct limit *l, unsigned int burst, uint64_t each_ns, uint64_t 
 	l->swallowed = 0;
 	return true;
 }
+
+void limit_back(struct limit *l)
+{
+	l->left++;
+}

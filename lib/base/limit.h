@@ -22,4 +22,7 @@ struct limit {
 bool limit_pass(struct limit *l, unsigned int burst, uint64_t each_ns, uint64_t now,
 		unsigned int *swallowed);
 
+/* It was not done: what was passed for it may be again. @l was not passed by anybody else since. */
+void limit_back(struct limit *l);
+
 #endif

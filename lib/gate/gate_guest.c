@@ -14,6 +14,8 @@
 #define GUESTS_MOST	64U	/* of a node */
 #define COME_AT_ONCE	128U	/* of a node: a session's memory is made, and given back */
 #define COME_NS		20000000ULL	/* one more in so long */
+#define SHARE_AT_ONCE	(COME_AT_ONCE / 2)	/* of a user of it */
+#define SHARE_NS	(COME_NS * 2)
 #define PLACES		256U	/* of a guest's requests, and of what cancels them */
 #define EVENTS		32
 #define STOP		0	/* no guest's key */
@@ -51,20 +53,38 @@ static int open_session(struct guest *g, const struct rgate_limits *limits)
 	return 0;
 }
 
-/* May the node have one more, now? */
-static int admit(struct gate_node *n)
+static struct limit *share_of(struct gate_node *n, uid_t uid)
 {
+	return &n->share[uid % GATE_SHARES];
+}
+
+/* May the node, and that user of it, have one more, now? A user takes half of it at most. */
+static int admit(struct gate_node *n, uid_t uid)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+	struct limit *share = share_of(n, uid);
 	unsigned int before;
 
 	if (n->nguests == GUESTS_MOST) {
 		n->sv->turned_away++;
 		return -EDQUOT;
 	}
-	if (limit_pass(&n->comes, COME_AT_ONCE, COME_NS, rgate_clock_now(CLOCK_MONOTONIC),
-		       &before))
-		return 0;
+	if (limit_pass(share, SHARE_AT_ONCE, SHARE_NS, now, &before)) {
+		if (limit_pass(&n->comes, COME_AT_ONCE, COME_NS, now, &before))
+			return 0;
+		limit_back(share);
+	}
 	n->sv->turned_away++;
 	return -EUSERS;
+}
+
+/* His quota is looked at before anything is made that has a cost. */
+static void was_not_made(struct gate_node *n, uid_t uid, int err)
+{
+	if (err != -EDQUOT)
+		return;
+	limit_back(share_of(n, uid));
+	limit_back(&n->comes);
 }
 
 int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out)
@@ -77,7 +97,7 @@ int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **o
 	rgate_limits_init(&limits);
 	if (!sv->o.engine || (sv->o.rights && !sv->o.rights(sv->o.ctx, uid, &limits)))
 		return -EACCES;
-	err = admit(n);
+	err = admit(n, uid);
 	if (err)
 		return err;
 	g = calloc(1, sizeof(*g));
@@ -96,8 +116,10 @@ int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **o
 		gate_guest_end(g);
 	else if (err)
 		put(g);
-	if (err)
+	if (err) {
+		was_not_made(n, uid, err);
 		return err;
+	}
 	list_add_tail(&n->guests, &g->of_node);
 	n->nguests++;
 	*out = g;

@@ -111,6 +111,7 @@ struct guest {
 };
 
 #define GATE_GONE	64U
+#define GATE_SHARES	64U
 
 struct gate_node {
 	struct gate_service *sv;
@@ -125,6 +126,7 @@ struct gate_node {
 	uint64_t gone[GATE_GONE];	/* ids, of its process: of guests that are no more; 0: none */
 	uint64_t floor;			/* all up to this one are as well; 0: none */
 	struct limit comes;		/* guests, whatever its process */
+	struct limit share[GATE_SHARES];	/* likewise, of users with such a uid */
 	bool untold;			/* some tickets are */
 };
 

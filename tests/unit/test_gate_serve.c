@@ -18,6 +18,7 @@ static uint64_t number, serial, guest;
 static struct msg heard;
 
 static uid_t banned;		/* by the policy as it is now */
+static uint32_t sessions;	/* that a user may have; 0: as many as he likes */
 
 static bool speaks(void *ctx, uint32_t node, uid_t uid)
 {
@@ -30,6 +31,7 @@ static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
 	(void)ctx;
 	rgate_limits_init(limits);
 	limits->handles = 8;
+	limits->sessions = sessions;
 	return uid != 14 && uid != banned;
 }
 
@@ -47,6 +49,7 @@ static int make(uint32_t silence_ms)
 	assert_int_equal(gate_service_add(sv, net_eng), -ENXIO);
 	other_comes_up(7);
 	banned = 14;
+	sessions = 0;
 	number = 16;
 	serial = guest = 1;
 	return 0;
@@ -425,18 +428,21 @@ static void reviewed(void **state)
 }
 
 /* Comes, and goes; its result */
-static int visit(void)
+static int visit(uid_t uid)
 {
-	struct gate_question q = SUBMIT(OPEN, .a0 = 0);
+	struct gate_question q = SUBMIT(OPEN, .a0 = 0), leave;
 	int err;
 
 	guest++;
 	q.guest = guest;
+	q.uid = uid;
 	q.serial = ++serial;
 	err = ask(q).result;
 	if (!err) {
 		assert_int_equal(hear().kind, GATE_DONE);
-		assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+		leave = QUESTION(GATE_LEAVE);
+		leave.uid = uid;
+		assert_int_equal(ask(leave).result, 0);
 	}
 	return err;
 }
@@ -461,7 +467,7 @@ static void churns(void **state)
 			guest = 1;
 			assert_int_equal(sockets(), 0);
 		}
-		err = visit();
+		err = visit(5 + n % 2);
 		assert_true(!err || err == -EUSERS);
 		good += !err;
 		if (n < 128)
@@ -482,7 +488,33 @@ static void churns(void **state)
 	assert_int_equal(stats().guests, 0);
 	/* it is taken again a while later */
 	usleep(100000);
-	assert_int_equal(visit(), 0);
+	assert_int_equal(visit(5), 0);
+}
+
+/* A user who takes all that he can leaves something for the others of his node. */
+static void shares(void **state)
+{
+	unsigned int i, refused = 0;
+	struct gate_question q;
+
+	(void)state;
+	for (i = 0; i < 200; i++)
+		refused += visit(5) == -EUSERS;
+	assert_true(refused);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(visit(6), 0);
+	/* and what he may not have by his own limit he takes from nobody */
+	sessions = 2;
+	q = SUBMIT(OPEN, .a0 = 0);
+	q.uid = 7;
+	for (i = 0; i < 300; i++) {
+		q.guest = ++guest;
+		q.serial = ++serial;
+		assert_int_equal(ask(q).result, i < sessions ? 0 : -EDQUOT);
+		if (i < sessions)
+			assert_int_equal(hear().kind, GATE_DONE);
+	}
+	assert_int_equal(visit(8), 0);
 }
 
 /* Who has no socket may ask for names: the answer is where the question was, and longer. */
@@ -650,11 +682,8 @@ static void in_any_order(void **state)
 	}
 	sockets_become(1);
 	/* so many have left that all below are taken to have, but for who is there */
-	for (id = 300; id < 364; id++) {
-		q.guest = guest = id;
-		assert_int_equal(done(q).result, 0);
-		assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
-	}
+	for (guest = 299; guest < 363;)
+		assert_int_equal(visit(6), 0);
 	for (id = 1; id < 400; id++) {
 		q.guest = id;
 		q.serial = serial + 1;
@@ -708,7 +737,7 @@ static void no_room(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
-	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(names), BED(unknown), BED(dies),
+	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(shares), BED(names), BED(unknown), BED(dies),
 	cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room), BED(in_any_order),
 };

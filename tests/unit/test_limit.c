@@ -56,6 +56,22 @@ static void parts(void **state)
 	assert_int_equal(n, 75);
 }
 
+/* What was not done has not been passed. */
+static void back(void **state)
+{
+	struct limit l = { 0 };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(passed(&l, 1, 500), 1);
+		limit_back(&l);
+	}
+	assert_int_equal(passed(&l, 5, 500), 4);
+	limit_back(&l);
+	assert_int_equal(passed(&l, 2, 500), 1);
+}
+
 /* As many as were asked for are free again after their time, and never more */
 static void refill(void **state)
 {
@@ -89,6 +105,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_burst),
 	cmocka_unit_test(parts),
 	cmocka_unit_test(refill),
+	cmocka_unit_test(back),
 	cmocka_unit_test(two),
 };
 
