@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -197,21 +198,57 @@ static int fill(struct conn *c)
 	return c->filled ? 0 : -ENOBUFS;
 }
 
+/* @prog is the program's and may block: where a backlog is full it would wait for the program. */
+static int connect_now(int prog, const struct sockaddr_un *un)
+{
+	const int flags = fcntl(prog, F_GETFL);
+	int err = 0;
+
+	if (flags < 0 || fcntl(prog, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	if (connect(prog, (const struct sockaddr *)un, sizeof(*un)) < 0)
+		err = -errno;
+	(void)fcntl(prog, F_SETFL, flags);
+	return err;
+}
+
+static int accept_data(struct agent *a)
+{
+	int fd = accept4(a->data_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Nobody is waited for there: who is there already is none of the agent's, and in the way. */
+static void send_away(struct agent *a)
+{
+	int tries, fd;
+
+	for (tries = 0; tries <= SOMAXCONN; tries++) {
+		fd = accept_data(a);
+		if (fd < 0)
+			break;
+		close(fd);
+	}
+}
+
 /* Both ends; only who asked for it can be there, and others are sent away. */
 static int join(struct conn *c, int prog)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX }, who;
-	unsigned int tries;
+	int tries, err;
 	socklen_t len;
 
 	(void)stpcpy(stpcpy(stpcpy(un.sun_path, c->agent->dir), "/"), AGENT_DATA);
-	if (connect(prog, (struct sockaddr *)&un, sizeof(un)) < 0)
-		return errno == EAGAIN ? -ENOBUFS : -errno;
-	for (tries = 0; tries < 64; tries++) {
-		int fd = accept4(c->agent->data_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	send_away(c->agent);
+	err = connect_now(prog, &un);
+	if (err)
+		return err == -EAGAIN ? -ENOBUFS : err;
+	for (tries = 0; tries <= SOMAXCONN; tries++) {
+		int fd = accept_data(c->agent);
 
 		if (fd < 0)
-			return errno == EAGAIN ? -EIO : -errno;
+			return fd == -EAGAIN ? -EIO : fd;
 		len = sizeof(who);
 		if (!getpeername(fd, (struct sockaddr *)&who, &len) &&
 		    agent_path_id(c->agent, &who, len) == c->id) {
@@ -262,6 +299,7 @@ static int connect_local(struct conn *c, int prog, const struct rgate_socket_add
 	uint16_t port = c->local.port;
 	struct sockaddr_un un;
 	struct conn *l;
+	int err;
 
 	if (agent_is_any(&peer))
 		loop_of(&peer);
@@ -273,8 +311,9 @@ static int connect_local(struct conn *c, int prog, const struct rgate_socket_add
 	if (!port)
 		return -EADDRNOTAVAIL;
 	agent_path(c->agent, l->id, &un);
-	if (connect(prog, (struct sockaddr *)&un, sizeof(un)) < 0)
-		return errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
+	err = connect_now(prog, &un);
+	if (err)
+		return err == -EAGAIN ? err : -ECONNREFUSED;
 	c->local = c->peer = peer;
 	c->local.port = port;
 	c->state = CONN_LOCAL;

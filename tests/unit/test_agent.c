@@ -114,6 +114,17 @@ static int call_at(const char *name, int type)
 	return fd;
 }
 
+/* An agent that is stuck is not waited for: its thread does not end either. */
+static void answers_in_time(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+
+	if (poll(&p, 1, 30000) == 1)
+		return;
+	fprintf(stderr, "the agent does not answer\n");
+	abort();
+}
+
 static int ask_raw(const void *msg, size_t len, const int *fds, unsigned int n,
 		   struct agent_answer *answer, int *made)
 {
@@ -122,6 +133,7 @@ static int ask_raw(const void *msg, size_t len, const int *fds, unsigned int n,
 	int ret;
 
 	ret = rgate_wire_send(sock, msg, len, fds, n, 0);
+	answers_in_time(sock);
 	if (!ret)
 		ret = rgate_wire_recv(sock, answer, sizeof(*answer), got, &ngot, 0);
 	close(sock);
@@ -211,7 +223,7 @@ static int listening(uint16_t *port)
 	int fd = new_socket();
 
 	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(0)), 0);
-	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_LISTEN, .a = 8), 0);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_LISTEN, .a = 4), 0);
 	assert_int_equal(ASK(fd, &answer, NULL, .what = AGENT_NAME), 0);
 	*port = answer.addr.port;
 	assert_true(*port);
@@ -342,6 +354,48 @@ static void strangers(void **state)
 		assert_int_equal(read(fds[i], &byte, 1), 0);
 		close(fds[i]);
 	}
+}
+
+/* More of them than there is room for, who have gone already */
+static void many_strangers(void **state)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int i, fd, err = 0;
+
+	(void)state;
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_DATA, agent_dir(agent));
+	for (i = 0; i < 10000 && !err; i++) {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(fd >= 0);
+		err = connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? errno : 0;
+		close(fd);
+	}
+	assert_int_equal(err, EAGAIN);
+	still_works();
+}
+
+/* Nobody accepts, and the agent does not wait for that in a connect of its programs. */
+static void full_backlog(void **state)
+{
+	struct rgate_socket_addr at;
+	int waits, fds[8], n, err = 0;
+	uint16_t port;
+
+	(void)state;
+	waits = listening(&port);
+	at = loop_at(port);
+	for (n = 0; n < 8 && !err; n++) {
+		fds[n] = new_socket();
+		err = ASK(fds[n], NULL, NULL, .what = AGENT_CONNECT, .addr = at);
+		assert_int_equal(fcntl(fds[n], F_GETFL) & O_NONBLOCK, 0);
+	}
+	assert_int_equal(err, -EAGAIN);
+	close(accept(waits, NULL, NULL));
+	assert_int_equal(ASK(fds[n - 1], NULL, NULL, .what = AGENT_CONNECT, .addr = at), 0);
+	while (n)
+		close(fds[--n]);
+	close(waits);
+	eventually(info_now().now == 0);
 }
 
 static void too_many(void **state)
@@ -583,6 +637,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(forged_name, up, down),
 	cmocka_unit_test_setup_teardown(silent_askers, up, down),
 	cmocka_unit_test_setup_teardown(strangers, up, down),
+	cmocka_unit_test_setup_teardown(many_strangers, up, down),
+	cmocka_unit_test_setup_teardown(full_backlog, up_own, down),
 	cmocka_unit_test_setup_teardown(too_many, up_own, down),
 	cmocka_unit_test_setup_teardown(no_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(reset_nothing_unread, up, down),
