@@ -14,7 +14,6 @@
 #define CONNS		4096U
 #define EVENTS		64
 #define REAP_NS		1000000000ULL
-#define RETRY_NS	10000000ULL
 
 int agent_watch(struct agent *a, int fd, uint32_t events, struct source *source)
 {

@@ -208,13 +208,6 @@ static int get_option(const struct about *it, const struct agent_ask *ask,
 
 /* ---- Connecting ---- */
 
-static void wait_for(struct asker *k, struct conn *c)
-{
-	k->waits = true;
-	list_del(&k->link);
-	list_add_tail(&c->waiters, &k->link);
-}
-
 /* 1: it waits */
 static int ask_connect(struct asker *k, struct conn *c, const struct agent_ask *ask, int fd)
 {
@@ -249,8 +242,8 @@ static int ask_connect(struct asker *k, struct conn *c, const struct agent_ask *
 	}
 	if (err != -EINPROGRESS || ask->a & AGENT_NONBLOCK)
 		return err;
-	wait_for(k, c);
-	return 1;
+	err = asker_wait(k, c);
+	return err ? err : 1;
 }
 
 /* ---- All of them ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "agent_priv.h"
@@ -52,6 +53,7 @@ static void set_off(struct agent *a, bool off)
 	if (a->control_off == off)
 		return;
 	a->control_off = off;
+	a->control_off_ns = rgate_clock_now(CLOCK_MONOTONIC);
 	(void)epoll_ctl(a->epfd, EPOLL_CTL_MOD, a->control_fd, &ev);
 }
 
@@ -106,9 +108,28 @@ void asker_free(struct asker *k)
 
 	list_del(&k->link);
 	close(k->fd);
-	a->naskers--;
+	if (k->waits)
+		a->nwaiters--;
+	else
+		a->naskers--;
 	free(k);
 	set_off(a, false);
+}
+
+int asker_wait(struct asker *k, struct conn *c)
+{
+	struct agent *a = k->agent;
+
+	if (a->nwaiters >= a->conns_max)
+		return -ENOBUFS;
+	/* It may take minutes, and so has no place of those that ask. */
+	k->waits = true;
+	a->naskers--;
+	a->nwaiters++;
+	list_del(&k->link);
+	list_add_tail(&c->waiters, &k->link);
+	set_off(a, false);
+	return 0;
 }
 
 void asker_answer(struct asker *k, const struct agent_answer *answer, int fd)
@@ -118,19 +139,33 @@ void asker_answer(struct asker *k, const struct agent_answer *answer, int fd)
 	asker_free(k);
 }
 
+/* Nothing is there of it, or it is late by now. */
+static bool is_silent(const struct asker *k, uint64_t now)
+{
+	int there = 0;
+
+	return now - k->since >= SILENT_NS || ioctl(k->fd, FIONREAD, &there) < 0 || !there;
+}
+
 void askers_expire(struct agent *a, uint64_t now)
 {
-	while (!list_empty(&a->askers)) {
-		struct asker *k = container_of(a->askers.next, struct asker, link);
+	const uint64_t most = a->control_off ? SILENT_NS / 50 : SILENT_NS;
+	struct link *at, *next;
 
-		if (now - k->since < SILENT_NS && !a->control_off)
+	for (at = a->askers.next; at != &a->askers; at = next) {
+		struct asker *k = container_of(at, struct asker, link);
+
+		next = at->next;
+		if (now - k->since < most)
 			break;
-		if (now - k->since < SILENT_NS / 50)
-			break;
+		if (!is_silent(k, now))
+			continue;
 		a->info.lies++;
 		asker_free(k);
 	}
-	set_off(a, false);
+	/* Not at once: as long as nothing has changed the event would be there again. */
+	if (a->control_off && now - a->control_off_ns >= RETRY_NS)
+		set_off(a, false);
 }
 
 void asker_event(struct asker *k, uint32_t events)
@@ -155,6 +190,6 @@ void asker_event(struct asker *k, uint32_t events)
 	} else {
 		ask_do(k, &ask, n ? fds[0] : -1);
 	}
-	while (len > 0 && n)
+	while (n)
 		close(fds[--n]);
 }

@@ -23,6 +23,7 @@
 
 #define CHUNK		(64U << 10)	/* bytes that a request moves */
 #define BUCKETS		1024U
+#define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
 
 /* What an epoll event is about: each begins with one. */
@@ -118,8 +119,9 @@ struct agent {
 	int epfd, control_fd, data_fd, probe_fd;
 	bool control_off;		/* no more questions for now */
 	bool failed;
+	uint64_t control_off_ns;	/* since when it is, or is not */
 	uint64_t reaped_ns, retried_ns;
-	uint32_t nconns, naskers;
+	uint32_t nconns, naskers, nwaiters;
 	uint16_t last_port;
 	struct link lanes, all, dead, askers, retry;
 	struct link bucket[BUCKETS];
@@ -203,6 +205,8 @@ void control_event(struct agent *a);
 void asker_event(struct asker *k, uint32_t events);
 void asker_answer(struct asker *k, const struct agent_answer *answer, int fd);
 void asker_free(struct asker *k);
+/* Has it wait for the connect; -ENOBUFS */
+int asker_wait(struct asker *k, struct conn *c);
 void askers_expire(struct agent *a, uint64_t now);
 /* Answers, or has it wait; @fd is the caller's */
 void ask_do(struct asker *k, const struct agent_ask *ask, int fd);

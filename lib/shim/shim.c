@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define ASK_TRIES	10U
+
 static char dir[AGENT_DIR_MAX];
 
 __attribute__((constructor)) static void begin(void)
@@ -133,6 +135,8 @@ static int tell(int sock, const struct agent_ask *ask, int fd)
 	do {
 		n = syscall(SYS_sendmsg, sock, &mh, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+		return -ERESTART;
 	return n == (long)sizeof(*ask) ? 0 : -ENETDOWN;
 }
 
@@ -152,6 +156,9 @@ static int hear(int sock, struct agent_answer *answer, int *made, bool cloexec, 
 	} while (n < 0 && errno == EINTR && !waits);
 	if (n < 0 && waits && (errno == EINTR || errno == EAGAIN))
 		return errno == EINTR ? -EINTR : -EINPROGRESS;
+	/* It was not read. */
+	if (n < 0 && errno == ECONNRESET)
+		return -ERESTART;
 	h = n > 0 && made ? CMSG_FIRSTHDR(&mh) : NULL;
 	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 		memcpy(made, CMSG_DATA(h), sizeof(*made));
@@ -163,24 +170,35 @@ static int hear(int sock, struct agent_answer *answer, int *made, bool cloexec, 
 	return answer->result;
 }
 
-int shim_ask(const struct agent_ask *ask, int fd, struct agent_answer *answer, int *made,
-	     bool cloexec)
+/* -ERESTART: the agent has sent it away without looking, as it came too late, or is gone */
+static int ask_once(const struct agent_ask *ask, int fd, struct agent_answer *answer, int *made,
+		    bool cloexec)
 {
 	const bool waits = ask->what == AGENT_CONNECT && !(ask->a & AGENT_NONBLOCK);
-	const int before = errno;
-	struct agent_answer room;
 	int ret, sock = call_agent();
 
-	if (sock < 0) {
-		errno = before;
+	if (sock < 0)
 		return sock;
-	}
 	if (waits)
 		limit_wait(sock, fd);
 	ret = tell(sock, ask, fd);
 	if (!ret)
-		ret = hear(sock, answer ? answer : &room, made, cloexec, waits);
+		ret = hear(sock, answer, made, cloexec, waits);
 	(void)syscall(SYS_close, sock);
-	errno = before;
 	return ret;
+}
+
+int shim_ask(const struct agent_ask *ask, int fd, struct agent_answer *answer, int *made,
+	     bool cloexec)
+{
+	const int before = errno;
+	struct agent_answer room;
+	unsigned int tries = ASK_TRIES;
+	int ret;
+
+	do {
+		ret = ask_once(ask, fd, answer ? answer : &room, made, cloexec);
+	} while (ret == -ERESTART && --tries);
+	errno = before;
+	return ret == -ERESTART ? -ENETDOWN : ret;
 }

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What the agent of programs' sockets is asked, by programs that lie, and take all there is. */
+#include <sys/resource.h>
+
+#include "agent_bed.h"
+
+/* ---- Those who lie ---- */
+
+static void garbage(void **state)
+{
+	unsigned char noise[4096];
+	struct agent_answer answer;
+	unsigned int i, n;
+
+	(void)state;
+	srandom(1);
+	for (i = 0; i < 500; i++) {
+		for (n = 0; n < sizeof(noise); n++)
+			noise[n] = (unsigned char)random();
+		n = (unsigned int)random() % sizeof(noise);
+		(void)ask_raw(noise, i % 5 ? n : sizeof(struct agent_ask), NULL, 0, &answer, NULL);
+	}
+	/* What could be, but for one field */
+	for (i = 0; i < 500; i++) {
+		struct agent_ask q = { .version = AGENT_VERSION, .what = (uint32_t)random() % 12,
+				       .a = (uint32_t)random(), .len = (uint32_t)random() };
+		int made = -1;
+
+		if (i % 2)
+			q.len %= 300;
+		(void)ask_raw(&q, sizeof(q), NULL, 0, &answer, &made);
+		if (made >= 0)
+			close(made);
+	}
+	eventually(info_now().lies > 100);
+	still_works();
+	eventually(info_now().now == 0);
+}
+
+static void others_descriptors(void **state)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), pair[2], many[4], tcp;
+	uint32_t what;
+	uint16_t port;
+
+	(void)state;
+	tcp = server(&port);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	for (what = AGENT_BIND; what <= AGENT_GETOPT; what++) {
+		assert_int_equal(ASK(null, NULL, NULL, .what = what), -ENOTSOCK);
+		assert_int_equal(ASK(pair[0], NULL, NULL, .what = what), -ENOTSOCK);
+		assert_int_equal(ASK(tcp, NULL, NULL, .what = what), -ENOTSOCK);
+		assert_int_equal(ASK(-1, NULL, NULL, .what = what), -ENOTSOCK);
+	}
+	for (what = 0; what < 4; what++)
+		many[what] = null;
+	{
+		struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_NAME };
+		struct agent_answer answer;
+
+		assert_int_equal(ask_raw(&q, sizeof(q), many, 4, &answer, NULL), -EPIPE);
+	}
+	still_works();
+	close(null);
+	close(tcp);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* One whose name in the kernel looks like the agent's, but that it did not make */
+static void forged_name(void **state)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/ffff", agent_dir(agent));
+	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_LISTEN, .a = 1), -EINVAL);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_NAME), -ENOTCONN);
+	close(fd);
+	unlink(un.sun_path);
+	still_works();
+}
+
+static void silent_askers(void **state)
+{
+	int fds[300], n, i;
+
+	(void)state;
+	for (n = 0; n < 300; n++)
+		fds[n] = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	still_works();
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+/* Connects may take minutes: who waits for one keeps nobody else from asking. */
+static void waiting_askers(void **state)
+{
+	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_CONNECT };
+	int fd = new_socket(), full = -1, other = -1, socks[300], i, made;
+	uint16_t port;
+
+	(void)state;
+	full = server(&port);
+	assert_int_equal(listen(full, 0), 0);
+	/* Its backlog is full: what comes then has no answer. */
+	other = outside(port);
+	q.addr = loop_at(port);
+	for (i = 0; i < 300; i++) {
+		socks[i] = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+		assert_int_equal(rgate_wire_send(socks[i], &q, sizeof(q), &fd, 1, 0), 0);
+	}
+	made = new_socket();
+	close(made);
+	for (i = 0; i < 300; i++)
+		close(socks[i]);
+	close(fd);
+	close(full);
+	close(other);
+	eventually(info_now().now == 0);
+	still_works();
+}
+
+/* There is no descriptor to accept one: that is waited for, and not asked over and over. */
+static void asker_comes_late(void **state)
+{
+	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_SOCKET, .a = AF_INET };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), probe = dup(0), got[RGATE_FDS];
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct agent_answer answer;
+	struct rlimit before, few;
+	unsigned int then, n = 0;
+
+	(void)state;
+	close(probe);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_CONTROL, agent_dir(agent));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = (rlim_t)probe;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(connect(sock, (struct sockaddr *)&un, sizeof(un)), 0);
+	then = turns;
+	usleep(500000);
+	then = turns - then;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(then < 300);
+	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), NULL, 0, 0), 0);
+	answers_in_time(sock);
+	assert_int_equal(rgate_wire_recv(sock, &answer, sizeof(answer), got, &n, 0), sizeof(answer));
+	assert_int_equal(n, 1);
+	close(got[0]);
+	close(sock);
+	eventually(info_now().now == 0);
+}
+
+/* A message of no bytes has nothing that is kept, either. */
+static void empty_message(void **state)
+{
+	int pair[2], sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	struct pollfd p;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(rgate_wire_send(sock, "", 0, &pair[0], 1, 0), 0);
+	close(pair[0]);
+	p = (struct pollfd){ .fd = pair[1], .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_true(p.revents & POLLHUP);
+	close(pair[1]);
+	close(sock);
+	still_works();
+}
+
+/* They come where only the agent's own connections should. */
+static void strangers(void **state)
+{
+	int fds[40], i;
+
+	(void)state;
+	for (i = 0; i < 40; i++)
+		fds[i] = call_at(AGENT_DATA, SOCK_STREAM);
+	still_works();
+	for (i = 0; i < 40; i++) {
+		char byte;
+
+		assert_int_equal(read(fds[i], &byte, 1), 0);
+		close(fds[i]);
+	}
+}
+
+/* More of them than there is room for, who have gone already */
+static void many_strangers(void **state)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int i, fd, err = 0;
+
+	(void)state;
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_DATA, agent_dir(agent));
+	for (i = 0; i < 10000 && !err; i++) {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(fd >= 0);
+		err = connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? errno : 0;
+		close(fd);
+	}
+	assert_int_equal(err, EAGAIN);
+	still_works();
+}
+
+/* Nobody accepts, and the agent does not wait for that in a connect of its programs. */
+static void full_backlog(void **state)
+{
+	struct rgate_socket_addr at;
+	int waits, fds[8], n, err = 0;
+	uint16_t port;
+
+	(void)state;
+	waits = listening(&port);
+	at = loop_at(port);
+	for (n = 0; n < 8 && !err; n++) {
+		fds[n] = new_socket();
+		err = ASK(fds[n], NULL, NULL, .what = AGENT_CONNECT, .addr = at);
+		assert_int_equal(fcntl(fds[n], F_GETFL) & O_NONBLOCK, 0);
+	}
+	assert_int_equal(err, -EAGAIN);
+	close(accept(waits, NULL, NULL));
+	assert_int_equal(ASK(fds[n - 1], NULL, NULL, .what = AGENT_CONNECT, .addr = at), 0);
+	while (n)
+		close(fds[--n]);
+	close(waits);
+	eventually(info_now().now == 0);
+}
+
+static void too_many(void **state)
+{
+	int fds[16], i, made = -1;
+
+	(void)state;
+	for (i = 0; i < 16; i++)
+		fds[i] = new_socket();
+	assert_int_equal(ASK(-1, NULL, &made, .what = AGENT_SOCKET, .a = AF_INET), -ENFILE);
+	assert_int_equal(made, -1);
+	/* Room is found as soon as one is closed: the next who asks has it. */
+	close(fds[7]);
+	fds[7] = new_socket();
+	for (i = 0; i < 16; i++)
+		close(fds[i]);
+	eventually(info_now().now == 0);
+}
+
+static void no_descriptors(void **state)
+{
+	struct rlimit before, few;
+	struct agent_answer answer;
+	int fds[64], n = 0, i, result = 0, made, probe = dup(0);
+
+	(void)state;
+	close(probe);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = (rlim_t)probe + 24;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (n < 64 && !result) {
+		int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		if (sock < 0)
+			break;
+		close(sock);
+		made = -1;
+		result = ASK(-1, &answer, &made, .what = AGENT_SOCKET, .a = AF_INET);
+		if (made >= 0)
+			fds[n++] = made;
+	}
+	/* Told, or not even asked; but no call hangs, and all of it is as before then. */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(n < 64);
+	still_works();
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	eventually(info_now().now == 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(garbage, up, down),
+	cmocka_unit_test_setup_teardown(others_descriptors, up, down),
+	cmocka_unit_test_setup_teardown(forged_name, up, down),
+	cmocka_unit_test_setup_teardown(silent_askers, up, down),
+	cmocka_unit_test_setup_teardown(waiting_askers, up, down),
+	cmocka_unit_test_setup_teardown(asker_comes_late, up, down),
+	cmocka_unit_test_setup_teardown(empty_message, up, down),
+	cmocka_unit_test_setup_teardown(strangers, up, down),
+	cmocka_unit_test_setup_teardown(many_strangers, up, down),
+	cmocka_unit_test_setup_teardown(full_backlog, up_own, down),
+	cmocka_unit_test_setup_teardown(too_many, up_own, down),
+	cmocka_unit_test_setup_teardown(no_descriptors, up, down),
+};
+
+UNIT_MAIN(tests)
