@@ -163,18 +163,22 @@ static int peer_of(const struct about *it, struct rgate_socket_addr *addr)
 
 /* ---- Options ---- */
 
+static int set_linger(struct conn *c, const struct agent_ask *ask)
+{
+	if (ask->len != sizeof(c->linger))
+		return -EINVAL;
+	memcpy(&c->linger, ask->value, sizeof(c->linger));
+	return 0;
+}
+
 static int set_option(const struct about *it, const struct agent_ask *ask)
 {
-	const struct rgate_socket_linger *linger = (const void *)ask->value;
-	int err;
-
 	/* Between two programs of this agent there is no TCP that had any. */
 	if (it->client || !it->conn || !it->conn->socket)
 		return 0;
-	err = rgate_socket_setopt(it->conn->socket, ask->a, ask->value, ask->len);
-	if (!err && ask->a == RGATE_SOCKET_LINGER && ask->len == sizeof(*linger))
-		it->conn->lingers = linger->on && linger->seconds;
-	return err;
+	if (ask->a == RGATE_SOCKET_LINGER)
+		return set_linger(it->conn, ask);
+	return rgate_socket_setopt(it->conn->socket, ask->a, ask->value, ask->len);
 }
 
 static int get_option(const struct about *it, const struct agent_ask *ask,
@@ -195,6 +199,11 @@ static int get_option(const struct about *it, const struct agent_ask *ask,
 		const int family = c ? c->family : it->client ? it->client->family : 0;
 
 		memcpy(answer->value, &family, sizeof(family));
+		return 0;
+	}
+	if (c && ask->a == RGATE_SOCKET_LINGER) {
+		memcpy(answer->value, &c->linger, sizeof(c->linger));
+		answer->len = sizeof(c->linger);
 		return 0;
 	}
 	if (!c || !c->socket)

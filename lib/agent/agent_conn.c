@@ -82,20 +82,27 @@ static void put_buffers(struct conn *c)
 	c->up_buf = c->down_buf = NULL;
 }
 
-static void set_linger(struct conn *c, bool on)
+static void set_armed(struct conn *c, bool on)
 {
 	const struct rgate_socket_linger linger = { .on = on };
 
-	(void)rgate_socket_setopt(c->socket, RGATE_SOCKET_LINGER, &linger, sizeof(linger));
+	/* The program's own seconds would be waited for; the kernel goes on by itself. */
+	if (c->armed != on)
+		(void)rgate_socket_setopt(c->socket, RGATE_SOCKET_LINGER, &linger, sizeof(linger));
+	c->armed = on;
+}
+
+void conn_arm(struct conn *c)
+{
+	set_armed(c, true);
 }
 
 void conn_close_socket(struct conn *c, bool reset)
 {
 	if (!c->socket)
 		return;
-	/* Seconds would be waited for here, while the kernel goes on with them by itself. */
-	if (reset || c->lingers)
-		set_linger(c, reset);
+	if (reset || c->state == CONN_STREAM)
+		set_armed(c, reset);
 	/* -EAGAIN: its requests may have ends yet: then the session goes, with all that it has. */
 	if (rgate_socket_close(c->socket) == -EAGAIN)
 		c->agent->failed = true;
@@ -131,7 +138,8 @@ static void release(struct conn *c)
 		c->parked = NULL;
 	}
 	conn_answer_waiters(c, -ECONNABORTED);
-	conn_close_socket(c, false);
+	/* A stream that did not come to its end has none that its peer could take for it. */
+	conn_close_socket(c, c->state == CONN_STREAM && !c->up_over);
 	conn_close_end(c);
 	if (c->prog >= 0)
 		close(c->prog);

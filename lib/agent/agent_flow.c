@@ -50,10 +50,12 @@ static void put(struct conn *c, unsigned char **buf)
 
 void flow_reset(struct conn *c)
 {
+	int there = 0;
+
 	c->agent->info.resets++;
 	conn_close_socket(c, true);
 	/* Who did not accept it yet has nothing there that could be unread. */
-	if (!c->held && !c->hup) {
+	if (!c->held && !c->hup && (ioctl(c->end, FIONREAD, &there) < 0 || !there)) {
 		c->state = CONN_RESET;
 		return;
 	}
@@ -68,10 +70,31 @@ static void finish(struct conn *c)
 	/* An end, and no reset */
 	if (c->held)
 		(void)recv(c->end, &known, 1, MSG_DONTWAIT);
+	conn_close_socket(c, c->linger.on && !c->linger.seconds);
 	conn_free(c);
 }
 
 /* ---- From the program ---- */
+
+/* Who has accepted it says so before anything else; 0; -EAGAIN; -EPROTO: something else came */
+static int see_hello(struct conn *c)
+{
+	const struct agent_hello want = { .magic = AGENT_MAGIC, .id = c->id };
+	struct agent_hello got;
+	ssize_t n = recv(c->end, &got, sizeof(got), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n <= 0)
+		return -EAGAIN;
+	if (memcmp(&got, &want, (size_t)n) || (n < (ssize_t)sizeof(got) && c->rdhup))
+		return -EPROTO;
+	if (n < (ssize_t)sizeof(got))
+		return -EAGAIN;
+	if (recv(c->end, &got, sizeof(got) - 1, MSG_DONTWAIT) != (ssize_t)sizeof(got) - 1)
+		return -EIO;
+	c->held = true;
+	c->filled = 1;
+	return 0;
+}
 
 /*
  * What the end has, but for the last byte, which is looked at and stays. Bytes; 0: the end of the
@@ -91,10 +114,9 @@ static int take(struct conn *c, unsigned char *buf)
 	if (ioctl(c->end, FIONREAD, &there) < 0)
 		return -errno;
 	if (there > 0 && !held && c->filled == 0) {
-		/* The hello of who has accepted it */
-		c->held = true;
-		c->filled = 1;
-		return take(c, buf);
+		const int err = see_hello(c);
+
+		return err ? err : take(c, buf);
 	}
 	if (there <= held)
 		return over ? 0 : -EAGAIN;

@@ -123,6 +123,8 @@ void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
 	c->lane = listener->lane;
 	c->lane->conns++;
 	c->peer = end->addr;
+	c->armed = listener->armed;
+	c->linger = listener->linger;
 	a->info.accepted++;
 	if (rgate_socket_name(c->socket, &c->local))
 		c->local = listener->local;
@@ -165,8 +167,10 @@ int meet_listen(struct conn *c, int prog, int backlog)
 
 	if (c->state != CONN_NEW && c->state != CONN_LISTENS)
 		return -EINVAL;
-	if (!c->loop)
+	if (!c->loop) {
+		conn_arm(c);
 		err = rgate_socket_listen(c->socket, backlog);
+	}
 	if (!err && !c->loop)
 		(void)rgate_socket_name(c->socket, &c->local);
 	if (!err && listen(prog, backlog < 0 ? SOMAXCONN : backlog) < 0)
@@ -336,6 +340,7 @@ int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
 	}
 	if (c->loop)
 		return -EINVAL;
+	conn_arm(c);
 	err = pair(c, prog);
 	if (!err)
 		err = rgate_socket_begin(c->socket, &io);

@@ -70,7 +70,8 @@ struct conn {
 	uint16_t family;
 	bool named;			/* it has a file in the agent's directory */
 	bool bound, loop;		/* bound; to the agent's own loopback */
-	bool lingers;			/* SO_LINGER of some seconds */
+	struct rgate_socket_linger linger; /* as the program has it */
+	bool armed;			/* at the service, a close is a reset */
 	bool told;			/* its program knows that it is connected */
 	int error;			/* SO_ERROR */
 	int end;			/* the agent's end, or -1 */
@@ -148,6 +149,11 @@ struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family);
 struct conn *conn_find(struct agent *a, uint64_t id);
 /* Its socket of the service; as rgate_socket_open() */
 int conn_open_socket(struct conn *c);
+/*
+ * Until the program has ended it, a stream's end is a reset, whoever makes an end of it: the agent,
+ * or the kernel when the agent or a daemon dies. Also of those that it accepts.
+ */
+void conn_arm(struct conn *c);
 /* @reset: the peer sees a reset. What is under way is nobody's any more */
 void conn_close_socket(struct conn *c, bool reset);
 void conn_close_end(struct conn *c);

@@ -18,7 +18,8 @@
  *
  * As long as a program has its end of a connection, the other end has always one byte unread that
  * the agent knows already: so the kernel says ECONNRESET to the program if the agent closes it, or
- * dies. Who accepts sends that byte, AGENT_HELLO, before anything else.
+ * dies. Who accepts sends it before anything else, a struct agent_hello. The agent has its end open
+ * until then: where the hello cannot be sent it has died, and so nothing of the connection is whole.
  */
 #ifndef RGATE_AGENT_WIRE_H
 #define RGATE_AGENT_WIRE_H
@@ -28,13 +29,12 @@
 #include <ringgate/assert.h>
 #include <ringgate/socket.h>
 
-#define AGENT_VERSION	1U
+#define AGENT_VERSION	2U
 #define AGENT_ENV	"RGATE_AGENT"	/* DIR */
 #define AGENT_CONTROL	"agent"			/* in DIR: where questions are asked */
 #define AGENT_DATA	"data"
 #define AGENT_DIR_MAX	80U			/* bytes of DIR, so that names in it fit */
 #define AGENT_MAGIC	"rgateS1"
-#define AGENT_HELLO	0
 
 enum agent_what {
 	AGENT_SOCKET = 1,	/* a: family, b: AGENT_NONBLOCK. The answer brings the socket */
@@ -79,6 +79,13 @@ struct agent_name {
 	struct rgate_socket_addr local, peer;
 };
 
+struct agent_hello {
+	uint8_t zero;
+	char magic[7];		/* AGENT_MAGIC */
+	uint64_t id;		/* of the struct agent_name */
+};
+
+RGATE_ASSERT(sizeof(struct agent_hello) == 16);
 RGATE_ASSERT(sizeof(struct agent_ask) == 312);
 RGATE_ASSERT(sizeof(struct agent_answer) == 296);
 RGATE_ASSERT(sizeof(struct agent_name) == 96);

@@ -190,11 +190,12 @@ SHIM_EXPORT int listen(int fd, int backlog)
 /* ---- Accepted ---- */
 
 /* What the agent waits for before it may let the connection break, see agent_wire.h */
-static void greet(int fd)
+static bool greet(int fd, const struct agent_name *name)
 {
-	const char hello = AGENT_HELLO;
+	const struct agent_hello hello = { .magic = AGENT_MAGIC, .id = name->id };
 
-	(void)NEXT(send)(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_NOSIGNAL);
+	return NEXT(send)(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	       (ssize_t)sizeof(hello);
 }
 
 /* Who was accepted as @fd; its number, or -errno */
@@ -209,7 +210,10 @@ static int accepted(int fd, struct sockaddr *sa, socklen_t *len)
 			close(fd);
 			return -(int)name.error;
 		}
-		greet(fd);
+		if (!greet(fd, &name)) {
+			close(fd);
+			return -ECONNABORTED;
+		}
 		if (sa)
 			(void)put_name(&name.peer, sa, len);
 		break;

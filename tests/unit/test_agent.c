@@ -40,11 +40,31 @@ static void no_hello(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* ... and what he sends instead is not taken for one: none of it is lost in silence. */
+static void other_hello(void **state)
+{
+	uint16_t port;
+	int fd = listening(&port), peer = outside(port), got;
+	char byte;
+
+	(void)state;
+	got = accept(fd, NULL, NULL);
+	assert_int_equal(write(got, "0123456789", 10), 10);
+	assert_int_equal(read(got, &byte, 1), -1);
+	assert_int_equal(errno, ECONNRESET);
+	assert_int_equal(read(peer, &byte, 1), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(peer);
+	close(got);
+	close(fd);
+	eventually(info_now().now == 0);
+}
+
 static void reset_before_accept(void **state)
 {
 	uint16_t port;
 	int fd = listening(&port), got;
-	char byte = AGENT_HELLO;
+	char byte = 0;
 
 	(void)state;
 	reset(outside(port));
@@ -89,6 +109,8 @@ static void agent_ends(void **state)
 	(void)down(state);
 	assert_int_equal(read(fd, &byte, 1), -1);
 	assert_int_equal(errno, ECONNRESET);
+	assert_int_equal(read(peer, &byte, 1), -1);
+	assert_int_equal(errno, ECONNRESET);
 	got = accept(waits, (struct sockaddr *)&un, &len);
 	assert_true(got >= 0);
 	memcpy(&name, un.sun_path, sizeof(name));
@@ -100,6 +122,78 @@ static void agent_ends(void **state)
 	close(peer);
 	close(listener);
 	(void)up(state);
+}
+
+/* The agent ends with bytes that the peer did not get: that is no end to the peer. */
+static void ends_in_midst(void **state)
+{
+	static char chunk[1U << 16];
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer), i;
+	ssize_t n;
+
+	(void)state;
+	for (i = 0; i < 200; i++)
+		if (send(fd, chunk, sizeof(chunk), MSG_DONTWAIT) < 0)
+			usleep(5000);
+	close(fd);
+	usleep(50000);
+	(void)down(state);
+	while ((n = read(peer, chunk, sizeof(chunk))) > 0)
+		;
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(peer);
+	close(listener);
+	(void)up(state);
+}
+
+/* All is sent, and the program waits for an answer: the peer has seen the end. */
+static void ends_half_closed(void **state)
+{
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer);
+	char word[8];
+
+	(void)state;
+	assert_int_equal(write(fd, "hello", 5), 5);
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	eventually(info_now().sent == 5);
+	usleep(50000);
+	(void)down(state);
+	assert_int_equal(recv(peer, word, 5, MSG_WAITALL), 5);
+	assert_int_equal(read(peer, word, 1), 0);
+	close(fd);
+	close(peer);
+	close(listener);
+	(void)up(state);
+}
+
+/* SO_LINGER of 0 seconds: the program wants a reset, and sees what it has set. */
+static void wants_reset(void **state)
+{
+	const struct rgate_socket_linger now = { .on = 1 };
+	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_SETOPT,
+			       .a = RGATE_SOCKET_LINGER, .len = sizeof(now) };
+	struct agent_answer answer;
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer);
+	char byte;
+
+	(void)state;
+	q.what = AGENT_GETOPT;
+	assert_int_equal(ask(q, fd, &answer, NULL), 0);
+	assert_int_equal(answer.len, sizeof(now));
+	assert_int_equal(((struct rgate_socket_linger *)(void *)answer.value)->on, 0);
+	q.what = AGENT_SETOPT;
+	memcpy(q.value, &now, sizeof(now));
+	assert_int_equal(ask(q, fd, NULL, NULL), 0);
+	close(fd);
+	assert_int_equal(read(peer, &byte, 1), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(peer);
+	close(listener);
+	eventually(info_now().now == 0);
 }
 
 /* Reads nothing for a while: what is on its way is bounded, and another one goes on at once. */
@@ -189,9 +283,13 @@ static void pieces(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(reset_nothing_unread, up, down),
 	cmocka_unit_test_setup_teardown(no_hello, up, down),
+	cmocka_unit_test_setup_teardown(other_hello, up, down),
 	cmocka_unit_test_setup_teardown(reset_before_accept, up, down),
 	cmocka_unit_test_setup_teardown(closed_listener, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
+	cmocka_unit_test_setup_teardown(ends_in_midst, up, down),
+	cmocka_unit_test_setup_teardown(ends_half_closed, up, down),
+	cmocka_unit_test_setup_teardown(wants_reset, up, down),
 	cmocka_unit_test_setup_teardown(full_window, up, down),
 	cmocka_unit_test_setup_teardown(pieces, up, down),
 };
