@@ -12,27 +12,78 @@
 #define ASK_TRIES	10U
 
 static char dir[AGENT_DIR_MAX];
+static bool begun;
+static void *next[SHIM_CALLS_N];
 
-__attribute__((constructor)) static void begin(void)
+static const char *const names[SHIM_CALLS_N] = {
+	[SHIM_CALL_socket] = "socket",
+	[SHIM_CALL_bind] = "bind",
+	[SHIM_CALL_getsockname] = "getsockname",
+	[SHIM_CALL_getpeername] = "getpeername",
+	[SHIM_CALL_connect] = "connect",
+	[SHIM_CALL_listen] = "listen",
+	[SHIM_CALL_accept] = "accept",
+	[SHIM_CALL_accept4] = "accept4",
+	[SHIM_CALL_getaddrinfo] = "getaddrinfo",
+	[SHIM_CALL_setsockopt] = "setsockopt",
+	[SHIM_CALL_getsockopt] = "getsockopt",
+	[SHIM_CALL_send] = "send",
+	[SHIM_CALL_sendto] = "sendto",
+	[SHIM_CALL_sendmsg] = "sendmsg",
+	[SHIM_CALL_recvfrom] = "recvfrom",
+	[SHIM_CALL___recvfrom_chk] = "__recvfrom_chk",
+	[SHIM_CALL_recvmsg] = "recvmsg",
+};
+
+static void *look_up(enum shim_call call)
+{
+	void *fn = dlsym(RTLD_NEXT, names[call]);
+
+	__atomic_store_n(&next[call], fn, __ATOMIC_RELAXED);
+	return fn;
+}
+
+/* By several threads at once it does the same. The first byte says that all are there. */
+static void get_dir(void)
 {
 	const char *env = secure_getenv(AGENT_ENV);
 	size_t len = env ? strlen(env) : 0;
 
-	if (!dir[0] && len && len < sizeof(dir))
-		memcpy(dir, env, len + 1);
+	if (!len || len >= sizeof(dir))
+		return;
+	memcpy(dir + 1, env + 1, len);
+	__atomic_store_n(&dir[0], env[0], __ATOMIC_RELEASE);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	unsigned int i;
+
+	get_dir();
+	for (i = 0; i < SHIM_CALLS_N; i++)
+		(void)look_up(i);
+	__atomic_store_n(&begun, true, __ATOMIC_RELEASE);
+}
+
+static bool has_dir(void)
+{
+	return __atomic_load_n(&dir[0], __ATOMIC_ACQUIRE) != '\0';
 }
 
 bool shim_active(void)
 {
 	/* Constructors of other libraries may be earlier. */
-	if (!dir[0])
-		begin();
-	return dir[0] != '\0';
+	if (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE) && !has_dir())
+		get_dir();
+	return has_dir();
 }
 
-void *shim_next(const char *name)
+void *shim_next(enum shim_call call)
 {
-	return dlsym(RTLD_NEXT, name);
+	/* One that was there when the program began: nothing but its address is read from it. */
+	void *fn = __atomic_load_n(&next[call], __ATOMIC_RELAXED);
+
+	return fn ? fn : look_up(call);
 }
 
 int shim_return(int result)

@@ -10,7 +10,8 @@
  *	shim_options.c	options
  *
  * No call here takes a lock, allocates, or keeps anything: each may be made by any thread, in a
- * signal handler, and after fork(2).
+ * signal handler, and after fork(2). What is behind this library is looked up once, when it is
+ * loaded: dlsym(3) waits while another thread is in dlopen(3), which may wait for this one.
  */
 #ifndef RGATE_SHIM_H
 #define RGATE_SHIM_H
@@ -23,9 +24,31 @@
 
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
-/* The function of that name behind this library: which there is, or the program had not started */
-void *shim_next(const char *name);
-#define NEXT(fn)	((__typeof__(fn) *)shim_next(#fn))
+/* What is called behind this library */
+enum shim_call {
+	SHIM_CALL_socket,
+	SHIM_CALL_bind,
+	SHIM_CALL_getsockname,
+	SHIM_CALL_getpeername,
+	SHIM_CALL_connect,
+	SHIM_CALL_listen,
+	SHIM_CALL_accept,
+	SHIM_CALL_accept4,
+	SHIM_CALL_getaddrinfo,
+	SHIM_CALL_setsockopt,
+	SHIM_CALL_getsockopt,
+	SHIM_CALL_send,
+	SHIM_CALL_sendto,
+	SHIM_CALL_sendmsg,
+	SHIM_CALL_recvfrom,
+	SHIM_CALL___recvfrom_chk,
+	SHIM_CALL_recvmsg,
+	SHIM_CALLS_N
+};
+
+/* The function of that name: which there is, or the program had not started */
+void *shim_next(enum shim_call call);
+#define NEXT(fn)	((__typeof__(fn) *)shim_next(SHIM_CALL_##fn))
 
 /* False: no agent is named, all is as without this library */
 bool shim_active(void);

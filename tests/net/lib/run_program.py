@@ -14,6 +14,7 @@ import socketserver
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -603,6 +604,32 @@ def test_interrupted(port):
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     server.accept()
     check("ran", ran, [1, 1])
+
+
+def test_dlopen(port):
+    """One thread is in dlopen(3), which waits for another one that asks for an option"""
+    s = ask(port, "echo")
+    libc = ctypes.CDLL(None)
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "library")
+        os.mkfifo(path)
+        opens = threading.Thread(target=libc.dlopen, args=(path.encode(), os.RTLD_NOW))
+        opens.start()
+        # There is one who reads, and so it is in there; it goes on when this is closed.
+        while True:
+            try:
+                w = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                break
+            except OSError as e:
+                check("fifo", e.errno, errno.ENXIO)
+                time.sleep(0.01)
+        check("type", s.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE), socket.SOCK_STREAM)
+        check("peer", s.getpeername(), (HOST, port))
+        s.sendall(b"meanwhile")
+        check("echo", s.recv(99), b"meanwhile")
+        check("in there", opens.is_alive(), True)
+        os.close(w)
+        opens.join()
 
 
 def test_recvfrom(port):
