@@ -501,7 +501,7 @@ $(fuzz_cli): $(O)/%: $(O)/obj/%.o $(fuzz_shared) $(fuzz_lib:%.a=%-tame.a)
 fuzz_tame := exit argp_parse argp_error argp_failure argp_state_help open fopen getaddrinfo fork \
 	socket socketpair memfd_create mkostemp unlink rename shmget setrlimit prctl kill dlopen \
 	kmod_new mnl_socket_open2 ibv_get_device_list pthread_create pthread_setaffinity_np isatty \
-	sigaction signal raise nanosleep ppoll poll execv
+	sigaction signal signalfd raise nanosleep ppoll poll execv
 
 %-tame.a: %.a Makefile
 	$(call say,OBJCOPY,$@)

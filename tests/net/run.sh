@@ -193,6 +193,12 @@ is "what escapes the library reaches nothing" "$rc $out $err" "0 escape "
 run "$own" --no-netns "$py" "$tmp/program" test escapes "$at"
 is "... but with --no-netns" "$rc $out $err" "0 escapes "
 
+# Its signals, and its end
+for what in handed_on ignored child_ignored terminal children ended; do
+	run timeout $((60 * slow)) "$py" -B -u "$(dirname "$0")/lib/run_ends.py" "$what" "$ringgate" "$at"
+	is "$what" "$rc $out $err" "0 $what "
+done
+
 # A program that is stopped with a full window, and one that is killed
 begin stopped "$own" "$py" -u "$tmp/program" pour "$at"
 stopped_run=$last

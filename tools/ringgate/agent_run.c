@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "agent_wire.h"
+#include "cmd.h"
+#include "forward.h"
 #include "util.h"
 
 #define EXIT_NO_RUN	126
@@ -65,8 +67,6 @@ static int leave_network(void)
 
 static void become(const struct agent_run *run, pid_t parent)
 {
-	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
-	size_t i;
 	int err = run->netns ? leave_network() : 0;
 
 	if (err) {
@@ -78,8 +78,7 @@ static void become(const struct agent_run *run, pid_t parent)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_NO_RUN);
-	for (i = 0; i < ARRAY_SIZE(caught); i++)
-		signal(caught[i], SIG_DFL);
+	forward_undo();
 	execvp(run->command[0], run->command);
 	err = errno;	/* what is said may change it */
 	say("%s: %s", run->command[0], strerror(err));
@@ -108,21 +107,39 @@ struct watch {
 	pid_t pid;
 	int fd;			/* of the program; -1: it has ended, or there is none */
 	int status;
-	bool ended, told;
+	bool ended;
+	bool enough;		/* that is not waited for any more */
+	uint64_t told;		/* the signals that it was given, a bit each */
+	uint64_t stop_ns;	/* since when nobody else is waited for; 0: they are */
 	uint64_t moved, moved_ns;	/* bytes, and when there were other ones */
 };
 
+/* Connections that have something to do */
+static uint32_t moving(const struct watch *w, uint64_t *sent)
+{
+	struct agent_info info = { .sz = sizeof(info) };
+
+	if (!*w->agent || agent_info(*w->agent, &info))
+		return 0;
+	if (sent)
+		*sent = info.sent;
+	return info.moving;
+}
+
 static void step(struct watch *w, int most_ms)
 {
-	struct pollfd p[2] = { { .fd = w->fd, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+	struct pollfd p[3] = {
+		{ .fd = w->fd, .events = POLLIN }, { .fd = forward_fd(), .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
+	};
 	int ms = most_ms, err;
 
 	if (*w->agent) {
-		p[1].fd = agent_fd(*w->agent);
+		p[2].fd = agent_fd(*w->agent);
 		ms = agent_timeout(*w->agent);
 		ms = ms < most_ms ? ms : most_ms;
 	}
-	(void)poll(p, 2, ms);
+	(void)poll(p, 3, ms);
 	if (!*w->agent)
 		return;
 	err = agent_step(*w->agent);
@@ -133,44 +150,95 @@ static void step(struct watch *w, int most_ms)
 	*w->agent = NULL;
 }
 
+/* One more of those that end a program, and there is none */
+static void stop(struct watch *w)
+{
+	const uint64_t now = util_now();
+
+	if (!w->stop_ns)
+		w->stop_ns = now;
+	/* timeout(1) sends each one twice, to the process and to its group. */
+	else if (now - w->stop_ns > NSEC)
+		w->enough = true;
+}
+
+/* A signal is the program's, and if that has ended it is this one's. */
+static void hand_on(struct watch *w)
+{
+	bool has_group;
+	int sig;
+
+	while ((sig = forward_next(&has_group)) > 0) {
+		if (w->ended) {
+			if (sig != SIGUSR1 && sig != SIGUSR2 && sig != SIGWINCH)
+				stop(w);
+			continue;
+		}
+		/* ^C came to both. */
+		if (has_group && getpgid(w->pid) == getpgrp())
+			continue;
+		kill(w->pid, sig);
+		w->told |= 1ULL << sig;
+	}
+}
+
+static void look_if_ended(struct watch *w)
+{
+	pid_t pid = w->ended ? 0 : waitpid(w->pid, &w->status, WNOHANG);
+
+	if (!pid || (pid < 0 && errno == EINTR))
+		return;
+	if (pid < 0) {
+		say("how the program ended is not known: %s", strerror(errno));
+		w->status = EXIT_FAIL << 8;	/* as wait(2) has it */
+	}
+	w->ended = true;
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	/* Who ended it means what it started, too. */
+	if (WIFSIGNALED(w->status) && w->told & 1ULL << WTERMSIG(w->status))
+		stop(w);
+}
+
 /* Nobody is left who could send, and what was sent went, or goes no further. */
 static bool all_over(struct watch *w)
 {
-	struct agent_info info = { .sz = sizeof(info) };
+	uint64_t sent = 0;
+	uint32_t n;
 	int ret;
 
 	while ((ret = waitpid(-1, NULL, WNOHANG)) > 0)
 		;
-	if (!ret && !util_stop)
+	if (!ret && !w->stop_ns)
 		return false;
-	if (!*w->agent || agent_info(*w->agent, &info) || !info.moving)
+	n = moving(w, &sent);
+	if (!n)
 		return true;
-	if (info.sent != w->moved || !w->moved_ns) {
-		w->moved = info.sent;
+	if (sent != w->moved || !w->moved_ns) {
+		w->moved = sent;
 		w->moved_ns = util_now();
 	}
-	if (util_now() - w->moved_ns < (util_stop ? NSEC : DRAIN_NS))
+	if (!w->enough && util_now() - w->moved_ns < (w->stop_ns ? NSEC : DRAIN_NS))
 		return false;
-	say("%u connections did not take all that was sent: the rest is lost", info.moving);
+	say("%u connections did not take all that was sent: the rest is lost", n);
 	return true;
 }
 
 static void watch_it(struct watch *w)
 {
-	for (;;) {
+	do {
 		step(w, w->ended || w->fd < 0 ? 20 : 1000);
-		if (util_stop && !w->told && !w->ended)
-			kill(w->pid, util_stop);
-		w->told = util_stop;
-		if (!w->ended && waitpid(w->pid, &w->status, WNOHANG) == w->pid) {
-			w->ended = true;
-			if (w->fd >= 0)
-				close(w->fd);
-			w->fd = -1;
-		}
-		if (w->ended && all_over(w))
-			return;
-	}
+		look_if_ended(w);
+		hand_on(w);
+	} while (!w->ended || !all_over(w));
+}
+
+static int exit_status(const struct watch *w)
+{
+	if (WIFSIGNALED(w->status))
+		return 128 + WTERMSIG(w->status);
+	return WEXITSTATUS(w->status);
 }
 
 /* As many descriptors as there may be: each connection of theirs has one here, or two. */
@@ -201,5 +269,5 @@ int agent_run(struct agent **agent, const struct agent_run *run)
 	raise_limit();
 	w.fd = (int)syscall(SYS_pidfd_open, w.pid, 0);
 	watch_it(&w);
-	return WIFSIGNALED(w.status) ? 128 + WTERMSIG(w.status) : WEXITSTATUS(w.status);
+	return exit_status(&w);
 }

@@ -8,6 +8,7 @@
 
 #include "agent_run.h"
 #include "cmd.h"
+#include "forward.h"
 #include "helper.h"
 #include "util.h"
 
@@ -133,13 +134,16 @@ int cmd_run_program(int argc, char **argv)
 	run = (struct agent_run){ .command = a.command, .netns = !a.no_netns };
 	if (find_preload(path, &run.preload))
 		return EXIT_FAIL;
+	/* Before there is a directory that one of them would leave behind */
+	err = forward_begin();
+	if (err)
+		return fail(err, "signals for %s", a.command[0]);
 	where = a.own ? RGATE_SESSION_PROCESS : a.socket ? RGATE_SESSION_DAEMON :
 		RGATE_SESSION_EITHER;
 	err = agent_open(&agent, &RGATE_OPTS(agent_opts, .path = a.socket, .where = where,
 					     .loopback = a.loopback));
 	if (err)
 		return fail_in("rgate_sockets_open", err, "sockets for %s", a.command[0]);
-	util_catch_signals();
 	ret = agent_run(&agent, &run);
 	if (a.verbose)
 		say_all(agent);
