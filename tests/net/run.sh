@@ -194,7 +194,7 @@ run "$own" --no-netns "$py" "$tmp/program" test escapes "$at"
 is "... but with --no-netns" "$rc $out $err" "0 escapes "
 
 # Its signals, and its end
-for what in handed_on ignored child_ignored terminal children ended; do
+for what in handed_on ignored child_ignored terminal children ended lost; do
 	run timeout $((60 * slow)) "$py" -B -u "$(dirname "$0")/lib/run_ends.py" "$what" "$ringgate" "$at"
 	is "$what" "$rc $out $err" "0 $what "
 done

@@ -108,6 +108,7 @@ struct watch {
 	int fd;			/* of the program; -1: it has ended, or there is none */
 	int status;
 	bool ended;
+	bool lost;		/* of what it sent not all is on its way */
 	bool enough;		/* that is not waited for any more */
 	uint64_t told;		/* the signals that it was given, a bit each */
 	uint64_t stop_ns;	/* since when nobody else is waited for; 0: they are */
@@ -146,6 +147,8 @@ static void step(struct watch *w, int most_ms)
 	if (!err)
 		return;
 	say("the program's sockets are gone, as who had them is: `ringgate cluster status` tells of the daemon");
+	/* A program that is there is told by its sockets. */
+	w->lost = w->ended && moving(w, NULL);
 	agent_close(*w->agent);
 	*w->agent = NULL;
 }
@@ -222,6 +225,7 @@ static bool all_over(struct watch *w)
 	if (!w->enough && util_now() - w->moved_ns < (w->stop_ns ? NSEC : DRAIN_NS))
 		return false;
 	say("%u connections did not take all that was sent: the rest is lost", n);
+	w->lost = true;
 	return true;
 }
 
@@ -238,6 +242,8 @@ static int exit_status(const struct watch *w)
 {
 	if (WIFSIGNALED(w->status))
 		return 128 + WTERMSIG(w->status);
+	if (w->lost && !WEXITSTATUS(w->status))
+		return EXIT_FAIL;
 	return WEXITSTATUS(w->status);
 }
 

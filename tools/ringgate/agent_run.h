@@ -16,8 +16,8 @@ struct agent_run {
 /*
  * Runs it, until it and all that it started have ended, and what they sent is on its way; hands on
  * the signals of forward_begin(), which comes first. Its exit status, 128 and the number of the
- * signal that ended it, 126 or 127 if it cannot be run. The agent is the caller's, and may be of no
- * use then.
+ * signal that ended it, EXIT_FAIL instead of 0 if something of what it sent was lost, 126 or 127 if
+ * it cannot be run. The agent is the caller's, and may be of no use then.
  */
 int agent_run(struct agent **agent, const struct agent_run *run);
 

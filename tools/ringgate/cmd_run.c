@@ -83,7 +83,8 @@ static const struct argp argp = {
 	       "those of ringgated's machine, or of the gateway, and it has no other network. For "
 	       "programs that are linked dynamically."
 	       "\vExit status: that of the program, 128 and the signal's number if one ended it; 2 "
-	       "wrong arguments; 126, 127 it cannot be run; 1 there are no sockets for it.",
+	       "wrong arguments; 126, 127 it cannot be run; 1 there are no sockets for it, or the "
+	       "program's was 0 and not all that it sent went.",
 };
 
 static void say_all(const struct agent *agent)

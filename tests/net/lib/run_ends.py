@@ -63,6 +63,20 @@ def program_lingers(port):
     time.sleep(WAIT)
 
 
+def program_fills(port):
+    """More than its peer reads: what does not fit into the connection waits in between"""
+    s = ask(int(port), "deaf")
+    s.setblocking(False)
+    last = time.monotonic()
+    while time.monotonic() - last < 1:
+        try:
+            s.send(b"f" * 65536)
+            last = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.01)
+    say("pid", os.getpid())
+
+
 # ---- Outside ----
 
 class Run:
@@ -172,6 +186,18 @@ def case_ended(run, port):
     check("status", r.p.wait(WAIT), 128 + signal.SIGTERM)
     os.kill(child, signal.SIGKILL)
     r.end()
+
+
+def case_lost(run, port):
+    """What the peer did not take is lost: no success"""
+    r = Run(run, port, "fills")
+    program = r.line().removeprefix("pid ")
+    while os.path.exists(f"/proc/{program}"):
+        time.sleep(0.01)
+    r.signal("TERM")
+    status, _, err = r.end()
+    check("status", status, 1)
+    check("said", "1 connections did not take all that was sent: the rest is lost" in err, True)
 
 
 if __name__ == "__main__":

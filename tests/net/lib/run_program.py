@@ -183,6 +183,9 @@ def peer_one(s):
         for _ in range(512):
             s.sendall(b"\x5a" * 65536)
         s.close()
+    elif word == "deaf":
+        time.sleep(120)
+        s.close()
     elif word == "callback":
         port = struct.unpack("!H", s.recv(2, socket.MSG_WAITALL))[0]
         how = s.recv(1)
