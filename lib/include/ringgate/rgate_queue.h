@@ -140,6 +140,7 @@ struct rgate_queue_result {
 	const void *data;	/* the result, or none */
 	uint32_t len;
 	int32_t error;		/* out: 0, or what rgate_queue_complete() returns */
+	uint64_t reserved;
 };
 
 /*
