@@ -71,6 +71,10 @@ void agent_close(struct agent *a)
 {
 	if (!a)
 		return;
+	/* First: who has been told, and finds it gone, does not wait again. */
+	if (a->has_control)
+		remove_name(a, AGENT_CONTROL);
+	a->has_control = false;
 	/* Those that are parked are their listeners'; who waits in accept(2) waits no longer. */
 	while (!list_empty(&a->all)) {
 		struct conn *c = container_of(a->all.next, struct conn, link);
@@ -78,8 +82,8 @@ void agent_close(struct agent *a)
 		if (c->parked)
 			conn_free(c->parked);
 		c->parked = NULL;
-		if (c->state == CONN_LISTENS)
-			meet_break(c, ENETDOWN);
+		if (c->state == CONN_LISTENS || c->state == CONN_BROKEN)
+			meet_break_last(c);
 		conn_free(c);
 	}
 	while (!list_empty(&a->dead))
@@ -273,7 +277,7 @@ int agent_info(const struct agent *a, struct agent_info *info)
 	for (at = a->all.next; at != &a->all; at = at->next) {
 		const struct conn *c = container_of(at, struct conn, link);
 
-		all.moving += c->state == CONN_STREAM || c->state == CONN_CONNECTING;
+		all.moving += c->state == CONN_STREAM;
 	}
 	return rgate_info_copy(info, &all, sizeof(all));
 }

@@ -389,6 +389,8 @@ void flow_event(struct conn *c, uint32_t events)
 			conn_free(c);
 		return;
 	}
+	if (c->state == CONN_BROKEN && events & (EPOLLHUP | EPOLLERR))
+		meet_told(c);
 	if (c->state != CONN_STREAM)
 		return;
 	c->readable |= !!(events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP));

@@ -9,6 +9,7 @@
 #include "agent_priv.h"
 #include "clock.h"
 
+#define LAST_NEWS	16U	/* processes or threads that may wait in accept(2) at once */
 #define FILL	2048U	/* bytes a write, of what keeps a socket from being writable */
 
 /* ---- Accepting ---- */
@@ -138,23 +139,64 @@ void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
 	meet(listener, c);
 }
 
-void meet_break(struct conn *c, int error)
+/* @c->end waits in the backlog then; -EAGAIN: there is no room */
+static int put_news(struct conn *c, int error)
 {
 	struct conn news = { .agent = c->agent, .id = c->id, .local = c->local, .peer = c->local };
+	int err;
 
-	conn_close_socket(c, false);
-	c->state = CONN_BROKEN;
-	/* Once: who accepts again waits, as nobody comes. The name stays when the end is closed. */
+	/* Its name stays where it is when it is closed. */
+	conn_close_end(c);
 	news.end = make_end(&news, error);
 	if (news.end < 0)
-		return;
-	(void)hand_over(c, &news);
-	close(news.end);
+		return -EAGAIN;
+	err = hand_over(c, &news);
+	if (err)
+		close(news.end);
+	else
+		c->end = news.end;
+	return err;
+}
+
+static void tell_broken(struct conn *c)
+{
+	int err = put_news(c, c->broken);
+
+	if (!err)
+		err = agent_watch(c->agent, c->end, EPOLLET, &c->source);
+	/* Else it is closed, which is found soon. */
+	if (err == -EAGAIN)
+		conn_retry(c);
+}
+
+void meet_told(struct conn *c)
+{
+	/* A while later: there are programs that accept over and over. */
+	conn_retry(c);
+}
+
+void meet_break(struct conn *c, int error)
+{
+	conn_close_socket(c, false);
+	c->state = CONN_BROKEN;
+	c->broken = error;
+	tell_broken(c);
+}
+
+void meet_break_last(struct conn *c)
+{
+	unsigned int n;
+
+	conn_close_socket(c, false);
+	for (n = 0; n < LAST_NEWS && !put_news(c, ENETDOWN); n++)
+		;
 }
 
 void meet_retry(struct conn *c)
 {
-	if (c->parked)
+	if (c->state == CONN_BROKEN)
+		tell_broken(c);
+	else if (c->parked)
 		meet(c, c->parked);
 	else
 		meet_accept_more(c);

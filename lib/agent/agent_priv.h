@@ -74,6 +74,7 @@ struct conn {
 	bool armed;			/* at the service, a close is a reset */
 	bool told;			/* its program knows that it is connected */
 	int error;			/* SO_ERROR */
+	int broken;			/* what who accepts is told, while it is CONN_BROKEN */
 	int end;			/* the agent's end, or -1 */
 	int prog;			/* the program's own, while it connects, or -1 */
 	int room;			/* its SO_SNDBUF */
@@ -180,8 +181,12 @@ void meet_accepted(struct conn *c, const struct rgate_socket_end *end);
 void meet_accept_more(struct conn *c);
 /* Another attempt of what could not be done before */
 void meet_retry(struct conn *c);
-/* The listener is none any more: whoever accepts there is told */
+/* The listener is none any more: whoever accepts there is told, each time */
 void meet_break(struct conn *c, int error);
+/* The agent ends, and can tell nobody later: as many are told now as there may be who wait */
+void meet_break_last(struct conn *c);
+/* What one was told he has taken */
+void meet_told(struct conn *c);
 
 /* ---- agent_flow.c ---- */
 

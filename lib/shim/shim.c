@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,18 @@ static int call_agent(void)
 		return (int)fd;
 	(void)syscall(SYS_close, fd);
 	return -ENETDOWN;
+}
+
+bool shim_gone(void)
+{
+	char path[AGENT_DIR_MAX + sizeof("/" AGENT_CONTROL)];
+	const int before = errno;
+	bool gone;
+
+	(void)stpcpy(stpcpy(stpcpy(path, dir), "/"), AGENT_CONTROL);
+	gone = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) < 0 && errno == ENOENT;
+	errno = before;
+	return gone;
 }
 
 /* Of a connect that is waited for: as long as the program's sends may wait */

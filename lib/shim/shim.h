@@ -53,6 +53,9 @@ void *shim_next(enum shim_call call);
 /* False: no agent is named, all is as without this library */
 bool shim_active(void);
 
+/* The agent has ended, and said so by removing its name. errno stays */
+bool shim_gone(void);
+
 enum shim_kind {
 	SHIM_NONE,	/* none of the agent's */
 	SHIM_SOCKET,	/* from socket(2) */

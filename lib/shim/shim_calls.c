@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,10 +230,22 @@ static int accepted(int fd, struct sockaddr *sa, socklen_t *len)
 	return fd;
 }
 
+/* Nobody comes any more, and who came before is there to be told of it. */
+static bool would_wait_for_ever(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	const struct timespec now = { .tv_nsec = 0 };
+
+	return shim_gone() && !syscall(SYS_ppoll, &p, 1, &now, NULL, 0);
+}
+
 static int do_accept(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
-	int got = NEXT(accept4)(fd, NULL, NULL, flags);
+	int got;
 
+	if (would_wait_for_ever(fd))
+		return shim_return(-ENETDOWN);
+	got = NEXT(accept4)(fd, NULL, NULL, flags);
 	return got < 0 ? got : shim_return(accepted(got, sa, len));
 }
 

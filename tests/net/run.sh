@@ -57,7 +57,7 @@ for word in own alone; do
 done
 own=$tmp/own
 alone=$tmp/alone
-mkdir -m 1777 "$tmp/run"
+mkdir -m 1777 "$tmp/run" "$tmp/left"
 export XDG_RUNTIME_DIR=$tmp/run
 # moved WHAT: the number in front of that word of the last line of -v
 moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
@@ -221,6 +221,24 @@ kill -9 "$(sed -n 's/^held //p' "$tmp/killed")"
 wait "$last"
 is "... which is its exit status" "$?" 137
 ok "... and its peer sees the end" wait_for 20 grep -q '^gone' "$tmp/peer"
+
+# The agent is killed: what was not whole does not look so. It leaves its directory.
+begin killed env XDG_RUNTIME_DIR="$tmp/left" "$ringgate" run --own --loopback served "$py" -u "$tmp/program" hold "$at"
+killed=$last
+ok "one has a connection" wait_for 20 grep -q '^held' "$tmp/killed"
+sleep 0.3
+end "$killed" -KILL
+ok "its agent is killed: its peer sees a reset" wait_for 20 grep -q '^reset' "$tmp/peer"
+begin late env XDG_RUNTIME_DIR="$tmp/left" "$ringgate" run --own --loopback served "$py" -u "$tmp/program" backlogged
+late=$last
+at=$(port late)
+ok "one does not accept" wait_for 20 grep -q '^alone' "$tmp/late"
+exec 5<>"/dev/tcp/127.0.0.1/$at"
+echo more >&5
+sleep 0.3
+end "$late" -KILL
+ok "its agent is killed: accept is aborted" wait_for 20 grep -q '^aborted' "$tmp/late"
+exec 5>&-
 end "$peer"
 # ---- A daemon has the sockets, and counts ----
 

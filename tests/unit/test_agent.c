@@ -95,15 +95,58 @@ static void closed_listener(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* The socket of who serves, which is here */
+static int socket_at(uint16_t port)
+{
+	struct sockaddr_in in;
+	socklen_t len;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++) {
+		len = sizeof(in);
+		if (!getsockname(fd, (struct sockaddr *)&in, &len) && in.sin_family == AF_INET &&
+		    ntohs(in.sin_port) == port)
+			return fd;
+	}
+	return -1;
+}
+
+static int accept_error(int fd)
+{
+	struct agent_name name;
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	int got = accept(fd, (struct sockaddr *)&un, &len);
+
+	assert_true(got >= 0);
+	close(got);
+	memcpy(&name, un.sun_path, sizeof(name));
+	assert_memory_equal(name.magic, AGENT_MAGIC, sizeof(name.magic));
+	return (int)name.error;
+}
+
+/* Nobody comes any more: whoever accepts is told, and not only the first. */
+static void broken_listener(void **state)
+{
+	const struct timeval most = { .tv_sec = 30 };
+	uint16_t port;
+	int fd = listening(&port), i;
+
+	(void)state;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)), 0);
+	assert_int_equal(shutdown(socket_at(port), SHUT_RD), 0);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(accept_error(fd), EINVAL);
+	close(fd);
+	eventually(info_now().now == 0);
+}
+
 /* The agent ends: whoever waits to accept is told, and connections are broken. */
 static void agent_ends(void **state)
 {
 	uint16_t port, at;
 	int peer, listener = server(&port), fd = connected(listener, port, &peer);
-	int waits = listening(&at), got;
-	struct agent_name name;
-	struct sockaddr_un un;
-	socklen_t len = sizeof(un);
+	int waits = listening(&at);
 	char byte;
 
 	(void)down(state);
@@ -111,12 +154,9 @@ static void agent_ends(void **state)
 	assert_int_equal(errno, ECONNRESET);
 	assert_int_equal(read(peer, &byte, 1), -1);
 	assert_int_equal(errno, ECONNRESET);
-	got = accept(waits, (struct sockaddr *)&un, &len);
-	assert_true(got >= 0);
-	memcpy(&name, un.sun_path, sizeof(name));
-	assert_memory_equal(name.magic, AGENT_MAGIC, sizeof(name.magic));
-	assert_int_equal(name.error, ENETDOWN);
-	close(got);
+	/* As many of those who wait as there may be. */
+	assert_int_equal(accept_error(waits), ENETDOWN);
+	assert_int_equal(accept_error(waits), ENETDOWN);
 	close(waits);
 	close(fd);
 	close(peer);
@@ -286,6 +326,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(other_hello, up, down),
 	cmocka_unit_test_setup_teardown(reset_before_accept, up, down),
 	cmocka_unit_test_setup_teardown(closed_listener, up, down),
+	cmocka_unit_test_setup_teardown(broken_listener, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
 	cmocka_unit_test_setup_teardown(ends_in_midst, up, down),
 	cmocka_unit_test_setup_teardown(ends_half_closed, up, down),

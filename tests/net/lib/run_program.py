@@ -243,10 +243,27 @@ def broken():
     s = socket.create_connection(("127.0.0.1", server.getsockname()[1]))
     a, _ = server.accept()
     say("at", server.getsockname()[1])
-    fails(errno.ENETDOWN, server.accept)
+    for _ in range(40):
+        fails(errno.ENETDOWN, server.accept)
     fails(errno.ECONNRESET, a.recv, 1)
     fails(errno.ECONNRESET, s.recv, 1)
     fails(errno.ENETDOWN, socket.socket)
+
+
+def backlogged():
+    """The agent is killed while somebody waits to be accepted, and this lives on"""
+    server = socket.create_server(("0.0.0.0", 0))
+    say("at", server.getsockname()[1])
+    first = os.getpid()
+    if os.fork():
+        return
+    while (agent := os.getppid()) == first:
+        time.sleep(0.01)
+    say("alone")
+    while os.getppid() == agent:
+        time.sleep(0.01)
+    fails(errno.ECONNABORTED, server.accept)
+    say("aborted")
 
 
 # ---- What has to be as it is without an agent; PORT is the peer's ----
@@ -692,7 +709,7 @@ def test(what, port):
 COMMANDS = {
     "web": web, "echo": echo, "echoed": echoed, "urllib": urllib_get, "threads": threads,
     "both": both, "peer": peer, "pour": lambda port: pour(int(port)),
-    "hold": lambda port: hold(int(port)), "broken": broken, "test": test,
+    "hold": lambda port: hold(int(port)), "broken": broken, "backlogged": backlogged, "test": test,
 }
 
 if __name__ == "__main__":
