@@ -173,12 +173,32 @@ static bool end_up(struct conn *c)
 	return true;
 }
 
+/* As a program's send goes nowhere whose peer has gone; a piece at a time */
+static bool drop_up(struct conn *c)
+{
+	int n = fetch(c);
+
+	if (n > 0) {
+		put(c, &c->up_buf);
+		lane_want(c);
+	} else if (!n && c->hup) {
+		finish(c);
+		return false;
+	} else if (n < 0 && n != -EAGAIN) {
+		flow_reset(c);
+		return false;
+	}
+	return true;
+}
+
 static bool pump_up(struct conn *c)
 {
 	int n, err;
 
 	if (c->up_busy || c->up_over)
 		return true;
+	if (c->up_broke)
+		return drop_up(c);
 	if (c->up_full) {
 		c->up_busy = !begin(c, RGATE_SOCKET_DO_POLL, 0, RGATE_SOCKET_OUT, NULL, 0);
 		return true;
@@ -215,8 +235,10 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 		return true;
 	}
 	if (end->result < 0 && end->result != -EAGAIN) {
-		flow_reset(c);
-		return false;
+		/* What had come before is the program's yet; the reset is behind it. */
+		put(c, &c->up_buf);
+		c->up_broke = true;
+		return true;
 	}
 	done = end->result < 0 ? 0 : (uint32_t)end->result;
 	if (done > c->up_len)
@@ -332,7 +354,7 @@ static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
 		c->down_maybe = false;
 		return true;
 	}
-	if (end->result < 0) {
+	if (end->result < 0 || c->up_broke) {
 		flow_reset(c);
 		return false;
 	}

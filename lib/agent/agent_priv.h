@@ -91,6 +91,7 @@ struct conn {
 	bool readable, rdhup, hup;	/* of the end; edges */
 	bool up_busy, up_over;		/* a request is under way; the service knows the end */
 	bool up_full;			/* the service takes no more now */
+	bool up_broke;			/* ... or ever: what the program sends goes nowhere */
 	unsigned char *up_buf, *up_left;
 	uint32_t up_len, up_left_len, up_off;
 	/* ... and to it */

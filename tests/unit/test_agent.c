@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Connections of the agent of programs' sockets, of programs that stop, die, and are late. */
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "agent_bed.h"
 
 /* ---- Those who are gone, or slow ---- */
@@ -278,6 +281,41 @@ static void full_window(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* The peer answers, and resets: a send that fails takes nothing away of what had come before. */
+static void answer_before_reset(void **state)
+{
+	static char chunk[1U << 16];
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer), i, unsent;
+	uint64_t poured = 0, got = 0;
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(write(fd, "request", 7), 7);
+	for (i = 0; i < 200; i++) {
+		n = send(peer, chunk, sizeof(chunk), MSG_DONTWAIT);
+		if (n > 0)
+			poured += (uint64_t)n;
+		else
+			usleep(5000);
+	}
+	assert_int_equal(ioctl(peer, SIOCOUTQ, &unsent), 0);
+	reset(peer);
+	for (i = 0; i < 10; i++) {
+		(void)send(fd, "more", 4, MSG_NOSIGNAL);
+		usleep(20000);
+	}
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		got += (uint64_t)n;
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, ECONNRESET);
+	assert_true(got >= poured - (uint64_t)unsent);
+	close(fd);
+	close(listener);
+	eventually(info_now().now == 0);
+	assert_int_equal(info_now().resets, 1);
+}
+
 static uint32_t mix(uint32_t x)
 {
 	x ^= x << 13;
@@ -332,6 +370,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(ends_half_closed, up, down),
 	cmocka_unit_test_setup_teardown(wants_reset, up, down),
 	cmocka_unit_test_setup_teardown(full_window, up, down),
+	cmocka_unit_test_setup_teardown(answer_before_reset, up, down),
 	cmocka_unit_test_setup_teardown(pieces, up, down),
 };
 
