@@ -263,8 +263,10 @@ int agent_step(struct agent *a)
 	now = rgate_clock_now(CLOCK_MONOTONIC);
 	askers_expire(a, now);
 	retry(a, now);
-	if (now - a->reaped_ns >= REAP_NS)
+	if (now - a->reaped_ns >= REAP_NS) {
 		conns_reap(a);
+		lanes_reap(a);
+	}
 	return 0;
 }
 
@@ -274,6 +276,8 @@ int agent_info(const struct agent *a, struct agent_info *info)
 	const struct link *at;
 
 	all.now = a->nconns;
+	for (at = a->lanes.next; at != &a->lanes; at = at->next)
+		all.sessions++;
 	for (at = a->all.next; at != &a->all; at = at->next) {
 		const struct conn *c = container_of(at, struct conn, link);
 

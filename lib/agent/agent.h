@@ -44,6 +44,8 @@ struct agent_info {
 	uint64_t lies;		/* questions that could not be */
 	uint32_t now;		/* sockets at the moment */
 	uint32_t moving;	/* of these connections that have something to do */
+	uint32_t sessions;	/* of the service */
+	uint32_t reserved;
 };
 
 /*

@@ -56,16 +56,31 @@ void lane_close(struct lane *l)
 	free(l);
 }
 
+/* Half of a lane is left to those that its listeners accept, whose places are there alone. */
 int lane_get(struct agent *a, struct lane **lane)
 {
 	struct link *at;
 
 	for (at = a->lanes.next; at != &a->lanes; at = at->next) {
 		*lane = container_of(at, struct lane, link);
-		if ((*lane)->conns < (*lane)->conns_max)
+		if ((*lane)->conns < (*lane)->conns_max / 2)
 			return 0;
 	}
 	return lane_open(a, lane);
+}
+
+void lanes_reap(struct agent *a)
+{
+	struct link *at, *next;
+
+	/* The first one keeps whom it has asked. */
+	for (at = a->lanes.next->next; at != &a->lanes; at = next) {
+		struct lane *l = container_of(at, struct lane, link);
+
+		next = at->next;
+		if (!l->conns)
+			lane_close(l);
+	}
 }
 
 unsigned char *lane_buffer(struct lane *l)

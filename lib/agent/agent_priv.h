@@ -209,6 +209,8 @@ void lane_want(struct conn *c);
 /* Takes what has ended; -EPIPE */
 int lane_take(struct lane *l);
 void lane_close(struct lane *l);
+/* Those that have nobody, but for one */
+void lanes_reap(struct agent *a);
 
 /* ---- agent_control.c, agent_ask.c ---- */
 

@@ -311,6 +311,12 @@ run "$py" "$tmp/program" threads "http://127.0.0.1:$at/small" 40
 is "a server there, and more who ask than it has at once" "$rc$out$err" "040"
 end "$web"
 end "$node"
+begin peer "$py" -u "$tmp/program" peer
+peer=$last
+at=$(port peer)
+run timeout $((30 * slow)) "$ringgate" run --socket "$tmp/r" --loopback served "$py" -u "$tmp/program" test crowded "$at"
+is "one that connects much has places for who is accepted" "$rc $out $err" "0 crowded "
+end "$peer"
 begin listener "$ringgate" run --socket "$tmp/r" --loopback served "$py" -u "$tmp/program" broken
 run_pid=$last
 ok "a server listens at the daemon" port listener

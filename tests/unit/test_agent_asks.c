@@ -249,6 +249,32 @@ static void too_many(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* Sessions come with many sockets, with places left for whom these accept; and go with them. */
+static void sessions(void **state)
+{
+	static int fds[600];
+	struct rlimit before, most;
+	int i;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	most = before;
+	most.rlim_cur = most.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+	if (most.rlim_cur < 2000)
+		unit_skip("there are not enough descriptors");
+	for (i = 0; i < 600; i++)
+		fds[i] = new_socket();
+	eventually(info_now().sessions == 2);
+	still_works();
+	for (i = 0; i < 600; i++)
+		close(fds[i]);
+	eventually(info_now().now == 0);
+	eventually(info_now().sessions == 1);
+	still_works();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static void no_descriptors(void **state)
 {
 	struct rlimit before, few;
@@ -293,6 +319,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(many_strangers, up, down),
 	cmocka_unit_test_setup_teardown(full_backlog, up_own, down),
 	cmocka_unit_test_setup_teardown(too_many, up_own, down),
+	cmocka_unit_test_setup_teardown(sessions, up, down),
 	cmocka_unit_test_setup_teardown(no_descriptors, up, down),
 };
 

@@ -680,6 +680,23 @@ def test_many(port):
         h.close()
 
 
+def test_crowded(port):
+    """Sockets that connect take no place from those that are accepted"""
+    server = listener()
+    held = [ask(port, "silent") for _ in range(40)]
+    server.settimeout(20)
+    pairs = []
+    for _ in range(4):
+        p = called_back(port, server, b"e")
+        a, _ = server.accept()
+        a.sendall(b"in")
+        pairs.append((p, a))
+    for p, a in pairs:
+        a.shutdown(socket.SHUT_WR)
+        check("echo", everything(a), b"in")
+    check("held", len(held), 40)
+
+
 def test_udp(port):
     fails(errno.EPROTONOSUPPORT, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
 
