@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "agent_priv.h"
 #include "clock.h"
 
+#define NAME_TRIES	8U
 #define LAST_NEWS	16U	/* processes or threads that may wait in accept(2) at once */
 #define FILL	2048U	/* bytes a write, of what keeps a socket from being writable */
 
@@ -38,16 +40,23 @@ static int make_end(struct conn *c, int error)
 		.id = c->id, .local = c->local, .peer = c->peer,
 	};
 	struct sockaddr_un un;
-	socklen_t len = agent_name_put(&un, &name);
+	unsigned int tries;
+	socklen_t len;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&un, len) < 0) {
-		close(fd);
-		return -EIO;
+	/* All users have these names, and one that can be guessed might be taken. */
+	for (tries = 0; tries < NAME_TRIES; tries++) {
+		(void)getrandom(&name.random, sizeof(name.random), GRND_NONBLOCK);
+		len = agent_name_put(&un, &name);
+		if (!bind(fd, (struct sockaddr *)&un, len))
+			return fd;
+		if (errno != EADDRINUSE)
+			break;
 	}
-	return fd;
+	close(fd);
+	return -EIO;
 }
 
 /* Puts @c->end into the backlog of the program's listener; -EAGAIN: it is full; -errno */

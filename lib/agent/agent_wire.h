@@ -73,7 +73,7 @@ struct agent_name {
 	uint8_t zero;
 	char magic[7];		/* AGENT_MAGIC */
 	uint32_t error;		/* not 0: accept(2) fails with it, and nobody was accepted */
-	uint32_t reserved;
+	uint32_t random;	/* so that nobody can guess the name */
 	uint64_t agent;		/* one number for each agent */
 	uint64_t id;
 	struct rgate_socket_addr local, peer;

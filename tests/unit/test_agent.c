@@ -81,6 +81,46 @@ static void reset_before_accept(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* Names are everybody's: who has the one that may be next keeps nobody out. */
+static void taken_name(void **state)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct agent_name name;
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	uint16_t port;
+	int fd = listening(&port), peer = outside(port), got, taker, i;
+
+	(void)state;
+	got = accept(fd, (struct sockaddr *)&un, &len);
+	assert_true(got >= 0);
+	close(got);
+	close(peer);
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(peer, (struct sockaddr *)&in, sizeof(in)), 0);
+	len = sizeof(in);
+	assert_int_equal(getsockname(peer, (struct sockaddr *)&in, &len), 0);
+	memcpy(&name, un.sun_path, sizeof(name));
+	name.peer.port = ntohs(in.sin_port);
+	name.id++;
+	memcpy(un.sun_path, &name, sizeof(name));
+	taker = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(taker, (struct sockaddr *)&un,
+			      offsetof(struct sockaddr_un, sun_path) + sizeof(name)), 0);
+	in.sin_port = htons(port);
+	assert_int_equal(connect(peer, (struct sockaddr *)&in, sizeof(in)), 0);
+	got = accept(fd, NULL, NULL);
+	assert_int_equal(write(peer, "hello", 5), 5);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(read(got, un.sun_path, 1), 1);
+	close(got);
+	close(peer);
+	close(taker);
+	close(fd);
+	eventually(info_now().now == 0);
+}
+
 /* Its port is free, though nobody told that it was closed. */
 static void closed_listener(void **state)
 {
@@ -363,6 +403,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(no_hello, up, down),
 	cmocka_unit_test_setup_teardown(other_hello, up, down),
 	cmocka_unit_test_setup_teardown(reset_before_accept, up, down),
+	cmocka_unit_test_setup_teardown(taken_name, up, down),
 	cmocka_unit_test_setup_teardown(closed_listener, up, down),
 	cmocka_unit_test_setup_teardown(broken_listener, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
