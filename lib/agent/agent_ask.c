@@ -11,6 +11,7 @@
 struct about {
 	struct conn *conn;	/* NULL: it is not known, or the next says what it is */
 	struct conn *client;	/* accepted from this one, of the same agent */
+	struct conn *listener;	/* ... by this one; NULL: it was closed */
 	bool ours;
 };
 
@@ -22,16 +23,17 @@ static void find(struct agent *a, int fd, struct about *it)
 	const struct agent_name *name;
 	socklen_t len = sizeof(un);
 	struct conn *peer;
-	uint64_t own;
+	uint64_t own, id;
 
 	*it = (struct about){ .conn = NULL };
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&un, &len) < 0)
 		return;
 	own = agent_path_id(a, &un, len);
+	it->listener = own ? conn_find(a, own) : NULL;
 	it->ours = own != 0;
 	if (!own)
 		return;
-	it->conn = conn_find(a, own);
+	it->conn = it->listener;
 	len = sizeof(un);
 	if (getpeername(fd, (struct sockaddr *)&un, &len) < 0)
 		return;
@@ -40,12 +42,14 @@ static void find(struct agent *a, int fd, struct about *it)
 		it->conn = conn_find(a, name->id);
 		return;
 	}
-	peer = conn_find(a, agent_path_id(a, &un, len));
-	if (peer && (peer->state == CONN_LOCAL || peer->state == CONN_GONE) &&
-	    (!it->conn || it->conn->state != CONN_LOCAL)) {
+	id = agent_path_id(a, &un, len);
+	if (!id || (it->conn && it->conn->state == CONN_LOCAL))
+		return;
+	/* Accepted, also if nobody knows from whom any more: it is not its listener. */
+	it->conn = NULL;
+	peer = conn_find(a, id);
+	if (peer && (peer->state == CONN_LOCAL || peer->state == CONN_GONE))
 		it->client = peer;
-		it->conn = NULL;
-	}
 }
 
 /* ---- Making one ---- */
@@ -134,10 +138,29 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 	return err;
 }
 
+/* The client's, as the listener's family has it */
+static void to_listener(const struct about *it, struct rgate_socket_addr *addr)
+{
+	const uint16_t family = it->listener ? it->listener->family : addr->family;
+
+	if (addr->family == family)
+		return;
+	if (family == RGATE_SOCKET_INET6) {
+		memcpy(addr->addr + 12, addr->addr, 4);
+		memset(addr->addr, 0, 10);
+		memset(addr->addr + 10, 0xff, 2);
+	} else {
+		memcpy(addr->addr, addr->addr + 12, 4);
+		memset(addr->addr + 4, 0, 12);
+	}
+	addr->family = family;
+}
+
 static int name_of(const struct about *it, struct rgate_socket_addr *addr)
 {
 	if (it->client) {
 		*addr = it->client->peer;
+		to_listener(it, addr);
 		return 0;
 	}
 	if (!it->conn)
@@ -153,6 +176,7 @@ static int peer_of(const struct about *it, struct rgate_socket_addr *addr)
 {
 	if (it->client) {
 		*addr = it->client->local;
+		to_listener(it, addr);
 		return 0;
 	}
 	if (!it->conn || (it->conn->state != CONN_STREAM && it->conn->state != CONN_LOCAL))
@@ -196,7 +220,8 @@ static int get_option(const struct about *it, const struct agent_ask *ask,
 		return 0;
 	}
 	if (ask->a == RGATE_SOCKET_DOMAIN) {
-		const int family = c ? c->family : it->client ? it->client->family : 0;
+		const struct conn *from = c ? c : it->listener ? it->listener : it->client;
+		const int family = from ? from->family : 0;
 
 		memcpy(answer->value, &family, sizeof(family));
 		return 0;

@@ -18,8 +18,8 @@
  *
  * As long as a program has its end of a connection, the other end has always one byte unread that
  * the agent knows already: so the kernel says ECONNRESET to the program if the agent closes it, or
- * dies. Who accepts sends it before anything else, a struct agent_hello. The agent has its end open
- * until then: where the hello cannot be sent it has died, and so nothing of the connection is whole.
+ * dies. Who accepts sends it before anything else, a struct agent_hello. The agent has its end
+ * open until then: where the hello cannot be sent it has died, and the connection is not whole.
  */
 #ifndef RGATE_AGENT_WIRE_H
 #define RGATE_AGENT_WIRE_H

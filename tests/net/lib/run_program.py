@@ -148,6 +148,13 @@ def both():
     check("who", who, c.getsockname())
     check("accepted's peer", a.getpeername(), c.getsockname())
     check("accepted's name", a.getsockname(), listener.getsockname())
+    six = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    c6 = socket.create_connection((HOST, six.getsockname()[1]))
+    a6, who = six.accept()
+    check("who, of the listener's family", who[:2], ("::ffff:127.0.0.1", c6.getsockname()[1]))
+    check("peer of that", a6.getpeername(), who)
+    check("name of that", a6.getsockname()[:2], ("::ffff:127.0.0.1", six.getsockname()[1]))
+    check("domain of that", a6.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN), socket.AF_INET6)
     # A port is free once its socket is closed.
     at = listener.getsockname()
     listener.close()
