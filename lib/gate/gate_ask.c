@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What becomes of requests at another node. */
+/* What becomes of requests at another node. gate_caller.c has what becomes of their sessions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,7 @@
 #include "clock.h"
 #include "gate_priv.h"
 
-#define KEPT_MOST	256U		/* of a node, which has fewer guests at once */
-#define NO_REQUEST	UINT64_MAX	/* no serial of one: the node takes none that is so high */
-
 static void start(struct gate_caller *c);
-static void lose(struct gate_caller *c, int err);
 
 static struct wish *wish_of(struct errand *e)
 {
@@ -41,89 +37,13 @@ static int refusal(int err, const void *answer, size_t len, struct gate_result *
 	return r->result > 0 ? -EPROTO : r->result;
 }
 
-static int plain_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
+int gate_plain_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
 {
 	struct gate_result r;
 
 	(void)e;
 	(void)a;
 	return refusal(err, answer, len, &r);
-}
-
-/* ---- A session ends ---- */
-
-static void free_caller(struct gate_caller *c)
-{
-	list_del(&c->of_service);
-	free(c);
-}
-
-/* It is over, and is not told to the node just now: is that to be told later? */
-static bool is_kept(const struct gate_caller *c)
-{
-	const struct link *const all = &c->sv->callers;
-	const struct gate_caller *k;
-	const struct link *l;
-	unsigned int n = 0;
-
-	if (!c->there || c->sv->over)
-		return false;
-	for (l = all->next; l != all; l = l->next) {
-		k = container_of(l, struct gate_caller, of_service);
-		n += k != c && k->node == c->node && !k->seat && !k->leaving;
-	}
-	return n < KEPT_MOST;
-}
-
-static void settle(struct gate_caller *c)
-{
-	if (!is_kept(c))
-		free_caller(c);
-}
-
-static size_t leave_ask(struct errand *e, struct ask *a)
-{
-	const struct gate_caller *c = container_of(e, struct gate_caller, leave);
-	struct gate_question q = { .kind = GATE_LEAVE, .number = a->number, .uid = c->uid,
-				   .guest = c->id };
-
-	e->more = false;
-	return gate_question_put(c->sv->o.role, a->msg, &q);
-}
-
-static void leave_over(struct errand *e, int err)
-{
-	struct gate_caller *c = container_of(e, struct gate_caller, leave);
-
-	c->leaving = false;
-	/* A node that stood still may go on, with all that the session has there. */
-	c->there = !c->sv->over && (err == -ENOTCONN || err == -ETIMEDOUT);
-	if (!c->seat)
-		settle(c);
-}
-
-static const struct errand_ops leave_ops = {
-	.ask = leave_ask, .answer = plain_answer, .over = leave_over,
-};
-
-/* The node is told, if it may know of it: over each new connection, until it has answered. */
-static void leave(struct gate_caller *c)
-{
-	if (!c->there || c->leaving || c->sv->over)
-		return;
-	memset(&c->leave, 0, sizeof(c->leave));
-	c->leaving = !errand_begin(c->node->errands, &c->leave, &leave_ops, c->uid);
-	c->there = !c->leaving;
-}
-
-void gate_ask_leave(struct gate_caller *c)
-{
-	c->seat = NULL;
-	if (c->probing)
-		errand_end(&c->probe, 0);
-	leave(c);
-	if (!c->leaving)
-		settle(c);
 }
 
 /* ---- The end of a request ---- */
@@ -162,7 +82,7 @@ static void failed(struct wish *w, int err)
 
 	gate_wish_end(w, err, 0);
 	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPROTO || goes)
-		lose(c, -ECONNRESET);
+		gate_caller_lose(c, -ECONNRESET);
 }
 
 /* The node has it: whatever it does not say of that is not known. */
@@ -171,45 +91,12 @@ static void forgotten(struct wish *w, int err)
 	failed(w, err == -ETIMEDOUT || err == -EPROTO ? err : -ECONNRESET);
 }
 
-/* Now, whatever its state is */
-static void give_up(struct wish *w, int err)
+void gate_wish_give_up(struct wish *w, int err)
 {
 	if (w->state == WISH_QUEUED || w->state == WISH_WAITS)
 		gate_wish_end(w, err, 0);
 	else
 		errand_end(&w->errand, err);
-}
-
-static void lose(struct gate_caller *c, int err)
-{
-	unsigned int i;
-
-	if (c->lost)
-		return;
-	c->lost = true;
-	for (i = 0; i < GATE_TICKETS; i++)
-		if (c->ticket[i])
-			give_up(c->ticket[i], err);
-	/* What it has there is of no use to it, but may be to others. */
-	leave(c);
-}
-
-void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other)
-{
-	struct link *l, *next;
-	struct gate_caller *c;
-
-	for (l = sv->callers.next; l != &sv->callers; l = next) {
-		c = container_of(l, struct gate_caller, of_service);
-		next = l->next;
-		if ((n && c->node != n) || !(c->there || sv->over))
-			continue;
-		c->there &= !other;
-		if (c->seat)
-			lose(c, -ECONNRESET);
-		else if (!c->leaving && (other || sv->over))
-			free_caller(c);
-	}
 }
 
 /* ---- Cancelled ---- */
@@ -246,7 +133,7 @@ static void cancel_over(struct errand *e, int err)
 }
 
 static const struct errand_ops cancel_ops = {
-	.ask = cancel_ask, .answer = plain_answer, .over = cancel_over,
+	.ask = cancel_ask, .answer = gate_plain_answer, .over = cancel_over,
 };
 
 /* The node has it, and the engine asks for its end but once. */
@@ -271,7 +158,7 @@ int gate_ask_cancel(struct wish *w)
 		if (w->has & GATE_HAS_TO_GO)
 			break;
 		/* The node has not seen it. */
-		give_up(w, -ECANCELED);
+		gate_wish_give_up(w, -ECANCELED);
 		return 0;
 	case WISH_WAITS:
 		if (!again)
@@ -300,67 +187,6 @@ uint64_t gate_ask_expire(struct gate_node *n, uint64_t now)
 		gate_pump(n);
 	return list_empty(&n->ending) ? UINT64_MAX :
 	       container_of(n->ending.next, struct wish, queue)->end_ns - now;
-}
-
-/* ---- Another connection ---- */
-
-/* Of no request: 0 if there is such a guest */
-static size_t probe_ask(struct errand *e, struct ask *a)
-{
-	const struct gate_caller *c = container_of(e, struct gate_caller, probe);
-	struct gate_question q = { .kind = GATE_CANCEL, .number = a->number, .uid = c->uid,
-				   .guest = c->id, .serial = NO_REQUEST };
-
-	e->more = false;
-	return gate_question_put(c->sv->o.role, a->msg, &q);
-}
-
-static void make_sure(struct gate_caller *c);
-
-static void probe_over(struct errand *e, int err)
-{
-	struct gate_caller *c = container_of(e, struct gate_caller, probe);
-
-	c->probing = false;
-	/* Without a connection it is asked over the next one. */
-	if (err && err != -ENOTCONN)
-		lose(c, -ECONNRESET);
-	/* That may have been said before the last pause. */
-	make_sure(c);
-}
-
-static const struct errand_ops probe_ops = {
-	.ask = probe_ask, .answer = plain_answer, .over = probe_over,
-};
-
-/* What waits there for as long as it likes does not tell of a guest that is gone. */
-static void make_sure(struct gate_caller *c)
-{
-	if (!c->unsure || !c->there || !c->seat || c->lost || c->probing)
-		return;
-	memset(&c->probe, 0, sizeof(c->probe));
-	c->probing = !errand_begin(c->node->errands, &c->probe, &probe_ops, c->uid);
-	c->unsure = !c->probing;
-}
-
-void gate_ask_up(struct gate_node *n)
-{
-	struct link *const all = &n->sv->callers;
-	struct gate_caller *c;
-	struct link *l;
-
-	for (l = all->next; l != all; l = l->next) {
-		c = container_of(l, struct gate_caller, of_service);
-		if (c->node != n)
-			continue;
-		if (!c->seat || c->lost) {
-			leave(c);
-			continue;
-		}
-		/* What is asked again may be answered as it was before. */
-		c->unsure = c->there || !list_empty(&c->queue);
-		make_sure(c);
-	}
 }
 
 /* ---- Its bytes come ---- */
@@ -505,7 +331,7 @@ static void submit_over(struct errand *e, int err)
 	list_del(&w->queue);
 	if (!err || e->touched)
 		c->there = true;
-	make_sure(c);
+	gate_caller_make_sure(c);
 	if (err) {
 		failed(w, err);
 	} else {
@@ -517,7 +343,7 @@ static void submit_over(struct errand *e, int err)
 }
 
 static const struct errand_ops submit_ops = {
-	.ask = submit_ask, .answer = plain_answer, .over = submit_over,
+	.ask = submit_ask, .answer = gate_plain_answer, .over = submit_over,
 };
 
 static void submit(struct wish *w)
@@ -546,20 +372,20 @@ static void put_over(struct errand *e, int err)
 
 	if (!err || e->touched)
 		c->there = true;
-	make_sure(c);
+	gate_caller_make_sure(c);
 	if (!err) {
 		submit(w);
 	} else {
 		/* What was put is of no request. */
 		gate_wish_end(w, err, 0);
 		if (err == -ECONNRESET)
-			lose(c, err);
+			gate_caller_lose(c, err);
 	}
 	start(c);
 }
 
 static const struct errand_ops put_ops = {
-	.ask = put_ask, .answer = plain_answer, .over = put_over,
+	.ask = put_ask, .answer = gate_plain_answer, .over = put_over,
 };
 
 /* The first of the queue goes, if none does. */

@@ -4,6 +4,7 @@
  *	gate_ops.c	requests of sockets, in the engine's thread
  *	gate_forward.c	of any role: they are handed over
  *	gate_ask.c	what becomes of them at the other node
+ *	gate_caller.c	of their sessions
  *	gate_serve.c	what other nodes ask
  *	gate_guest.c	their sessions here, and what their requests have come to
  *
@@ -39,8 +40,9 @@ struct wish {
 	struct errand errand;		/* but of WISH_QUEUED and WISH_WAITS */
 	struct errand cancel;		/* GATE_CANCEL */
 	bool cancelling;		/* there is that one */
-	struct link queue;		/* of the caller, until it was taken; then in no list, or in
-					 * the node's, if its end is due */
+	struct link queue;		/* of the caller, till it was taken; of the node, if its end
+					 * is due; else in no list
+					 */
 	struct gate_caller *caller;
 	struct rgate_req *r;
 	enum wish_state state;
@@ -160,19 +162,27 @@ void gate_pump(struct gate_node *n);
 void gate_ask(struct wish *w);
 /* It is over with that, whatever the other node does. */
 void gate_wish_end(struct wish *w, int result, uint64_t value);
+/* Now, whatever its state is */
+void gate_wish_give_up(struct wish *w, int err);
 /* As rgate_req_op.cancel has it */
 int gate_ask_cancel(struct wish *w);
-/* The session is over, and so are its requests. Frees it, now, or when the node knows or is another
- * process */
-void gate_ask_leave(struct gate_caller *c);
-/* That node, or with NULL each, has nothing of anybody any more. @other: it is another process */
-void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other);
-/* Another connection: guests may have been given up meanwhile, or be there though they are not
- * wanted any more */
-void gate_ask_up(struct gate_node *n);
 /* Gives up what should have ended; in how many ns the next one is, UINT64_MAX: none */
 uint64_t gate_ask_expire(struct gate_node *n, uint64_t now);
 void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
+/* errand_ops.answer where all that is told is a result */
+int gate_plain_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len);
+
+/* gate_caller.c */
+/* It has nothing at its node: all that is under way fails with @err, and the node is told. */
+void gate_caller_lose(struct gate_caller *c, int err);
+/* Asks, if need be: what waits there for as long as it likes does not tell of a guest that is gone */
+void gate_caller_make_sure(struct gate_caller *c);
+/* The session is over, and so are its requests. Frees it, now or when the node need not know */
+void gate_ask_leave(struct gate_caller *c);
+/* That node, or with NULL each, has nothing of anybody any more. @other: it is another process */
+void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other);
+/* Another connection: is there still what should be, and do those know who do not? */
+void gate_ask_up(struct gate_node *n);
 
 /* gate_serve.c */
 void gate_serve_question(struct gate_node *n, const void *msg, size_t len);
