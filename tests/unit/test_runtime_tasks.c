@@ -16,6 +16,7 @@
 #include <ringgate/rgate_session.h>
 
 #define PART	2048U
+#define PARTS	5U	/* of the session's memory: one a warp, and others */
 /*
  * The engine gives places back through its own mapping of the rings, where ThreadSanitizer does not
  * see that one warp's words come before another's in the same place.
@@ -23,7 +24,7 @@
 #ifdef __SANITIZE_THREAD__
 #define WARPS	1U
 #else
-#define WARPS	5U
+#define WARPS	PARTS
 #endif
 #define TASKS	400U
 #define LONG	(2000U * unit_patience())	/* ms */
@@ -65,7 +66,7 @@ static uint32_t open_handle(struct rgate_session *s, const char *name)
 static void bed_open(struct bed *b, const char *name)
 {
 	struct rgate_session_opts so = {
-		.sz = sizeof(so), .where = RGATE_SESSION_PROCESS, .memory = 5 * PART,
+		.sz = sizeof(so), .where = RGATE_SESSION_PROCESS, .memory = PARTS * PART,
 	};
 
 	memset(b, 0, sizeof(*b));
