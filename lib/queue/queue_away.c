@@ -113,6 +113,9 @@ static void take_failed(struct queue_service *sv)
 {
 	struct away *a, *next;
 
+	/* The engine comes by often, and nearly always there is none. */
+	if (!__atomic_load_n(&sv->failed, __ATOMIC_RELAXED))
+		return;
 	for (a = __atomic_exchange_n(&sv->failed, NULL, __ATOMIC_ACQUIRE); a; a = next) {
 		next = a->next;
 		if (a->seat)
