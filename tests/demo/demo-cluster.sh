@@ -79,6 +79,9 @@ wires()
 	ip -n internet route add default via 10.77.0.2
 	ip -n plain route add default via 10.79.0.1
 	sysctl -qw net.ipv4.ip_forward=1
+	# Known from the start: frames that wait for ARP are sent by who has the answer, on any CPU, and
+	# those behind them pass them.
+	ip -n internet neigh add 10.77.0.2 dev i0 lladdr "$(cat /sys/class/net/gw0/address)" nud permanent
 }
 
 cluster_file()
