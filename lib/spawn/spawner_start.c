@@ -66,7 +66,9 @@ static bool lacks_group(const struct spawner *s, const struct rgate_request *r)
 
 static void watch(struct spawner *s, struct work *w)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = w->id };
+	/* Processes that are being made have copies of the descriptor: closed here, it is watched
+	 * until theirs are, too. Level-triggered, that would be an event at each look until then. */
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = w->id };
 
 	/* Else it is looked at with those whose time is over. */
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, w->child.result_fd, &ev);

@@ -26,6 +26,7 @@
 
 #define MS	(20000 * (int)unit_patience())
 #define TEMPLATE	"/tmp/ringgate-test-XXXXXX"
+#define SLOW_US	400000
 
 static struct rgate_cluster *cluster;
 static struct rgate_spawner sp;
@@ -41,6 +42,8 @@ static struct {
 	unsigned int gone;	/* and then it went */
 	bool strange;		/* it is of another version */
 	bool no_clone;		/* there can be no more processes */
+	bool slow;		/* one that is made takes its time to begin */
+	unsigned int looks;	/* for events, that found some */
 } *shared;
 
 static bool in_test;		/* not the spawner */
@@ -73,7 +76,10 @@ int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
 {
 	shared->turn = 0;
-	return __real_epoll_wait(fd, ev, n, ms);
+	n = __real_epoll_wait(fd, ev, n, ms);
+	if (n > 0)
+		__atomic_add_fetch(&shared->looks, 1, __ATOMIC_RELAXED);
+	return n;
 }
 
 void __real_rgate_spawner_hello(struct rgate_spawner_hello *hello);
@@ -93,6 +99,7 @@ long __wrap_syscall(long number, ...)
 {
 	long a[5];	/* as many as the spawner has at most */
 	va_list ap;
+	long ret;
 	int i;
 
 	if (number == SYS_clone3 && __atomic_load_n(&shared->no_clone, __ATOMIC_ACQUIRE)) {
@@ -103,7 +110,10 @@ long __wrap_syscall(long number, ...)
 	for (i = 0; i < 5; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
+	ret = __real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
+	if (number == SYS_clone3 && !ret && __atomic_load_n(&shared->slow, __ATOMIC_ACQUIRE))
+		usleep(SLOW_US);
+	return ret;
 }
 
 static void write_policy(const char *rest)
@@ -565,6 +575,33 @@ static void no_more_processes(void **state)
 	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
 }
 
+/*
+ * The second one is made while the first has not begun, and has a copy of the pipe by which that one
+ * tells of its start. From the first one's start until the second begins that pipe is no event.
+ */
+static void copies_of_pipes(void **state)
+{
+	unsigned int looks;
+	pid_t pid[2];
+	int i;
+
+	(void)state;
+	__atomic_store_n(&shared->slow, true, __ATOMIC_RELEASE);
+	reload("allow 1 any\n");
+	usleep(SLOW_US / 2);
+	looks = __atomic_load_n(&shared->looks, __ATOMIC_RELAXED);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rgate_spawner_start(&sp, order(1, "/bin/true", "x"),
+						     (int[]){ sp.null_fd, sp.null_fd, sp.null_fd }), 0);
+	for (i = 0; i < 2; i++) {
+		pid[i] = answer(RGATE_SPAWNER_STARTED).a;
+		assert_true(pid[i] > 0);
+	}
+	assert_int_not_equal(pid[0], pid[1]);
+	__atomic_store_n(&shared->slow, false, __ATOMIC_RELEASE);
+	assert_in_range(__atomic_load_n(&shared->looks, __ATOMIC_RELAXED) - looks, 2, 50);
+}
+
 static int create_other(const char *program)
 {
 	struct rgate_spawner_opts o = { .cgroup = "", .start_ms = 10000, .policy_path = path,
@@ -631,6 +668,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(ahead_stopped, up, down),
 	{ "ahead_stopped (control groups)", ahead_stopped, up_grouped, down_grouped, NULL },
 	cmocka_unit_test_setup_teardown(no_more_processes, up, down),
+	cmocka_unit_test_setup_teardown(copies_of_pipes, up, down),
 };
 
 OWN_SPAWNER_MAIN(tests)
