@@ -42,8 +42,8 @@ void child_mark(char mark[RGATE_CHILD_MARK], uint64_t mark_of_all, uint64_t id);
 void child_keep(int a, int b);
 /* In the process: what is the same for any job. 0 or -errno */
 int child_prepare(const struct child_plan *plan);
-/* Has the memory of its own that the rest needs, where that takes nobody's time */
-void child_warm(void);
+/* What child_run() does in memory, and no more: for what the first time costs */
+void child_rehearse(const struct rgate_request *request);
 /* And the rest; unless @err has gone wrong already */
 _Noreturn void child_run(struct child_plan *plan, int err);
 

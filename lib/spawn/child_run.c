@@ -239,15 +239,16 @@ static char **make_environ(const struct rgate_request *request, const char *mark
 static struct rgate_policy_grant grant;
 static struct base_env base;
 
-void child_warm(void)
+void child_rehearse(const struct rgate_request *request)
 {
-	volatile char *p = malloc(1);
+	char mark[RGATE_CHILD_MARK], why[RGATE_POLICY_WHY], **env;
+	sigset_t none;
 
-	free((void *)p);
-	p = grant.path;
-	*p = '\0';
-	p = base.text;
-	*p = '\0';
+	child_mark(mark, 0, 0);
+	env = make_environ(request, mark, &base);
+	(void)rgate_policy_path(request->policy, request->node, &request->req, &grant, why);
+	sigemptyset(&none);
+	free(env);
 }
 
 /* What the policy lets be run, as the user that runs it. Returns only with an error */
