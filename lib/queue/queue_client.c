@@ -16,7 +16,7 @@
 #define IN_LEN		(RGATE_QUEUE_PART_MAX + 4096U)	/* and what is told, behind that */
 
 struct rgate_queue {
-	struct sync_client client;	/* a session, one request at a time */
+	struct sync_client client;
 	char *out, *in;
 };
 
@@ -178,18 +178,21 @@ static uint32_t read_task(const struct rgate_queue *q, uint32_t off, uint32_t to
 	return need > total - off ? 0 : off + (uint32_t)need;
 }
 
-int rgate_queue_claim(struct rgate_queue *q, uint64_t types, unsigned int most, uint32_t flags,
-		      int timeout_ms, struct rgate_queue_got *got)
+static struct rgate_request claim_of(uint64_t types, unsigned int most, uint32_t flags)
 {
-	const struct rgate_request r = {
+	return (struct rgate_request){
 		.op = RGATE_REQ_QUEUE_CLAIM, .a0 = types, .a1 = RGATE_CLAIM_A1(most, flags),
 		.off = OUT_LEN, .len = RGATE_QUEUE_PART_MAX,
 	};
-	uint64_t i, n = 0;
-	uint32_t off = 0;
-	int total;
+}
 
-	total = flags & RGATE_CLAIM_NOW ? ask(q, r, &n) : ask_for(q, r, timeout_ms, &n);
+/* @n tasks, of @total bytes, or why there are none */
+static int read_tasks(const struct rgate_queue *q, int total, uint64_t n, unsigned int most,
+		      struct rgate_queue_got *got)
+{
+	uint32_t off = 0;
+	uint64_t i;
+
 	if (total < 0)
 		return total;
 	for (i = 0; i < n && i < most; i++) {
@@ -198,6 +201,18 @@ int rgate_queue_claim(struct rgate_queue *q, uint64_t types, unsigned int most, 
 			return -EPROTO;
 	}
 	return (int)i;
+}
+
+int rgate_queue_claim(struct rgate_queue *q, uint64_t types, unsigned int most, uint32_t flags,
+		      int timeout_ms, struct rgate_queue_got *got)
+{
+	uint64_t n = 0;
+	int total;
+
+	if (flags & RGATE_CLAIM_NOW)
+		timeout_ms = q->client.timeout_ms;
+	total = ask_for(q, claim_of(types, most, flags), timeout_ms, &n);
+	return read_tasks(q, total, n, most, got);
 }
 
 static int of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_task *task,
@@ -256,17 +271,13 @@ static unsigned int write_results(struct rgate_queue *q, const struct rgate_queu
 	return i;
 }
 
-/* Those of a request; how many it had. What it does not tell is asked for, one by one. */
-static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_result *results,
-				  unsigned int n)
+/* What a request for @n tells of them. What it does not tell is asked for, one by one. */
+static void read_ends(struct rgate_queue *q, int err, uint64_t bits,
+		      struct rgate_queue_result *results, unsigned int n)
 {
-	struct rgate_request r = { .op = RGATE_REQ_QUEUE_COMPLETE_MANY };
-	unsigned int i, some = write_results(q, results, n, &r.len);
-	uint64_t bits = 0;
-	int err = some ? ask(q, r, &bits) : 0;
+	unsigned int i;
 
-	some = some ? some : 1;
-	for (i = 0; i < some; i++) {
+	for (i = 0; i < n; i++) {
 		if (err < 0)
 			results[i].error = err;
 		else if (bits >> i & 1)
@@ -275,6 +286,19 @@ static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_resu
 			results[i].error = rgate_queue_complete(q, results[i].task,
 								results[i].data, results[i].len);
 	}
+}
+
+/* Those of a request; how many it had */
+static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_result *results,
+				  unsigned int n)
+{
+	struct rgate_request r = { .op = RGATE_REQ_QUEUE_COMPLETE_MANY };
+	unsigned int some = write_results(q, results, n, &r.len);
+	uint64_t bits = 0;
+	int err = some ? ask(q, r, &bits) : 0;
+
+	some = some ? some : 1;
+	read_ends(q, err, bits, results, some);
 	return some;
 }
 
@@ -291,6 +315,40 @@ int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *
 	for (i = 0; i < n; i++)
 		done += !results[i].error;
 	return done ? done : results[0].error;
+}
+
+/* The last ones by a request that goes along with the claim */
+int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, unsigned int n,
+		     uint64_t types, unsigned int most, uint32_t flags, int timeout_ms,
+		     struct rgate_queue_got *got)
+{
+	struct rgate_request r[2] = { { .op = RGATE_REQ_QUEUE_COMPLETE_MANY,
+					.handle = q->client.handle } };
+	uint64_t bits = 0, count = 0;
+	unsigned int some;
+	int err, total;
+
+	if (n > INT32_MAX)
+		return -EINVAL;
+	if (flags & RGATE_CLAIM_NOW)
+		timeout_ms = q->client.timeout_ms;
+	for (; n > RGATE_QUEUE_ENDS_MAX || (n && write_results(q, results, n, &r->len) < n);
+	     n -= some, results += some)
+		some = complete_some(q, results, n);
+	if (!n)
+		return rgate_queue_claim(q, types, most, flags, timeout_ms, got);
+	r[1] = claim_of(types, most, flags);
+	r[1].handle = q->client.handle;
+	total = err = sync_client_start(&q->client, r, 2);
+	if (!err) {
+		err = sync_client_finish(&q->client, r[0].cookie, q->client.timeout_ms, &bits);
+		/* A signal is for both. */
+		total = sync_client_finish(&q->client, r[1].cookie,
+					   err == -EINTR ? 0 : timeout_ms, &count);
+	}
+	/* Before @got is written, of which they may be. */
+	read_ends(q, err, bits, results, n);
+	return err == -EINTR && total == -ETIMEDOUT ? err : read_tasks(q, total, count, most, got);
 }
 
 int rgate_queue_release(struct rgate_queue *q, const struct rgate_queue_task *task,

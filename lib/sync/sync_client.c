@@ -64,28 +64,43 @@ static int give_up(struct sync_client *sc, uint64_t cookie, struct rgate_complet
 	return ret;
 }
 
-int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
-		    uint64_t *value)
+/* There are places for all: no others are under way. */
+int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < n; i++)
+		q[i].cookie = ++sc->cookie;
+	ret = rgate_session_submit_many(sc->session, q, n);
+	return ret < 0 ? ret : 0;
+}
+
+int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value)
 {
 	struct rgate_completion c;
 	int ret, why = 0;
 
-	q.cookie = ++sc->cookie;
-	ret = rgate_session_submit(sc->session, &q);
-	if (ret)
-		return ret;
 	do {
-		ret = await(sc, q.cookie, timeout_ms, &c);
+		ret = await(sc, cookie, timeout_ms, &c);
 	} while (ret == -EINTR && timeout_ms == SYNC_CLIENT_SURE);
 	if (!ret || ret == -EINTR) {
 		why = ret ? ret : -ETIMEDOUT;
-		ret = give_up(sc, q.cookie, &c);
+		ret = give_up(sc, cookie, &c);
 	}
 	if (ret < 0)
 		return ret;
 	if (value)
 		*value = c.value;
 	return c.result == -ECANCELED && why ? why : c.result;
+}
+
+int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
+		    uint64_t *value)
+{
+	const int err = sync_client_start(sc, &q, 1);
+
+	return err ? err : sync_client_finish(sc, q.cookie, timeout_ms, value);
 }
 
 int sync_client_connect(struct sync_client *sc, const struct rgate_sync_opts *opts)

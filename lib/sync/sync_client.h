@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* A session with one lock or barrier, one request at a time */
+/* A session with one lock, barrier or queue, whose caller waits for what it asks */
 #ifndef RGATE_SYNC_CLIENT_H
 #define RGATE_SYNC_CLIENT_H
 
@@ -28,6 +28,10 @@ void sync_client_close(struct sync_client *sc, uint32_t op);
 
 /* The handle is of a life that is over: another one. As for OPEN */
 int sync_client_again(struct sync_client *sc, uint32_t close_op);
+
+/* Asks for a few at once, which gives each its cookie; ends are waited for in their order. */
+int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n);
+int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value);
 
 /*
  * Asks, and waits for the end. @timeout_ms: -1: no limit; @value: out, or NULL

@@ -160,6 +160,72 @@ static void many_at_once(void **state)
 	rgate_queue_close(q);
 }
 
+/* What @n tasks of @got are to be completed with: their numbers */
+static void results_of(struct rgate_queue_result *r, const struct rgate_queue_got *got, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		r[i] = (struct rgate_queue_result){ .task = &got[i].task, .data = &got[i].task.id,
+						    .len = 8, .error = 77 };
+}
+
+/* Claims go together with what is done, whose tasks lie where the next ones come to be. */
+static void next_ones(void **state)
+{
+	const struct rgate_queue_job job = { .flags = RGATE_TASK_RESULT };
+	struct rgate_queue *q = open_own("next");
+	struct rgate_queue_result r[RGATE_QUEUE_CLAIM_MAX];
+	struct rgate_queue_got got[RGATE_QUEUE_CLAIM_MAX], kept;
+	uint64_t first = 0, id, back;
+	unsigned int i;
+	int n, k;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	for (i = 0; i < TASKS; i++) {
+		assert_int_equal(rgate_queue_submit(q, &job, 1, -1, &id), 1);
+		first = first ? first : id;
+	}
+	/* As many as a request completes, more, and fewer */
+	for (i = 0, n = 0; i < TASKS; i += (unsigned int)n) {
+		static const unsigned int most[] = { 32, RGATE_QUEUE_CLAIM_MAX, 5, 1 };
+		const int done = n;
+
+		n = rgate_queue_next(q, r, (unsigned int)done, 0, most[i % 4], 0, -1, got);
+		assert_in_range(n, 1, most[i % 4]);
+		for (k = 0; k < done; k++)
+			assert_int_equal(r[k].error, 0);
+		results_of(r, got, n);
+	}
+	/* There are no more: that is no matter of what is done. One of it was another's. */
+	kept = got[0];
+	assert_int_equal(rgate_queue_next(q, r, (unsigned int)n, 0, 1, RGATE_CLAIM_NOW, 0, got), -EAGAIN);
+	for (k = 0; k < n; k++)
+		assert_int_equal(r[k].error, 0);
+	results_of(r, &kept, 1);
+	assert_int_equal(rgate_queue_next(q, r, 1, 0, 1, 0, 20, got), -ETIMEDOUT);
+	assert_int_equal(r[0].error, -ESTALE);
+	assert_int_equal(rgate_queue_submit(q, &job, 1, -1, &id), 1);
+	got[0] = kept;
+	results_of(r, got, 1);
+	assert_int_equal(rgate_queue_next(q, r, 1, 0, 1, 0, -1, got), 1);
+	assert_int_equal(r[0].error, -ESTALE);
+	assert_int_equal(got[0].task.id, id);
+	results_of(r, got, 1);
+	/* What cannot be claimed does not keep what is done. */
+	assert_int_equal(rgate_queue_next(q, r, 1, 0, 0, 0, -1, got), -EINVAL);
+	assert_int_equal(r[0].error, 0);
+	for (i = 0; i < TASKS + 1; i++) {
+		assert_int_equal(rgate_queue_wait(q, first + i, RGATE_WAIT_TAKE, -1, &back, 8, NULL), 8);
+		assert_int_equal(back, first + i);
+	}
+	assert_int_equal(rgate_queue_remove(q), 0);
+	assert_int_equal(rgate_queue_next(q, r, 1, 0, 1, 0, -1, got), -ESTALE);
+	assert_int_equal(r[0].error, -ESTALE);
+	rgate_queue_close(q);
+}
+
 static void all_calls(void **state)
 {
 	static char large[RGATE_QUEUE_DATA_MAX];
@@ -280,7 +346,7 @@ static void names(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_once),
-	cmocka_unit_test(many_at_once), cmocka_unit_test(all_calls),
+	cmocka_unit_test(many_at_once), cmocka_unit_test(next_ones), cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
 };
 

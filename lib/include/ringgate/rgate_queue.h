@@ -151,6 +151,17 @@ struct rgate_queue_result {
 RGATE_API int rgate_queue_complete_many(struct rgate_queue *queue,
 					struct rgate_queue_result *results, unsigned int n);
 
+/*
+ * rgate_queue_next - completes what is done, and waits for more, by requests that go together
+ * @results, @n: as rgate_queue_complete_many(); n may be 0. Their tasks may be those in @got.
+ * @types, @most, @flags, @timeout_ms, @got: as rgate_queue_claim()
+ * For a worker that goes on: it waits once, and not for each of both.
+ * Returns as rgate_queue_claim(); what became of each result is in its error, whatever this returns.
+ */
+RGATE_API int rgate_queue_next(struct rgate_queue *queue, struct rgate_queue_result *results,
+			       unsigned int n, uint64_t types, unsigned int most, uint32_t flags,
+			       int timeout_ms, struct rgate_queue_got *got);
+
 /* rgate_queue_release - it is ready again in @delay_ms, or buried; as rgate_queue_begin() */
 RGATE_API int rgate_queue_release(struct rgate_queue *queue, const struct rgate_queue_task *task,
 				  uint32_t delay_ms);

@@ -47,23 +47,33 @@ static void submit(const char *address, uint32_t tasks)
 	rgate_queue_close(q);
 }
 
+static void check(const struct rgate_queue_result *r, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (r[i].error)
+			bench_die(-r[i].error, "complete");
+}
+
 static void work(const char *address, uint32_t tasks)
 {
 	struct rgate_queue *q = join(address);
 	struct rgate_queue_result r[BATCH];
 	struct rgate_queue_got got[BATCH];
-	int i, n;
+	int i, n = 0, done;
 
-	while (tasks) {
-		n = rgate_queue_claim(q, 0, BATCH, RGATE_CLAIM_BEGIN, 10000, got);
+	for (; tasks; tasks -= (uint32_t)n) {
+		done = n;
+		n = rgate_queue_next(q, r, (unsigned int)done, 0, BATCH, RGATE_CLAIM_BEGIN, 10000, got);
 		if (n < 0)
 			bench_die(-n, "claim");
+		check(r, done);
 		for (i = 0; i < n; i++)
 			r[i] = (struct rgate_queue_result){ .task = &got[i].task };
-		if (rgate_queue_complete_many(q, r, (unsigned int)n) != n)
-			bench_die(-r[0].error, "complete");
-		tasks -= (uint32_t)n;
 	}
+	if (rgate_queue_complete_many(q, r, (unsigned int)n) != n)
+		bench_die(-r[0].error, "complete");
 	rgate_queue_close(q);
 }
 
