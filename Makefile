@@ -401,6 +401,7 @@ $(O)/tests/fabric/test_done: EXTRA_LIBS += $(call wrap,rgate_link_disconnect)
 $(O)/tests/fabric/test_withdrawn: EXTRA_LIBS += $(call wrap,fcntl local_send)
 $(O)/tests/fabric/test_trust: EXTRA_LIBS += $(call wrap,rgate_link_create)
 $(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_consumer_init rgate_share_create)
+$(O)/tests/net/test_inbox: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_share_destroy)
 # Calls that are refused (tests/unit/lib/refuse.h)
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \

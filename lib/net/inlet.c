@@ -46,7 +46,7 @@ static void unfilled(struct rgate_inlet *in)
 
 		if (!r->ring)
 			continue;
-		r->offered = r->taken = r->asked = false;
+		r->offered = r->taken = r->asked = r->late = false;
 		if (r->closing)
 			gone(in, r);
 	}
@@ -156,7 +156,7 @@ static int64_t on_tick(void *ctx)
 
 	pthread_mutex_lock(&in->lock);
 	for (i = 0; in->up && i < NET_RINGS_MAX; i++)
-		if (in->rings[i].asked)
+		if (in->rings[i].asked || in->rings[i].late)
 			ns = sooner(ns, inlet_ring_tick(in, &in->rings[i]));
 	if (in->up)
 		ns = sooner(ns, inlet_clock_tick(in));

@@ -36,6 +36,7 @@ struct inlet_ring {
 	uint32_t epoch;			/* and the connection it was lent over */
 	uint64_t told;			/* position told as free */
 	bool asked;			/* the gateway waits for more */
+	bool late;			/* what is worth telling could not be told */
 	int64_t nap_ns;			/* until it is looked for some again */
 	uint64_t sessions, found, errors, credits;
 };
@@ -88,7 +89,7 @@ void inlet_ring_free(struct rgate_inlet *in, struct inlet_ring *r);
 void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r);
 void inlet_ring_taken(struct rgate_inlet *in, struct inlet_ring *r, const struct net_taken *t);
 void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask);
-/* Tells what came free, where that was asked for. In how many ns again; -1: no need */
+/* Tells what came free, where that was asked for or is late. In how many ns again; -1: no need */
 int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r);
 
 /* The mail's counters are those of this session, which are added to what there was */

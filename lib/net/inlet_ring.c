@@ -92,7 +92,7 @@ void inlet_ring_offer(struct rgate_inlet *in, struct inlet_ring *r)
 	rgate_ring_view(r->ring, &v);
 	r->base = r->p.stats;
 	r->told = rgate_producer_free(&r->p);
-	r->asked = false;
+	r->asked = r->late = false;
 	o.hdr.value = htole32(NET_OFFER_PACKS | (r->bell ? NET_OFFER_BELL : 0));
 	o.slots = htole32(v.nslots);
 	o.slot_size = htole32(v.slot_size);
@@ -171,7 +171,9 @@ int64_t inlet_ring_tick(struct rgate_inlet *in, struct inlet_ring *r)
 
 	if (!may_tell(r))
 		return -1;
-	if (free > r->told && tell(in, r, free))
+	if (free > r->told || r->late)
+		r->late = !tell(in, r, free);
+	if (!r->asked && !r->late)
 		return -1;
 	r->nap_ns = r->nap_ns * 2 < NAP_LAST ? r->nap_ns * 2 : NAP_LAST;
 	return r->nap_ns;
@@ -230,6 +232,9 @@ void inlet_ring_notice(struct rgate_inlet *in, struct inlet_ring *r, bool ask)
 	if (!may_tell(r))
 		return;
 	free = rgate_producer_free(&r->p);
-	if (worth_telling(r, free))
-		(void)tell(in, r, free);
+	if (!worth_telling(r, free) || tell(in, r, free))
+		return;
+	/* The gateway may have nothing more to say until it is told: no other notice would come. */
+	r->late = true;
+	r->nap_ns = NAP_FIRST;
 }

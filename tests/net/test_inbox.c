@@ -268,7 +268,84 @@ static void garbage(void **state)
 	bed_down(&b);
 }
 
+static int post_err;
+static unsigned int posts;
+static struct rgate_op posted;
+static uint64_t words[2];		/* as they were posted */
+
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket);
+
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket)
+{
+	(void)peer;
+	(void)ticket;
+	assert_int_equal(n, 1);
+	if (post_err)
+		return post_err;
+	posts++;
+	posted = *ops;
+	memcpy(words, ops->sge->addr, sizeof(words));
+	return 0;
+}
+
+/*
+ * A wire that answers nothing takes nothing. The gateway has filled the inbox meanwhile, and has no
+ * place for another notice: what it waits for is told without one, once it can be told.
+ */
+static void told_late(void **state)
+{
+	uint64_t place[2 * NET_RINGS_MAX] = { 0 };
+	const struct rgate_buf at = { .addr = place };
+	struct rgate_inlet in = { .words = &at };
+	struct net_chunk *c;
+	unsigned int n = 0;
+	struct bed b;
+
+	(void)state;
+	bed_up(&b);
+	b.r.taken = true;
+	b.r.credit.length = 16;
+	b.r.told = rgate_producer_free(&b.r.p);
+	posts = 0;
+	post_err = -EAGAIN;
+	assert_int_equal(inlet_ring_tick(&in, &b.r), -1);
+	do {
+		c = make(&b, 8, 180, NET_CHUNK_NOTICE);
+		advance(&b, c);
+		inlet_ring_notice(&in, &b.r, false);
+		take(&b, 8, 180);
+		n += 8;
+	} while (b.r.read - b.r.read_told < net_chunk_max(INBOX));
+	assert_int_equal(b.r.read, b.pos);
+	assert_int_equal(b.r.read_told, 0);
+	assert_int_equal(posts, 0);
+	assert_true(inlet_ring_tick(&in, &b.r) > 0);
+	assert_true(inlet_ring_tick(&in, &b.r) > 0);
+	post_err = 0;
+	assert_int_equal(inlet_ring_tick(&in, &b.r), -1);
+	assert_int_equal(posts, 1);
+	assert_int_equal(posted.kind, RGATE_OP_WRITE);
+	assert_int_equal(le64toh(words[0]), rgate_producer_free(&b.r.p));
+	assert_int_equal(le64toh(words[1]), b.r.read);
+	/* That is that. */
+	assert_int_equal(inlet_ring_tick(&in, &b.r), -1);
+	assert_int_equal(posts, 1);
+	/* Who has asked for slots is told of the inbox, and then of slots. */
+	take(&b, 0, 0);
+	b.r.asked = b.r.late = true;
+	assert_true(inlet_ring_tick(&in, &b.r) > 0);
+	assert_int_equal(posts, 2);
+	assert_int_equal(posted.kind, RGATE_OP_WRITE_IMM);
+	assert_true(inlet_ring_tick(&in, &b.r) > 0);
+	assert_int_equal(posts, 2);
+	assert_int_equal(n, b.head);
+	bed_down(&b);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(told_late),
 	cmocka_unit_test(laid),
 	cmocka_unit_test(order),
 	cmocka_unit_test(refused),
