@@ -8,14 +8,17 @@
  * to its CPU's buffer and reaches memory later, in order; a full fence waits until the buffer is
  * empty. The service's list is under a lock.
  *
- * What has to hold: no slot is written before it was read, each request is answered once, and
- * nobody sleeps for good while there is something to do, which makes an invalid end state.
+ * What has to hold: no slot is written before it was read, each request is answered once, or as
+ * often as it asked for, and nobody sleeps for good while there is something to do, which makes an
+ * invalid end state.
  *
  * check: pass	what the engine does itself
  * check: pass	what a service ends later : -DLATE
  * check: pass	several published at once, either way : -DRUNS
+ * check: pass	two completions of each, whose places are reserved : -DLATE -DMULTI
  * check: fail	a request's place returned before it was copied : -DEARLY_CREDIT
  * check: fail	no place reserved for what is under way : -DLATE -DNO_RESERVE
+ * check: fail	only one for each that has two : -DLATE -DMULTI -DRESERVE_ONE
  * check: fail	the client does not look at credits : -DNO_REQUEST_CREDIT
  * check: fail	the engine does not look at credits : -DNO_COMPLETION_CREDIT
  * check: fail	no fence in rgate_session_submit() : -DNO_SUBMIT_FENCE
@@ -34,8 +37,16 @@
  * check: fail	a want is woken for again and never anew : -DWOKEN_EVER
  */
 #define R	2			/* places for requests */
-#ifdef LATE
-#define N	3			/* requests in all */
+#ifdef MULTI
+#define SHOTS	2			/* completions of a request */
+#else
+#define SHOTS	1
+#endif
+#ifdef MULTI
+#define N	2			/* requests in all */
+#define C	3			/* so that the second one waits for a part of its places */
+#elif defined(LATE)
+#define N	3
 #define C	2
 #else
 #define N	4
@@ -97,7 +108,7 @@ end:
 active proctype client()
 {
 	do
-	:: taken == N -> break
+	:: taken == N * SHOTS -> break
 #ifdef NO_REQUEST_CREDIT
 	:: submitted < N ->
 #else
@@ -133,7 +144,7 @@ active proctype client()
 #endif
 		:: else
 		fi
-	:: taken < submitted && m_comp == taken ->
+	:: taken < submitted * SHOTS && m_comp == taken ->
 		client_buf ! WANT, taken + 1;
 #ifndef NO_ARM_FENCE
 		CLIENT_FENCE;
@@ -153,14 +164,14 @@ active proctype client()
 }
 
 #ifdef LATE
-/* rgate_req_end() */
+/* rgate_req_more(), rgate_req_end() */
 active proctype service()
 {
 	byte ended;
 
 end:
 	do
-	:: with_service > ended ->
+	:: with_service * SHOTS > ended ->
 		ended++;
 		service_buf ! ended;
 #ifndef NO_WAKE_FENCE
@@ -201,8 +212,10 @@ inline post()
 #define PLACE	true
 #elif defined(NO_RESERVE)
 #define PLACE	(posted - m_comp_credit < C)
+#elif defined(RESERVE_ONE)
+#define PLACE	(posted - m_comp_credit + with_service - reaped / SHOTS < C)
 #else
-#define PLACE	(posted - m_comp_credit + with_service - reaped < C)
+#define PLACE	(posted - m_comp_credit + with_service * SHOTS - reaped + SHOTS <= C)
 #endif
 
 /* look(), accept_one(): the slot is read where `copied` grows */
@@ -294,5 +307,5 @@ active proctype engine()
 #endif
 	od;
 done:
-	assert(copied == N && posted == N)
+	assert(copied == N && posted == N * SHOTS)
 }

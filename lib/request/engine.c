@@ -370,6 +370,17 @@ static bool service_ok(const struct rgate_req_service *s)
 	return s->number < RGATE_REQ_SERVICES && s->nops && s->nops <= RGATE_REQ_OPS && s->name;
 }
 
+static void add_op(struct service *to, uint32_t i)
+{
+	const struct rgate_req_op *op = &to->s->ops[i];
+
+	if (!op->begin)
+		return;
+	to->ops |= 1ULL << i;
+	if (op->uses & RGATE_USES_MULTI)
+		to->multi |= 1ULL << i;
+}
+
 int rgate_engine_add(struct rgate_engine *e, const struct rgate_req_service *s, void *ctx)
 {
 	struct service *to;
@@ -391,7 +402,7 @@ int rgate_engine_add(struct rgate_engine *e, const struct rgate_req_service *s, 
 		if (s->tick)
 			__atomic_or_fetch(&e->ticks, 1U << s->number, __ATOMIC_RELEASE);
 		for (i = 0; i < s->nops; i++)
-			to->ops |= s->ops[i].begin ? 1ULL << i : 0;
+			add_op(to, i);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return err;

@@ -45,6 +45,8 @@ struct rgate_req;
  * file but rgate_req_get() and rgate_req_set_value(): many are answered in one go.
  */
 #define RGATE_USES_NO_TIME	(1U << 4)
+/* Can have RGATE_REQ_MULTI: rgate_req_shots(). a1 is the engine's, so not with RGATE_USES_A1 */
+#define RGATE_USES_MULTI	(1U << 5)
 
 /* One operation. @begin NULL: there is none of this number. */
 struct rgate_req_op {
@@ -89,7 +91,9 @@ struct rgate_req_service {
 /* What a user, by uid, may have at once. 0: no limit */
 struct rgate_limits {
 	uint32_t sessions;
-	uint32_t requests;	/* under way; more wait in their rings */
+	/* Completions of what is under way; more wait in their rings, or are refused if they are
+	 * those of one request */
+	uint32_t requests;
 	uint32_t handles;
 	uint32_t classes;	/* bit N: enum rgate_req_class; 0: all */
 	uint64_t memory;	/* bytes of all sessions' memory and areas */
@@ -274,6 +278,20 @@ void rgate_req_set_value(struct rgate_req *r, uint64_t value);
  * Any thread; once for each RGATE_REQ_LATER.
  */
 void rgate_req_end(struct rgate_req *r, int result, uint64_t value);
+
+/*
+ * rgate_req_shots - how often rgate_req_more() may be called; 0: it has not RGATE_REQ_MULTI
+ * Does not change while the request is under way.
+ */
+uint32_t rgate_req_shots(const struct rgate_req *r);
+
+/*
+ * rgate_req_more - a completion of a request that goes on, with RGATE_COMP_MORE
+ * Returns how many more there may be; 0: that was the last one, and rgate_req_end() with -ENOBUFS
+ * is due. All of them come before that, also if it is cancelled meanwhile. From begin() on, which
+ * then returns RGATE_REQ_LATER; any thread, but one at a time for a request.
+ */
+uint32_t rgate_req_more(struct rgate_req *r, int result, uint64_t value);
 
 /* ---- Handles: objects of a service that outlive a request. Engine's thread only ---- */
 

@@ -23,6 +23,20 @@ struct service {
 	const struct rgate_req_service *s;	/* NULL: there is none */
 	void *ctx;
 	uint64_t ops;			/* bit N: there is operation N */
+	uint64_t multi;			/* likewise, and it can have RGATE_REQ_MULTI */
+};
+
+/* What a request with RGATE_REQ_MULTI has besides. Shots are its completions but the last one. */
+struct multi {
+	uint32_t shots;
+	uint32_t told;		/* end_lock: by rgate_req_more() */
+	bool listed;		/* end_lock: the request is among rgate_engine.ended */
+	bool over;		/* end_lock: rgate_req_end() was called */
+	uint32_t posted;
+	struct {
+		uint64_t value;
+		int result;
+	} shot[];
 };
 
 enum req_state {
@@ -46,6 +60,8 @@ struct rgate_req {
 	enum req_state state;
 	bool tracked;		/* in the seat's list and among the cookies */
 	bool asked;		/* cancel() was called */
+	uint32_t places;	/* for completions, that are reserved */
+	struct multi *multi;	/* NULL: it has one completion */
 	struct rgate_req *prev, *next;	/* in its chain, while both are under way */
 	struct rgate_req *queue;	/* free, ready, or ended and not seen yet */
 	struct link of_seat;
@@ -76,6 +92,7 @@ struct user {
 	struct rgate_limits later;	/* the engine's lock: become `limits`, if `changed` */
 	bool changed;
 	bool limited;			/* a seat has set `limits` */
+	uint64_t reserved;		/* places of what is under way */
 	/* one writer, the thread; relaxed */
 	uint64_t under_way, handles, accepted, refused, completions;
 	struct link active;		/* of those with hot seats */
@@ -97,7 +114,8 @@ struct rgate_seat {
 	uint64_t taken;			/* requests copied */
 	uint64_t posted;		/* completions published */
 	uint64_t returned;		/* of these, places given back; whole batches */
-	uint32_t under_way;		/* accepted and not over; each has a place reserved */
+	uint32_t under_way;		/* accepted and not over */
+	uint32_t reserved;		/* places for their completions to come */
 	struct rgate_req now;		/* copied, and not accepted yet; or answered as it is */
 	bool have_head;
 	struct rgate_req *drain;	/* the one under way */
@@ -184,6 +202,7 @@ void seat_kicked(struct rgate_seat *s);
 void seat_commands(struct rgate_engine *e);
 void seat_bury(struct rgate_engine *e);
 void seat_remove_all(struct rgate_engine *e);
+void seat_unblock_all(struct user *u);
 
 /* engine_take.c: */
 enum taken {
@@ -204,9 +223,17 @@ bool seat_park(struct rgate_seat *s, enum taken why);
 /* What is copied and looked through takes time, too: so many bytes as much as one request */
 #define COST_BYTES	16384U
 
+/* Completions that it may have, as the client says: not checked yet */
+static inline unsigned int req_places(const struct rgate_request *q)
+{
+	if (!(q->flags & RGATE_REQ_MULTI))
+		return 1;
+	return q->a1 < RGATE_REQ_PLACES_MAX ? (unsigned int)q->a1 : RGATE_REQ_PLACES_MAX;
+}
+
 static inline unsigned int req_cost(const struct rgate_request *q)
 {
-	return 1 + q->len / COST_BYTES;
+	return req_places(q) + q->len / COST_BYTES;
 }
 
 /* engine_run.c */
@@ -217,9 +244,10 @@ void req_wait(struct rgate_req *r);	/* for its predecessor */
 int req_cancel(struct rgate_req *r, int why);
 struct rgate_req *req_find(struct rgate_seat *s, uint64_t cookie);
 bool req_run_ready(struct rgate_engine *e);	/* true: more are ready */
-void req_reap(struct rgate_engine *e);		/* what rgate_req_end() was called for */
+void req_reap(struct rgate_engine *e);		/* what services have brought */
+void req_bring(struct rgate_req *r);		/* with end_lock: it will be looked at */
 void req_free_all(struct rgate_engine *e);
-void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value);
+void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint32_t flags, uint64_t value);
 void seat_posted(struct rgate_seat *s, uint64_t n);	/* so many were published */
 
 /*
@@ -227,12 +255,12 @@ void seat_posted(struct rgate_seat *s, uint64_t n);	/* so many were published */
  * The cookie after the result, with release: who reads both at once need not read again.
  */
 static inline void seat_write(struct rgate_seat *s, uint64_t pos, uint64_t cookie, int result,
-			      uint64_t value)
+			      uint32_t flags, uint64_t value)
 {
 	struct rgate_completion *c = &s->area.completions[pos & s->area.comp_mask];
 
 	__atomic_store_n(&c->result, result, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->flags, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->flags, flags, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->cookie, cookie, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
 }
@@ -247,6 +275,12 @@ static inline void seat_publish(struct rgate_seat *s, uint64_t pos)
 
 /* @s cannot use what came free of the user's limit: the next one may */
 void seat_pass_on(struct rgate_seat *s);
+
+/* engine_multi.c */
+/* -ENOMEM; the request's, which frees it */
+int multi_new(struct rgate_req *r);
+/* Posts what was told; true: rgate_req_end() was called */
+bool multi_reap(struct rgate_req *r);
 
 /* engine_timer.c */
 int timer_add(struct rgate_engine *e, struct rgate_req *r);

@@ -39,6 +39,8 @@ struct rgate_req *req_alloc(struct rgate_engine *e)
 	r->result = r->why = 0;
 	r->state = REQ_WAITS;
 	r->tracked = r->asked = false;
+	r->places = 1;
+	r->multi = NULL;
 	r->prev = r->next = NULL;
 	r->timer.place = 0;
 	return r;
@@ -167,9 +169,9 @@ void seat_posted(struct rgate_seat *s, uint64_t n)
 	e->dirty = s;
 }
 
-void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint64_t value)
+void seat_post(struct rgate_seat *s, uint64_t cookie, int result, uint32_t flags, uint64_t value)
 {
-	seat_write(s, s->posted, cookie, result, value);
+	seat_write(s, s->posted, cookie, result, flags, value);
 	seat_publish(s, s->posted++);
 	seat_posted(s, 1);
 }
@@ -205,29 +207,43 @@ static void unchain(struct rgate_req *r, int result)
 	}
 }
 
-/* What waited for something of this session's, or of this user's, to end */
-static void unblock(struct rgate_seat *s)
-{
-	struct user *u = s->user;
-
-	if (s->blocked && list_empty(&s->turn))
-		seat_hot(s);
-	if (!list_empty(&u->blocked))
-		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
-}
-
 void seat_pass_on(struct rgate_seat *s)
 {
 	struct user *u = s->user;
 
-	if (!list_empty(&u->blocked) && u->under_way < u->limits.requests)
+	if (!list_empty(&u->blocked) && u->reserved < u->limits.requests)
 		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
+}
+
+/* What waited for something of this session's, or of this user's, to end */
+static void unblock(struct rgate_seat *s)
+{
+	if (s->blocked && list_empty(&s->turn))
+		seat_hot(s);
+	/* Not one that has to go back behind the others: what was refused took nothing. */
+	seat_pass_on(s);
+}
+
+/* Its completion, if it has one, takes one of its places: of the others no credit comes. */
+static void give_back(struct rgate_req *r, bool told)
+{
+	struct rgate_seat *s = r->seat;
+
+	s->reserved -= r->places;
+	s->user->reserved -= r->places;
+	if (s->parked && (!told || r->places > 1))
+		seat_hot(s);
+	unblock(s);
+	/* There may be something for more than one of those that wait. */
+	if (r->places > 1)
+		seat_unblock_all(s->user);
 }
 
 static void finish(struct rgate_req *r, int result)
 {
 	struct rgate_seat *s = r->seat;
 	struct rgate_engine *e = s->engine;
+	bool told;
 
 	if (r->why) {
 		result = r->why;
@@ -241,14 +257,12 @@ static void finish(struct rgate_req *r, int result)
 	s->under_way--;
 	count(&s->user->under_way, (uint64_t)-1);
 	count(&e->stats.under_way, (uint64_t)-1);
-	if (s->leaving)
-		e->dying = true;
-	else if (result < 0 || !(r->q.flags & RGATE_REQ_NO_COMPLETION))
-		seat_post(s, r->q.cookie, result, result < 0 ? 0 : r->value);
-	else if (s->parked)
-		/* Its place is free; of what is not told no credit comes. */
-		seat_hot(s);
-	unblock(s);
+	e->dying |= s->leaving;
+	told = !s->leaving && (result < 0 || !(r->q.flags & RGATE_REQ_NO_COMPLETION));
+	if (told)
+		seat_post(s, r->q.cookie, result, 0, result < 0 ? 0 : r->value);
+	give_back(r, told);
+	free(r->multi);
 	free_later(e, r);
 }
 
@@ -332,8 +346,22 @@ void req_reap(struct rgate_engine *e)
 	}
 	for (r = list; r; r = next) {
 		next = r->queue;
-		finish(r, r->result);
+		if (!r->multi || multi_reap(r))
+			finish(r, r->result);
 	}
+}
+
+void req_bring(struct rgate_req *r)
+{
+	struct rgate_engine *e = r->seat->engine;
+
+	if (r->multi && r->multi->listed)
+		return;
+	if (r->multi)
+		r->multi->listed = true;
+	r->queue = e->ended;
+	__atomic_store_n(&e->ended, r, __ATOMIC_RELAXED);
+	engine_wake(e);
 }
 
 void rgate_req_end(struct rgate_req *r, int result, uint64_t value)
@@ -343,9 +371,9 @@ void rgate_req_end(struct rgate_req *r, int result, uint64_t value)
 	r->result = result;
 	r->value = value;
 	pthread_mutex_lock(&e->end_lock);
-	r->queue = e->ended;
-	__atomic_store_n(&e->ended, r, __ATOMIC_RELAXED);
-	engine_wake(e);
+	if (r->multi)
+		r->multi->over = true;
+	req_bring(r);
 	pthread_mutex_unlock(&e->end_lock);
 }
 

@@ -356,7 +356,7 @@ void *rgate_seat_memory(const struct rgate_seat *s, uint64_t off, uint64_t len)
 
 /* ---- In the engine's thread ---- */
 
-static void unblock_all(struct user *u)
+void seat_unblock_all(struct user *u)
 {
 	while (!list_empty(&u->blocked))
 		seat_hot(container_of(u->blocked.next, struct rgate_seat, turn));
@@ -368,7 +368,7 @@ static void user_limits(struct user *u)
 		return;
 	u->changed = false;
 	u->limits = u->later;
-	unblock_all(u);
+	seat_unblock_all(u);
 }
 
 static void seat_link(struct rgate_seat *s)
@@ -377,7 +377,7 @@ static void seat_link(struct rgate_seat *s)
 	if (!s->modest || !s->user->limited) {
 		s->user->limits = s->limits;
 		s->user->limited = true;
-		unblock_all(s->user);
+		seat_unblock_all(s->user);
 	}
 	seat_hot(s);
 }
@@ -464,7 +464,7 @@ void seat_bury(struct rgate_engine *e)
 		if (!s->leaving || s->under_way)
 			continue;
 		list_del(&s->of_engine);
-		unblock_all(s->user);
+		seat_unblock_all(s->user);
 		close_seat(s);
 		if (s->over)
 			s->over(s->ctx);

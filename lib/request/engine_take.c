@@ -61,12 +61,12 @@ static bool credited(const struct rgate_seat *s)
 			       __ATOMIC_ACQUIRE) == rgate_area_comp_lap(&s->area, s->returned);
 }
 
-/* A place for one more completion, besides those of what is under way? */
-static bool place(struct rgate_seat *s)
+/* Places for so many more completions, besides those of what is under way? */
+static bool place(struct rgate_seat *s, uint32_t n)
 {
 	const uint64_t places = s->area.comp_mask + 1;
 
-	while (s->posted - s->returned + s->under_way >= places) {
+	while (s->posted - s->returned + s->reserved + n > places) {
 		if (!credited(s))
 			return false;
 		s->returned += RGATE_REQ_BATCH;
@@ -80,6 +80,24 @@ static int check_mem(const struct rgate_seat *s, const struct rgate_request *q)
 	if (q->mem != RGATE_REQ_MEM_SESSION)
 		return -ENOENT;
 	return q->off <= s->mem_len && q->len <= s->mem_len - q->off ? 0 : -ERANGE;
+}
+
+/*
+ * Places that are not there now come free in no known time, with what has them: who asks for many
+ * does not wait for that. A batch of them stays for others, as credits come by batches: one that
+ * cancels gets through.
+ */
+static int check_multi(const struct rgate_seat *s, const struct rgate_request *q)
+{
+	const uint64_t places = s->area.comp_mask + 1 - RGATE_REQ_BATCH;
+	const struct user *u = s->user;
+
+	if (q->flags & (RGATE_REQ_LINK | RGATE_REQ_DRAIN | RGATE_REQ_NO_COMPLETION) ||
+	    q->a1 < 2 || q->a1 > RGATE_REQ_PLACES_MAX)
+		return -EINVAL;
+	if (s->reserved + q->a1 > places)
+		return -ENOSPC;
+	return u->limits.requests && u->reserved + q->a1 > u->limits.requests ? -EDQUOT : 0;
 }
 
 static int check_fields(const struct rgate_seat *s, const struct rgate_request *q, uint32_t uses)
@@ -101,6 +119,7 @@ static int check(struct rgate_req *r)
 	unsigned int number = q->op >> RGATE_REQ_OP_SHIFT;
 	unsigned int op = q->op & ((1U << RGATE_REQ_OP_SHIFT) - 1);
 	const struct service *to;
+	uint32_t uses;
 	int err;
 
 	if (q->owner != s->owner)
@@ -115,7 +134,14 @@ static int check(struct rgate_req *r)
 	if (!(lim->ops[number] & 1ULL << op) ||
 	    (lim->classes && !(lim->classes & 1U << q->cls)))
 		return -EACCES;
-	err = check_fields(s, q, to->s->ops[op].uses);
+	uses = to->s->ops[op].uses;
+	if (q->flags & RGATE_REQ_MULTI) {
+		err = uses & RGATE_USES_MULTI ? check_multi(s, q) : -EOPNOTSUPP;
+		if (err)
+			return err;
+		uses |= RGATE_USES_A1;
+	}
+	err = check_fields(s, q, uses);
 	if (err)
 		return err;
 	r->op = &to->s->ops[op];
@@ -125,14 +151,17 @@ static int check(struct rgate_req *r)
 
 /*
  * Has the user as much under way as he may? The engine's own operations are over at once, and
- * may begin all the same; but for those that would wait in a chain, which takes memory.
+ * may begin all the same, and those with many completions are refused: but for what would wait in a
+ * chain, which takes memory.
  */
 static bool is_beyond(const struct rgate_seat *s)
 {
+	const struct rgate_request *q = &s->now.q;
 	const struct user *u = s->user;
 
-	return u->limits.requests && u->under_way >= u->limits.requests &&
-	       (s->chain == CHAIN_RUNS || s->now.q.op >> RGATE_REQ_OP_SHIFT != RGATE_REQ_CORE);
+	return u->limits.requests && u->reserved >= u->limits.requests &&
+	       (s->chain == CHAIN_RUNS || (q->op >> RGATE_REQ_OP_SHIFT != RGATE_REQ_CORE &&
+					   !(q->flags & RGATE_REQ_MULTI)));
 }
 
 /* May it begin, for what its user and the requests before it are doing? */
@@ -175,6 +204,14 @@ static void link_in(struct rgate_seat *s, struct rgate_req *r)
 		req_begin(r);
 }
 
+/* What it needs while it is under way */
+static int prepare(struct rgate_req *r)
+{
+	int err = r->q.flags & RGATE_REQ_MULTI ? multi_new(r) : 0;
+
+	return !err && r->q.deadline_us ? timer_add(r->seat->engine, r) : err;
+}
+
 static void accept_one(struct rgate_seat *s)
 {
 	struct rgate_engine *e = s->engine;
@@ -185,23 +222,26 @@ static void accept_one(struct rgate_seat *s)
 	count(&s->user->accepted, 1);
 	if (!r) {
 		s->chain = s->now.q.flags & RGATE_REQ_LINK ? CHAIN_BROKEN : CHAIN_NONE;
-		seat_post(s, s->now.q.cookie, -ENOMEM, 0);
+		seat_post(s, s->now.q.cookie, -ENOMEM, 0, 0);
 		return;
 	}
 	r->q = s->now.q;
 	r->seat = s;
-	s->under_way++;
-	count(&s->user->under_way, 1);
-	count(&e->stats.under_way, 1);
 	r->result = check(r);
 	if (r->result) {
 		count(&e->stats.refused, 1);
 		count(&s->user->refused, 1);
-	} else if (r->q.deadline_us) {
-		r->result = timer_add(e, r);
+	} else {
+		r->places = req_places(&r->q);
+		r->result = prepare(r);
 	}
 	if (r->result)
 		r->op = NULL;
+	s->under_way++;
+	s->reserved += r->places;
+	s->user->reserved += r->places;
+	count(&s->user->under_way, 1);
+	count(&e->stats.under_way, 1);
 	if (r->q.flags & RGATE_REQ_DRAIN)
 		s->drain = r;
 	link_in(s, r);
@@ -242,7 +282,7 @@ static void run_add(struct rgate_seat *s, struct run *run)
 	r->value = 0;
 	result = r->op->begin(r, r->ctx);
 	s->have_head = false;
-	seat_write(s, s->posted, r->q.cookie, result, result < 0 ? 0 : r->value);
+	seat_write(s, s->posted, r->q.cookie, result, 0, result < 0 ? 0 : r->value);
 	if (run->n++)
 		seat_publish(s, s->posted);
 	else
@@ -252,6 +292,14 @@ static void run_add(struct rgate_seat *s, struct run *run)
 		run_end(s, run);
 }
 
+/* Places that the next one needs; of one that is refused only its answer's */
+static uint32_t needs(const struct rgate_seat *s)
+{
+	const struct rgate_request *q = &s->now.q;
+
+	return q->flags & RGATE_REQ_MULTI && !check_multi(s, q) ? (uint32_t)q->a1 : 1;
+}
+
 /* The next one: TAKE_MORE: it may begin, if its class has its turn */
 static enum taken next(struct rgate_seat *s)
 {
@@ -259,7 +307,7 @@ static enum taken next(struct rgate_seat *s)
 		return TAKE_EMPTY;
 	if (hindered(s))
 		return TAKE_BLOCKED;
-	return place(s) ? TAKE_MORE : TAKE_FULL;
+	return place(s, needs(s)) ? TAKE_MORE : TAKE_FULL;
 }
 
 unsigned int seat_take(struct rgate_seat *s, unsigned int rank, unsigned int most,

@@ -16,11 +16,16 @@ static int nop(struct rgate_req *r, void *ctx)
 static int probe(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_engine *e = ctx;
-	uint64_t number = rgate_req_get(r)->a0;
+	const struct rgate_request *q = rgate_req_get(r);
+	const uint64_t number = q->a0;
+	const struct service *to;
 
+	if (q->a1 & ~(uint64_t)RGATE_PROBE_MULTI)
+		return -EINVAL;
 	if (number >= RGATE_REQ_SERVICES || !e->service[number].s)
 		return -ENOENT;
-	rgate_req_set_value(r, e->service[number].ops & r->seat->user->limits.ops[number]);
+	to = &e->service[number];
+	rgate_req_set_value(r, (q->a1 ? to->multi : to->ops) & r->seat->user->limits.ops[number]);
 	return 0;
 }
 
@@ -45,7 +50,8 @@ static int cancel(struct rgate_req *r, void *ctx)
 
 static const struct rgate_req_op ops[] = {
 	{ .name = "nop", .uses = RGATE_USES_A0 | RGATE_USES_NO_TIME, .begin = nop },
-	{ .name = "probe", .uses = RGATE_USES_A0 | RGATE_USES_NO_TIME, .begin = probe },
+	{ .name = "probe", .uses = RGATE_USES_A0 | RGATE_USES_A1 | RGATE_USES_NO_TIME,
+	  .begin = probe },
 	{ .name = "time", .uses = RGATE_USES_A0 | RGATE_USES_NO_TIME, .begin = tell_time },
 	{ .name = "cancel", .uses = RGATE_USES_A0, .begin = cancel },
 };

@@ -54,7 +54,7 @@ struct rgate_welcome {
 	uint32_t completions;
 	uint64_t memory;	/* bytes of the file */
 	uint64_t memory_off;	/* where in it the session's begins; whole pages */
-	uint32_t max_requests;	/* under way at once, of the user; 0: as places allow */
+	uint32_t max_requests;	/* completions to come, of the user; 0: as places allow */
 	uint32_t max_handles;	/* of the user; 0: no limit */
 	uint64_t services;	/* bit N: the user may ask service N */
 	uint64_t reserved[3];

@@ -95,7 +95,7 @@ static void core(void **state)
 	assert_int_equal(value_of(&a, ASK(RGATE_REQ_NOP, .a0 = 1ULL << 60), 0), 1ULL << 60);
 	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE), 0), 15);
 	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = RGATE_REQ_LOG), 0), 1);
-	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = LATE), 0), 31);
+	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = LATE), 0), 63);
 	value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = LATE + 1), -ENOENT);
 	value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = RGATE_REQ_SERVICES), -ENOENT);
 	value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = UINT64_MAX), -ENOENT);
@@ -138,7 +138,7 @@ static void refused(void **state)
 		struct rgate_request q;
 		int result;
 	} cases[] = {
-		{ ASK(RGATE_REQ_NOP, .flags = 8), -EINVAL },
+		{ ASK(RGATE_REQ_NOP, .flags = 16), -EINVAL },
 		{ ASK(RGATE_REQ_NOP, .cls = RGATE_CLASS_COUNT), -EINVAL },
 		{ ASK(RGATE_REQ_NOP, .owner = 0xffffffff), -ESTALE },
 		{ ASK(RGATE_REQ_OP(RGATE_REQ_CORE, 4)), -EOPNOTSUPP },
@@ -654,7 +654,7 @@ static void limits(void **state)
 	value_of(&c, ASK(RGATE_REQ_LOG_WRITE, .len = 1), -EACCES);
 	value_of(&c, ASK(LATE_SURE), -EACCES);
 	value_of(&c, ASK(RGATE_REQ_NOP, .cls = RGATE_CLASS_URGENT), -EACCES);
-	assert_int_equal(value_of(&c, ASK(RGATE_REQ_PROBE, .a0 = LATE), 0), 29);
+	assert_int_equal(value_of(&c, ASK(RGATE_REQ_PROBE, .a0 = LATE), 0), 61);
 	value_of(&c, ASK(LATE_OPEN), 0);
 	value_of(&d, ASK(LATE_OPEN), -EDQUOT);
 

@@ -43,7 +43,7 @@ static void numbers(void **state)
 	(void)state;
 	client_new(&more, e, 1);
 	value_of(&a, ASK(RGATE_REQ_NOP), 0);
-	value_of(&a, ASK(RGATE_REQ_NOP, .flags = 8), -EINVAL);
+	value_of(&a, ASK(RGATE_REQ_NOP, .flags = 16), -EINVAL);
 	value_of(&more, ASK(LATE_OPEN), 0);
 	client_submit(&more, ASK(LATE_WAIT, .cookie = 1));
 	bed_run(e);

@@ -51,9 +51,12 @@ enum rgate_req_service_number {
 
 /* Operations of RGATE_REQ_CORE */
 #define RGATE_REQ_NOP		RGATE_REQ_OP(RGATE_REQ_CORE, 0)	/* value: a0 */
-#define RGATE_REQ_PROBE		RGATE_REQ_OP(RGATE_REQ_CORE, 1)	/* a0: service; value: its ops */
+/* a0: service; a1: 0, or RGATE_PROBE_MULTI; value: a bit for each op, or for each that can be so */
+#define RGATE_REQ_PROBE		RGATE_REQ_OP(RGATE_REQ_CORE, 1)
 #define RGATE_REQ_TIME		RGATE_REQ_OP(RGATE_REQ_CORE, 2)	/* a0: rgate_clock; value: ns */
 #define RGATE_REQ_CANCEL	RGATE_REQ_OP(RGATE_REQ_CORE, 3)	/* a0: the cookie of another */
+
+#define RGATE_PROBE_MULTI	1U	/* who does not know it says -EINVAL, and has none */
 
 /* Operations of RGATE_REQ_LOG */
 #define RGATE_REQ_LOG_WRITE	RGATE_REQ_OP(RGATE_REQ_LOG, 0)	/* mem, off, len: the text */
@@ -257,8 +260,14 @@ enum rgate_req_service_number {
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */
 #define RGATE_REQ_DRAIN		(1U << 1)	/* begins after all before, ends before all after */
 #define RGATE_REQ_NO_COMPLETION	(1U << 2)	/* tells of a failure only */
+/*
+ * a1: how many completions it may have, 2 or more, whose places are all reserved: each but the
+ * last has RGATE_COMP_MORE. The last one says why there are no more: -ENOBUFS, all places but its
+ * own are used up. Not with one of the flags above
+ */
+#define RGATE_REQ_MULTI		(1U << 3)
 #define RGATE_REQ_FLAGS \
-	(RGATE_REQ_LINK | RGATE_REQ_DRAIN | RGATE_REQ_NO_COMPLETION)
+	(RGATE_REQ_LINK | RGATE_REQ_DRAIN | RGATE_REQ_NO_COMPLETION | RGATE_REQ_MULTI)
 
 /* rgate_request.cls */
 enum rgate_req_class {
@@ -280,7 +289,7 @@ struct rgate_request {
 	__u32 owner;		/* rgate_req_head.owner, or the request is refused: -ESTALE */
 	__aligned_u64 cookie;	/* the client's: comes back, and names it to CANCEL */
 	__aligned_u64 a0;	/* of the operation; 0 where it has none */
-	__aligned_u64 a1;
+	__aligned_u64 a1;	/* likewise; RGATE_REQ_MULTI: completions */
 	__u32 mem;		/* which memory */
 	__u32 len;		/* bytes of it */
 	__aligned_u64 off;	/* from its first one */

@@ -98,7 +98,8 @@ RGATE_API int rgate_session_submit_many(struct rgate_session *session,
 /*
  * rgate_session_cancel - submits a RGATE_REQ_CANCEL
  * @target: cookie of a request of this session
- * @cookie: of this request, whose result is 0: the other ends with -ECANCELED; -ENOENT: none
+ * @cookie: of this request, whose result is 0: the other ends with -ECANCELED, after what it has
+ *	told with RGATE_COMP_MORE; -ENOENT: none
  *	with that cookie is under way; -EALREADY: it ends by itself, or is being cancelled
  * As rgate_session_submit().
  */
@@ -107,8 +108,9 @@ RGATE_API int rgate_session_cancel(struct rgate_session *session, uint64_t targe
 
 /*
  * rgate_session_poll - takes up to @n completions; no system call while any are there
- * What the request wrote into the session's memory is visible. Returns how many, 0: none
- * is there; -EPIPE: nor will there be: the session is over; -EOWNERDEAD.
+ * What the request wrote into the session's memory is visible. A request with RGATE_REQ_MULTI is
+ * under way until its completion without RGATE_COMP_MORE. Returns how many, 0: none is there;
+ * -EPIPE: nor will there be: the session is over; -EOWNERDEAD.
  */
 RGATE_API int rgate_session_poll(struct rgate_session *session, struct rgate_completion *out,
 				 unsigned int n);

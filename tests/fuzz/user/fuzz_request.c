@@ -3,7 +3,8 @@
  * The engine against a client that writes anything to every word of its area and its memory,
  * comes and goes. What has to hold: another session is served in each step, the service is
  * given only memory that lies in the session's, no more is under way than there are places for,
- * each step comes to an end, and in the end nothing is left.
+ * each step comes to an end, and in the end nothing is left. The other session has requests with
+ * many completions, too: never more than it asked for, and exactly one without RGATE_COMP_MORE.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -19,6 +20,8 @@
 #define PAGE	4096U
 #define LATE	RGATE_REQ_USER
 #define HELD	(64 * PLACES)	/* seats that went away have some, too */
+#define MANY	8		/* requests with many completions at once */
+#define MANY_COOKIE	(1ULL << 63)	/* of these */
 
 struct client {
 	struct rgate_seat *seat;
@@ -35,6 +38,9 @@ static unsigned int gone;		/* seats that are over */
 static struct rgate_req *held[HELD];
 static unsigned int nheld;
 static bool slow;			/* cancel() leaves the end to a later step */
+static struct {
+	uint32_t most, seen;		/* completions; 0: not under way */
+} many[MANY];				/* the good one's */
 
 /* ---- The service ---- */
 
@@ -51,7 +57,9 @@ static int begin(struct rgate_req *r, void *ctx)
 	FUZZ_CHECK(!q->len == !p);
 	for (i = 0; i < q->len; i++)
 		sum = (unsigned char)(sum + p[i]);
-	if (q->a1 & 1)
+	FUZZ_CHECK(rgate_req_shots(r) == (q->flags & RGATE_REQ_MULTI ? q->a1 - 1 : 0));
+	FUZZ_CHECK(rgate_req_shots(r) < PLACES - RGATE_REQ_BATCH);
+	if (q->op == RGATE_REQ_OP(LATE, 0) && q->a1 & 1)
 		return q->a1 & 2 ? -EIO : 0;
 	FUZZ_CHECK(nheld < HELD);
 	held[nheld++] = r;
@@ -64,6 +72,20 @@ static void end(unsigned int i, int result)
 
 	held[i] = held[--nheld];
 	rgate_req_end(r, result, 7);
+}
+
+/* As often as there is room, and once more */
+static void more(unsigned int i, unsigned int n)
+{
+	uint32_t left = rgate_req_shots(held[i]), now;
+
+	while (left && n--) {
+		now = rgate_req_more(held[i], (int)(n & 1), n);
+		FUZZ_CHECK(now < left);
+		left = now;
+	}
+	if (!left && rgate_req_shots(held[i]))
+		FUZZ_CHECK(!rgate_req_more(held[i], 0, 0));
 }
 
 static int cancel(struct rgate_req *r, void *ctx)
@@ -101,10 +123,12 @@ static const struct rgate_req_op ops[] = {
 	{ .name = "late", .uses = RGATE_USES_MEM | RGATE_USES_A1, .begin = begin,
 	  .cancel = cancel },
 	{ .name = "handle", .uses = RGATE_USES_HANDLE, .begin = handle },
+	{ .name = "many", .uses = RGATE_USES_MEM | RGATE_USES_MULTI, .begin = begin,
+	  .cancel = cancel },
 };
 
 static const struct rgate_req_service service = {
-	.number = LATE, .nops = 2, .name = "late", .ops = ops, .drop = drop,
+	.number = LATE, .nops = 3, .name = "late", .ops = ops, .drop = drop,
 };
 
 /* ---- Clients ---- */
@@ -168,21 +192,78 @@ static void publish(struct client *c, struct rgate_request q)
 	__atomic_store_n(&slot->seq, rgate_area_req_lap(&c->area, c->sent++), __ATOMIC_RELEASE);
 }
 
-/* The one that behaves gets its answer at once, whatever the other one does. */
+/* One of a request with many: as many as it asked for at most, and none after the last one */
+static void one_of_many(const struct rgate_completion *c)
+{
+	const uint64_t i = c->cookie - MANY_COOKIE;
+
+	FUZZ_CHECK(i < MANY && many[i].most && many[i].seen < many[i].most);
+	many[i].seen++;
+	FUZZ_CHECK(!(c->flags & ~RGATE_COMP_MORE));
+	if (!c->flags)
+		many[i].most = many[i].seen = 0;
+	else
+		FUZZ_CHECK(many[i].seen < many[i].most);
+}
+
+/* What there is to take; true: the answer to its NOP was among it */
+static bool good_takes(uint64_t nop)
+{
+	struct rgate_completion *slot;
+	bool there = false;
+	uint64_t lap;
+
+	for (;;) {
+		slot = &good.area.completions[good.taken & good.area.comp_mask];
+		lap = rgate_area_comp_lap(&good.area, good.taken);
+		if (slot->seq != lap)
+			return there;
+		if (slot->cookie & MANY_COOKIE) {
+			one_of_many(slot);
+		} else {
+			FUZZ_CHECK(!there && slot->cookie == nop && !slot->result &&
+				   !slot->flags && slot->value == ~nop);
+			there = true;
+		}
+		if (++good.taken % RGATE_REQ_BATCH == 0)
+			*rgate_area_comp_credit(&good.area, good.taken - 1) = lap;
+	}
+}
+
+/*
+ * The one that behaves gets its answer at once, whatever the other one does; or, where requests
+ * with many have taken what was left of its places, when it has taken what was there.
+ */
 static void good_asks(void)
 {
-	struct rgate_completion *slot = &good.area.completions[good.taken & good.area.comp_mask];
+	const uint64_t nop = good.sent;
 	const struct rgate_request q = { .op = RGATE_REQ_NOP, .owner = good.w.owner,
-					 .cookie = good.taken, .a0 = ~good.taken };
-	uint64_t lap = rgate_area_comp_lap(&good.area, good.taken);
+					 .cookie = nop, .a0 = ~nop };
+
+	bool there;
 
 	publish(&good, q);
 	kick(&good);
 	turns(TURNS);
-	FUZZ_CHECK(slot->seq == lap && slot->cookie == good.taken && !slot->result &&
-		   slot->value == ~good.taken);
-	if (++good.taken % RGATE_REQ_BATCH == 0)
-		*rgate_area_comp_credit(&good.area, good.taken - 1) = lap;
+	there = good_takes(nop);
+	if (!there) {
+		kick(&good);
+		turns(TURNS);
+		there = good_takes(nop);
+	}
+	FUZZ_CHECK(there);
+}
+
+static void good_asks_for_many(unsigned int i, uint32_t n)
+{
+	const struct rgate_request q = { .op = RGATE_REQ_OP(LATE, 2), .owner = good.w.owner,
+					 .cookie = MANY_COOKIE + i, .a1 = n,
+					 .flags = RGATE_REQ_MULTI };
+
+	if (many[i].most)
+		return;
+	many[i].most = n;
+	publish(&good, q);
 }
 
 /* ---- The input ---- */
@@ -192,7 +273,7 @@ static struct rgate_request near_right(struct fuzz_in *in)
 {
 	static const uint16_t op[] = {
 		RGATE_REQ_NOP, RGATE_REQ_PROBE, RGATE_REQ_TIME, RGATE_REQ_CANCEL,
-		RGATE_REQ_OP(LATE, 0), RGATE_REQ_OP(LATE, 0), RGATE_REQ_OP(LATE, 1), 0xffff,
+		RGATE_REQ_OP(LATE, 0), RGATE_REQ_OP(LATE, 2), RGATE_REQ_OP(LATE, 1), 0xffff,
 	};
 	const uint8_t how = fuzz_u8(in);
 	struct rgate_request q = {
@@ -204,6 +285,8 @@ static struct rgate_request near_right(struct fuzz_in *in)
 		q.a0 = fuzz_u8(in) & 31;
 	if (q.op == RGATE_REQ_OP(LATE, 0))
 		q.a1 = fuzz_u8(in) & 3;
+	if (q.op == RGATE_REQ_OP(LATE, 2))
+		q.a1 = fuzz_u8(in) & 63;
 	if (how & 8)
 		q.deadline_us = fuzz_u16(in);
 	if (how & 16) {
@@ -235,6 +318,7 @@ static void credit(struct fuzz_in *in)
 static void step(struct fuzz_in *in)
 {
 	unsigned int n;
+	uint8_t how;
 
 	switch (fuzz_u8(in) % 10) {
 	case 0:
@@ -250,8 +334,14 @@ static void step(struct fuzz_in *in)
 		credit(in);
 		break;
 	case 5:
-		if (nheld)
-			end(fuzz_u8(in) % nheld, (int)(fuzz_u8(in) & 1) * -EIO);
+		if (!nheld)
+			break;
+		n = fuzz_u8(in) % nheld;
+		how = fuzz_u8(in);
+		if (how & 2)
+			more(n, how >> 2);
+		else
+			end(n, (int)(how & 1) * -EIO);
 		break;
 	case 6:
 		bad.area.client->want = fuzz_u8(in);
@@ -263,8 +353,11 @@ static void step(struct fuzz_in *in)
 		(void)fuzz_bytes(in, bad.area.base + fuzz_u16(in) % (bad.area.len - 64), 64);
 		break;
 	default:
-		if (fuzz_u8(in) & 7)
+		how = fuzz_u8(in);
+		if (how & 7) {
+			good_asks_for_many(how & 7, 2 + (how >> 3));
 			break;
+		}
 		go(&bad);
 		come(&bad, 1);
 		break;
@@ -284,6 +377,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	nheld = 0;
 	slow = false;
+	memset(many, 0, sizeof(many));
 	FUZZ_CHECK(!rgate_engine_create(&engine, &o));
 	FUZZ_CHECK(!rgate_engine_add(engine, &service, NULL));
 	come(&good, 0);
@@ -301,6 +395,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	turns(TURNS);
 	FUZZ_CHECK(!rgate_engine_stats(engine, &st));
 	FUZZ_CHECK(st.seats == 1 && !st.under_way && !st.handles && st.users == 1);
+	FUZZ_CHECK(!good_takes(UINT64_MAX));
+	for (i = 0; i < MANY; i++)
+		FUZZ_CHECK(!many[i].most);
 	go(&good);
 	gone = 0;
 	rgate_engine_destroy(engine);

@@ -42,6 +42,14 @@ void late_end(uint64_t cookie, int result, uint64_t value)
 	rgate_req_end(let_go(i), result, value);
 }
 
+uint32_t late_more(uint64_t cookie, int result, uint64_t value)
+{
+	unsigned int i = place_of(cookie);
+
+	unit_require(i < late.n);
+	return rgate_req_more(late.held[i], result, value);
+}
+
 bool late_has(uint64_t cookie)
 {
 	return place_of(cookie) < late.n;
@@ -90,6 +98,7 @@ static const struct rgate_req_op ops[] = {
 	{ .name = "mem", .uses = RGATE_USES_MEM | RGATE_USES_A1, .begin = hold, .cancel = cancel },
 	{ .name = "open", .begin = open_handle },
 	{ .name = "close", .uses = RGATE_USES_HANDLE, .begin = close_handle },
+	{ .name = "many", .uses = RGATE_USES_MULTI, .begin = hold, .cancel = cancel },
 };
 
 const struct rgate_req_service late_service = {

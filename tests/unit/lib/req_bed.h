@@ -14,6 +14,7 @@
 #define LATE_MEM	RGATE_REQ_OP(LATE, 2)	/* likewise, with memory */
 #define LATE_OPEN	RGATE_REQ_OP(LATE, 3)	/* a handle */
 #define LATE_CLOSE	RGATE_REQ_OP(LATE, 4)
+#define LATE_MANY	RGATE_REQ_OP(LATE, 5)	/* as LATE_WAIT, with as many as it may have */
 
 struct client {
 	struct rgate_seat *seat;
@@ -57,5 +58,7 @@ bool client_poll(struct client *c, struct rgate_completion *out);	/* gives credi
 /* Ends the request with @cookie that the service holds */
 void late_end(uint64_t cookie, int result, uint64_t value);
 bool late_has(uint64_t cookie);
+/* One that is not its last; as rgate_req_more() */
+uint32_t late_more(uint64_t cookie, int result, uint64_t value);
 
 #endif

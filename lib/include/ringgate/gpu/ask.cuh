@@ -60,7 +60,7 @@ RGATE_DEV int rgate_dask_full(struct rgate_dasker *me)
 
 /*
  * rgate_dask_submit_many - one thread: @n requests in a row, 32 at most, or none of them
- * @reqs: are copied; owner, cookie and seq are filled in
+ * @reqs: are copied; owner, cookie and seq are filled in; not with RGATE_REQ_MULTI
  * @tickets: out, one each, for waiting and cancelling; 0 for one with RGATE_REQ_NO_COMPLETION
  * What this thread has written to the session's memory, and knows of others' writes by barriers
  * and acquires, is visible to who serves the requests.
