@@ -257,20 +257,22 @@ static int adopt(struct sock *from, struct sock *s, int fd)
 static int do_accept(struct sock *s, struct op *op)
 {
 	struct socket_name name = { .len = sizeof(name.in6) };
+	struct sock *next = op->accepted[op->came];
 	struct rgate_socket_addr a;
 	int err, fd;
 
 	pthread_mutex_lock(&s->sv->lock);
 	fd = accept4(s->fd, &name.sa, &name.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	err = fd < 0 ? -errno : adopt(s, op->accepted, fd);
+	err = fd < 0 ? -errno : adopt(s, next, fd);
 	pthread_mutex_unlock(&s->sv->lock);
 	if (err)
 		return err;
 	if (op->addr_mem) {
 		socket_addr_put(&a, &name);
-		memcpy(op->addr_mem, &a, sizeof(a));
+		memcpy(op->addr_mem + op->came * sizeof(a), &a, sizeof(a));
 	}
-	op->value = op->accepted->handle;
+	op->came++;
+	op->value = next->handle;
 	return 0;
 }
 

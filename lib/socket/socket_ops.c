@@ -56,11 +56,10 @@ static int new_sock(struct socket_service *sv, struct rgate_req *r, uint32_t fam
 	return err;
 }
 
-static int give_up(struct sock *s, int err)
+static void give_up(struct sock *s)
 {
 	(void)rgate_seat_release(s->seat, RGATE_REQ_SOCKET, s->handle);
 	sock_drop(s);
-	return err;
 }
 
 /* ---- A new socket ---- */
@@ -98,8 +97,10 @@ static int begin_open(struct rgate_req *r, void *ctx)
 	if (err)
 		return err;
 	err = open_fd(sv, s);
-	if (err)
-		return give_up(s, err);
+	if (err) {
+		give_up(s);
+		return err;
+	}
 	count_up(&sv->opened, 1);
 	rgate_req_set_value(r, s->handle);
 	return 0;
@@ -107,10 +108,11 @@ static int begin_open(struct rgate_req *r, void *ctx)
 
 /* ---- What is asked of one ---- */
 
-static int make_op(struct rgate_req *r, struct op **out)
+/* @accepts: connections that it may bring */
+static int make_accepting(struct rgate_req *r, uint32_t accepts, struct op **out)
 {
 	const struct rgate_request *q = rgate_req_get(r);
-	struct op *op = calloc(1, sizeof(*op));
+	struct op *op = calloc(1, sizeof(*op) + accepts * sizeof(op->accepted[0]));
 
 	if (!op)
 		return -ENOMEM;
@@ -126,6 +128,11 @@ static int make_op(struct rgate_req *r, struct op **out)
 	return 0;
 }
 
+static int make_op(struct rgate_req *r, struct op **out)
+{
+	return make_accepting(r, 0, out);
+}
+
 /* To the service's thread; with the lock */
 static bool send_op(struct sock *s, struct op *op)
 {
@@ -136,7 +143,8 @@ static bool send_op(struct sock *s, struct op *op)
 	return sock_look(s);
 }
 
-static int hand_over(struct socket_service *sv, struct op *op)
+/* False: its socket is not there, and the request stays the caller's */
+static bool hand_over(struct socket_service *sv, struct op *op)
 {
 	struct sock *s = rgate_req_object(op->r);
 	bool ok, wake = false;
@@ -148,7 +156,12 @@ static int hand_over(struct socket_service *sv, struct op *op)
 	pthread_mutex_unlock(&sv->lock);
 	if (wake)
 		service_wake(sv);
-	if (ok)
+	return ok;
+}
+
+static int hand_on(struct socket_service *sv, struct op *op)
+{
+	if (hand_over(sv, op))
 		return RGATE_REQ_LATER;
 	free(op);
 	return -EBADF;
@@ -159,7 +172,7 @@ static int begin(struct rgate_req *r, struct socket_service *sv)
 	struct op *op = NULL;
 	int err = make_op(r, &op);
 
-	return err ? err : hand_over(sv, op);
+	return err ? err : hand_on(sv, op);
 }
 
 /* The client's copy of an address, once */
@@ -188,7 +201,7 @@ static int begin_addr(struct rgate_req *r, void *ctx)
 		free(op);
 		return err;
 	}
-	return hand_over(ctx, op);
+	return hand_on(ctx, op);
 }
 
 /* NAME, PEER */
@@ -202,34 +215,50 @@ static int begin_listen(struct rgate_req *r, void *ctx)
 	return rgate_req_get(r)->a0 > INT32_MAX ? -EINVAL : begin(r, ctx);
 }
 
+/* With their handles now, as only the engine's thread can give them */
+static int new_pending(struct socket_service *sv, struct op *op, const struct sock *from,
+		       uint32_t n)
+{
+	int err = 0;
+
+	for (; !err && op->naccepted < n; op->naccepted += !err)
+		err = new_sock(sv, op->r, from->family, from->type, SOCK_PENDING,
+			       &op->accepted[op->naccepted]);
+	return err;
+}
+
+static void give_up_op(struct op *op)
+{
+	while (op->naccepted)
+		give_up(op->accepted[--op->naccepted]);
+	free(op);
+}
+
 static int begin_accept(struct rgate_req *r, void *ctx)
 {
+	const uint32_t shots = rgate_req_shots(r), n = shots ? shots : 1;
 	const uint32_t len = rgate_req_get(r)->len;
 	struct socket_service *sv = ctx;
 	const struct sock *from;
 	struct op *op = NULL;
-	struct sock *s = NULL;
-	int result;
+	int err;
 
 	take_dead(sv);
 	from = rgate_req_object(r);
 	if (!from)
 		return -EBADF;
-	if (len && len != sizeof(op->addr))
+	if (shots >= RGATE_SOCKET_ACCEPT_MOST || (len && len != n * sizeof(op->addr)))
 		return -EINVAL;
-	result = make_op(r, &op);
-	if (result)
-		return result;
-	/* Its handle now, as only the engine's thread can give one. */
-	result = new_sock(sv, r, from->family, from->type, SOCK_PENDING, &s);
-	if (result) {
-		free(op);
-		return result;
-	}
-	op->accepted = s;
+	err = make_accepting(r, n, &op);
+	if (err)
+		return err;
+	op->multi = shots;
 	op->addr_mem = op->mem;
-	result = hand_over(sv, op);
-	return result == RGATE_REQ_LATER ? result : give_up(s, result);
+	err = new_pending(sv, op, from, n);
+	if (!err && hand_over(sv, op))
+		return RGATE_REQ_LATER;
+	give_up_op(op);
+	return err ? err : -EBADF;
 }
 
 static int begin_data(struct rgate_req *r, struct socket_service *sv, uint64_t flags,
@@ -251,7 +280,7 @@ static int begin_data(struct rgate_req *r, struct socket_service *sv, uint64_t f
 		free(op);
 		return err;
 	}
-	return hand_over(sv, op);
+	return hand_on(sv, op);
 }
 
 static int begin_send(struct rgate_req *r, void *ctx)
@@ -350,12 +379,13 @@ static int begin_poll(struct rgate_req *r, void *ctx)
 	if (err)
 		return err;
 	op->flags = (uint32_t)q->a1;
-	return hand_over(ctx, op);
+	return hand_on(ctx, op);
 }
 
 /*
  * One that nothing was done for yet ends as the engine says. What the thread is at, or has moved
- * bytes already, ends by itself, with what became of it: a stream loses none.
+ * bytes already, ends by itself, with what became of it: a stream loses none. What has told of each
+ * connection has nothing else to end with.
  */
 static int cancel(struct rgate_req *r, void *ctx)
 {
@@ -368,7 +398,7 @@ static int cancel(struct rgate_req *r, void *ctx)
 	op = rgate_req_data(r);
 	if (op) {
 		op->unwanted = op->s->sweep = true;
-		err = op->runs || op->done ? -EALREADY : 0;
+		err = !op->multi && (op->runs || op->done) ? -EALREADY : 0;
 		wake = sock_look(op->s);
 	}
 	pthread_mutex_unlock(&sv->lock);
@@ -390,7 +420,7 @@ static const struct rgate_req_op ops[] = {
 	[OP_NUMBER(RGATE_REQ_SOCKET_OPEN)] = { .name = "open", .uses = A0, .begin = begin_open },
 	OP(BIND, "bind", MEM, begin_addr),
 	OP(LISTEN, "listen", A0, begin_listen),
-	OP(ACCEPT, "accept", MEM, begin_accept),
+	OP(ACCEPT, "accept", MEM | RGATE_USES_MULTI, begin_accept),
 	OP(CONNECT, "connect", MEM, begin_addr),
 	OP(SEND, "send", A0 | MEM, begin_send),
 	OP(RECV, "recv", A0 | MEM, begin_recv),

@@ -49,11 +49,14 @@ struct op {
 	uint64_t arg;
 	struct rgate_socket_addr addr;	/* the copy that is acted on */
 	unsigned char *addr_mem;	/* where one goes; may be NULL */
-	struct sock *accepted;		/* ACCEPT */
 	/* the thread's; done also with the lock, while it does not run */
 	uint32_t done;			/* bytes */
 	bool begun;			/* CONNECT, CLOSE */
 	uint64_t value;
+	/* ACCEPT: those that are to come, which never change; the thread's: how many came */
+	uint32_t naccepted, came;
+	bool multi;			/* it goes on until all have come */
+	struct sock *accepted[];
 };
 
 /* A user who has sockets */

@@ -26,15 +26,16 @@ static void unlock(struct sock *s)
 	pthread_mutex_unlock(&s->sv->lock);
 }
 
-/* Nobody came: only the engine's thread can take the handle away. With the lock */
+/* For those nobody came: only the engine's thread can take the handles away. With the lock */
 static void not_accepted(struct socket_service *sv, struct op *op)
 {
-	struct sock *s = op->accepted;
+	struct sock *s;
 
-	if (op->number != OP_NUMBER(RGATE_REQ_SOCKET_ACCEPT) || s->state != SOCK_PENDING)
-		return;
-	s->state = SOCK_DEAD;
-	list_add_tail(&sv->dead, &s->look);
+	for (; op->came < op->naccepted; op->came++) {
+		s = op->accepted[op->came];
+		s->state = SOCK_DEAD;
+		list_add_tail(&sv->dead, &s->look);
+	}
 }
 
 void op_end(struct sock *s, struct op *op, int result)
@@ -46,8 +47,7 @@ void op_end(struct sock *s, struct op *op, int result)
 	lock(s);
 	rgate_req_set_data(r, NULL);
 	s->under_way--;
-	if (op->accepted)
-		not_accepted(s->sv, op);
+	not_accepted(s->sv, op);
 	unlock(s);
 	free(op);
 	rgate_req_end(r, result, result < 0 ? 0 : value);
@@ -95,7 +95,16 @@ static void give_up(struct sock *s, struct op *op)
 
 /* ---- One request ---- */
 
-/* OP_WAITS, OP_AGAIN, or it has ended: 0 */
+/* Told of that one; until all have come, or nobody wants more */
+static void go_on(struct sock *s, struct op *op)
+{
+	if (!rgate_req_more(op->r, 0, op->value))
+		op_end(s, op, -ENOBUFS);
+	else if (!leave(s, op))
+		give_up(s, op);
+}
+
+/* OP_WAITS, OP_AGAIN, or it has ended, or may be run once more: 0 */
 static int run_op(struct sock *s, struct op *op, uint32_t *budget)
 {
 	int result;
@@ -111,7 +120,10 @@ static int run_op(struct sock *s, struct op *op, uint32_t *budget)
 		give_up(s, op);
 		return 0;
 	}
-	op_end(s, op, result);
+	if (op->multi && result >= 0)
+		go_on(s, op);
+	else
+		op_end(s, op, result);
 	return 0;
 }
 

@@ -163,7 +163,10 @@ enum rgate_req_service_number {
 #define RGATE_REQ_SOCKET_BIND	RGATE_REQ_OP(RGATE_REQ_SOCKET, 1)
 /* a0: backlog */
 #define RGATE_REQ_SOCKET_LISTEN	RGATE_REQ_OP(RGATE_REQ_SOCKET, 2)
-/* mem, off, len: room for the peer's address, or none; value: handle */
+/*
+ * mem, off, len: room for the peer's address, or none; value: handle. RGATE_REQ_MULTI: a1 is at
+ * most RGATE_SOCKET_ACCEPT_MOST, and room is none or for an address of each connection, a1 - 1
+ */
 #define RGATE_REQ_SOCKET_ACCEPT	RGATE_REQ_OP(RGATE_REQ_SOCKET, 3)
 /* mem, off, len: an address */
 #define RGATE_REQ_SOCKET_CONNECT RGATE_REQ_OP(RGATE_REQ_SOCKET, 4)

@@ -38,6 +38,9 @@ struct rgate_socket_addr {
 #define RGATE_SOCKET_PEEK	(1U << 1)	/* RECV, RECVFROM: what is read stays */
 #define RGATE_SOCKET_ALL	(1U << 2)	/* RECV of a stream: ends when all of it is there */
 
+/* rgate_request.a1 of ACCEPT with RGATE_REQ_MULTI: completions at most */
+#define RGATE_SOCKET_ACCEPT_MOST	1024U
+
 /* rgate_request.a0 of SHUTDOWN */
 #define RGATE_SOCKET_SHUT_RECV	1U
 #define RGATE_SOCKET_SHUT_SEND	2U
