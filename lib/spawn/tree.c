@@ -62,7 +62,7 @@ static char *slurp(const char *path, size_t cap, size_t *len)
 static bool read_stat(pid_t pid, struct proc *p)
 {
 	char path[32], text[512], *at, state;
-	int fd, parent, group, session;
+	int fd, parent, group, session, threads;
 	unsigned long long began;
 	ssize_t n;
 
@@ -77,12 +77,14 @@ static bool read_stat(pid_t pid, struct proc *p)
 	text[n] = '\0';
 	/* The name is in parentheses, and may have some itself. */
 	at = strrchr(text, ')');
+	/* From the third field on: proc(5). Thirteen that are of no use here lie in between. */
 	if (!at || sscanf(at + 1, " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			  "%*s %*s %llu", &state, &parent, &group, &session, &began) != 5)
+			  "%*s %d %*s %llu", &state, &parent, &group, &session, &threads, &began) != 6)
 		return false;
+	/* A process whose first thread has ended looks dead, whatever its others do. */
 	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session,
 			    .began = began,
-			    .zombie = state == 'Z' || state == 'X' };
+			    .zombie = (state == 'Z' || state == 'X') && threads <= 1 };
 	return true;
 }
 

@@ -3,11 +3,13 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,6 +200,44 @@ static int killed(void)
 	return 0;
 }
 
+static void *stay(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* Its first thread has ended, which looks like the end of all: it is there, and is killed. */
+static int headless(void)
+{
+	pthread_t thread;
+	pid_t pid = fork();
+	char state = '?';
+	char path[48];
+	FILE *f;
+
+	unit_require(pid >= 0);
+	if (!pid) {
+		setsid();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		unit_require(!pthread_create(&thread, NULL, stay, NULL));
+		tell_pid();
+		syscall(SYS_exit, 0);
+	}
+	unit_require(told_pid() == pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state != 'Z') {
+		usleep(100);
+		f = fopen(path, "r");
+		unit_require(f && fscanf(f, "%*d %*s %c", &state) == 1);
+		fclose(f);
+	}
+	unit_require(signal_to(pid, false, 0) == 1);
+	all_killed(pid, false, 1);
+	unit_require(died(pid) == SIGKILL);
+	return 0;
+}
+
 /* It gets a signal once. Real-time signals wait for their turn, the lowest number first. */
 static int once(void)
 {
@@ -317,6 +357,7 @@ static void in_child(int (*fn)(void))
 
 CASE(of_a_session, members)
 CASE(until_none_is_left, killed)
+CASE(without_a_head, headless)
 CASE(once_each, once)
 CASE(number_of_another, recycled)
 CASE(orphans, marked)
@@ -332,7 +373,7 @@ static void counted_children(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_session), cmocka_unit_test(until_none_is_left),
-	cmocka_unit_test(once_each),
+	cmocka_unit_test(without_a_head), cmocka_unit_test(once_each),
 	cmocka_unit_test(number_of_another), cmocka_unit_test(orphans),
 	cmocka_unit_test(itself), cmocka_unit_test(counted_children),
 };
