@@ -81,7 +81,7 @@ static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
 	if (ask->a != RGATE_SOCKET_INET && ask->a != RGATE_SOCKET_INET6)
 		return -EAFNOSUPPORT;
 	if (a->nconns >= a->conns_max)
-		conns_reap(a);
+		conns_reap(a, NULL);
 	if (a->nconns >= a->conns_max)
 		return -ENFILE;
 	c = conn_make(a, CONN_NEW, (uint16_t)ask->a);
@@ -103,7 +103,7 @@ static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
 static int bind_loop(struct conn *c, struct rgate_socket_addr addr)
 {
 	if (addr.port && conn_at(c->agent, &addr, false)) {
-		conns_reap(c->agent);
+		conns_reap(c->agent, c);
 		if (conn_at(c->agent, &addr, false))
 			return -EADDRINUSE;
 	}
@@ -129,7 +129,7 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 	err = rgate_socket_bind(c->socket, addr);
 	if (err == -EADDRINUSE) {
 		/* Of who was closed a moment ago the agent may not know yet. */
-		conns_reap(c->agent);
+		conns_reap(c->agent, c);
 		err = rgate_socket_bind(c->socket, addr);
 	}
 	if (!err)

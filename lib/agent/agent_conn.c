@@ -202,7 +202,7 @@ static bool is_silent(const struct conn *c)
 	       c->state == CONN_LOCAL || c->state == CONN_BROKEN;
 }
 
-void conns_reap(struct agent *a)
+void conns_reap(struct agent *a, const struct conn *but)
 {
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct link *at, *next;
@@ -211,7 +211,7 @@ void conns_reap(struct agent *a)
 		struct conn *c = container_of(at, struct conn, link);
 
 		next = at->next;
-		if (!is_silent(c) || !is_closed(c))
+		if (c == but || !is_silent(c) || !is_closed(c))
 			continue;
 		/* The next one may be it. */
 		if (c->parked)

@@ -163,8 +163,11 @@ void conn_close_end(struct conn *c);
 void conn_free(struct conn *c);
 /* Its program's end is closed: it is known for a while yet if names may be asked */
 void conn_gone(struct conn *c);
-/* Looks which programs' ends are closed */
-void conns_reap(struct agent *a);
+/*
+ * Looks which programs' ends are closed. Not that of @but, which a question is about: it is open,
+ * though its name may be gone; NULL: there is none
+ */
+void conns_reap(struct agent *a, const struct conn *but);
 void conn_answer_waiters(struct conn *c, int result);
 /* A port of the agent's loopback that nobody has; 0: there is none */
 uint16_t conn_free_port(struct agent *a);

@@ -83,6 +83,24 @@ static void forged_name(void **state)
 	still_works();
 }
 
+/* Its name is gone, but it is open: looking for those that are closed does not take it away. */
+static void unnamed(void **state)
+{
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	uint16_t port;
+	int taken = listening(&port), fd = new_socket();
+
+	(void)state;
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&un, &len), 0);
+	assert_int_equal(unlink(un.sun_path), 0);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(port)),
+			 -EADDRINUSE);
+	close(taken);
+	close(fd);
+	eventually(info_now().now == 0);
+}
+
 static void silent_askers(void **state)
 {
 	int fds[300], n, i;
@@ -311,6 +329,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(garbage, up, down),
 	cmocka_unit_test_setup_teardown(others_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(forged_name, up, down),
+	cmocka_unit_test_setup_teardown(unnamed, up, down),
+	cmocka_unit_test_setup_teardown(unnamed, up_own, down),
 	cmocka_unit_test_setup_teardown(silent_askers, up, down),
 	cmocka_unit_test_setup_teardown(waiting_askers, up, down),
 	cmocka_unit_test_setup_teardown(asker_comes_late, up, down),
