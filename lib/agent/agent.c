@@ -264,6 +264,7 @@ int agent_step(struct agent *a)
 	askers_expire(a, now);
 	retry(a, now);
 	if (now - a->reaped_ns >= REAP_NS) {
+		meet_send_away(a);
 		conns_reap(a, NULL);
 		lanes_reap(a);
 	}

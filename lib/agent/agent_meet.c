@@ -274,8 +274,7 @@ static int accept_data(struct agent *a)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Nobody is waited for there: who is there already is none of the agent's, and in the way. */
-static void send_away(struct agent *a)
+void meet_send_away(struct agent *a)
 {
 	int tries, fd;
 
@@ -295,7 +294,7 @@ static int join(struct conn *c, int prog)
 	socklen_t len;
 
 	(void)stpcpy(stpcpy(stpcpy(un.sun_path, c->agent->dir), "/"), AGENT_DATA);
-	send_away(c->agent);
+	meet_send_away(c->agent);
 	err = connect_now(prog, &un);
 	if (err)
 		return err == -EAGAIN ? -ENOBUFS : err;

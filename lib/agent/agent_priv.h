@@ -178,6 +178,11 @@ void conn_retry(struct conn *c);
 /* ---- agent_meet.c ---- */
 
 int meet_listen(struct conn *c, int prog, int backlog);
+/*
+ * Who is at AGENT_DATA while nobody is waited for there is none of the agent's, and in the way; and
+ * descriptors that he has sent there stay open
+ */
+void meet_send_away(struct agent *a);
 /* 0; -EINPROGRESS: @c is CONN_CONNECTING; -errno. @prog is taken if it is 0 or -EINPROGRESS */
 int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to);
 void meet_connected(struct conn *c, int result);

@@ -208,6 +208,19 @@ static void strangers(void **state)
 	}
 }
 
+/* ... and what they have sent there goes with them: nobody would ever take it. */
+static void strangers_send(void **state)
+{
+	int fd = new_socket(), sock = call_at(AGENT_DATA, SOCK_STREAM);
+
+	(void)state;
+	eventually(info_now().now == 1);
+	assert_int_equal(rgate_wire_send(sock, "x", 1, &fd, 1, 0), 0);
+	close(fd);
+	close(sock);
+	eventually(info_now().now == 0);
+}
+
 /* More of them than there is room for, who have gone already */
 static void many_strangers(void **state)
 {
@@ -336,6 +349,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(asker_comes_late, up, down),
 	cmocka_unit_test_setup_teardown(empty_message, up, down),
 	cmocka_unit_test_setup_teardown(strangers, up, down),
+	cmocka_unit_test_setup_teardown(strangers_send, up, down),
 	cmocka_unit_test_setup_teardown(many_strangers, up, down),
 	cmocka_unit_test_setup_teardown(full_backlog, up_own, down),
 	cmocka_unit_test_setup_teardown(too_many, up_own, down),
