@@ -76,18 +76,33 @@ static void finish(struct conn *c)
 
 /* ---- From the program ---- */
 
+/*
+ * Bytes that stay where they are; -EAGAIN: there are none. -EPROTO: descriptors are with them. A
+ * program's own end would be open for as long as they stay, and nobody would see that it has gone.
+ */
+static int look(const struct conn *c, void *buf, size_t len)
+{
+	struct iovec v = { .iov_base = buf, .iov_len = len };
+	struct msghdr mh = { .msg_iov = &v, .msg_iovlen = 1 };
+	ssize_t n = recvmsg(c->end, &mh, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n <= 0)
+		return -EAGAIN;
+	return mh.msg_flags & MSG_CTRUNC ? -EPROTO : (int)n;
+}
+
 /* Who has accepted it says so before anything else; 0; -EAGAIN; -EPROTO: something else came */
 static int see_hello(struct conn *c)
 {
 	const struct agent_hello want = { .magic = AGENT_MAGIC, .id = c->id };
 	struct agent_hello got;
-	ssize_t n = recv(c->end, &got, sizeof(got), MSG_PEEK | MSG_DONTWAIT);
+	int n = look(c, &got, sizeof(got));
 
-	if (n <= 0)
-		return -EAGAIN;
-	if (memcmp(&got, &want, (size_t)n) || (n < (ssize_t)sizeof(got) && c->rdhup))
+	if (n < 0)
+		return n;
+	if (memcmp(&got, &want, (size_t)n) || (n < (int)sizeof(got) && c->rdhup))
 		return -EPROTO;
-	if (n < (ssize_t)sizeof(got))
+	if (n < (int)sizeof(got))
 		return -EAGAIN;
 	if (recv(c->end, &got, sizeof(got) - 1, MSG_DONTWAIT) != (ssize_t)sizeof(got) - 1)
 		return -EIO;
@@ -125,7 +140,7 @@ static int take(struct conn *c, unsigned char *buf)
 	n = held + len - 1 ? readv(c->end, v, 2) : 0;
 	if (n != held + len - 1)
 		return -EIO;
-	if (recv(c->end, buf + len - 1, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+	if (look(c, buf + len - 1, 1) != 1)
 		return -EIO;
 	c->held = true;
 	return len;

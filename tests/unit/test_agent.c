@@ -63,6 +63,24 @@ static void other_hello(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* Its own end is in what it has sent: it is gone when the program has closed it, all the same. */
+static void sends_itself(void **state)
+{
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer);
+	char byte;
+
+	(void)state;
+	assert_int_equal(rgate_wire_send(fd, "x", 1, &fd, 1, 0), 0);
+	close(fd);
+	eventually(info_now().now == 0);
+	assert_int_equal(info_now().resets, 1);
+	while (read(peer, &byte, 1) > 0)
+		;
+	close(peer);
+	close(listener);
+}
+
 static void reset_before_accept(void **state)
 {
 	uint16_t port;
@@ -402,6 +420,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(reset_nothing_unread, up, down),
 	cmocka_unit_test_setup_teardown(no_hello, up, down),
 	cmocka_unit_test_setup_teardown(other_hello, up, down),
+	cmocka_unit_test_setup_teardown(sends_itself, up, down),
 	cmocka_unit_test_setup_teardown(reset_before_accept, up, down),
 	cmocka_unit_test_setup_teardown(taken_name, up, down),
 	cmocka_unit_test_setup_teardown(closed_listener, up, down),
