@@ -517,6 +517,9 @@ $(O)/tests/fuzz/user/fuzz_filter: EXTRA_LIBS += $(call wrap,pcap_create)
 $(O)/tests/fuzz/user/fuzz_ring: EXTRA_LIBS += $(call wrap,mmap munmap)
 fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage readable id incarnation) \
 	$(addprefix rgate_peer_,info post done settle cut recv arm fd))
+$(O)/tests/fuzz/user/fuzz_agent: EXTRA_LIBS += $(call wrap,clock_gettime \
+	$(addprefix rgate_sockets_,open close memory fd arm next) \
+	$(addprefix rgate_socket_,open close begin bind listen name setopt getopt))
 $(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,rgate_thread_start pthread_join epoll_ctl \
 	epoll_wait rgate_seat_remove $(addprefix rgate_hub_,add remove node peer epoch send await wake) \
 	$(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post done settle) \

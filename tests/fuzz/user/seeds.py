@@ -211,6 +211,132 @@ def requests(corpus):
                        line.strip().encode())
 
 
+SOCKET, BIND, LISTEN, CONNECT, NAME, PEER, SETOPT, GETOPT, REFUSED = range(1, 10)
+OUT, LOOP, ANY, LOOP6, ANY6, MAPPED = range(6)
+END, LIE, AGAIN, ERROR = range(3, 7)
+RIGHT = 128  # a part of the hello as it has to be
+
+
+def ask(what, whom=0, a=0, at=OUT, port=0, how=0, value=b""):
+    """A question; @whom: 1 is the first socket that was made, 64 and more is none of them"""
+    return bytes([0, how, what, a]) + value + bytes([at, port, whom])
+
+
+def stream(what, whom, n=0):
+    return bytes([5 + ("write", "read", "end", "accept", "greet").index(what), whom]) + struct.pack(
+        "=H", n)
+
+
+def ends(which, how=0, n=0):
+    """What is under way ends; @n: bytes of it, or which error"""
+    return bytes([10, which, how]) + struct.pack("=H", n)
+
+
+def well(everything=1):
+    return bytes([11, everything])
+
+
+def past(whom, what, how=0, *more):
+    return bytes([14, whom, what, how, *more])
+
+
+def later(exponent):
+    return bytes([13, exponent])
+
+
+def agents(corpus):
+    """Programs of an agent, step by step as fuzz_agent.c reads them"""
+    make = ask(SOCKET, a=2)
+    connected = make + ask(CONNECT, 1, 1) + ends(0)
+    listens = make + ask(BIND, 1) + ask(LISTEN, 1, a=4)
+    greeted = listens + ends(0) + stream("accept", 1, 16)
+    steps = {
+        "sent": connected + stream("write", 1, 5000) + ends(0, 1, 700) + well() + well(),
+        "received": connected + well() + ends(0, 0) + stream("read", 1, 0xFFFF) + well(),
+        "full": connected + ends(0) * 12 + stream("read", 1, 0xFFFF) * 8 + well() * 3,
+        "placeless": connected + bytes([12, 16, 0, 0]) + stream("write", 1, 0xFFFF) + well()
+        + bytes([12, 0, 0, 0]) + stream("end", 1, 1) + well() * 3,
+        "many": make * 10 + listens + ends(0) * 3,
+        "half": connected + stream("write", 1, 9) + stream("end", 1, 1) + well() * 3
+        + ends(0, END) + stream("read", 1, 9) * 2 + stream("end", 1, 4),
+        "closed": connected + stream("write", 1, 0xFFFF) + stream("end", 1, 4) + well() * 9,
+        "broke": connected + stream("write", 1, 99) + ends(0, ERROR, 0) + ends(1, ERROR, 0)
+        + stream("write", 1, 9999) + well() + ends(0, ERROR) + stream("read", 1, 9) * 2,
+        "more": connected + stream("write", 1, 99) + ends(1, LIE) + ends(0) + ends(0, LIE, 9)
+        + stream("read", 1, 0xFFFF) + well(),
+        "again": connected + stream("write", 1, 99) + ends(0, AGAIN) + ends(1, AGAIN) + well() * 4,
+        "refused": make + ask(CONNECT, 1, 1) + ends(0, ERROR, 1) + ask(CONNECT, 1, 1)
+        + ask(GETOPT, 1, 1) + stream("read", 1, 9),
+        "waits": make + ask(CONNECT, 1) * 3 + ask(NAME, 1) + ends(0) + ask(PEER, 1)
+        + ask(CONNECT, 1),
+        "fails": make + ask(CONNECT, 1) * 2 + ends(0, ERROR, 2),
+        "leaves": make + ask(CONNECT, 1) + bytes([4, 2, 1, 4, 1, 2]) + stream("end", 1, 4) + well(),
+        "accepts": greeted + ask(NAME, 2) + ask(PEER, 2) + stream("write", 2, 300) + well() * 2
+        + ends(1, 0) + stream("read", 2, 0xFFFF) + stream("end", 2, 4) + well(),
+        "mute": listens + ends(0) + stream("accept", 1) + well() + ends(1, ERROR) + ends(0, ERROR)
+        + stream("greet", 2, RIGHT | 9) + stream("end", 2, 4),
+        "lies": listens + ends(0) + stream("accept", 1, 5) + stream("greet", 2, 3)
+        + stream("greet", 2, RIGHT | 8) + stream("write", 2, 7) + well() + stream("read", 2, 7),
+        "slow": listens + ends(0) + stream("accept", 1, 5) + stream("greet", 2, RIGHT | 11)
+        + well(),
+        "parked": make + ask(LISTEN, 1) + well() * 5 + stream("accept", 1, 16) * 3 + later(5)
+        + stream("end", 1, 4) + later(11) * 2,
+        "unheard": listens + ends(0, ERROR, 4) + later(5) + ends(0, ERROR, 7)
+        + stream("accept", 1) + later(5) + stream("accept", 1) + stream("end", 1, 4) + later(11),
+        "options": connected + ask(SETOPT, 1, 9, how=66, value=struct.pack("=ii", 1, 0))
+        + ask(GETOPT, 1, 9, how=2)
+        + b"".join(ask(GETOPT, 1, a) + ask(SETOPT, 1, a) for a in (1, 3, 7, 20))
+        + b"".join(ask(SETOPT, 1, 20, how=how) for how in (10, 12, 14)) + stream("end", 1, 4),
+        "nobody": b"".join(ask(what, 64 + n, 1) for n in range(10) for what in (BIND, LISTEN, NAME))
+        + ask(REFUSED) + ask(0) + ask(11) + ask(SOCKET, a=9),
+        "descriptors": make + b"".join(bytes([3, 128 | 64 | n, 200]) + bytes(range(n)) + bytes(2)
+                                       + ask(BIND, 0)[1:-1] for n in range(16)),
+        "cut": b"".join(bytes([3, 64 | fds, 200]) + bytes(fds) + struct.pack("=H", n)
+                        + ask(SOCKET)[1:-1]
+                        for n in (0, 1, 4, 311, 313, 624) for fds in (0, 1, 2, 5)),
+        "glued": make + (bytes([3, 128 | 64 | 1, 1, 1]) + bytes(2) + ask(NAME)[1:-1]) * 3,
+        "silent": bytes([15, 128]) + later(7) * 2 + make,
+        "crowd": bytes([15, 129, 15, 62]) + connected + bytes([15, 60]),
+        "poor": bytes([16, 3]) + make + bytes([16, 1]) + make + bytes([16, 4]) + listens + well()
+        + bytes([16, 2]) + well() + later(5) + bytes([16, 5]) + later(5) + well(),
+        "unnamed": make + past(1, 0) + bytes([12, 4, 1, 0]) + ask(BIND, 1),
+        "unnamed-late": listens + past(1, 0) + later(11) + well(),
+        "refuses": b"".join(bytes([12, bit, n, 0]) + make + ask(BIND, 1) + ask(LISTEN, 1)
+                            + ask(CONNECT, 1, 1) + ask(GETOPT, 1, 20)
+                            for n, bit in enumerate((1, 2, 4, 8, 16, 34))),
+        "gone": connected + stream("write", 1, 99) + bytes([12, 0, 0, 0xEE]),
+        "forged": make + b"".join(past(1, 6, how) + ask(CONNECT, 2, 1) for how in range(18)),
+        "forged-listens": listens + past(1, 0) + past(1, 6) + past(2, 7, 4) + well()
+        + stream("accept", 2),
+        "raw": make * 2 + past(1, 1, 1) + ask(CONNECT, 1, 1) + past(1, 7, 3) + past(1, 2, 2)
+        + past(1, 8) + stream("accept", 1),
+        "small": connected + past(1, 3, 9) + past(1, 3, 1) + stream("write", 1, 9999) + well() * 4
+        + ends(0, 0) + stream("read", 1, 99) * 9 + well(),
+        "early": make + ask(CONNECT, 1, 1) + past(1, 3, 0xFF) + stream("write", 1, 900) + ends(0)
+        + well() * 3,
+        "urgent": connected + past(1, 4) + stream("write", 1, 9) + past(1, 4) + well() * 3,
+        "passed": connected + past(1, 5, 0xC3, 64, 65, 66) + well() * 3
+        + stream("write", 1, 9) + well(),
+        "passed-itself": connected + past(1, 5, 1, 1) + well() * 3,
+        "passed-to-nobody": make + bytes([15, 5, 3, 129, 2, 1, 0, 0]),
+        "served": connected + bytes([17]) + stream("write", 1, 99) + bytes([17]),
+    }
+    local = make + ask(BIND, 1, at=LOOP) + ask(LISTEN, 1, a=1) + make + ask(CONNECT, 2, at=LOOP)
+    steps["local"] = (local + stream("accept", 1) + ask(NAME, 3) + ask(PEER, 3) + ask(BIND, 3)
+                      + ask(GETOPT, 3, 3) + stream("end", 2, 4) + later(11) + ask(PEER, 3)
+                      + later(16))
+    steps["local-full"] = (local + b"".join(make + ask(CONNECT, 3 + n, at=ANY) for n in range(4))
+                           + stream("end", 1, 4))
+    steps["local-port"] = (make * 2 + ask(BIND, 1, at=LOOP, port=4) + ask(BIND, 2, at=LOOP, port=4)
+                           + ask(SOCKET, a=10) + ask(BIND, 3, at=ANY6) + ask(LISTEN, 3)
+                           + ask(SOCKET, a=10) + ask(CONNECT, 4, at=MAPPED) + stream("accept", 3)
+                           + ask(PEER, 5))
+    steps["local-taken"] = (make * 2 + ask(BIND, 1, at=LOOP) + past(2, 0) + ask(BIND, 2, at=LOOP))
+    for name, data in steps.items():
+        for how in (0, 1, 2 | 4, 8, 1 | 16):
+            corpus.add("agent", name, bytes([how]) + data)
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -220,6 +346,7 @@ def main():
     documents(corpus)
     records(corpus)
     requests(corpus)
+    agents(corpus)
     for target, count in sorted(corpus.count.items()):
         print(f"{target}: {count} seeds")
 
