@@ -241,10 +241,15 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_queue_", ENOENT, true, "there is no such task any more: it was completed, or "
 	  "discarded" },
 	{ "rgate_queue_open", ENOENT, true, "it is not there, and only its owner can make it" },
+	{ "rgate_queue_handle", ENOENT, true, "it is not there, and only its owner can make it" },
 	{ "rgate_queue_list", ENOENT, true, "it is not there" },
 	{ "rgate_queue_open", EEXIST, false, "there is a queue of that name already: open it, or "
 	  "give this one another name" },
+	{ "rgate_queue_handle", EEXIST, false, "there is a queue of that name already: open it, or "
+	  "give this one another name" },
 	{ "rgate_queue_list", EEXIST, false, "there is a queue of that name already" },
+	{ "rgate_queue_handle", EBUSY, false, "the session is lent, or has completions that were "
+	  "not taken: ask before that" },
 	{ "rgate_queue_", ECONNREFUSED, true, NO_DAEMON },
 	{ "rgate_queue_", EACCES, true, "that is not for this user: its owner makes it for others, "
 	  "and the file of ringgated's `requests policy` allows `queue`" },

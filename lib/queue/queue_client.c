@@ -22,6 +22,23 @@ struct rgate_queue {
 
 /* ---- A queue ---- */
 
+/* NULL: the queue is made */
+static int read_opts(struct rgate_queue_opts *o, const struct rgate_queue_opts *opts)
+{
+	int err = rgate_opts_copy(o, sizeof(*o), opts);
+
+	if (err)
+		return err;
+	if (!opts)
+		o->flags = RGATE_QUEUE_CREATE;
+	return o->flags & ~FLAGS || o->timeout_ms > INT32_MAX ? -EINVAL : 0;
+}
+
+static int timeout_of(const struct rgate_queue_opts *o)
+{
+	return o->timeout_ms ? (int)o->timeout_ms : TIMEOUT_MS;
+}
+
 static int connect_to(struct rgate_queue *q, const struct rgate_queue_opts *o)
 {
 	const struct rgate_session_opts so = RGATE_OPTS(rgate_session_opts,
@@ -29,9 +46,7 @@ static int connect_to(struct rgate_queue *q, const struct rgate_queue_opts *o)
 		.memory = OUT_LEN + IN_LEN);
 	int err;
 
-	if (o->flags & ~FLAGS || o->timeout_ms > INT32_MAX)
-		return -EINVAL;
-	q->client.timeout_ms = o->timeout_ms ? (int)o->timeout_ms : TIMEOUT_MS;
+	q->client.timeout_ms = timeout_of(o);
 	err = rgate_session_open(&q->client.session, &so);
 	/* ENOENT is a queue that is not there. */
 	if (err)
@@ -72,6 +87,8 @@ static int open_it(struct rgate_queue *q, const char *name, const struct rgate_q
 	uint64_t handle = 0;
 	int err;
 
+	if (!name || strlen(name) > RGATE_QUEUE_NAME_MAX)
+		return -EINVAL;
 	strcpy(place.name, name);
 	memcpy(q->out, &place, sizeof(place));
 	err = ask(q, r, &handle);
@@ -86,13 +103,9 @@ int rgate_queue_open(struct rgate_queue **out, const char *name,
 	struct rgate_queue *q;
 	int err;
 
-	err = rgate_opts_copy(&o, sizeof(o), opts);
-	if (!err && (!name || strlen(name) > RGATE_QUEUE_NAME_MAX))
-		err = -EINVAL;
+	err = read_opts(&o, opts);
 	if (err)
 		return err;
-	if (!opts)
-		o.flags = RGATE_QUEUE_CREATE;
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return -ENOMEM;
@@ -116,6 +129,31 @@ void rgate_queue_close(struct rgate_queue *q)
 			      SYNC_CLIENT_SURE, NULL);
 	rgate_session_close(q->client.session);
 	free(q);
+}
+
+int rgate_queue_handle(struct rgate_session *session, const char *name,
+		       const struct rgate_queue_opts *opts, uint32_t *handle)
+{
+	struct rgate_queue q = { .client.session = session };
+	struct rgate_queue_opts o;
+	size_t len = 0;
+	int err;
+
+	err = read_opts(&o, opts);
+	if (err)
+		return err;
+	/* What has been lent, or the session of another process, is not written to. */
+	err = rgate_session_wait(session, 0);
+	if (err)
+		return err < 0 ? err : -EBUSY;
+	q.client.timeout_ms = timeout_of(&o);
+	q.out = rgate_session_memory(session, &len);
+	if (len < sizeof(struct rgate_queue_place))
+		return -EINVAL;
+	err = open_it(&q, name, &o);
+	if (!err)
+		*handle = q.client.handle;
+	return err;
 }
 
 /* ---- Tasks ---- */
@@ -485,7 +523,7 @@ int rgate_queue_list(const struct rgate_queue_opts *opts,
 	uint64_t next = 0;
 	int ret;
 
-	ret = rgate_opts_copy(&o, sizeof(o), opts);
+	ret = read_opts(&o, opts);
 	if (!ret)
 		ret = connect_to(&q, &o);
 	if (ret)

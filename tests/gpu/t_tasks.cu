@@ -126,26 +126,6 @@ static __global__ void stay(struct rgate_dask ask, uint32_t handle, struct seen 
  * The host's side
  */
 
-static uint32_t open_handle(struct rgate_session *s)
-{
-	struct rgate_queue_place place;
-	struct rgate_completion c;
-	struct rgate_request q;
-
-	memset(&place, 0, sizeof(place));
-	memset(&q, 0, sizeof(q));
-	strcpy(place.name, "t_tasks");
-	memcpy(rgate_session_memory(s, NULL), &place, sizeof(place));
-	q.op = RGATE_REQ_QUEUE_OPEN;
-	q.a0 = RGATE_QUEUE_HERE;
-	q.a1 = RGATE_QUEUE_OPEN_A1(geteuid(), 0);
-	q.len = sizeof(place);
-	g_require(!rgate_session_submit(s, &q));
-	g_require(rgate_session_wait(s, 10000) == 1);
-	g_require(rgate_session_poll(s, &c, 1) == 1 && !c.result);
-	return (uint32_t)c.value;
-}
-
 static void bed_open(struct bed *b)
 {
 	struct rgate_session_loan loan;
@@ -169,7 +149,7 @@ static void bed_open(struct bed *b)
 	memset(b->seen, 0, sizeof(*b->seen));
 	g_require(!rgate_queue_open(&b->queue, "t_tasks", &qo));
 	g_require(!rgate_session_open(&b->session, &o));
-	b->handle = open_handle(b->session);
+	g_require(!rgate_queue_handle(b->session, "t_tasks", &qo, &b->handle));
 	g_require(!rgate_session_lend(b->session, &loan));
 	g_require(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, b->daemon));
 	loan.gone_fd = b->daemon[0];

@@ -344,10 +344,76 @@ static void names(void **state)
 	rgate_queue_close(NULL);
 }
 
+static struct rgate_session *session_of(uint64_t memory)
+{
+	const struct rgate_session_opts so = {
+		.sz = sizeof(so), .where = RGATE_SESSION_PROCESS, .memory = memory,
+	};
+	struct rgate_session *s = NULL;
+
+	assert_int_equal(rgate_session_open(&s, &so), 0);
+	return s;
+}
+
+/* By the handle that another session has: how many buried ones are ready again */
+static int kicks(struct rgate_session *s, uint32_t handle)
+{
+	const struct rgate_request r = { .op = RGATE_REQ_QUEUE_KICK, .handle = handle, .a0 = 1 };
+	struct rgate_completion c;
+
+	assert_int_equal(rgate_session_submit(s, &r), 0);
+	assert_int_equal(rgate_session_wait(s, -1), 1);
+	assert_int_equal(rgate_session_poll(s, &c, 1), 1);
+	return c.result;
+}
+
+static void for_a_session(void **state)
+{
+	struct rgate_session *s = session_of(4096), *none = session_of(0);
+	struct rgate_session_loan loan = { .sz = sizeof(loan) };
+	struct rgate_queue_opts o = process;
+	struct rgate_queue *q = open_own("given");
+	const struct rgate_request nop = { .op = RGATE_REQ_NOP };
+	struct rgate_queue_info info;
+	struct rgate_completion c;
+	uint32_t h = 7;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	assert_int_equal(rgate_queue_handle(none, "given", &process, &h), -EINVAL);
+	assert_int_equal(rgate_queue_handle(s, NULL, &process, &h), -EINVAL);
+	o.flags = 1U << 20;
+	assert_int_equal(rgate_queue_handle(s, "given", &o, &h), -EINVAL);
+	o.flags = 0;
+	assert_int_equal(rgate_queue_handle(s, "absent", &o, &h), -ENOENT);
+	o.flags = RGATE_QUEUE_CREATE | RGATE_QUEUE_EXCLUSIVE;
+	assert_int_equal(rgate_queue_handle(s, "given", &o, &h), -EEXIST);
+	/* a completion that its owner waits for is not taken away from him */
+	assert_int_equal(rgate_session_submit(s, &nop), 0);
+	assert_int_equal(rgate_session_wait(s, -1), 1);
+	assert_int_equal(rgate_queue_handle(s, "given", &process, &h), -EBUSY);
+	assert_int_equal(rgate_session_poll(s, &c, 1), 1);
+	assert_int_equal(h, 7);
+	assert_int_equal(rgate_queue_handle(s, "given", NULL, &h), 0);
+	assert_int_equal(kicks(s, h), 0);
+	assert_int_equal(kicks(s, h + 1), -EBADF);
+	assert_int_equal(rgate_queue_info(q, &info), 0);
+	assert_int_equal(info.handles, 2);
+	/* it is not to be asked, nor its memory written to, when it is another's */
+	assert_int_equal(rgate_session_lend(s, &loan), 0);
+	memset(rgate_session_memory(s, NULL), 'x', 8);
+	assert_int_equal(rgate_queue_handle(s, "given", &process, &h), -EBUSY);
+	assert_memory_equal(rgate_session_memory(s, NULL), "xxxxxxxx", 8);
+	rgate_session_close(s);
+	rgate_session_close(none);
+	rgate_queue_close(q);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_once),
 	cmocka_unit_test(many_at_once), cmocka_unit_test(next_ones), cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
+	cmocka_unit_test(for_a_session),
 };
 
 UNIT_MAIN(tests)

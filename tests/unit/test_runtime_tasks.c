@@ -44,25 +44,6 @@ struct bed {
 	struct rgate_dask dask;
 };
 
-/* One request of the CPU, before the session is the device's */
-static uint32_t open_handle(struct rgate_session *s, const char *name)
-{
-	struct rgate_queue_place place = { 0 };
-	struct rgate_request q = {
-		.op = RGATE_REQ_QUEUE_OPEN, .a0 = RGATE_QUEUE_HERE,
-		.a1 = RGATE_QUEUE_OPEN_A1(geteuid(), 0), .len = sizeof(place),
-	};
-	struct rgate_completion c;
-
-	strcpy(place.name, name);
-	memcpy(rgate_session_memory(s, NULL), &place, sizeof(place));
-	assert_int_equal(rgate_session_submit(s, &q), 0);
-	assert_int_equal(rgate_session_wait(s, (int)LONG), 1);
-	assert_int_equal(rgate_session_poll(s, &c, 1), 1);
-	assert_int_equal(c.result, 0);
-	return (uint32_t)c.value;
-}
-
 static void bed_open(struct bed *b, const char *name)
 {
 	struct rgate_session_opts so = {
@@ -73,7 +54,7 @@ static void bed_open(struct bed *b, const char *name)
 	runtime_open(&b->r, 0, 0, 64);
 	assert_int_equal(rgate_queue_open(&b->q, name, &process), 0);
 	assert_int_equal(rgate_session_open(&b->session, &so), 0);
-	b->handle = open_handle(b->session, name);
+	assert_int_equal(rgate_queue_handle(b->session, name, &process, &b->handle), 0);
 	b->loan.sz = sizeof(b->loan);
 	assert_int_equal(rgate_session_lend(b->session, &b->loan), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, b->daemon), 0);

@@ -14,8 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define NAME	"demo/pi"
 #define BLOCKS	32
@@ -82,26 +80,6 @@ static void check(const char *function, long ret, const char *what)
 	exit(1);
 }
 
-/* A handle of the queue for the session that will be the GPU's */
-static uint32_t open_queue(struct rgate_session *s)
-{
-	struct rgate_queue_place place = {};
-	struct rgate_completion c;
-	struct rgate_request q = {};
-
-	strcpy(place.name, NAME);
-	memcpy(rgate_session_memory(s, NULL), &place, sizeof(place));
-	q.op = RGATE_REQ_QUEUE_OPEN;
-	q.a0 = RGATE_QUEUE_HERE;
-	q.a1 = RGATE_QUEUE_OPEN_A1(geteuid(), 0);
-	q.len = sizeof(place);
-	check("rgate_session_", rgate_session_submit(s, &q), "ask");
-	if (rgate_session_wait(s, 30000) != 1 || rgate_session_poll(s, &c, 1) != 1)
-		check("rgate_session_", -ETIMEDOUT, "ask");
-	check("rgate_queue_", c.result, NAME);
-	return (uint32_t)c.value;
-}
-
 /* Puts the tasks in; the number of the first: the others have the next ones */
 static uint64_t submit_all(struct rgate_queue *queue)
 {
@@ -164,7 +142,7 @@ int main(int argc, char **argv)
 	so.memory = BLOCKS * WARPS * PART;
 	so.requests = 8192;	/* each lane has one under way */
 	check("rgate_session_", rgate_session_open(&s, &so), "session");
-	handle = open_queue(s);
+	check("rgate_queue_", rgate_queue_handle(s, NAME, &qo, &handle), NAME);
 
 	loan.sz = sizeof(loan);
 	check("rgate_session_", rgate_session_lend(s, &loan), "lend");

@@ -26,6 +26,7 @@
 
 #include <ringgate/queue.h>
 #include <ringgate/rgate.h>
+#include <ringgate/rgate_session.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,6 +71,19 @@ RGATE_API int rgate_queue_open(struct rgate_queue **queue, const char *name,
 
 /* rgate_queue_close - what was claimed goes back; NULL is allowed */
 RGATE_API void rgate_queue_close(struct rgate_queue *queue);
+
+/*
+ * rgate_queue_handle - a queue for the requests of a session that there is already
+ * @opts: as rgate_queue_open(), but path and where, as the session knows whom it asks
+ * @handle: out: for rgate_request.handle; the session's, until it asks RGATE_REQ_QUEUE_CLOSE
+ * For a session that is to be lent (rgate_session_lend()), or asks for more than these calls do.
+ * Called by the thread that submits and takes, while nothing is under way. The first
+ * sizeof(struct rgate_queue_place) bytes of its memory are written to, and free again then.
+ * -EBUSY: it is lent, or has completions that were not taken: nothing is done; -EINVAL: it has less
+ * memory, too; else as rgate_queue_open().
+ */
+RGATE_API int rgate_queue_handle(struct rgate_session *session, const char *name,
+				 const struct rgate_queue_opts *opts, uint32_t *handle);
 
 /* To be submitted */
 struct rgate_queue_job {

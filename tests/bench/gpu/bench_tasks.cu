@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gbench.h"
 
@@ -114,26 +113,6 @@ static __global__ void work(struct rgate_dask ask, uint32_t handle, struct resul
 	}
 }
 
-static uint32_t open_handle(struct rgate_session *s)
-{
-	struct rgate_queue_place place;
-	struct rgate_completion c;
-	struct rgate_request q;
-
-	memset(&place, 0, sizeof(place));
-	memset(&q, 0, sizeof(q));
-	strcpy(place.name, "bench");
-	memcpy(rgate_session_memory(s, NULL), &place, sizeof(place));
-	q.op = RGATE_REQ_QUEUE_OPEN;
-	q.a0 = RGATE_QUEUE_HERE;
-	q.a1 = RGATE_QUEUE_OPEN_A1(geteuid(), 0);
-	q.len = sizeof(place);
-	b_require(!rgate_session_submit(s, &q));
-	b_require(rgate_session_wait(s, 10000) == 1);
-	b_require(rgate_session_poll(s, &c, 1) == 1 && !c.result);
-	return (uint32_t)c.value;
-}
-
 static void put_all(struct bed *b, uint32_t tasks)
 {
 	static struct rgate_queue_job jobs[256];
@@ -177,7 +156,7 @@ static void bed_open(struct bed *b, uint32_t tasks)
 	b_require(!rgate_session_open(&b->session, &o));
 	b_pin(ENGINE_CPU + 2);
 	b_require(!rgate_queue_open(&b->queue, "bench", &qo));
-	b->handle = open_handle(b->session);
+	b_require(!rgate_queue_handle(b->session, "bench", &qo, &b->handle));
 	b_require(!rgate_session_lend(b->session, &loan));
 	b_ok(b->gpu, rgate_gpu_bind_session(b->gpu, &loan, NULL, &index));
 	b_ok(b->gpu, rgate_gpu_session_view(b->gpu, index, &b->ask, sizeof(b->ask)));

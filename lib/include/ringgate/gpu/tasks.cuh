@@ -12,7 +12,7 @@
  *	rgate_dworker_fini(&w);
  *
  * All of it is called by the whole warp, also when a lane's task has failed: what ends a loop over
- * these has to be the warp's (rgate_dwarp_or()). @handle is what RGATE_REQ_QUEUE_OPEN gave before the session
+ * these has to be the warp's (rgate_dwarp_or()). @handle is what rgate_queue_handle() gave before the session
  * was lent. When the session ends, what is claimed goes back to the queue, as any worker's.
  */
 #ifndef RINGGATE_GPU_TASKS_CUH
