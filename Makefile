@@ -224,6 +224,7 @@ cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 # of locks and barriers, with nodes of the test's own
 sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 # of what has lines to another node, of the test's own
+node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
 node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_serve queue_nodes)
 vm_bin := $(vm_src:%.c=$(O)/%)
 # with what the CLI has for XDP
@@ -259,6 +260,7 @@ $(O)/obj/tests/net/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/un
 $(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tests/fuzz/user/%.o: EXTRA += $(lib_layers:%=-Ilib/%) -Itools/ringgate -Itests/fuzz/user/lib
+$(O)/obj/tests/fuzz/user/fuzz_gate.o: EXTRA += -Itests/unit/node
 $(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib -Itests/bench/cost -Itools/ringgate
 $(O)/obj/tests/bench/queue/redis.o: EXTRA += $(if $(HIREDIS_LIBS),-DHAVE_HIREDIS $(call pc,--cflags hiredis))
@@ -289,11 +291,10 @@ $(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 		$(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/cli/*.c)) $(O)/cli.a $(lib_static)
 	$(program)
-$(sync_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/sync/world.o $(call objects_of,tests/unit) \
-		$(lib_static)
+$(sync_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/sync/world.o $(O)/obj/tests/unit/node/fake_hub.o \
+		$(call objects_of,tests/unit) $(lib_static)
 	$(program)
-$(node_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/node/other.o $(call objects_of,tests/unit) \
-		$(lib_static)
+$(node_test_bin): $(O)/%: $(O)/obj/%.o $(node_other) $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
@@ -384,12 +385,12 @@ $(O)/tests/unit/test_outbox: EXTRA_LIBS += $(call wrap,rgate_node_stage rgate_pe
 $(O)/tests/unit/test_session: EXTRA_LIBS += $(call wrap,rgate_peer_info)
 $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_done rgate_peer_settle \
 	rgate_pool_alloc rgate_pool_free)
-$(node_test_bin): EXTRA_LIBS += $(call wrap,$(addprefix rgate_hub_,add remove node \
-	peer epoch send await wake) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post \
-	done settle) rgate_pool_alloc rgate_pool_free)
-$(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime $(addprefix rgate_hub_,add remove node \
-	peer epoch send await wake) $(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info \
-	post done settle cut) rgate_pool_alloc rgate_pool_free)
+# A hub, its node and its connections that are the test's (tests/unit/node/fake_hub.h)
+fake_hub := $(addprefix rgate_hub_,add remove node peer epoch send await wake) \
+	$(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post done settle cut) \
+	$(addprefix rgate_pool_,alloc free)
+$(node_test_bin) $(sync_test_bin): EXTRA_LIBS += $(call wrap,$(fake_hub))
+$(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_request_engine: EXTRA_LIBS += $(call wrap,epoll_wait)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
@@ -520,10 +521,9 @@ fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage readable id incarnat
 $(O)/tests/fuzz/user/fuzz_agent: EXTRA_LIBS += $(call wrap,clock_gettime \
 	$(addprefix rgate_sockets_,open close memory fd arm next) \
 	$(addprefix rgate_socket_,open close begin bind listen name setopt getopt))
-$(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,rgate_thread_start pthread_join epoll_ctl \
-	epoll_wait rgate_seat_remove $(addprefix rgate_hub_,add remove node peer epoch send await wake) \
-	$(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post done settle) \
-	$(addprefix rgate_pool_,alloc free) \
+$(O)/tests/fuzz/user/fuzz_gate: $(node_other)
+$(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,$(fake_hub) rgate_thread_start pthread_join \
+	epoll_ctl epoll_wait rgate_seat_remove \
 	$(addprefix rgate_session_,at memory fd arm submit poll cancel close) \
 	$(addprefix rgate_req_,get seat mem data set_data end) $(addprefix rgate_seat_,memory uid handle))
 $(O)/tests/fuzz/user/fuzz_queue: EXTRA_LIBS += $(call wrap, \

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The board of a service: what it hands on, in which order, and when it looks again. */
-#include "other.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "board.h"
+#include "other.h"
 
 #define ROOM	1000000		/* ns: it looks again for room */
 
@@ -108,7 +109,7 @@ static void make(const struct board_ops *ops, board_may_fn fn)
 	did.expire_ns = did.tick_ns = UINT64_MAX;
 	fair_init(&lock);
 	assert_int_equal(board_create(&b, &opts, ops, &did), 0);
-	assert_int_equal(o.asks.sz + o.serves.sz, 0);
+	assert_int_equal(o.hub.asks.sz + o.hub.serves.sz, 0);
 }
 
 static int setup(void **state)
@@ -116,7 +117,7 @@ static int setup(void **state)
 	(void)state;
 	make(&all, may);
 	assert_int_equal(board_join(b), 0);
-	assert_true(o.asks.sz && o.serves.sz);
+	assert_true(o.hub.asks.sz && o.hub.serves.sz);
 	return 0;
 }
 
@@ -124,8 +125,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	board_destroy(b);
-	assert_int_equal(o.asks.sz + o.serves.sz, 0);
-	assert_int_equal(o.lent, 0);
+	assert_int_equal(o.hub.asks.sz + o.hub.serves.sz, 0);
+	assert_int_equal(o.hub.node.stage.lent, 0);
 	fair_destroy(&lock);
 	return 0;
 }
@@ -134,18 +135,18 @@ static void handed_on(void **state)
 {
 	(void)state;
 	/* before there is a connection, of which nobody can have sent */
-	o.serves.message(o.ctx, OTHER, "q", 1);
+	o.hub.serves.message(o.hub.ctx, OTHER, "q", 1);
 	calls_are("c");
 	other_comes_up(7);
 	calls_are("cUp");
-	o.serves.message(o.ctx, OTHER, "q", 1);
+	o.hub.serves.message(o.hub.ctx, OTHER, "q", 1);
 	calls_are("cq");
-	o.asks.message(o.ctx, OTHER, "a", 1);
+	o.hub.asks.message(o.hub.ctx, OTHER, "a", 1);
 	calls_are("ca");
 	/* from nodes that there are none of */
-	o.serves.message(o.ctx, SELF, "q", 1);
-	o.asks.message(o.ctx, 2, "a", 1);
-	o.asks.state(o.ctx, 2, true);
+	o.hub.serves.message(o.hub.ctx, SELF, "q", 1);
+	o.hub.asks.message(o.hub.ctx, 2, "a", 1);
+	o.hub.asks.state(o.hub.ctx, 2, true);
 	calls_are("");
 }
 
@@ -156,16 +157,16 @@ static void stale(void **state)
 	other_comes_up(7);
 	calls_are("cUp");
 	/* another one is up, and the hub still hands on what the last one brought */
-	o.epoch++;
-	o.serves.message(o.ctx, OTHER, "q", 1);
+	o.peer.epoch++;
+	o.hub.serves.message(o.hub.ctx, OTHER, "q", 1);
 	calls_are("cDU");
-	o.asks.message(o.ctx, OTHER, "a", 1);
+	o.hub.asks.message(o.hub.ctx, OTHER, "a", 1);
 	calls_are("c");
-	o.hub_epoch++;
-	o.asks.message(o.ctx, OTHER, "a", 1);
+	o.peer.hub_epoch++;
+	o.hub.asks.message(o.hub.ctx, OTHER, "a", 1);
 	calls_are("ca");
-	o.up = false;
-	o.serves.message(o.ctx, OTHER, "q", 1);
+	o.peer.up = false;
+	o.hub.serves.message(o.hub.ctx, OTHER, "q", 1);
 	calls_are("cD");
 	other_comes_up(8);
 	calls_are("cOUp");
@@ -176,16 +177,16 @@ static void stale(void **state)
 static void ticks(void **state)
 {
 	(void)state;
-	assert_int_equal(o.asks.tick(o.ctx), -1);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), -1);
 	calls_are("tcpe");
 	did.tick_ns = 5000;
-	assert_int_equal(o.asks.tick(o.ctx), 5000);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), 5000);
 	did.expire_ns = 300;
-	assert_int_equal(o.asks.tick(o.ctx), 300);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), 300);
 	did.tick_ns = UINT64_MAX;
-	assert_int_equal(o.asks.tick(o.ctx), 300);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), 300);
 	did.expire_ns = 0;
-	assert_int_equal(o.asks.tick(o.ctx), 0);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), 0);
 }
 
 /* Nobody tells of room. */
@@ -196,15 +197,15 @@ static void room(void **state)
 	(void)state;
 	other_comes_up(7);
 	assert_true(line_take(l, 16));
-	o.send_full = true;
+	o.peer.send_full = true;
 	line_say(l, 16, "x", 1);
-	assert_int_equal(o.asks.tick(o.ctx), ROOM);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), ROOM);
 	did.expire_ns = ROOM - 1;
-	assert_int_equal(o.asks.tick(o.ctx), ROOM - 1);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), ROOM - 1);
 	did.expire_ns = UINT64_MAX;
-	o.send_full = false;
-	assert_int_equal(o.asks.tick(o.ctx), -1);
-	assert_int_equal(o.nsaid, 1);
+	o.peer.send_full = false;
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), -1);
+	assert_int_equal(o.peer.said.n, 1);
 }
 
 static void less(void **state)
@@ -214,8 +215,8 @@ static void less(void **state)
 	assert_int_equal(board_join(b), 0);
 	other_comes_up(7);
 	calls_are("p");
-	o.serves.message(o.ctx, OTHER, "q", 1);
-	assert_int_equal(o.asks.tick(o.ctx), -1);
+	o.hub.serves.message(o.hub.ctx, OTHER, "q", 1);
+	assert_int_equal(o.hub.asks.tick(o.hub.ctx), -1);
 	calls_are("qpe");
 	assert_false(board_may(b, OTHER, 5));
 }
@@ -251,14 +252,14 @@ static void taken(void **state)
 {
 	(void)state;
 	make(&all, may);
-	o.taken = RGATE_SERVICE_SYNC;
+	o.hub.taken = RGATE_SERVICE_SYNC;
 	assert_int_equal(board_join(b), -EEXIST);
-	o.taken = RGATE_SERVICE_SYNC | RGATE_SERVICE_ASKER;
+	o.hub.taken = RGATE_SERVICE_SYNC | RGATE_SERVICE_ASKER;
 	assert_int_equal(board_join(b), -EEXIST);
-	assert_int_equal(o.asks.sz + o.serves.sz, 0);
+	assert_int_equal(o.hub.asks.sz + o.hub.serves.sz, 0);
 	board_leave(b);
-	assert_int_equal(o.settles, 0);
-	o.taken = 0;
+	assert_int_equal(o.peer.settles, 0);
+	o.hub.taken = 0;
 	assert_int_equal(board_join(b), 0);
 	board_leave(b);
 	board_leave(NULL);
@@ -285,22 +286,22 @@ static void leaves(void **state)
 	(void)state;
 	cancelled = 0;
 	other_comes_up(7);
-	o.held = true;
+	o.peer.held = true;
 	a = line_open(l);
 	assert_non_null(a);
 	a->ctx = &did;
 	line_ask(a, sizeof(a->number), false, is_cancelled);
 	line_send(l, false);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	board_leave(b);
-	assert_int_equal(o.asks.sz + o.serves.sz, 0);
-	assert_int_equal(o.settles, 1);
-	assert_false(o.settled_early);
+	assert_int_equal(o.hub.asks.sz + o.hub.serves.sz, 0);
+	assert_int_equal(o.peer.settles, 1);
+	assert_false(o.peer.settled_early);
 	assert_int_equal(cancelled, 0);
 	board_leave(b);
 	board_destroy(b);
 	b = NULL;
-	assert_int_equal(o.settles, 1);
+	assert_int_equal(o.peer.settles, 1);
 	assert_int_equal(cancelled, 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Errands at a line: their turns, answers out of step, silence, and ends of all kinds. */
-#include "other.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "errand.h"
+#include "other.h"
 
 #define JOBS	40U
 #define LONG	20U		/* questions: more than are under way */
@@ -105,9 +106,9 @@ static struct question question(unsigned int i)
 {
 	struct question q;
 
-	assert_true(i < o.nasked);
-	assert_int_equal(o.asked[i].len, sizeof(q));
-	memcpy(&q, o.asked[i].data, sizeof(q));
+	assert_true(i < o.peer.asked.n);
+	assert_int_equal(o.peer.asked.m[i].len, sizeof(q));
+	memcpy(&q, o.peer.asked.m[i].data, sizeof(q));
 	return q;
 }
 
@@ -163,9 +164,9 @@ static void out_of_step(void **state)
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 	pump();
-	assert_int_equal(o.nasked, 5);
+	assert_int_equal(o.peer.asked.n, 5);
 	assert_false(errands_idle(es));
 	for (i = 5; i--;) {
 		assert_int_equal(j->over, 0);
@@ -186,16 +187,16 @@ static void longer(void **state)
 
 	(void)state;
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	for (i = 0; i < LONG; i++) {
 		assert_int_equal(j->over, 0);
 		assert_int_equal(question(i).part, i);
 		assert_true(answer(i));
 		pump();
 	}
-	assert_int_equal(o.nasked, LONG);
+	assert_int_equal(o.peer.asked.n, LONG);
 	assert_int_equal(j->over, 1);
 }
 
@@ -212,20 +213,20 @@ static void brought_up(void **state)
 	errand_end(&k->errand, -ECANCELED);
 	for (i = 1; i < CALL_PLACES; i++)
 		assert_true(answer(i));
-	o.nasked = 1;
+	o.peer.asked.n = 1;
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(o.nasked, i + 1);
+		assert_int_equal(o.peer.asked.n, i + 1);
 		assert_int_equal(question(i).part, i);
 		assert_int_equal(j->over, 0);
 		assert_true(answer(i));
 		pump();
 	}
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(j->over, 1);
 	assert_int_equal(j->err, 0);
 	assert_true(errands_idle(es));
 	/* more than there was, of one that has more to ask already */
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	j = begin(0, LONG, 1);
 	j->brings = 2;
 	for (i = 0; i < LONG + 2; i++) {
@@ -237,7 +238,7 @@ static void brought_up(void **state)
 	assert_int_equal(n, LONG + 2);
 	assert_int_equal(j->over, 1);
 	/* and none of one that failed, however much it has in mind */
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	j = begin(0, 2, 1);
 	pump();
 	j->brings = 2;
@@ -246,7 +247,7 @@ static void brought_up(void **state)
 	pump();
 	assert_true(answer(1));
 	pump();
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	assert_int_equal(j->over, 1);
 	assert_int_equal(j->err, -EIO);
 }
@@ -260,7 +261,7 @@ static void turns(void **state)
 	for (i = 0; i < 20; i++)
 		begin(i, LONG, 1);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	/* A question each of his errands */
 	for (i = 0; i < CALL_PLACES; i++)
 		assert_int_equal(question(i).job, i);
@@ -271,8 +272,8 @@ static void turns(void **state)
 		assert_true(answer(i));
 		pump();
 	}
-	assert_int_equal(o.nasked, CALL_PLACES + 9);
-	for (i = CALL_PLACES; i < o.nasked; i++) {
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 9);
+	for (i = CALL_PLACES; i < o.peer.asked.n; i++) {
 		at += question(i).job >= 21;
 		if (question(i).job == 20)
 			short_at = i;
@@ -305,7 +306,7 @@ static void fails(void **state)
 	assert_int_equal(k->over, 1);
 	assert_int_equal(k->err, 0);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	assert_true(errands_idle(es));
 }
 
@@ -322,13 +323,13 @@ static void failed_turn(void **state)
 	assert_true(answer(1));
 	assert_int_equal(k->over, 1);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES + 1);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 1);
 	begin(2, 1, 2);
 	j->fails = -EIO;
 	assert_true(answer(0));
 	assert_int_equal(j->over, 0);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES + 2);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 2);
 	assert_int_equal(question(CALL_PLACES + 1).job, 2);
 	for (i = 2; i < CALL_PLACES + 2; i++)
 		assert_true(answer(i));
@@ -350,13 +351,13 @@ static void ended(void **state)
 	k = begin(1, 1, 1);
 	pump();
 	/* the places of what was asked are taken until then */
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	for (i = 0; i < CALL_PLACES; i++)
 		assert_true(answer(i));
 	assert_int_equal(j->answered, 0);
 	assert_int_equal(j->over, 1);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES + 1);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 1);
 	assert_true(answer(CALL_PLACES));
 	assert_int_equal(k->over, 1);
 	/* of what was not asked nothing is left */
@@ -364,7 +365,7 @@ static void ended(void **state)
 	errand_end(&j->errand, -ECANCELED);
 	assert_false(j->errand.touched);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES + 1);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 1);
 }
 
 /* One of a user's two: the places are the other one's, and nobody asks it any more. */
@@ -376,14 +377,14 @@ static void one_of_two(void **state)
 	(void)state;
 	begin(1, LONG, 1);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	errand_end(&j->errand, -ECANCELED);
 	assert_int_equal(j->over, 1);
 	for (i = 0; i < CALL_PLACES; i++)
 		assert_true(answer(i));
 	pump();
-	assert_int_equal(o.nasked, LONG + CALL_PLACES / 2);
-	for (i = CALL_PLACES; i < o.nasked; i++) {
+	assert_int_equal(o.peer.asked.n, LONG + CALL_PLACES / 2);
+	for (i = CALL_PLACES; i < o.peer.asked.n; i++) {
 		assert_int_equal(question(i).job, 1);
 		assert_true(answer(i));
 	}
@@ -416,7 +417,7 @@ static void all_end(void **state)
 	assert_int_equal(jobs[3].err, -EPIPE);
 	assert_true(errands_idle(es));
 	/* and that was before its own failure */
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	j = begin(1, 1, 1);
 	pump();
 	j->ends_all = true;
@@ -446,10 +447,10 @@ static void ends_itself(void **state)
 	/* the first one */
 	assert_int_equal(j->err, -EACCES);
 	/* well, and before all was asked */
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	j = begin(0, LONG, 1);
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	j->ends_all = true;
 	assert_true(answer(0));
 	assert_int_equal(j->over, 1);
@@ -458,7 +459,7 @@ static void ends_itself(void **state)
 	for (i = 1; i < CALL_PLACES; i++)
 		assert_true(answer(i));
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	assert_int_equal(j->answered, 1);
 }
 
@@ -469,16 +470,16 @@ static void other_process(void **state)
 	(void)state;
 	twice->errand.repeat = true;
 	pump();
-	assert_int_equal(o.nasked, 4);
+	assert_int_equal(o.peer.asked.n, 4);
 	down();
 	later = begin(2, 1, 3);
 	pump();
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	up(8);
 	assert_int_equal(once->over, 1);
 	assert_int_equal(once->answered, 2);
 	assert_int_equal(once->err, -ECONNRESET);
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 	assert_true(answer(0));
 	assert_true(answer(1));
 	assert_true(answer(2));
@@ -510,8 +511,8 @@ static void silent(void **state)
 	assert_int_equal(asked->over + waits->over, 0);
 	/* what was heard of is the last to be given up */
 	up(7);
-	assert_int_equal(question(o.nasked - 3).job, 0);
-	assert_true(answer(o.nasked - 3));
+	assert_int_equal(question(o.peer.asked.n - 3).job, 0);
+	assert_true(answer(o.peer.asked.n - 3));
 	assert_int_equal(asked->over, 0);
 	ns = now();
 	assert_int_equal(errands_expire(es, waits->errand.due), asked->errand.due -
@@ -536,13 +537,13 @@ static void never_asked(void **state)
 	assert_int_equal(j->over, 1);
 	assert_int_equal(j->err, -ENOTCONN);
 	up(7);
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 	j = begin(0, 3, 1);
 	pump();
 	assert_int_equal(errands_expire(es, now() + MS), UINT64_MAX);
 	assert_int_equal(j->err, -ETIMEDOUT);
 	/* too late */
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 	assert_true(answer(0));
 	assert_int_equal(j->answered, 0);
 }
@@ -554,13 +555,13 @@ static void done_in_part(void **state)
 	unsigned int i;
 
 	(void)state;
-	o.held = true;
+	o.peer.held = true;
 	pump();
 	for (i = 0; i < CALL_PLACES; i++)
 		assert_true(answer(i));
 	/* no place is free before its message has left */
 	pump();
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	assert_int_equal(j->answered, CALL_PLACES);
 	assert_int_equal(j->over, 0);
 	assert_int_equal(errands_expire(es, now() + 61000 * MS), UINT64_MAX);

@@ -27,7 +27,7 @@ static uint64_t guest;
 static void turn(void)
 {
 	bed_run(e);
-	(void)o.asks.tick(o.ctx);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	bed_run(e);
 }
 
@@ -54,7 +54,7 @@ static int unmake(void **state)
 	rgate_engine_destroy(e);
 	gate_service_destroy(sv);
 	client_close(&a);
-	assert_int_equal(o.lent, 0);
+	assert_int_equal(o.hub.node.stage.lent, 0);
 	return 0;
 }
 
@@ -88,9 +88,10 @@ static struct gate_question question(unsigned int i)
 {
 	struct gate_question q;
 
-	assert_true(i < o.nasked);
-	assert_int_equal(o.asked[i].data[0], RGATE_SERVICE_SOCKET);
-	assert_int_equal(gate_question_get(&gate_sockets, &q, o.asked[i].data, o.asked[i].len), 0);
+	assert_true(i < o.peer.asked.n);
+	assert_int_equal(o.peer.asked.m[i].data[0], RGATE_SERVICE_SOCKET);
+	assert_int_equal(gate_question_get(&gate_sockets, &q, o.peer.asked.m[i].data,
+					   o.peer.asked.m[i].len), 0);
 	assert_int_equal(q.uid, 5);
 	return q;
 }
@@ -100,7 +101,7 @@ static void say(struct gate_result r)
 	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
 	const size_t len = gate_answer_put(&gate_sockets, msg, &r);
 
-	o.asks.message(o.ctx, OTHER, msg, len);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, len);
 	turn();
 }
 
@@ -134,7 +135,7 @@ static int setup(void **state)
 	(void)state;
 	make(0);
 	submit(OPEN, 1, .a0 = 99);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	q = question(0);
 	assert_int_equal(q.kind, GATE_SUBMIT);
 	assert_int_equal(q.op, RGATE_REQ_SOCKET_OPEN);
@@ -148,7 +149,7 @@ static int setup(void **state)
 	/* once */
 	say(end_of(0, 0, 78));
 	assert_true(is_quiet());
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	return 0;
 }
 
@@ -163,7 +164,7 @@ static void sends(void **state)
 		a.mem[AT + i] = pattern(i);
 	submit(SEND, 2, .handle = 77, .off = AT, .len = LONG);
 	submit(SHUTDOWN, 3, .handle = 77, .a0 = 2);
-	assert_int_equal(o.nasked, 5);
+	assert_int_equal(o.peer.asked.n, 5);
 	for (i = 0; i < 5; i++) {
 		q = question(i);
 		assert_int_equal(q.kind, GATE_PUT);
@@ -175,7 +176,7 @@ static void sends(void **state)
 	}
 	for (i = 5; i--;)
 		answer(i, 0);
-	assert_int_equal(o.nasked, 6);
+	assert_int_equal(o.peer.asked.n, 6);
 	q = question(5);
 	assert_int_equal(q.kind, GATE_SUBMIT);
 	assert_int_equal(q.len, LONG);
@@ -210,7 +211,7 @@ static void receives(void **state)
 	r.data = data;
 	r.data_len = GATE_PIECE;
 	say(r);
-	assert_int_equal(o.nasked, 6);
+	assert_int_equal(o.peer.asked.n, 6);
 	for (i = 6; --i;) {
 		q = question(i);
 		assert_int_equal(q.kind, GATE_GET);
@@ -280,7 +281,7 @@ static void no_ticket(void **state)
 		submit(RECV, 100 + i, .handle = 77, .off = AT, .len = 1);
 		answer(0, 0);
 		if (i < GATE_TICKETS - 1)
-			o.nasked = 0;
+			o.peer.asked.n = 0;
 	}
 	submit(RECV, 2, .handle = 77, .off = AT, .len = 1);
 	assert_int_equal(result_of(2, NULL), -ENOBUFS);
@@ -305,7 +306,7 @@ static void many(void **state)
 	assert_int_equal(value, 0);
 	submit(ACCEPT, 4, .handle = 77, .a1 = 4);
 	assert_int_equal(result_of(4, NULL), -EINVAL);
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 }
 
 /* A name is asked for by who has no socket, too: its answer comes where the question was. */
@@ -328,7 +329,7 @@ static void names(void **state)
 	answer(1, 0);
 	say(end_of(1, -ENOENT, 0));
 	assert_int_equal(result_of(1, NULL), -ENOENT);
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	memcpy(a.mem + AT, "name.example", 12);
 	submit(RESOLVE, 2, .off = AT, .len = 4 * GATE_ADDR, .a0 = 5,
 	       .a1 = RGATE_SOCKET_RESOLVE_A1(12, 0));
@@ -370,9 +371,9 @@ static void cancelled(void **state)
 	client_submit(&a, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
 	turn();
 	assert_int_equal(result_of(9, NULL), -EALREADY);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	answer(0, 0);
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	assert_int_equal(question(1).kind, GATE_CANCEL);
 	assert_int_equal(question(1).serial, question(0).serial);
 	r = end_of(0, 1, 0);
@@ -388,7 +389,7 @@ static void cancelled(void **state)
 	usleep(3000);
 	turn();
 	turn();
-	assert_int_equal(o.nasked, 4);
+	assert_int_equal(o.peer.asked.n, 4);
 	assert_int_equal(question(3).kind, GATE_CANCEL);
 	answer(3, 0);
 	assert_true(is_quiet());
@@ -411,7 +412,7 @@ static void told_again(void **state)
 	assert_int_equal(result_of(2, NULL), 0);
 	turn();
 	/* and, in between, whether the guest is there at all */
-	assert_int_equal(o.nasked, 4);
+	assert_int_equal(o.peer.asked.n, 4);
 	assert_int_equal(question(2).kind, GATE_CANCEL);
 	assert_int_equal(question(3).op, RGATE_REQ_SOCKET_NAME);
 	answer(2, 0);
@@ -432,7 +433,7 @@ static void gateway_restarts(void **state)
 	/* its handles are nothing any more; another session has none of that */
 	submit(OPEN, 3, .a0 = 99);
 	assert_int_equal(result_of(3, NULL), -ECONNRESET);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 }
 
 static void gateway_gone(void **state)
@@ -475,13 +476,13 @@ static void refused(void **state)
 	submit(LISTEN, 4, .handle = 77, .a0 = 1);
 	assert_int_equal(result_of(4, NULL), -ECONNRESET);
 	/* What it may have there ends, once, while the session goes on. */
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
 	answer(2, -ECONNRESET);
 	rgate_seat_remove(a.seat);
 	turn();
 	assert_int_equal(a.over, 1);
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 }
 
 /* The session ends: so does what it has under way, and the gateway is told. */
@@ -498,7 +499,7 @@ static void leaves(void **state)
 	say(end_of(0, -ECANCELED, 0));
 	turn();
 	assert_int_equal(a.over, 1);
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
 	assert_int_equal(question(2).guest, guest);
 	answer(2, 0);
@@ -620,7 +621,7 @@ static void malformed(void **state)
 	len = gate_answer_put(&gate_sockets, msg, &r);
 	for (i = 0; i < sizeof(struct gate_answer); i++)
 		assert_int_equal(gate_answer_get(&got, msg, i), -EPROTO);
-	o.asks.message(o.ctx, OTHER, msg, sizeof(struct gate_answer) - 1);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, sizeof(struct gate_answer) - 1);
 	/* more follows than there is to get, or than goes into a message */
 	assert_int_equal(gate_answer_get(&got, msg, len + 1), -EPROTO);
 	assert_int_equal(gate_answer_get(&got, msg, sizeof(msg)), -EPROTO);
@@ -637,7 +638,7 @@ static void malformed(void **state)
 	msg[1]++;
 	msg[33] = 0xff;
 	assert_int_equal(gate_answer_get(&got, msg, len), -EPROTO);
-	o.asks.message(o.ctx, OTHER, msg, len);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, len);
 	msg[2] = GATE_SUBMIT;
 	assert_int_equal(gate_answer_get(&got, msg, len), 0);
 	assert_int_equal(got.result, -EPROTONOSUPPORT);

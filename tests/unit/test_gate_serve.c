@@ -81,7 +81,7 @@ static struct gate_result hear(void)
 	struct gate_result r;
 
 	while (!other_heard(&heard)) {
-		(void)o.asks.tick(o.ctx);
+		(void)o.hub.asks.tick(o.hub.ctx);
 		assert_true(unit_now_ns() < until);
 		usleep(200);
 	}
@@ -92,7 +92,7 @@ static struct gate_result hear(void)
 
 static void send_message(const void *msg, size_t len)
 {
-	o.serves.message(o.ctx, OTHER, msg, len);
+	o.hub.serves.message(o.hub.ctx, OTHER, msg, len);
 }
 
 /* The answer, or an end that was told meanwhile is in front of it */
@@ -152,7 +152,7 @@ static void sockets_become(uint64_t n)
 	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
 
 	while (sockets() != n) {
-		(void)o.asks.tick(o.ctx);
+		(void)o.hub.asks.tick(o.hub.ctx);
 		assert_true(unit_now_ns() < until);
 		usleep(1000);
 	}
@@ -292,11 +292,10 @@ static void told_too_soon(void **state)
 	other_goes_down();
 	raw_write(fd, "soon", 4);
 	usleep(20000);
-	o.unseen = true;
-	other_comes_up(7);
-	(void)o.asks.tick(o.ctx);
+	other_comes_up_unseen(7);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	assert_false(other_heard(&heard));
-	o.unseen = false;
+	peer_is_seen(PEER);
 	r = hear();
 	assert_int_equal(r.kind, GATE_DONE);
 	assert_int_equal(r.serial, serial);
@@ -419,9 +418,9 @@ static void reviewed(void **state)
 	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, -ECONNRESET);
 	close(fd);
 	o.may = false;
-	o.send_full = true;
+	o.peer.send_full = true;
 	gate_service_review(sv);
-	o.send_full = false;
+	o.peer.send_full = false;
 	sockets_become(0);
 	assert_int_equal(stats().guests, 0);
 	assert_false(other_heard(&heard));
@@ -637,7 +636,7 @@ static void dies(void **state)
 	guest = 5;
 	(void)connected(&fd);
 	other_goes_down();
-	(void)o.asks.tick(o.ctx);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	assert_int_equal(sockets(), 1);
 	other_comes_up(8);
 	sockets_become(0);
@@ -705,7 +704,7 @@ static void away_too_long(void **state)
 	make(50);
 	(void)socket_of(RGATE_SOCKET_STREAM);
 	other_goes_down();
-	(void)o.asks.tick(o.ctx);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	assert_int_equal(sockets(), 1);
 	sockets_become(0);
 	other_comes_up(7);
@@ -721,13 +720,13 @@ static void no_room(void **state)
 	struct gate_question copy = q;
 
 	(void)state;
-	o.send_full = true;
+	o.peer.send_full = true;
 	send_message(msg, gate_question_put(&gate_sockets, msg, &copy));
 	sockets_become(1);
 	usleep(20000);
 	assert_false(other_heard(&heard));
-	assert_true(o.asks.tick(o.ctx) >= 0);
-	o.send_full = false;
+	assert_true(o.hub.asks.tick(o.hub.ctx) >= 0);
+	o.peer.send_full = false;
 	/* the answer, and then the end */
 	assert_int_equal(hear().kind, GATE_SUBMIT);
 	assert_int_equal(hear().kind, GATE_DONE);

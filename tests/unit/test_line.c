@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* A line to a node that answers late, out of step, over another connection, twice or never. */
-#include "other.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "line.h"
+#include "other.h"
 
 static struct line *l;
 
@@ -72,7 +73,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	line_destroy(l);
-	assert_int_equal(o.lent, 0);
+	assert_int_equal(o.hub.node.stage.lent, 0);
 	return 0;
 }
 
@@ -116,9 +117,9 @@ static uint64_t asked(unsigned int i)
 {
 	uint64_t number;
 
-	assert_true(i < o.nasked);
-	assert_int_equal(o.asked[i].len, sizeof(number));
-	memcpy(&number, o.asked[i].data, sizeof(number));
+	assert_true(i < o.peer.asked.n);
+	assert_int_equal(o.peer.asked.m[i].len, sizeof(number));
+	memcpy(&number, o.peer.asked.m[i].data, sizeof(number));
 	return number;
 }
 
@@ -135,7 +136,7 @@ static void out_of_step(void **state)
 	(void)state;
 	for (i = 0; i < CALL_PLACES; i++)
 		assert_true(ask(i, false));
-	assert_int_equal(o.nasked, CALL_PLACES);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES);
 	for (i = CALL_PLACES; i--;) {
 		assert_int_equal(askers[i].over, 0);
 		assert_true(answer(asked(i), i * 5));
@@ -155,13 +156,13 @@ static void no_place(void **state)
 	unsigned int i;
 
 	(void)state;
-	o.held = true;
+	o.peer.held = true;
 	for (i = 0; i < CALL_PLACES; i++)
 		assert_true(ask(i, false));
 	assert_false(ask(CALL_PLACES, false));
 	assert_true(answer(asked(3), 1));
 	assert_false(ask(CALL_PLACES, false));
-	o.held = false;
+	o.peer.held = false;
 	assert_true(ask(CALL_PLACES, false));
 	assert_false(ask(CALL_PLACES, false));
 	/* too late: the place is another's */
@@ -182,7 +183,7 @@ static void again_at_once(void **state)
 	askers[5].again = true;
 	assert_true(answer(asked(5), 1));
 	assert_true(askers[5].got);
-	assert_int_equal(o.nasked, CALL_PLACES + 1);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 1);
 	assert_int_equal(asked(CALL_PLACES) % CALL_PLACES, asked(5) % CALL_PLACES);
 	/* and has it until that is answered */
 	assert_false(ask(CALL_PLACES, false));
@@ -200,26 +201,26 @@ static void no_room(void **state)
 	unsigned int awaits;
 
 	(void)state;
-	o.full = true;
-	awaits = o.awaits;
+	o.peer.full = true;
+	awaits = o.peer.awaits;
 	assert_true(ask(0, false));
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 	assert_true(line_is_stalled(l));
-	assert_int_equal(o.awaits, awaits);
+	assert_int_equal(o.peer.awaits, awaits);
 	line_send(l, true);
-	assert_int_equal(o.awaits, ++awaits);
-	o.full = false;
+	assert_int_equal(o.peer.awaits, ++awaits);
+	o.peer.full = false;
 	line_send(l, false);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	/* what was posted has an end */
-	assert_int_equal(o.awaits, ++awaits);
+	assert_int_equal(o.peer.awaits, ++awaits);
 	assert_false(line_is_stalled(l));
 	line_send(l, false);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	down();
 	assert_true(ask(1, false));
 	assert_false(line_is_stalled(l));
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 }
 
 /* The same question over the next connection; answers of the last one are nobody's. */
@@ -238,7 +239,7 @@ static void asked_again(void **state)
 	assert_int_equal(told.what[0], SESSION_DOWN);
 	assert_int_equal(told.what[1], SESSION_UP);
 	line_send(l, false);
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	assert_int_equal(asked(1), number);
 	assert_int_equal(askers[0].over, 0);
 	assert_true(answer(number, 2));
@@ -261,7 +262,7 @@ static void other_process(void **state)
 	assert_int_equal(askers[1].over, 1);
 	assert_int_equal(askers[2].over + askers[3].over, 0);
 	line_send(l, false);
-	assert_int_equal(o.nasked, 4);
+	assert_int_equal(o.peer.asked.n, 4);
 	assert_true(answer(asked(2), 1));
 	assert_true(answer(asked(3), 1));
 	assert_int_equal(askers[2].over + askers[3].over, 2);
@@ -291,9 +292,9 @@ static void left(void **state)
 	up(7);
 	line_send(l, false);
 	/* those of 1, 2 and 4 */
-	assert_int_equal(o.nasked, CALL_PLACES + 4);
+	assert_int_equal(o.peer.asked.n, CALL_PLACES + 4);
 	line_leave_all(l);
-	for (i = 0; i < o.nasked; i++)
+	for (i = 0; i < o.peer.asked.n; i++)
 		(void)answer(asked(i), 1);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(askers[i].over, 0);
@@ -329,12 +330,12 @@ static void destroyed(void **state)
 {
 	(void)state;
 	assert_true(ask(0, false));
-	o.held = true;
+	o.peer.held = true;
 	assert_true(ask(1, false));
 	assert_true(line_leave(l, &askers[1]));
 	line_destroy(l);
 	l = NULL;
-	assert_int_equal(o.settles, 1);
+	assert_int_equal(o.peer.settles, 1);
 	assert_int_equal(askers[0].over, 1);
 	assert_int_equal(askers[0].err, -ECANCELED);
 	assert_int_equal(askers[1].over, 0);
@@ -351,9 +352,9 @@ static uint64_t said(unsigned int i)
 {
 	uint64_t what;
 
-	assert_true(i < o.nsaid);
-	assert_int_equal(o.said[i].len, sizeof(what));
-	memcpy(&what, o.said[i].data, sizeof(what));
+	assert_true(i < o.peer.said.n);
+	assert_int_equal(o.peer.said.m[i].len, sizeof(what));
+	memcpy(&what, o.peer.said.m[i].data, sizeof(what));
 	return what;
 }
 
@@ -374,7 +375,7 @@ static void once(void **state)
 	/* an old one is nobody's, nor what comes of it */
 	assert_false(line_take(l, 16));
 	say(16, 6);
-	assert_int_equal(o.nsaid, 3);
+	assert_int_equal(o.peer.said.n, 3);
 	say(32, 7);
 	assert_int_equal(said(3), 7);
 	down();
@@ -390,14 +391,14 @@ static void said_late(void **state)
 	assert_true(line_take(l, 17));
 	say(17, 1);
 	assert_false(line_take(l, 16));
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	down();
 	/* what it came to is kept */
 	say(16, 2);
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	up(7);
 	line_say_again(l);
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	assert_false(line_take(l, 16));
 	assert_int_equal(said(1), 2);
 }
@@ -410,26 +411,26 @@ static void said_too_soon(void **state)
 	down();
 	other_comes_up(7);
 	say(16, 5);
-	assert_int_equal(o.nsaid, 0);
+	assert_int_equal(o.peer.said.n, 0);
 	look();
 	line_say_again(l);
-	assert_int_equal(o.nsaid, 0);
+	assert_int_equal(o.peer.said.n, 0);
 	assert_false(line_take(l, 16));
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	assert_int_equal(said(0), 5);
 	/* over which another process is to ask another thing with that number */
 	assert_true(line_take(l, 32));
 	down();
 	other_comes_up(8);
 	say(32, 6);
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	look();
 	line_say_again(l);
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	assert_true(line_take(l, 32));
-	assert_int_equal(o.nsaid, 1);
+	assert_int_equal(o.peer.said.n, 1);
 	say(32, 7);
-	assert_int_equal(o.nsaid, 2);
+	assert_int_equal(o.peer.said.n, 2);
 	assert_int_equal(said(1), 7);
 }
 
@@ -438,34 +439,34 @@ static void no_room_to_say(void **state)
 	uint64_t i;
 
 	(void)state;
-	o.send_full = true;
+	o.peer.send_full = true;
 	for (i = 16; i < 32; i++) {
 		assert_true(line_take(l, i));
 		say(i, i);
 	}
-	assert_int_equal(o.nsaid, 0);
+	assert_int_equal(o.peer.said.n, 0);
 	assert_true(line_is_stalled(l));
 	line_say_again(l);
 	/* who asks anew in a place waits for that alone, which is not known yet */
 	assert_true(line_take(l, 33));
-	o.send_full = false;
+	o.peer.send_full = false;
 	line_say_again(l);
 	assert_false(line_is_stalled(l));
-	assert_int_equal(o.nsaid, CALL_PLACES - 1);
+	assert_int_equal(o.peer.said.n, CALL_PLACES - 1);
 	assert_int_equal(said(0), 16);
 	assert_int_equal(said(1), 18);
 	line_say_again(l);
-	assert_int_equal(o.nsaid, CALL_PLACES - 1);
+	assert_int_equal(o.peer.said.n, CALL_PLACES - 1);
 	/* with the connection nobody waits any more who does not ask again */
-	o.send_full = true;
+	o.peer.send_full = true;
 	say(33, 33);
 	assert_true(line_is_stalled(l));
 	down();
 	assert_false(line_is_stalled(l));
-	o.send_full = false;
+	o.peer.send_full = false;
 	up(7);
 	line_say_again(l);
-	assert_int_equal(o.nsaid, CALL_PLACES - 1);
+	assert_int_equal(o.peer.said.n, CALL_PLACES - 1);
 }
 
 /* No answer is longer than there is room for: it is none. */
@@ -476,9 +477,9 @@ static void too_long(void **state)
 	(void)state;
 	assert_true(line_take(l, 16));
 	line_say(l, 16, answer_, sizeof(answer_));
-	assert_int_equal(o.nsaid, 0);
+	assert_int_equal(o.peer.said.n, 0);
 	line_say(l, 16, answer_, CALL_MSG_MAX);
-	assert_int_equal(o.said[0].len, CALL_MSG_MAX);
+	assert_int_equal(o.peer.said.m[0].len, CALL_MSG_MAX);
 }
 
 static void current(void **state)
@@ -486,9 +487,9 @@ static void current(void **state)
 	(void)state;
 	assert_true(line_is_current(l));
 	/* the hub has not told of it yet */
-	o.hub_epoch--;
+	o.peer.hub_epoch--;
 	assert_false(line_is_current(l));
-	o.hub_epoch++;
+	o.peer.hub_epoch++;
 	down();
 	assert_false(line_is_current(l));
 }

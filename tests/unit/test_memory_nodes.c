@@ -31,7 +31,7 @@ static uint32_t handle;		/* of what the other node has */
 static void turn(void)
 {
 	bed_run(e);
-	(void)o.asks.tick(o.ctx);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	bed_run(e);
 }
 
@@ -92,9 +92,9 @@ static struct memory_question question(unsigned int i)
 {
 	struct memory_question q;
 
-	assert_true(i < o.nasked);
-	assert_int_equal(o.asked[i].data[0], RGATE_SERVICE_MEMORY);
-	assert_int_equal(memory_question_get(&q, o.asked[i].data, o.asked[i].len), 0);
+	assert_true(i < o.peer.asked.n);
+	assert_int_equal(o.peer.asked.m[i].data[0], RGATE_SERVICE_MEMORY);
+	assert_int_equal(memory_question_get(&q, o.peer.asked.m[i].data, o.peer.asked.m[i].len), 0);
 	return q;
 }
 
@@ -104,7 +104,7 @@ static void say(const struct memory_result *r)
 	const size_t len = memory_answer_put(msg, r);
 
 	assert_int_equal(msg[0], RGATE_SERVICE_MEMORY | RGATE_SERVICE_ASKER);
-	o.asks.message(o.ctx, OTHER, msg, len);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, len);
 }
 
 static uint8_t pattern(uint64_t at)
@@ -154,7 +154,7 @@ static void opened(void)
 	uint64_t value;
 
 	submit_open();
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	q = question(0);
 	assert_int_equal(q.a.op, MEMORY_OPEN);
 	assert_int_equal(q.a.uid, 1);
@@ -166,7 +166,7 @@ static void opened(void)
 	assert_int_equal(result_of(1, &value), 0);
 	assert_int_equal(RGATE_MEMORY_LENGTH(value), LONG);
 	handle = RGATE_MEMORY_HANDLE(value);
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 }
 
 static int setup(void **state)
@@ -215,7 +215,7 @@ static void out_of_step(void **state)
 
 	(void)state;
 	submit_read(2, SHORT);
-	assert_int_equal(o.nasked, n);
+	assert_int_equal(o.peer.asked.n, n);
 	for (i = n; i--;) {
 		assert_true(is_quiet());
 		answer(i);
@@ -239,8 +239,8 @@ static void turns(void **state)
 	(void)state;
 	submit_write(2, LONG);
 	submit_add(3);
-	assert_int_equal(o.nasked, PIECES);
-	for (i = 0; i < o.nasked; i++) {
+	assert_int_equal(o.peer.asked.n, PIECES);
+	for (i = 0; i < o.peer.asked.n; i++) {
 		q = question(i);
 		if (q.a.op == MEMORY_FETCH_ADD) {
 			assert_int_equal(q.a.operand, 5);
@@ -274,19 +274,19 @@ static void users_turns(void **state)
 	(void)state;
 	for (i = 0; i < 20; i++)
 		submit_write(2 + i, LONG);
-	assert_int_equal(o.nasked, PIECES);
+	assert_int_equal(o.peer.asked.n, PIECES);
 	client_new(&b, e, 2);
 	strcpy((char *)b.mem + NAME, "part");
 	client_submit(&b, (struct rgate_request){
 		.op = RGATE_REQ_MEMORY_OPEN, .cookie = 1, .a0 = OTHER, .off = NAME, .len = 4,
 		.a1 = RGATE_MEMORY_OPEN_A1(5, ALL) });
 	turn();
-	before = o.nasked;
+	before = o.peer.asked.n;
 	for (i = 0; i < 2; i++) {
 		answer(i);
 		turn();
 	}
-	for (i = before; i < o.nasked; i++)
+	for (i = before; i < o.peer.asked.n; i++)
 		asked = asked || question(i).a.uid == 2;
 	assert_true(asked);
 	rgate_seat_remove(b.seat);
@@ -298,13 +298,13 @@ static void users_turns(void **state)
 static void wire_full(void **state)
 {
 	(void)state;
-	o.full = true;
+	o.peer.full = true;
 	submit_add(2);
-	assert_int_equal(o.nasked, 0);
-	assert_true(o.asks.tick(o.ctx) >= 0);
-	o.full = false;
+	assert_int_equal(o.peer.asked.n, 0);
+	assert_true(o.hub.asks.tick(o.hub.ctx) >= 0);
+	o.peer.full = false;
 	assert_true(is_quiet());
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	answer(0);
 	assert_int_equal(result_of(2, NULL), 0);
 }
@@ -324,10 +324,10 @@ static void asked_again(void **state)
 	first.value = 1000;
 	say(&first);
 	assert_true(is_quiet());
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	other_comes_up(7);
 	assert_true(is_quiet());
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	assert_int_equal(question(0).number, number);
 	first.value = 44;
 	say(&first);
@@ -345,11 +345,11 @@ static void other_process(void **state)
 	submit_read(3, 8);
 	other_goes_down();
 	submit_add(4);
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	other_comes_up(8);
 	assert_int_equal(result_of(2, NULL), -ECONNRESET);
 	turn();
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	gone.number = question(0).number;
 	gone.op = question(0).a.op;
 	say(&gone);
@@ -370,7 +370,7 @@ static void piece_fails(void **state)
 	bad.number = question(3).number;
 	say(&bad);
 	turn();
-	assert_int_equal(o.nasked, PIECES);
+	assert_int_equal(o.peer.asked.n, PIECES);
 	for (i = 0; i < PIECES; i++) {
 		if (i == 3)
 			continue;
@@ -378,7 +378,7 @@ static void piece_fails(void **state)
 		answer(i);
 	}
 	assert_int_equal(result_of(2, NULL), -ESTALE);
-	assert_int_equal(o.nasked, PIECES);
+	assert_int_equal(o.peer.asked.n, PIECES);
 }
 
 /* What was cancelled writes nothing any more, and its places come back with the answers. */
@@ -396,13 +396,13 @@ static void cancelled(void **state)
 		assert_int_equal(done.result, done.cookie == 2 ? -ECANCELED : 0);
 	}
 	submit_add(3);
-	assert_int_equal(o.nasked, PIECES);
+	assert_int_equal(o.peer.asked.n, PIECES);
 	for (i = 0; i < PIECES; i++)
 		answer(i);
 	turn();
 	for (i = 0; i < LONG; i++)
 		assert_int_equal(a.mem[FROM + i], 0);
-	n = o.nasked;
+	n = o.peer.asked.n;
 	assert_int_equal(n, PIECES + 1);
 	answer(n - 1);
 	assert_int_equal(result_of(3, NULL), 0);
@@ -425,7 +425,7 @@ static void session_ends(void **state)
 	turn();
 	assert_int_equal(c.over, 1);
 	client_close(&c);
-	for (i = 0; i < o.nasked; i++)
+	for (i = 0; i < o.peer.asked.n; i++)
 		answer(i);
 	assert_int_equal(result_of(2, NULL), 0);
 }
@@ -451,11 +451,11 @@ static void silent(void **state)
 	other_goes_down();
 	submit_open();
 	assert_int_equal(result_in_time(1), -ENOTCONN);
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 	other_comes_up(7);
 	submit_open();
 	assert_int_equal(result_in_time(1), -ETIMEDOUT);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	/* too late */
 	answer(0);
 	assert_true(is_quiet());
@@ -481,7 +481,7 @@ static void over_quota(void **state)
 	r.err = -ENOENT;
 	say(&r);
 	assert_int_equal(result_of(1, NULL), -ENOENT);
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 	opened();
 }
 
@@ -493,7 +493,7 @@ static void refuse_open(struct memory_result r, int result)
 	r.number = question(0).number;
 	say(&r);
 	assert_int_equal(result_of(1, NULL), result);
-	o.nasked = 0;
+	o.peer.asked.n = 0;
 }
 
 static void lies_of_open(void **state)
@@ -538,7 +538,7 @@ static void lies_of_read(void **state)
 		r.len = i == 0 ? 0 : i == 1 ? 99 : 101;
 		say(&r);
 		assert_int_equal(result_of(2, NULL), -EPROTO);
-		o.nasked = 0;
+		o.peer.asked.n = 0;
 	}
 	assert_int_equal(a.mem[FROM], 0);
 	/* what is no answer at all, or not to this, changes nothing */
@@ -546,10 +546,10 @@ static void lies_of_read(void **state)
 	r = right(0);
 	len = memory_answer_put(msg, &r);
 	for (i = 0; i < len; i++)
-		o.asks.message(o.ctx, OTHER, msg, i);
-	o.asks.message(o.ctx, OTHER, msg, len + 1);
+		o.hub.asks.message(o.hub.ctx, OTHER, msg, i);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, len + 1);
 	msg[3] = 1;
-	o.asks.message(o.ctx, OTHER, msg, len);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, len);
 	r.number += 16;
 	say(&r);
 	r.number += 1;
@@ -557,7 +557,7 @@ static void lies_of_read(void **state)
 	assert_true(is_quiet());
 	/* an older one says so, however long it goes on */
 	msg[1] = MEMORY_VERSION + 1;
-	o.asks.message(o.ctx, OTHER, msg, len + 9);
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, len + 9);
 	assert_int_equal(result_of(2, NULL), -EPROTONOSUPPORT);
 	assert_int_equal(a.mem[FROM], 0);
 }
@@ -573,12 +573,13 @@ static struct memory_result ask_us(struct memory_question q)
 	size_t len;
 
 	q.number = last_number;
-	o.nsaid = 0;
+	o.peer.said.n = 0;
 	len = memory_question_put(msg, &q);
-	o.serves.message(o.ctx, OTHER, msg, len);
-	if (o.nsaid) {
-		assert_int_equal(o.nsaid, 1);
-		assert_int_equal(memory_answer_get(&r, o.said[0].data, o.said[0].len), 0);
+	o.hub.serves.message(o.hub.ctx, OTHER, msg, len);
+	if (o.peer.said.n) {
+		assert_int_equal(o.peer.said.n, 1);
+		assert_int_equal(memory_answer_get(&r, o.peer.said.m[0].data,
+						   o.peer.said.m[0].len), 0);
 		assert_int_equal(r.number, q.number);
 	}
 	return r;
@@ -628,7 +629,7 @@ static void once(void **state)
 	last_number = 16;
 	assert_int_equal(ask_us(q).value, 6);
 	/* of a connection that the hub does not know yet */
-	o.hub_epoch--;
+	o.peer.hub_epoch--;
 	last_number = 32;
 	assert_int_equal(ask_us(q).err, 1);
 	assert_int_equal(a.mem[512], 9);
@@ -641,18 +642,18 @@ static void said_later(void **state)
 
 	(void)state;
 	q.a.region = exported(RGATE_MEMORY_MODE(0, ALL));
-	o.send_full = true;
+	o.peer.send_full = true;
 	last_number = 33;
 	assert_int_equal(ask_us(q).err, 1);
-	assert_true(o.asks.tick(o.ctx) >= 0);
-	o.send_full = false;
-	(void)o.asks.tick(o.ctx);
-	assert_int_equal(o.nsaid, 1);
-	assert_int_equal(memory_answer_get(&r, o.said[0].data, o.said[0].len), 0);
+	assert_true(o.hub.asks.tick(o.hub.ctx) >= 0);
+	o.peer.send_full = false;
+	(void)o.hub.asks.tick(o.hub.ctx);
+	assert_int_equal(o.peer.said.n, 1);
+	assert_int_equal(memory_answer_get(&r, o.peer.said.m[0].data, o.peer.said.m[0].len), 0);
 	assert_int_equal(r.number, 33);
 	assert_int_equal(r.err, 0);
-	(void)o.asks.tick(o.ctx);
-	assert_int_equal(o.nsaid, 1);
+	(void)o.hub.asks.tick(o.hub.ctx);
+	assert_int_equal(o.peer.said.n, 1);
 }
 
 /* By whom it is asked, and for what */
@@ -727,12 +728,12 @@ static void malformed(void **state)
 	msg[1] = 2;
 	assert_int_equal(memory_question_get(&got, msg, len), -EPROTONOSUPPORT);
 	/* who can be answered is */
-	o.nsaid = 0;
-	o.serves.message(o.ctx, OTHER, msg, len);
-	assert_int_equal(o.nsaid, 1);
-	o.serves.message(o.ctx, OTHER, msg, 3);
-	o.serves.message(o.ctx, SELF, msg, len);
-	assert_int_equal(o.nsaid, 1);
+	o.peer.said.n = 0;
+	o.hub.serves.message(o.hub.ctx, OTHER, msg, len);
+	assert_int_equal(o.peer.said.n, 1);
+	o.hub.serves.message(o.hub.ctx, OTHER, msg, 3);
+	o.hub.serves.message(o.hub.ctx, SELF, msg, len);
+	assert_int_equal(o.peer.said.n, 1);
 }
 
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, unmake)

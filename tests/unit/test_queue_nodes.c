@@ -48,7 +48,7 @@ static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
 static void turn(void)
 {
 	bed_run(e);
-	(void)o.asks.tick(o.ctx);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	bed_run(e);
 }
 
@@ -96,7 +96,7 @@ static int teardown(void **state)
 	queue_service_destroy(sv);
 	gate_service_destroy(gate);
 	client_close(&a);
-	assert_int_equal(o.lent, 0);
+	assert_int_equal(o.hub.node.stage.lent, 0);
 	return 0;
 }
 
@@ -201,7 +201,7 @@ static struct gate_result ask(struct gate_question q)
 	struct gate_result r;
 
 	q.number = number++;
-	o.serves.message(o.ctx, OTHER, msg, gate_question_put(&gate_queues, msg, &q));
+	o.hub.serves.message(o.hub.ctx, OTHER, msg, gate_question_put(&gate_queues, msg, &q));
 	do
 		r = hear();
 	while (r.kind == GATE_DONE);
@@ -347,7 +347,7 @@ static void not_shown_on(void **state)
 	}
 	q = SUBMIT(LIST, .a0 = OTHER, .len = sizeof(struct rgate_queue_info));
 	assert_int_equal(ask(q).result, -EINVAL);
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 }
 
 static void hostile(void **state)
@@ -456,9 +456,10 @@ static struct gate_question question(unsigned int i)
 {
 	struct gate_question q;
 
-	assert_true(i < o.nasked);
-	assert_int_equal(o.asked[i].data[0], RGATE_SERVICE_QUEUE);
-	assert_int_equal(gate_question_get(&gate_queues, &q, o.asked[i].data, o.asked[i].len), 0);
+	assert_true(i < o.peer.asked.n);
+	assert_int_equal(o.peer.asked.m[i].data[0], RGATE_SERVICE_QUEUE);
+	assert_int_equal(gate_question_get(&gate_queues, &q, o.peer.asked.m[i].data,
+					   o.peer.asked.m[i].len), 0);
 	assert_int_equal(q.uid, ME);
 	return q;
 }
@@ -467,7 +468,7 @@ static void say(struct gate_result r)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
 
-	o.asks.message(o.ctx, OTHER, msg, gate_answer_put(&gate_queues, msg, &r));
+	o.hub.asks.message(o.hub.ctx, OTHER, msg, gate_answer_put(&gate_queues, msg, &r));
 	turn();
 }
 
@@ -491,12 +492,12 @@ static void ends(unsigned int i, int result, uint64_t value)
 /* A queue at OTHER, which has the handle 77 there */
 static uint32_t open_at_other(void)
 {
-	const unsigned int i = o.nasked;
+	const unsigned int i = o.peer.asked.n;
 	struct gate_question q;
 	uint64_t n, value;
 
 	n = submit(open_of("far", OTHER, RGATE_QUEUE_CREATE));
-	assert_int_equal(o.nasked, i + 1);
+	assert_int_equal(o.peer.asked.n, i + 1);
 	q = question(i);
 	assert_int_equal(q.kind, GATE_SUBMIT);
 	assert_int_equal(q.op, RGATE_REQ_QUEUE_OPEN);
@@ -533,7 +534,7 @@ static void goes_there(void **state)
 	/* checked before it is sent */
 	assert_int_equal(ask_here(CLAIM, .handle = h, .a1 = 0, .off = ROOM, .len = ROOM_LEN),
 			 -EINVAL);
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	n = submit(REQ(CLOSE, .handle = h));
 	assert_int_equal(question(2).op, RGATE_REQ_QUEUE_CLOSE);
 	assert_int_equal(question(2).handle, 77);
@@ -544,7 +545,7 @@ static void goes_there(void **state)
 	assert_int_equal(result_of(submit(open_of("far", 3, 0)), NULL), -ENXIO);
 	assert_int_equal(result_of(submit(open_of("far", 1ULL << 32 | OTHER, 0)), NULL), -ENXIO);
 	assert_int_equal(result_of(submit(open_of("far", SELF, 0)), NULL), 0);
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 }
 
 /* The session itself has a handle, too, which nobody can use for anything. */
@@ -566,7 +567,7 @@ static void no_queue(void **state)
 	}
 	assert_true(visit);
 	assert_int_equal(handles(), 2);
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 }
 
 /* An OPEN that fails leaves no handle, however often. */
@@ -604,7 +605,7 @@ static void is_refused(void **state)
 				  .result = 0, .value = 78 });
 	turn();
 	assert_int_equal(a.over, 1);
-	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
 	assert_int_equal(handles(), 0);
 }
 
@@ -626,9 +627,9 @@ static void is_lost(void **state)
 	assert_false(is_done(n));
 	other_comes_up(8);
 	assert_int_equal(result_of(n, NULL), -ECONNRESET);
-	i = o.nasked;
+	i = o.peer.asked.n;
 	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
-	assert_int_equal(o.nasked, i);
+	assert_int_equal(o.peer.asked.n, i);
 	/* the same session may have it anew, as another guest */
 	again = open_at_other();
 	assert_int_not_equal(again, h);
@@ -658,7 +659,7 @@ static void is_away(void **state)
 	}
 	assert_int_equal(done[n].result, -ENOTCONN);
 	assert_int_equal(done[m].result, -ENOTCONN);
-	assert_int_equal(o.nasked, 0);
+	assert_int_equal(o.peer.asked.n, 0);
 	other_comes_up(7);
 	(void)open_at_other();
 }
@@ -675,7 +676,7 @@ static void close_goes_on(void **state)
 	/* behind another one, which the home does not take */
 	m = submit(REQ(KICK, .handle = h, .a0 = 1));
 	n = submit(REQ(CLOSE, .handle = h));
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	assert_int_equal(result_of(submit((struct rgate_request){ .op = RGATE_REQ_CANCEL,
 								  .a0 = n }), NULL), -EALREADY);
 	ends(1, 0, 0);
@@ -694,7 +695,7 @@ static void close_goes_on(void **state)
 	other_comes_up(7);
 	turn();
 	/* all that it had there goes, though the session goes on */
-	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
 }
 
 static void is_cancelled(void **state)
@@ -729,7 +730,7 @@ static uint64_t claims_there(uint32_t h)
 	const uint64_t n = submit(REQ(CLAIM, .handle = h, .a1 = RGATE_CLAIM_A1(1, 0), .off = ROOM,
 				      .len = ROOM_LEN));
 
-	answer(o.nasked - 1, 0);
+	answer(o.peer.asked.n - 1, 0);
 	assert_false(is_done(n));
 	return n;
 }
@@ -768,11 +769,11 @@ static void is_forgotten(void **state)
 	n = claims_there(h);
 	m = claims_there(h);
 	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
-	assert_int_equal(question(o.nasked - 1).kind, GATE_CANCEL);
-	answer(o.nasked - 1, -ECONNRESET);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_CANCEL);
+	answer(o.peer.asked.n - 1, -ECONNRESET);
 	assert_int_equal(result_of(n, NULL), -ECONNRESET);
 	assert_int_equal(result_of(m, NULL), -ECONNRESET);
-	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
 	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
 	session_ends();
 }
@@ -788,26 +789,26 @@ static void never_ends(void **state)
 	h = open_at_other();
 	n = claims_there(h);
 	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
-	answer(o.nasked - 1, 0);
+	answer(o.peer.asked.n - 1, 0);
 	assert_false(is_done(n));
 	becomes(n, -ETIMEDOUT);
-	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
-	answer(o.nasked - 1, 0);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
+	answer(o.peer.asked.n - 1, 0);
 	/* a CLOSE that is not wanted any more is not cancelled there */
 	h = open_at_other();
 	m = submit(REQ(CLOSE, .handle = h));
 	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = m });
-	i = o.nasked;
+	i = o.peer.asked.n;
 	answer(i - 1, 0);
-	assert_int_equal(o.nasked, i);
+	assert_int_equal(o.peer.asked.n, i);
 	becomes(m, -ETIMEDOUT);
-	answer(o.nasked - 1, 0);
+	answer(o.peer.asked.n - 1, 0);
 	/* nor does the end of a session wait for it */
 	(void)claims_there(open_at_other());
 	rgate_seat_remove(a.seat);
 	turn();
-	assert_int_equal(question(o.nasked - 1).kind, GATE_CANCEL);
-	answer(o.nasked - 1, 0);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_CANCEL);
+	answer(o.peer.asked.n - 1, 0);
 	session_ends();
 }
 
@@ -816,7 +817,7 @@ static unsigned int is_asked(unsigned int i, uint64_t guest_there)
 {
 	struct gate_question q;
 
-	for (; i < o.nasked; i++) {
+	for (; i < o.peer.asked.n; i++) {
 		q = question(i);
 		if (q.kind == GATE_CANCEL && q.serial == UINT64_MAX && q.guest == guest_there)
 			return i;
@@ -836,33 +837,33 @@ static void is_given_up(void **state)
 	h = open_at_other();
 	there = question(0).guest;
 	n = claims_there(h);
-	i = o.nasked;
+	i = o.peer.asked.n;
 	other_goes_down();
 	other_comes_up(7);
 	turn();
 	/* it is there */
 	answer(is_asked(i, there), 0);
-	assert_int_equal(o.nasked, i + 1);
+	assert_int_equal(o.peer.asked.n, i + 1);
 	assert_false(is_done(n));
 	/* so it was when that was asked; the answer is that of then, and may be old */
 	other_goes_down();
 	other_comes_up(7);
 	turn();
-	i = o.nasked;
+	i = o.peer.asked.n;
 	other_goes_down();
 	other_comes_up(7);
 	turn();
-	assert_int_equal(o.nasked, i + 1);
+	assert_int_equal(o.peer.asked.n, i + 1);
 	answer(is_asked(i, there), 0);
 	assert_false(is_done(n));
-	assert_int_equal(o.nasked, i + 2);
+	assert_int_equal(o.peer.asked.n, i + 2);
 	answer(i + 1, -ECONNRESET);
 	assert_int_equal(result_of(n, NULL), -ECONNRESET);
-	assert_int_equal(question(o.nasked - 1).kind, GATE_LEAVE);
+	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
 	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
 	/* a first request is answered once more as it was */
 	first = submit(open_of("far", OTHER, RGATE_QUEUE_CREATE));
-	i = o.nasked;
+	i = o.peer.asked.n;
 	other_goes_down();
 	other_comes_up(7);
 	turn();
@@ -897,32 +898,32 @@ static void goes_on(void **state)
 	h = open_at_other();
 	first = question(0).guest;
 	stands_still();
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	other_comes_up(7);
 	turn();
 	assert_int_equal(ask_here(KICK, .handle = h, .a0 = 1), -ECONNRESET);
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	assert_int_equal(question(1).kind, GATE_LEAVE);
 	assert_true(question(1).guest == first);
 	/* it has not heard that either */
 	stands_still();
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 	other_comes_up(7);
 	turn();
-	assert_int_equal(o.nasked, 3);
+	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
 	answer(2, 0);
 	(void)open_at_other();
-	assert_int_equal(o.nasked, 4);
+	assert_int_equal(o.peer.asked.n, 4);
 	second = question(3).guest;
 	/* the session has ended meanwhile */
 	other_goes_down();
 	session_ends();
 	stands_still();
-	assert_int_equal(o.nasked, 4);
+	assert_int_equal(o.peer.asked.n, 4);
 	other_comes_up(7);
 	turn();
-	assert_int_equal(o.nasked, 5);
+	assert_int_equal(o.peer.asked.n, 5);
 	assert_int_equal(question(4).kind, GATE_LEAVE);
 	assert_true(question(4).guest == second);
 	answer(4, -ECONNRESET);
@@ -932,7 +933,7 @@ static void goes_on(void **state)
 		other_comes_up(7);
 		turn();
 	}
-	assert_int_equal(o.nasked, 5);
+	assert_int_equal(o.peer.asked.n, 5);
 }
 
 /* Another process of the home knows nothing of it; and what is kept for it goes with the daemon. */
@@ -943,14 +944,14 @@ static void does_not_go_on(void **state)
 	stands_still();
 	other_comes_up(8);
 	turn();
-	assert_int_equal(o.nasked, 1);
+	assert_int_equal(o.peer.asked.n, 1);
 	(void)open_at_other();
 	stands_still();
 	session_ends();
 	stands_still();
 	other_comes_up(9);
 	turn();
-	assert_int_equal(o.nasked, 2);
+	assert_int_equal(o.peer.asked.n, 2);
 }
 
 static void is_kept(void **state)

@@ -149,7 +149,7 @@ static void not_listed(void **state)
 	/* asked, and then the connection ends */
 	a[0] = submit_list();
 	node_turn(1);
-	assert_int_equal(w.wire[1][0].ticket, 1);
+	assert_int_equal(w.peer[1][0].ticket, 1);
 	link_set(0, 1, false);
 	assert_true(waits(1, a[0]));
 	pass(LEASE);
@@ -161,7 +161,7 @@ static void not_listed(void **state)
 	for (i = 0; i < CALL_PLACES + 1; i++)
 		a[i] = submit_list();
 	node_turn(1);
-	assert_int_equal(w.wire[1][0].calls.in - w.wire[1][0].calls.out, CALL_PLACES);
+	assert_int_equal(w.peer[1][0].asked.n, CALL_PLACES);
 	pass(LEASE - 50);
 	assert_true(waits(1, a[CALL_PLACES]));
 	pass(50);
@@ -333,7 +333,7 @@ static void cut_for_short(void **state)
 		assert_true(is_valid(&c[1], 0));
 		assert_int_equal(ask(1, LOCK_RELEASE), 0);
 	}
-	assert_int_equal(w.wire[0][1].cuts, 0);
+	assert_int_equal(w.peer[0][1].cuts, 0);
 	assert_int_equal(place_of(&c[1], 0)->lost, 0);
 }
 
@@ -392,9 +392,9 @@ static void stands_still(void **state)
 	assert_true(waits(2, a));
 	pass(50);
 	assert_false(is_valid(&c[1], 0));
-	assert_int_equal(w.wire[0][1].cuts, 0);
+	assert_int_equal(w.peer[0][1].cuts, 0);
 	pass(200);
-	assert_int_equal(w.wire[0][1].cuts, 1);
+	assert_int_equal(w.peer[0][1].cuts, 1);
 	assert_int_equal(result_of(&c[2], a, NULL), 0);
 	/* it goes on, and nothing that it hears makes it believe in the old hold */
 	w.node[1].paused = false;
@@ -405,7 +405,7 @@ static void stands_still(void **state)
 	pass(3 * LEASE);
 	assert_true(is_valid(&c[2], 0));
 	/* healthy again, so nobody cuts it */
-	assert_int_equal(w.wire[0][1].cuts, 1);
+	assert_int_equal(w.peer[0][1].cuts, 1);
 }
 
 /* It stands still for a lease, but the home has heard of it later: the holder may not go on. */
@@ -485,7 +485,7 @@ static void guest_restarts(void **state)
 	assert_false(is_valid(&c[1], 0));
 	pass(LEASE / 8 + 50);
 	assert_int_equal(result_of(&c[2], a, NULL), 0);
-	assert_int_equal(w.wire[0][1].cuts, 0);
+	assert_int_equal(w.peer[0][1].cuts, 0);
 	wclient_end(&c[1]);
 	wclient_end(&c[3]);
 	wclient_new(&c[1], 1, 1);
@@ -618,15 +618,15 @@ static void no_room(void **state)
 	assert_int_equal(ask(0, LOCK_ACQUIRE), 0);
 	a = submit(1, LOCK_ACQUIRE);
 	settle();
-	w.wire[0][1].full = true;
+	w.peer[0][1].send_full = true;
 	assert_int_equal(ask(0, LOCK_RELEASE), 0);
 	assert_true(waits(1, a));
-	w.wire[0][1].full = false;
+	w.peer[0][1].send_full = false;
 	assert_int_equal(result_of(&c[1], a, NULL), 0);
-	w.wire[0][1].full = true;
+	w.peer[0][1].send_full = true;
 	a = submit(1, LOCK_RELEASE);
 	assert_true(waits(1, a));
-	w.wire[0][1].full = false;
+	w.peer[0][1].send_full = false;
 	assert_int_equal(result_of(&c[1], a, NULL), 0);
 }
 
@@ -646,7 +646,7 @@ static void told_too_soon(void **state)
 	settle();
 	assert_int_equal(ask(1, LOCK_RELEASE), 0);
 	link_set(0, 2, true);
-	(void)w.node[0].asks.tick(w.node[0].ctx);
+	(void)w.node[0].hub.asks.tick(w.node[0].hub.ctx);
 	assert_int_equal(result_of(&c[2], a, NULL), 0);
 	assert_true(is_valid(&c[2], 0));
 	assert_int_equal(ask(2, LOCK_RELEASE), 0);
@@ -657,15 +657,15 @@ static void told_too_soon(void **state)
 	link_set(0, 2, false);
 	settle();
 	link_set(0, 2, true);
-	(void)w.node[0].asks.tick(w.node[0].ctx);
-	wakes = w.node[0].wakes;
+	(void)w.node[0].hub.asks.tick(w.node[0].hub.ctx);
+	wakes = w.node[0].hub.wakes;
 	(void)submit(0, LOCK_RELEASE);
 	(void)bed_run(w.node[0].e);
 	/* who looks again */
-	assert_int_equal(w.node[0].wakes, wakes + 1);
+	assert_int_equal(w.node[0].hub.wakes, wakes + 1);
 	assert_int_equal(result_of(&c[2], a, NULL), 0);
 	assert_true(is_valid(&c[2], 0));
-	assert_int_equal(w.wire[0][2].cuts, 0);
+	assert_int_equal(w.peer[0][2].cuts, 0);
 }
 
 /* Whoever takes nothing: the hub's thread looks for room at its pace, and not all the time. */
@@ -679,17 +679,17 @@ static void takes_nothing(void **state)
 	assert_int_equal(ask(0, LOCK_ACQUIRE), 0);
 	a = submit(1, LOCK_ACQUIRE);
 	settle();
-	w.wire[0][1].full = true;
-	wakes = w.node[0].wakes;
+	w.peer[0][1].send_full = true;
+	wakes = w.node[0].hub.wakes;
 	(void)submit(0, LOCK_RELEASE);
 	(void)bed_run(w.node[0].e);
-	assert_int_equal(w.node[0].wakes, ++wakes);
+	assert_int_equal(w.node[0].hub.wakes, ++wakes);
 	for (i = 0; i < 100; i++)
-		assert_int_equal(w.node[0].asks.tick(w.node[0].ctx), MS);
-	w.node[0].asks.state(w.node[0].ctx, 1, true);
-	assert_int_equal(w.node[0].wakes, wakes);
+		assert_int_equal(w.node[0].hub.asks.tick(w.node[0].hub.ctx), MS);
+	w.node[0].hub.asks.state(w.node[0].hub.ctx, 1, true);
+	assert_int_equal(w.node[0].hub.wakes, wakes);
 	assert_true(waits(1, a));
-	w.wire[0][1].full = false;
+	w.peer[0][1].send_full = false;
 	assert_int_equal(result_of(&c[1], a, NULL), 0);
 }
 
@@ -803,15 +803,17 @@ static void say(unsigned int to, const struct sync_result *r)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
 
-	w.node[to].asks.message(w.node[to].ctx, 0, msg, sync_answer_put(msg, r));
+	w.node[to].hub.asks.message(w.node[to].hub.ctx, 0, msg, sync_answer_put(msg, r));
 }
 
 static struct sync_question last_question(void)
 {
-	const struct fifo *f = &w.wire[1][0].calls;
-	const struct msg *m = &f->m[(f->in - 1) % MSGS];
+	const struct msgs *all = &w.peer[1][0].asked;
 	struct sync_question q;
+	const struct msg *m;
 
+	assert_true(all->n);
+	m = &all->m[all->n - 1];
 	assert_int_equal(sync_question_get(&q, m->data, m->len), 0);
 	return q;
 }
@@ -878,15 +880,13 @@ static struct sync_result ask_home(unsigned int from, struct sync_question q)
 {
 	static uint64_t number;
 	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
-	struct fifo *f = &w.wire[0][from].outbox;
 	struct sync_result r = { .err = 1 };
+	struct msg m;
 
 	q.number = (1ULL << 40) + 16 * ++number;
-	w.node[0].serves.message(w.node[0].ctx, from, msg, sync_question_put(msg, &q));
-	if (f->in != f->out) {
-		const struct msg *m = &f->m[f->out++ % MSGS];
-
-		assert_int_equal(sync_answer_get(&r, m->data, m->len), 0);
+	w.node[0].hub.serves.message(w.node[0].hub.ctx, from, msg, sync_question_put(msg, &q));
+	if (msgs_take(&w.peer[0][from].said, &m)) {
+		assert_int_equal(sync_answer_get(&r, m.data, m.len), 0);
 		assert_int_equal(r.number, q.number);
 	}
 	return r;
@@ -939,8 +939,8 @@ static void hostile_guest(void **state)
 	assert_int_equal(ask_home(1, q).err, -ESTALE);
 	q.life = 7;
 	assert_int_equal(ask_home(1, q).err, 0);
-	drop_messages(0, 1);
-	drop_messages(1, 0);
+	peer_lose(&w.peer[0][1]);
+	peer_lose(&w.peer[1][0]);
 }
 
 /* However many it asks for, there is room for others. */
@@ -957,7 +957,7 @@ static void greedy_guest(void **state)
 	assert_int_equal(n, TABLE_PARTY);
 	h[0] = lock_at(&c[0], 0, "l", 0);
 	h[2] = lock_at(&c[2], 0, "l", 0);
-	drop_messages(0, 1);
+	peer_lose(&w.peer[0][1]);
 }
 
 static void malformed(void **state)

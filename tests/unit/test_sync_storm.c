@@ -243,7 +243,7 @@ static void go_wrong(void)
 			node_start(n);
 		break;
 	case 8:
-		w.wire[n][to].full = !some(4);
+		w.peer[n][to].send_full = !some(4);
 		break;
 	case 9:
 		w.now += some(12) ? 0 : some(3 * LEASE) * MS;
@@ -290,7 +290,7 @@ static void heal(void)
 			node_start(i);
 		w.node[i].paused = false;
 		for (j = 0; j < NODES; j++)
-			w.wire[i][j].full = false;
+			w.peer[i][j].send_full = false;
 	}
 	for (round = 0; round < 60; round++) {
 		for (i = 0; i < NODES; i++)

@@ -11,13 +11,15 @@
 #include <sys/mman.h>
 
 #include "gate_engine.h"
-#include "gate_peer.h"
+#include "fuzz.h"
+#include "other.h"
 
 #define STEPS		128
 #define GUESTS		64U
 #define MEMORY		((gate_room(role, GATE_TICKETS) + 4095) & ~4095ULL)
 #define WATCHED		256U		/* bytes of a ticket's room that are looked at */
 #define WISHES		32U
+#define ASKED		64U		/* questions that are kept for an answer */
 #define OWN		(80U << 10)	/* memory of a session of this node */
 #define ADDR_AT		(OWN - 4096)
 #define MAY_NOT		3U		/* users from here on are not its to speak for */
@@ -183,7 +185,7 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 static bool may(void *ctx, uint32_t node, uid_t uid)
 {
 	(void)ctx;
-	FUZZ_CHECK(node == GATE_OTHER);
+	FUZZ_CHECK(node == OTHER);
 	return may_all || uid < MAY_NOT;
 }
 
@@ -333,7 +335,7 @@ static int forward(struct rgate_req *r)
 		c = r->seat->object = NULL;
 	}
 	if (!c) {
-		err = gate_caller_new(sv, r->seat, GATE_OTHER, &c);
+		err = gate_caller_new(sv, r->seat, OTHER, &c);
 		if (err)
 			return err;
 		r->seat->object = c;
@@ -386,6 +388,18 @@ static void leave(struct rgate_seat *s)
 
 /* ---- The node at the other end ---- */
 
+/* In memory of that length, so that a read beyond is seen */
+static void says(bool to_server, const void *msg, size_t len)
+{
+	const struct rgate_service *to = to_server ? &o.hub.serves : &o.hub.asks;
+	unsigned char *copy = malloc(len);
+
+	FUZZ_CHECK(copy);
+	memcpy(copy, msg, len);
+	to->message(o.hub.ctx, OTHER, copy, len);
+	free(copy);
+}
+
 static void raw(void)
 {
 	unsigned char again[RGATE_HUB_MSG_MAX];
@@ -408,7 +422,7 @@ static void raw(void)
 		}
 	}
 	if (len)
-		gate_peer_says(to_server, msg, len);
+		says(to_server, msg, len);
 	free(msg);
 }
 
@@ -423,14 +437,15 @@ static uint32_t came_to(const struct ticket *t)
 /* What a node is given of a ticket is what its request has come to, and no byte more. */
 static void check_got(void)
 {
-	const struct gate_msg *m = &gate_peer.said[(gate_peer.nsaid - 1) % GATE_KEPT];
+	const struct msgs *said = &o.peer.said;
+	const struct msg *m = said->n ? &said->m[said->n - 1] : NULL;
 	const struct guest *g;
 	struct gate_result r;
 
-	if (!got_number || !gate_peer.nsaid || gate_answer_get(&r, m->data, m->len) ||
+	if (!got_number || !m || gate_answer_get(&r, m->data, m->len) ||
 	    r.number != got_number || r.kind != GATE_GET || r.result)
 		return;
-	g = gate_guest_of(&sv->node[GATE_OTHER], got.guest);
+	g = gate_guest_of(&sv->node[OTHER], got.guest);
 	FUZZ_CHECK(g && g->uid == got.uid && g->ticket[got.ticket].serial == got.serial);
 	FUZZ_CHECK(g->ticket[got.ticket].state == TICKET_DONE);
 	FUZZ_CHECK(got.off + r.data_len <= came_to(&g->ticket[got.ticket]));
@@ -477,7 +492,7 @@ static void asks(void)
 	got = q;
 	/* what was asked already is answered as it was */
 	got_number = q.kind == GATE_GET && !again ? q.number : 0;
-	gate_peer_says(true, msg, gate_question_put(role, msg, &q));
+	says(true, msg, gate_question_put(role, msg, &q));
 	check_got();
 }
 
@@ -489,13 +504,15 @@ static void answers(void)
 	const uint8_t how = fuzz_u8(&in);
 	struct gate_question q;
 	struct gate_result r;
-	const struct gate_msg *m;
+	const struct msg *m;
+	unsigned int back;
 
-	if (!gate_peer.nasked)
+	if (!o.peer.asked.n)
 		return;
-	m = &gate_peer.asked[(gate_peer.nasked - 1 - fuzz_u8(&in) % 16) % GATE_KEPT];
-	if (!m->len)
+	back = 1 + fuzz_u8(&in) % 16;
+	if (back > o.peer.asked.n)
 		return;
+	m = &o.peer.asked.m[o.peer.asked.n - back];
 	FUZZ_CHECK(!gate_question_get(role, &q, m->data, m->len));
 	memset(data, fuzz_u8(&in), sizeof(data));
 	r = (struct gate_result){ .kind = how & 1 ? GATE_DONE : q.kind, .number = q.number };
@@ -524,17 +541,19 @@ static void answers(void)
 	}
 	r.data = data;
 	r.data_len = r.len;
-	gate_peer_says(false, msg, gate_answer_put(role, msg, &r));
+	says(false, msg, gate_answer_put(role, msg, &r));
 }
 
 static void check_said(void)
 {
 	struct gate_result r;
-	unsigned int i;
+	struct msg m;
 
-	for (i = 0; i < GATE_KEPT && i < gate_peer.nsaid; i++)
-		FUZZ_CHECK(!gate_answer_get(&r, gate_peer.said[i].data, gate_peer.said[i].len));
-	gate_peer.nsaid = 0;
+	while (other_heard(&m))
+		FUZZ_CHECK(!gate_answer_get(&r, m.data, m.len));
+	/* and what was asked is answered late, but not for ever */
+	while (o.peer.asked.n > ASKED)
+		(void)msgs_take(&o.peer.asked, &m);
 }
 
 static void step(void)
@@ -561,44 +580,43 @@ static void step(void)
 		answers();
 		break;
 	case 8:
-		if (gate_peer.up) {
-			gate_peer_down();
+		if (o.peer.up) {
+			other_goes_down();
 			break;
 		}
 		other = fuzz_u8(&in) & 1;
 		number = other ? 0 : number;
-		gate_peer_up(other);
+		other_comes_up(o.peer.incarnation + other);
 		break;
 	default:
-		gate_peer.full = fuzz_u8(&in) & 1;
-		gate_peer.held = fuzz_u8(&in) & 1;
+		o.peer.full = o.peer.send_full = fuzz_u8(&in) & 1;
+		o.peer.held = fuzz_u8(&in) & 1;
 		no_room = fuzz_u8(&in) % 8 == 0;
 		may_all = fuzz_u8(&in) % 4 == 0;
 		leave(&seats[fuzz_u8(&in) & 1]);
 	}
-	(void)gate_peer.asks.tick(gate_peer.ctx);
+	(void)o.hub.asks.tick(o.hub.ctx);
 	check_said();
 	forget_ended();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gate_opts o = { .sz = sizeof(o), .hub = GATE_HUB, .may = may,
-			       .engine = (struct rgate_engine *)&gate_hub_there,
-			       .gateway = GATE_OTHER };
+	struct gate_opts opts = { .sz = sizeof(opts), .hub = HUB, .may = may,
+				  .engine = (struct rgate_engine *)&sv, .gateway = OTHER };
 	unsigned int i;
 
 	in = (struct fuzz_in){ .p = data, .len = size };
-	role = o.role = size && data[0] == 0xff ? &gate_queues : &gate_sockets;
+	role = opts.role = size && data[0] == 0xff ? &gate_queues : &gate_sockets;
 	may_all = no_room = false;
 	number = 0;
 	memset(reqs, 0, sizeof(reqs));
 	memset(seats, 0, sizeof(seats));
 	seats[0].uid = 1;
 	seats[1].uid = 2;
-	gate_peer_begin();
-	FUZZ_CHECK(!gate_service_create(&sv, &o));
-	gate_peer_up(true);
+	other_init(role->service);
+	FUZZ_CHECK(!gate_service_create(&sv, &opts));
+	other_comes_up(1);
 	for (i = 0; in.len && i < STEPS; i++)
 		step();
 	gate_service_quit(sv);
@@ -610,6 +628,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (seats[i].object)
 			gate_caller_leave(seats[i].object);
 	gate_service_destroy(sv);
-	FUZZ_CHECK(!gate_peer.lent);
+	FUZZ_CHECK(!o.hub.node.stage.lent);
 	return 0;
 }

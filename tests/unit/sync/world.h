@@ -10,57 +10,31 @@
 
 #include <ringgate/sync.h>
 
+#include "fake_hub.h"
 #include "sync_service.h"
 #include "sync_wire.h"
 
-#define NODES		3U
+#define NODES		HUB_NODES
 #define SLOTS		8U	/* places in a client's memory */
 #define COOKIES		4096U
-#define MSGS		512U
 #define MS		1000000ULL
 #define LEASE		1000ULL	/* ms */
 #define PATIENCE	1125ULL
 #define ROOM		2048U	/* in a client's page: for what is told */
 
-struct msg {
-	size_t len;
-	unsigned char data[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
-};
-
-struct fifo {
-	struct msg m[MSGS];
-	unsigned int in, out;
-};
-
-/* One direction of a connection */
-struct wire {
-	struct fifo calls, outbox;	/* their orders are independent */
-	uint64_t ticket, lost;
-	uint32_t hub_epoch;		/* that the services of the sending node know of */
-	bool full;			/* the outbox takes nothing */
-	unsigned int cuts;
-};
-
 struct wnode {
 	struct rgate_engine *e;		/* NULL: it does not run */
 	struct sync_service *sv;
-	struct rgate_service serves, asks;
-	void *ctx;
+	struct rgate_hub hub;
 	uint64_t incarnation;
-	unsigned int wakes;		/* of its hub's thread */
 	bool paused;			/* neither hears nor looks at the clock */
-	char hub;			/* addresses alone */
-	char peer[NODES];
-	char node;
 };
 
 struct world {
 	uint64_t now;			/* ns */
 	unsigned int nodes;
 	struct wnode node[NODES];
-	struct wire wire[NODES][NODES];	/* from, to */
-	bool up[NODES][NODES];		/* from the lower one to the higher one */
-	uint32_t epoch[NODES][NODES];
+	struct rgate_peer peer[NODES][NODES]; /* of the first one, to the second one */
 	bool with_hub;
 	bool may;
 };
@@ -90,7 +64,6 @@ bool link_is_up(unsigned int a, unsigned int b);
 
 /* One message, if there is one: of the calls, or of the outbox */
 bool deliver(unsigned int from, unsigned int to, bool call);
-void drop_messages(unsigned int from, unsigned int to);
 /* Of one node: the hub's thread and the engine's are run until they have nothing to do */
 void node_turn(unsigned int i);
 /* Everything that can happen without time passing does. */

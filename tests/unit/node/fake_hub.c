@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "fake_hub.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_MS	2000	/* as for all who own memory: longer ends the connection */
+
+/* Services say something in threads of their own, where no test may fail: so this ends it. */
+#define need(c) \
+	do { \
+		if (!(c)) { \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #c); \
+			abort(); \
+		} \
+	} while (0)
+
+static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
+
+int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *s,
+			 void *ctx);
+void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number);
+struct rgate_node *__wrap_rgate_hub_node(struct rgate_hub *hub);
+struct rgate_peer *__wrap_rgate_hub_peer(const struct rgate_hub *hub, uint32_t node);
+uint32_t __wrap_rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
+int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len);
+void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node);
+void __wrap_rgate_hub_wake(struct rgate_hub *hub);
+uint32_t __wrap_rgate_node_id(const struct rgate_node *node);
+struct rgate_pool *__wrap_rgate_node_stage(struct rgate_node *node);
+int __wrap_rgate_peer_info(struct rgate_peer *peer, struct rgate_peer_info *info);
+int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket);
+int __wrap_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket);
+int __wrap_rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
+void __wrap_rgate_peer_cut(struct rgate_peer *peer);
+int __wrap_rgate_pool_alloc(struct rgate_pool *pool, size_t len, const struct rgate_buf **buf);
+int __wrap_rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *buf);
+
+static struct rgate_peer *peer_to(const struct rgate_hub *hub, uint32_t node)
+{
+	need(node < HUB_NODES && hub->peer[node]);
+	return hub->peer[node];
+}
+
+static struct rgate_service *role_of(struct rgate_hub *hub, uint32_t number)
+{
+	need((number & ~(uint32_t)RGATE_SERVICE_ASKER) == hub->service);
+	return number & RGATE_SERVICE_ASKER ? &hub->asks : &hub->serves;
+}
+
+int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *s,
+			 void *ctx)
+{
+	struct rgate_service *role = role_of(hub, number);
+
+	if (hub->taken == number)
+		return -EEXIST;
+	*role = *s;
+	hub->ctx = ctx;
+	return 0;
+}
+
+void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
+{
+	role_of(hub, number)->sz = 0;
+}
+
+struct rgate_node *__wrap_rgate_hub_node(struct rgate_hub *hub)
+{
+	return &hub->node;
+}
+
+struct rgate_peer *__wrap_rgate_hub_peer(const struct rgate_hub *hub, uint32_t node)
+{
+	return node < HUB_NODES ? hub->peer[node] : NULL;
+}
+
+uint32_t __wrap_rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node)
+{
+	return peer_to(hub, node)->hub_epoch;
+}
+
+static void put(struct msgs *to, const void *data, size_t len)
+{
+	need(to->n < MSGS && len <= RGATE_HUB_MSG_MAX);
+	to->m[to->n].len = len;
+	memcpy(to->m[to->n++].data, data, len);
+}
+
+int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)
+{
+	struct rgate_peer *p = peer_to(hub, node);
+
+	if (!p->up || p->hub_epoch != p->epoch)
+		return -ENOTCONN;
+	if (p->send_full)
+		return -EAGAIN;
+	pthread_mutex_lock(&saying);
+	put(&p->said, msg, len);
+	pthread_mutex_unlock(&saying);
+	return 0;
+}
+
+void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node)
+{
+	__atomic_fetch_add(&peer_to(hub, node)->awaits, 1, __ATOMIC_RELAXED);
+}
+
+void __wrap_rgate_hub_wake(struct rgate_hub *hub)
+{
+	__atomic_fetch_add(&hub->wakes, 1, __ATOMIC_RELAXED);
+}
+
+uint32_t __wrap_rgate_node_id(const struct rgate_node *node)
+{
+	return node->id;
+}
+
+struct rgate_pool *__wrap_rgate_node_stage(struct rgate_node *node)
+{
+	return &node->stage;
+}
+
+int __wrap_rgate_peer_info(struct rgate_peer *p, struct rgate_peer_info *info)
+{
+	info->state = p->up ? RGATE_PEER_UP : RGATE_PEER_DOWN;
+	info->epoch = p->epoch;
+	info->incarnation = p->incarnation;
+	return 0;
+}
+
+int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, unsigned int n,
+			   uint64_t *ticket)
+{
+	need(n == 1 && ops->kind == RGATE_OP_SEND);
+	if (!p->up || ops->epoch != p->epoch)
+		return -ENOTCONN;
+	if (p->full)
+		return -EAGAIN;
+	put(&p->asked, ops->sge->addr, ops->sge->length);
+	*ticket = ++p->ticket;
+	return 0;
+}
+
+/* What was posted has left at once, unless it is held up, or is lost with its connection. */
+int __wrap_rgate_peer_done(struct rgate_peer *p, uint64_t ticket)
+{
+	return ticket <= p->lost ? -ECONNRESET : !p->held;
+}
+
+int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_ms)
+{
+	need(ticket && ticket <= p->ticket && timeout_ms == SETTLE_MS);
+	if (p->hub->asks.sz || p->hub->serves.sz)
+		p->settled_early = true;
+	p->held = false;
+	p->settles++;
+	return 0;
+}
+
+void __wrap_rgate_peer_cut(struct rgate_peer *p)
+{
+	p->cuts++;
+	peer_down(p);
+}
+
+int __wrap_rgate_pool_alloc(struct rgate_pool *pool, size_t len, const struct rgate_buf **buf)
+{
+	struct rgate_buf *b = aligned_alloc(_Alignof(struct rgate_buf), sizeof(*b));
+
+	need(b);
+	memset(b, 0, sizeof(*b));
+	b->addr = calloc(1, len);
+	need(b->addr);
+	pool->lent++;
+	*buf = b;
+	return 0;
+}
+
+int __wrap_rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *buf)
+{
+	need(pool->lent);
+	pool->lent--;
+	free(buf->addr);
+	free((void *)(uintptr_t)buf);
+	return 0;
+}
+
+void hub_init(struct rgate_hub *hub, uint32_t id, uint32_t service)
+{
+	hub->node.id = id;
+	hub->service = service;
+}
+
+void hub_connect(struct rgate_hub *hub, uint32_t node, struct rgate_peer *peer)
+{
+	hub->peer[node] = peer;
+	peer->hub = hub;
+}
+
+void peer_lose(struct rgate_peer *p)
+{
+	p->asked.n = p->said.n = 0;
+	p->lost = p->ticket;
+}
+
+void peer_down(struct rgate_peer *p)
+{
+	p->up = false;
+	peer_lose(p);
+	if (!p->far)
+		return;
+	p->far->up = false;
+	peer_lose(p->far);
+}
+
+void peer_is_seen(struct rgate_peer *p)
+{
+	uint32_t node = 0;
+
+	while (p->hub->peer[node] != p)
+		node++;
+	p->hub_epoch = p->up ? p->epoch : 0;
+	if (p->hub->asks.state)
+		p->hub->asks.state(p->hub->ctx, node, p->up);
+}
+
+void hub_says(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)
+{
+	const struct rgate_service *to = *(const unsigned char *)msg & RGATE_SERVICE_ASKER ?
+					 &hub->asks : &hub->serves;
+
+	to->message(hub->ctx, node, msg, len);
+}
+
+bool msgs_take(struct msgs *from, struct msg *m)
+{
+	bool there;
+
+	pthread_mutex_lock(&saying);
+	there = from->n > 0;
+	if (there) {
+		*m = from->m[0];
+		memmove(from->m, from->m + 1, --from->n * sizeof(*m));
+	}
+	pthread_mutex_unlock(&saying);
+	return there;
+}

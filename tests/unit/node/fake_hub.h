@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What stands for a node, its hub and its connections, for services that have lines to other
+ * nodes: what they say is kept, and who has made these says what arrives, and when.
+ */
+#ifndef NODE_FAKE_HUB_H
+#define NODE_FAKE_HUB_H
+
+#include <stdbool.h>
+
+#include <ringgate/rgate_hub.h>
+#include <ringgate/rgate_pool.h>
+
+#define HUB_NODES	3U
+#define MSGS		512U
+
+struct msg {
+	size_t len;
+	unsigned char data[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
+};
+
+/* The oldest first */
+struct msgs {
+	unsigned int n;
+	struct msg m[MSGS];
+};
+
+struct rgate_pool {
+	unsigned int lent;		/* memory for messages */
+};
+
+struct rgate_node {
+	uint32_t id;
+	struct rgate_pool stage;
+};
+
+/* One end of a connection */
+struct rgate_peer {
+	struct rgate_hub *hub;
+	struct rgate_peer *far;		/* the other end; NULL: nobody's */
+	bool up;
+	bool full, send_full;		/* nothing can be posted; nothing be said by the hub */
+	bool held;			/* what was posted has not left */
+	uint32_t epoch;			/* of the connection, */
+	uint32_t hub_epoch;		/* and of that which the hub has told of */
+	uint64_t incarnation;		/* of the node there */
+	uint64_t ticket, lost;
+	struct msgs asked, said;	/* by posts, and by the hub: without an order among them */
+	unsigned int awaits, settles, cuts; /* times */
+	bool settled_early;		/* while there was a role */
+};
+
+struct rgate_hub {
+	struct rgate_node node;
+	uint32_t service;		/* that there is, */
+	struct rgate_service serves, asks; /* its roles, sz 0: not added */
+	void *ctx;
+	uint32_t taken;			/* a role that another one has */
+	struct rgate_peer *peer[HUB_NODES]; /* NULL: none to that node */
+	unsigned int wakes;		/* times */
+};
+
+/* All is 0 before that, and @peer is down */
+void hub_init(struct rgate_hub *hub, uint32_t id, uint32_t service);
+void hub_connect(struct rgate_hub *hub, uint32_t node, struct rgate_peer *peer);
+
+/* Both ends: what is under way is lost */
+void peer_down(struct rgate_peer *peer);
+void peer_lose(struct rgate_peer *peer);
+/* The service hears of the connection, or of its end. */
+void peer_is_seen(struct rgate_peer *peer);
+/* What @node says to the service */
+void hub_says(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len);
+/* Takes the first one; false: there is none. By any thread */
+bool msgs_take(struct msgs *from, struct msg *m);
+
+#endif
