@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate_bed.h"
 #include "gate_service.h"
-#include "gate_wire.h"
-#include "other.h"
 
 #define MEMORY	(256U << 10)
 #define AT	4096U		/* where bytes are, in a client's memory */
@@ -22,7 +21,7 @@
 static struct rgate_engine *e;
 static struct gate_service *sv;
 static struct client a;
-static uint64_t guest;
+static uint64_t mine;		/* the guest that this node's session is there */
 
 static void turn(void)
 {
@@ -38,7 +37,7 @@ static void make(uint32_t silence_ms)
 	const struct rgate_seat_opts so = RGATE_OPTS(rgate_seat_opts, .uid = 5, .requests = 128,
 						     .completions = 128, .memory = MEMORY);
 
-	other_init(RGATE_SERVICE_SOCKET);
+	gate_bed_init(&gate_sockets, turn);
 	e = bed_engine();
 	assert_int_equal(gate_service_create(&sv, &opts), 0);
 	assert_int_equal(gate_service_add(sv, e), 0);
@@ -84,43 +83,6 @@ static int result_of(uint64_t cookie, uint64_t *value)
 	return done.result;
 }
 
-static struct gate_question question(unsigned int i)
-{
-	struct gate_question q;
-
-	assert_true(i < o.peer.asked.n);
-	assert_int_equal(o.peer.asked.m[i].data[0], RGATE_SERVICE_SOCKET);
-	assert_int_equal(gate_question_get(&gate_sockets, &q, o.peer.asked.m[i].data,
-					   o.peer.asked.m[i].len), 0);
-	assert_int_equal(q.uid, 5);
-	return q;
-}
-
-static void say(struct gate_result r)
-{
-	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
-	const size_t len = gate_answer_put(&gate_sockets, msg, &r);
-
-	o.hub.asks.message(o.hub.ctx, OTHER, msg, len);
-	turn();
-}
-
-static void answer(unsigned int i, int result)
-{
-	const struct gate_question q = question(i);
-
-	say((struct gate_result){ .kind = q.kind, .number = q.number, .result = result });
-}
-
-/* That of the question @i has ended */
-static struct gate_result end_of(unsigned int i, int result, uint64_t value)
-{
-	const struct gate_question q = question(i);
-
-	return (struct gate_result){ .kind = GATE_DONE, .guest = q.guest, .serial = q.serial,
-				     .ticket = q.ticket, .result = result, .value = value };
-}
-
 static uint8_t pattern(uint32_t at)
 {
 	return (uint8_t)(at * 13 + 5);
@@ -140,7 +102,7 @@ static int setup(void **state)
 	assert_int_equal(q.kind, GATE_SUBMIT);
 	assert_int_equal(q.op, RGATE_REQ_SOCKET_OPEN);
 	assert_int_equal(q.a0, 99);
-	guest = q.guest;
+	mine = q.guest;
 	answer(0, 0);
 	assert_true(is_quiet());
 	say(end_of(0, 0, 77));
@@ -168,7 +130,7 @@ static void sends(void **state)
 	for (i = 0; i < 5; i++) {
 		q = question(i);
 		assert_int_equal(q.kind, GATE_PUT);
-		assert_int_equal(q.guest, guest);
+		assert_int_equal(q.guest, mine);
 		at += q.len;
 		for (uint32_t b = 0; b < q.len; b++)
 			assert_int_equal(((const uint8_t *)q.data)[b], pattern(q.off + b));
@@ -501,7 +463,7 @@ static void leaves(void **state)
 	assert_int_equal(a.over, 1);
 	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
-	assert_int_equal(question(2).guest, guest);
+	assert_int_equal(question(2).guest, mine);
 	answer(2, 0);
 }
 
@@ -540,11 +502,11 @@ static void lies_of_recv(void **state)
 		submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
 		answer(0, 0);
 		/* of other requests, sessions and tickets */
-		say((struct gate_result){ .kind = GATE_DONE, .guest = guest + 1, .serial = 2 });
-		say((struct gate_result){ .kind = GATE_DONE, .guest = guest,
+		say((struct gate_result){ .kind = GATE_DONE, .guest = mine + 1, .serial = 2 });
+		say((struct gate_result){ .kind = GATE_DONE, .guest = mine,
 					  .serial = question(0).serial + 1,
 					  .ticket = question(0).ticket });
-		say((struct gate_result){ .kind = GATE_DONE, .guest = guest,
+		say((struct gate_result){ .kind = GATE_DONE, .guest = mine,
 					  .serial = question(0).serial,
 					  .ticket = question(0).ticket + 1 });
 		assert_true(is_quiet());

@@ -7,24 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "gate_bed.h"
 #include "gate_service.h"
-#include "gate_wire.h"
-#include "other.h"
-
-#define PATIENCE_MS	20000U
 
 static struct gate_service *sv;
-static uint64_t number, serial, guest;
-static struct msg heard;
-
 static uid_t banned;		/* by the policy as it is now */
 static uint32_t sessions;	/* that a user may have; 0: as many as he likes */
-
-static bool speaks(void *ctx, uint32_t node, uid_t uid)
-{
-	(void)ctx;
-	return o.may && node == OTHER && uid != 13;
-}
 
 static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
 {
@@ -35,14 +23,19 @@ static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
 	return uid != 14 && uid != banned;
 }
 
+static void turn(void)
+{
+	(void)o.hub.asks.tick(o.hub.ctx);
+}
+
 static int make(uint32_t silence_ms)
 {
 	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
-						 .gateway = SELF, .may = speaks, .rights = rights,
-						 .silence_ms = silence_ms);
+						 .gateway = SELF, .may = gate_bed_may,
+						 .rights = rights, .silence_ms = silence_ms);
 	struct gate_opts all = opts;
 
-	other_init(RGATE_SERVICE_SOCKET);
+	gate_bed_init(&gate_sockets, turn);
 	net_up(NULL, 0);
 	all.engine = net_eng;
 	assert_int_equal(gate_service_create(&sv, &all), 0);
@@ -50,8 +43,6 @@ static int make(uint32_t silence_ms)
 	other_comes_up(7);
 	banned = 14;
 	sessions = 0;
-	number = 16;
-	serial = guest = 1;
 	return 0;
 }
 
@@ -75,64 +66,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct gate_result hear(void)
-{
-	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
-	struct gate_result r;
-
-	while (!other_heard(&heard)) {
-		(void)o.hub.asks.tick(o.hub.ctx);
-		assert_true(unit_now_ns() < until);
-		usleep(200);
-	}
-	assert_int_equal(heard.data[0], RGATE_SERVICE_SOCKET | RGATE_SERVICE_ASKER);
-	assert_int_equal(gate_answer_get(&r, heard.data, heard.len), 0);
-	return r;
-}
-
-static void send_message(const void *msg, size_t len)
-{
-	o.hub.serves.message(o.hub.ctx, OTHER, msg, len);
-}
-
-/* The answer, or an end that was told meanwhile is in front of it */
-static struct gate_result ask(struct gate_question q)
-{
-	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
-	struct gate_result r;
-
-	q.number = number++;
-	send_message(msg, gate_question_put(&gate_sockets, msg, &q));
-	do
-		r = hear();
-	while (r.kind == GATE_DONE);
-	assert_int_equal(r.number, q.number);
-	assert_int_equal(r.kind, q.kind);
-	return r;
-}
-
-#define QUESTION(kind_, ...) \
-	((struct gate_question){ .kind = (kind_), .uid = 5, .guest = guest, .serial = serial, \
-				 ##__VA_ARGS__ })
 #define SUBMIT(op_, ...) QUESTION(GATE_SUBMIT, .op = RGATE_REQ_SOCKET_##op_, ##__VA_ARGS__)
-
-/* Taken, and its end */
-static struct gate_result done(struct gate_question q)
-{
-	struct gate_result r;
-
-	q.serial = ++serial;
-	assert_int_equal(ask(q).result, 0);
-	r = hear();
-	assert_int_equal(r.kind, GATE_DONE);
-	assert_int_equal(r.serial, q.serial);
-	assert_int_equal(r.guest, q.guest);
-	return r;
-}
 
 static uint32_t socket_of(uint32_t type)
 {
-	const struct gate_result r = done(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, type)));
+	const struct gate_result r = done_of(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, type)));
 
 	assert_int_equal(r.result, 0);
 	assert_int_equal(r.len, 0);
@@ -152,7 +90,7 @@ static void sockets_become(uint64_t n)
 	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
 
 	while (sockets() != n) {
-		(void)o.hub.asks.tick(o.hub.ctx);
+		turn();
 		assert_true(unit_now_ns() < until);
 		usleep(1000);
 	}
@@ -172,8 +110,8 @@ static uint32_t connected(int *fd)
 	int l = raw_listen(4, &port);
 
 	to = loopback(port);
-	assert_int_equal(done(SUBMIT(CONNECT, .handle = h, .len = GATE_ADDR, .data = &to,
-				     .data_len = GATE_ADDR)).result, 0);
+	assert_int_equal(done_of(SUBMIT(CONNECT, .handle = h, .len = GATE_ADDR, .data = &to,
+					.data_len = GATE_ADDR)).result, 0);
 	*fd = raw_accept(l);
 	close(l);
 	return h;
@@ -203,13 +141,13 @@ static void carries_bytes(void **state)
 					      .data_len = i)).result, 0);
 	}
 	serial--;
-	r = done(SUBMIT(SEND, .handle = h, .len = sizeof(bytes), .data = bytes,
-			.data_len = GATE_PIECE));
+	r = done_of(SUBMIT(SEND, .handle = h, .len = sizeof(bytes), .data = bytes,
+			   .data_len = GATE_PIECE));
 	assert_int_equal(r.result, sizeof(bytes));
 	assert_int_equal(raw_read(fd, back, sizeof(back)), sizeof(back));
 	assert_memory_equal(back, bytes, sizeof(bytes));
 	raw_write(fd, bytes, sizeof(bytes));
-	r = done(SUBMIT(RECV, .handle = h, .len = sizeof(bytes), .a0 = RGATE_SOCKET_ALL));
+	r = done_of(SUBMIT(RECV, .handle = h, .len = sizeof(bytes), .a0 = RGATE_SOCKET_ALL));
 	assert_int_equal(r.result, sizeof(bytes));
 	assert_int_equal(r.len, sizeof(bytes));
 	assert_int_equal(r.data_len, GATE_PIECE);
@@ -293,7 +231,7 @@ static void told_too_soon(void **state)
 	raw_write(fd, "soon", 4);
 	usleep(20000);
 	other_comes_up_unseen(7);
-	(void)o.hub.asks.tick(o.hub.ctx);
+	turn();
 	assert_false(other_heard(&heard));
 	peer_is_seen(PEER);
 	r = hear();
@@ -320,12 +258,12 @@ static void others_handles(void **state)
 	assert_int_equal(sockets(), 1);
 	/* another session of it */
 	guest = 2;
-	assert_int_equal(done(SUBMIT(LISTEN, .handle = h, .a0 = 1)).result, -EBADF);
-	assert_int_equal(done(SUBMIT(CLOSE, .handle = h)).result, -EBADF);
-	assert_int_equal(done(SUBMIT(NAME, .handle = 1234567, .len = GATE_ADDR)).result, -EBADF);
+	assert_int_equal(done_of(SUBMIT(LISTEN, .handle = h, .a0 = 1)).result, -EBADF);
+	assert_int_equal(done_of(SUBMIT(CLOSE, .handle = h)).result, -EBADF);
+	assert_int_equal(done_of(SUBMIT(NAME, .handle = 1234567, .len = GATE_ADDR)).result, -EBADF);
 	assert_int_equal(sockets(), 1);
 	/* of the gateway's own programs */
-	assert_int_equal(done(SUBMIT(CLOSE, .handle = net_socket(&net_a, 4, 1))).result, -EBADF);
+	assert_int_equal(done_of(SUBMIT(CLOSE, .handle = net_socket(&net_a, 4, 1))).result, -EBADF);
 	assert_int_equal(sockets(), 2);
 }
 
@@ -349,7 +287,7 @@ static void not_for_everybody(void **state)
 	assert_int_equal(ask(q).result, -EACCES);
 	for (i = 0; i < 8; i++)
 		(void)socket_of(RGATE_SOCKET_DGRAM);
-	assert_int_equal(done(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -EDQUOT);
+	assert_int_equal(done_of(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -EDQUOT);
 	/* the policy is another one */
 	o.may = false;
 	serial++;
@@ -358,7 +296,7 @@ static void not_for_everybody(void **state)
 	/* so many sessions */
 	for (i = 0; i < 63; i++) {
 		guest++;
-		assert_int_equal(done(SUBMIT(OPEN, .a0 = 0)).result, -EINVAL);
+		assert_int_equal(done_of(SUBMIT(OPEN, .a0 = 0)).result, -EINVAL);
 	}
 	guest++;
 	assert_int_equal(ask(SUBMIT(OPEN, .a0 = 0)).result, -EDQUOT);
@@ -400,7 +338,7 @@ static void reviewed(void **state)
 	q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1));
 	q.guest = 2;
 	q.uid = 6;
-	assert_int_equal(done(q).result, 0);
+	assert_int_equal(done_of(q).result, 0);
 	gate_service_review(sv);
 	assert_int_equal(stats().guests, 2);
 	assert_false(other_heard(&heard));
@@ -476,7 +414,7 @@ static void churns(void **state)
 			const uint64_t last = guest;
 
 			guest = home;
-			assert_int_equal(done(SUBMIT(CLOSE, .handle = h)).result, 0);
+			assert_int_equal(done_of(SUBMIT(CLOSE, .handle = h)).result, 0);
 			guest = last;
 		}
 	}
@@ -527,7 +465,7 @@ static void names(void **state)
 	q = SUBMIT(RESOLVE, .a0 = RGATE_SOCKET_RESOLVE_A0(2, 1, 0),
 		   .a1 = RGATE_SOCKET_RESOLVE_A1(9, 2), .len = 100, .data = "localhost22",
 		   .data_len = 11);
-	r = done(q);
+	r = done_of(q);
 	assert_int_equal(r.result, GATE_ADDR);
 	assert_int_equal(r.len, GATE_ADDR);
 	assert_int_equal(r.data_len, GATE_ADDR);
@@ -546,13 +484,13 @@ static void names(void **state)
 	serial--;
 	q.guest = guest;
 	q.data_len = 9;
-	r = done(q);
+	r = done_of(q);
 	assert_int_equal(r.result, GATE_ADDR);
 	memcpy(&a, r.data, sizeof(a));
 	assert_int_equal(a.port, 22);
 	q.data_len = 11;
 	q.data = "local/ost22";
-	r = done(q);
+	r = done_of(q);
 	assert_int_equal(r.result, -EILSEQ);
 	assert_int_equal(r.len, 0);
 }
@@ -585,8 +523,8 @@ static void unknown(void **state)
 	q.data = "x";
 	assert_int_equal(ask(q).result, -EINVAL);
 	/* fields that it has not, and the engine's checks */
-	assert_int_equal(done(SUBMIT(CLOSE, .handle = 1, .a0 = 1)).result, -EINVAL);
-	assert_int_equal(done(SUBMIT(LISTEN, .handle = 1, .len = 8)).result, -EINVAL);
+	assert_int_equal(done_of(SUBMIT(CLOSE, .handle = 1, .a0 = 1)).result, -EINVAL);
+	assert_int_equal(done_of(SUBMIT(LISTEN, .handle = 1, .len = 8)).result, -EINVAL);
 	/* malformed ones get no answer */
 	q = QUESTION(GATE_PUT, .number = number, .len = 4, .data = "abcd", .data_len = 4);
 	len = gate_question_put(&gate_sockets, m, &q);
@@ -605,13 +543,13 @@ static void unknown(void **state)
 	m[34] = 1;		/* op */
 	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EPROTO);
 	m[34] = 0;
-	send_message(m, len - 1);
+	hub_says(HUB, OTHER, m, len - 1);
 	assert_false(other_heard(&heard));
 	m[2] = GATE_DONE;
 	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EOPNOTSUPP);
 	m[1]++;
 	assert_int_equal(gate_question_get(&gate_sockets, &got, m, len), -EPROTONOSUPPORT);
-	send_message(m, len);
+	hub_says(HUB, OTHER, m, len);
 	assert_int_equal(hear().result, -EPROTONOSUPPORT);
 }
 
@@ -636,7 +574,7 @@ static void dies(void **state)
 	guest = 5;
 	(void)connected(&fd);
 	other_goes_down();
-	(void)o.hub.asks.tick(o.hub.ctx);
+	turn();
 	assert_int_equal(sockets(), 1);
 	other_comes_up(8);
 	sockets_become(0);
@@ -659,10 +597,10 @@ static void in_any_order(void **state)
 
 	(void)state;
 	q.guest = 200;
-	assert_int_equal(done(q).result, 0);
+	assert_int_equal(done_of(q).result, 0);
 	/* given before that one's */
 	q.guest = 100;
-	assert_int_equal(done(q).result, 0);
+	assert_int_equal(done_of(q).result, 0);
 	guest = 200;
 	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
 	assert_int_equal(ask(q).result, -ESTALE);
@@ -670,7 +608,7 @@ static void in_any_order(void **state)
 	assert_int_equal(ask(q).result, -ECONNRESET);
 	/* also when the higher one has left before it came */
 	q.guest = 150;
-	assert_int_equal(done(q).result, 0);
+	assert_int_equal(done_of(q).result, 0);
 	/* the lower one ends later, which makes the higher ones no younger */
 	guest = 100;
 	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
@@ -692,9 +630,9 @@ static void in_any_order(void **state)
 			assert_int_equal(ask(q).result, -ECONNRESET);
 	}
 	q.guest = 250;
-	assert_int_equal(done(q).result, 0);
+	assert_int_equal(done_of(q).result, 0);
 	q.guest = 150;
-	assert_int_equal(done(q).result, 0);
+	assert_int_equal(done_of(q).result, 0);
 	sockets_become(3);
 }
 
@@ -704,7 +642,7 @@ static void away_too_long(void **state)
 	make(50);
 	(void)socket_of(RGATE_SOCKET_STREAM);
 	other_goes_down();
-	(void)o.hub.asks.tick(o.hub.ctx);
+	turn();
 	assert_int_equal(sockets(), 1);
 	sockets_become(0);
 	other_comes_up(7);
@@ -721,7 +659,7 @@ static void no_room(void **state)
 
 	(void)state;
 	o.peer.send_full = true;
-	send_message(msg, gate_question_put(&gate_sockets, msg, &copy));
+	hub_says(HUB, OTHER, msg, gate_question_put(&gate_sockets, msg, &copy));
 	sockets_become(1);
 	usleep(20000);
 	assert_false(other_heard(&heard));
@@ -736,7 +674,8 @@ static void no_room(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
-	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(shares), BED(names), BED(unknown), BED(dies),
+	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(shares), BED(names),
+	BED(unknown), BED(dies),
 	cmocka_unit_test_teardown(away_too_long, teardown),
 	BED(no_room), BED(in_any_order),
 };
