@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The library's sockets at a service that ends what was asked when the test says so, out of step. */
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_socket.h>
+
+#include "session_at.h"
+
+#define NEW_HANDLE	9U		/* of who is accepted */
+#define PATIENCE_MS	20000U
+#define LATE_US		30000U
+
+/* ---- The service ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	struct rgate_req *held, *close;	/* what is under way */
+	bool hold_close;
+	unsigned int closes;		/* so far */
+	uint32_t closed;		/* the last one's handle */
+	bool ended;			/* what was held is about to */
+	bool over;			/* the session's end has come here */
+} sv;
+
+static int later(struct rgate_req *r, void *ctx)
+{
+	(void)ctx;
+	pthread_mutex_lock(&lock);
+	sv.held = r;
+	pthread_mutex_unlock(&lock);
+	return RGATE_REQ_LATER;
+}
+
+static int make(struct rgate_req *r, void *ctx)
+{
+	(void)ctx;
+	rgate_req_set_value(r, 1);
+	return 0;
+}
+
+static int close_it(struct rgate_req *r, void *ctx)
+{
+	int result = 0;
+
+	(void)ctx;
+	pthread_mutex_lock(&lock);
+	sv.closes++;
+	sv.closed = rgate_req_get(r)->handle;
+	if (sv.hold_close) {
+		sv.close = r;
+		result = RGATE_REQ_LATER;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+#define OP(n, fn) \
+	[RGATE_REQ_SOCKET_##n & ((1U << RGATE_REQ_OP_SHIFT) - 1)] = { \
+		.name = #n, .begin = (fn), .uses = RGATE_USES_A0 | RGATE_USES_A1 | \
+						   RGATE_USES_MEM | RGATE_USES_HANDLE }
+
+static const struct rgate_req_op ops[] = {
+	OP(OPEN, make), OP(ACCEPT, later), OP(RECV, later), OP(CLOSE, close_it),
+};
+
+static const struct rgate_req_service service = {
+	.number = RGATE_REQ_SOCKET, .nops = ARRAY_LEN(ops), .name = "socket", .ops = ops,
+};
+
+static void wait_until(bool (*is_so)(void))
+{
+	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
+	bool so;
+
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		so = is_so();
+		pthread_mutex_unlock(&lock);
+		if (so)
+			return;
+		unit_require(unit_now_ns() < until);
+		usleep(100);
+	}
+}
+
+static bool is_held(void)
+{
+	return sv.held;
+}
+
+static bool is_closed(void)
+{
+	return sv.closes;
+}
+
+static bool is_over(void)
+{
+	return sv.over;
+}
+
+static bool is_closed_too(void)
+{
+	return sv.closes == 2;
+}
+
+static void end_it(struct rgate_req **r, int result, uint64_t value)
+{
+	struct rgate_req *it;
+
+	pthread_mutex_lock(&lock);
+	it = *r;
+	*r = NULL;
+	pthread_mutex_unlock(&lock);
+	if (it)
+		rgate_req_end(it, result, value);
+}
+
+/* ---- The bed ---- */
+
+static struct rgate_engine *e;
+static struct rgate_seat *seat;
+static struct rgate_sockets *set;
+static struct rgate_socket *s;
+static char *mem;
+static _Thread_local int sleep_error;	/* what waiting comes to; 0: it waits */
+
+int __wrap_rgate_session_open(struct rgate_session **session,
+			      const struct rgate_session_opts *opts);
+int __real_epoll_pwait2(int epfd, struct epoll_event *ev, int n, const struct timespec *ts,
+			const sigset_t *mask);
+int __wrap_epoll_pwait2(int epfd, struct epoll_event *ev, int n, const struct timespec *ts,
+			const sigset_t *mask);
+
+static void over(void *ctx)
+{
+	(void)ctx;
+	pthread_mutex_lock(&lock);
+	sv.over = true;
+	pthread_mutex_unlock(&lock);
+}
+
+int __wrap_rgate_session_open(struct rgate_session **session,
+			      const struct rgate_session_opts *opts)
+{
+	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = 1,
+		.requests = opts->requests, .completions = opts->completions,
+		.memory = (opts->memory + 4095) & ~4095ULL, .over = over);
+
+	return rgate_session_at(session, e, &o, &seat);
+}
+
+int __wrap_epoll_pwait2(int epfd, struct epoll_event *ev, int n, const struct timespec *ts,
+			const sigset_t *mask)
+{
+	if (!sleep_error)
+		return __real_epoll_pwait2(epfd, ev, n, ts, mask);
+	errno = sleep_error;
+	return -1;
+}
+
+/* With a socket, of which @what is under way */
+static void begin(uint32_t what)
+{
+	const struct rgate_socket_io io = RGATE_OPTS(rgate_socket_io, .what = what, .buf = mem,
+		.len = what == RGATE_SOCKET_DO_RECV ? 10 : 0, .cookie = 5);
+
+	assert_int_equal(rgate_socket_open(set, &s, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	assert_int_equal(rgate_socket_begin(s, &io), 0);
+	wait_until(is_held);
+}
+
+static int setup(void **state)
+{
+	const struct rgate_engine_opts eo = { .sz = sizeof(eo) };
+	const struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts, .requests = 16);
+
+	(void)state;
+	memset(&sv, 0, sizeof(sv));
+	assert_int_equal(rgate_engine_create(&e, &eo), 0);
+	assert_int_equal(rgate_engine_add(e, &service, NULL), 0);
+	assert_int_equal(rgate_sockets_open(&set, &o), 0);
+	mem = rgate_sockets_memory(set, NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	sleep_error = 0;
+	end_it(&sv.held, -ECANCELED, 0);
+	end_it(&sv.close, 0, 0);
+	rgate_sockets_close(set);
+	if (seat)
+		rgate_seat_remove(seat);
+	rgate_engine_destroy(e);
+	return 0;
+}
+
+static void nobody_is_told(int result)
+{
+	struct rgate_socket_end end = { .sz = sizeof(end) };
+
+	assert_int_equal(rgate_sockets_next(set, &end, 50), result);
+}
+
+/* ---- What happens ---- */
+
+struct late {
+	int result;
+	uint64_t value;
+};
+
+/* Ends what is held a while after the socket was closed */
+static void *end_late(void *arg)
+{
+	const struct late *l = arg;
+
+	wait_until(is_closed);
+	usleep(LATE_US);
+	pthread_mutex_lock(&lock);
+	sv.ended = true;
+	pthread_mutex_unlock(&lock);
+	end_it(&sv.held, l->result, l->value);
+	return NULL;
+}
+
+static void close_with(struct late late)
+{
+	pthread_t thread;
+	bool ended;
+	int err;
+
+	assert_int_equal(pthread_create(&thread, NULL, end_late, &late), 0);
+	err = rgate_socket_close(s);
+	/* buffers are the caller's when it returns: not before that */
+	pthread_mutex_lock(&lock);
+	ended = sv.ended;
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	assert_int_equal(err, 0);
+	assert_true(ended);
+	nobody_is_told(0);
+}
+
+/* The socket is closed, and what it had under way ends later. */
+static void ends_behind_it(void **state)
+{
+	(void)state;
+	begin(RGATE_SOCKET_DO_RECV);
+	close_with((struct late){ .result = -ECANCELED });
+	assert_int_equal(sv.closes, 1);
+}
+
+/* Somebody was accepted whom nobody will know of: he is not kept. */
+static void accepted_by_nobody(void **state)
+{
+	(void)state;
+	begin(RGATE_SOCKET_DO_ACCEPT);
+	close_with((struct late){ .value = NEW_HANDLE });
+	wait_until(is_closed_too);
+	assert_int_equal(sv.closed, NEW_HANDLE);
+}
+
+static void refused_to_nobody(void **state)
+{
+	(void)state;
+	begin(RGATE_SOCKET_DO_ACCEPT);
+	close_with((struct late){ .result = -EMFILE });
+	assert_int_equal(sv.closes, 1);
+}
+
+/* What ended before, and was not taken, is closed as well. */
+static void accepted_before(void **state)
+{
+	struct rgate_socket *t;
+
+	(void)state;
+	begin(RGATE_SOCKET_DO_ACCEPT);
+	end_it(&sv.held, 0, NEW_HANDLE);
+	/* a call that waits takes what has ended meanwhile */
+	usleep(LATE_US);
+	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	assert_int_equal(rgate_socket_close(s), 0);
+	nobody_is_told(0);
+	wait_until(is_closed_too);
+	assert_int_equal(rgate_socket_close(t), 0);
+}
+
+/* The session ends: neither can it be said that the socket is closed, nor waited for what it had. */
+static void session_over(void **state)
+{
+	struct rgate_socket *t;
+
+	(void)state;
+	begin(RGATE_SOCKET_DO_RECV);
+	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	rgate_seat_remove(seat);
+	seat = NULL;
+	end_it(&sv.held, -ECANCELED, 0);
+	wait_until(is_over);
+	assert_int_equal(rgate_socket_recv(t, mem, 10, 0), -EPIPE);
+	assert_int_equal(rgate_socket_close(s), -EPIPE);
+	assert_int_equal(rgate_socket_close(t), -EPIPE);
+	assert_int_equal(sv.closes, 0);
+	nobody_is_told(-EPIPE);
+}
+
+/* Nothing can be waited for, just now: it is closed all the same, and its ends find nobody. */
+static void cannot_wait(void **state)
+{
+	struct rgate_socket *t;
+
+	(void)state;
+	begin(RGATE_SOCKET_DO_RECV);
+	sv.hold_close = true;
+	sleep_error = ENOMEM;
+	assert_int_equal(rgate_socket_close(s), -ENOMEM);
+	sleep_error = 0;
+	wait_until(is_closed);
+	sv.hold_close = false;
+	end_it(&sv.held, -ECANCELED, 0);
+	end_it(&sv.close, 0, 0);
+	nobody_is_told(0);
+	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	assert_int_equal(rgate_socket_close(t), 0);
+}
+
+#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+	BED(ends_behind_it), BED(accepted_by_nobody), BED(refused_to_nobody),
+	BED(accepted_before), BED(session_over), BED(cannot_wait),
+};
+
+UNIT_MAIN(tests)
