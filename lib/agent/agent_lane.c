@@ -31,7 +31,7 @@ static int lane_open(struct agent *a, struct lane **out)
 			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS };
 	list_init(&l->wants);
 	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
-	o.memory = BUFFERS * CHUNK;
+	o.memory = (uint64_t)BUFFERS * CHUNK;
 	err = rgate_sockets_open(&l->set, &o);
 	if (err)
 		goto free;

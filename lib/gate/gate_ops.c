@@ -98,7 +98,7 @@ static void drop(void *object, void *ctx)
 #define HANDLE	RGATE_USES_HANDLE
 #define OP(n, text, fields) \
 	[RGATE_REQ_SOCKET_##n & ((1U << RGATE_REQ_OP_SHIFT) - 1)] = { \
-		.name = text, .uses = fields, .begin = begin, .cancel = cancel, \
+		.name = (text), .uses = (fields), .begin = begin, .cancel = cancel, \
 	}
 
 static const struct rgate_req_op ops[] = {

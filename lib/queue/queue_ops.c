@@ -481,7 +481,7 @@ static uint64_t tick(void *ctx, uint64_t now)
 #define HANDLE	RGATE_USES_HANDLE
 #define OP(n, text, fields, fn) \
 	[RGATE_REQ_QUEUE_##n & ((1U << RGATE_REQ_OP_SHIFT) - 1)] = { \
-		.name = text, .uses = fields, .begin = fn, .cancel = cancel, \
+		.name = (text), .uses = (fields), .begin = (fn), .cancel = cancel, \
 	}
 
 static const struct rgate_req_op ops[] = {
