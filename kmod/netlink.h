@@ -8,6 +8,13 @@
 
 extern struct genl_family rgate_genl_family;
 
+/* netlink_get.c */
+int rgate_nl_ring_get(struct sk_buff *skb, struct genl_info *info);
+int rgate_nl_ring_dump(struct sk_buff *skb, struct netlink_callback *cb);
+int rgate_nl_att_get(struct sk_buff *skb, struct genl_info *info);
+int rgate_nl_att_dump(struct sk_buff *skb, struct netlink_callback *cb);
+
+/* netlink_policy.c */
 extern const struct nla_policy rgate_ring_policy[RGATE_A_RING_ID + 1];
 extern const struct nla_policy rgate_ring_ident_policy[RGATE_A_RING_COOKIE + 1];
 extern const struct nla_policy rgate_att_policy[RGATE_A_ATT_ID + 1];
