@@ -533,13 +533,6 @@ static int send_beat(struct rgate_link *link)
 }
 
 /*
- * Times the limit that own operations may take of which none ends: what a queue pair repeats it gives
- * up within two (its time for an answer is a power of two). Soft-RoCE of 6.1 was seen that repeats
- * nothing after a wire was cut, nor gives up: one direction is silent for ever then.
- */
-#define UNANSWERED	3
-
-/*
  * While a wire answers nothing it gets nothing more: Soft-RoCE of 6.9 and later (rxe_comp.c)
  * begins to wait for an answer anew with each post, so that what was lost is never sent again
  * as long as somebody posts. A completion ends this.
@@ -561,9 +554,6 @@ int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
 	listen(link, now);
 	hold(link, now, interval_ns);
 	if (now > link->heard_ns + timeout_ns && !in_line(link, now, timeout_ns))
-		return -ETIMEDOUT;
-	/* It is there, and hears nothing: what is read of it comes, and what is written does not. */
-	if (now > link->moved_ns + UNANSWERED * timeout_ns)
 		return -ETIMEDOUT;
 	if (now > link->heard_ns + timeout_ns / 2)
 		err = ask(link);

@@ -376,32 +376,6 @@ static void holds(void **state)
 	down(&f);
 }
 
-/* The other end is heard, and of what is posted here nothing ends: that is no connection. */
-static void one_way(void **state)
-{
-	struct fixture f;
-	uint64_t t, end;
-
-	(void)state;
-	up(&f);
-	t = f.link->heard_ns;
-	assert_int_equal(beat(&f, t), 0);
-	answered(&f);
-	t += EACH;
-	end = t + 3 * LIMIT;
-	for (; t <= end; t += EACH) {
-		f.link->line->beat++;
-		assert_int_equal(beat(&f, t), 0);
-	}
-	f.link->line->beat++;
-	assert_int_equal(beat(&f, t - EACH), 0);
-	assert_int_equal(beat(&f, end + 1), -ETIMEDOUT);
-	/* One that ended in time */
-	answered(&f);
-	assert_int_equal(beat(&f, end + 1), 0);
-	down(&f);
-}
-
 /* Where there is no place just now, the next time will do; what fails is told. */
 static void no_place(void **state)
 {
@@ -471,7 +445,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(heard),
 	cmocka_unit_test(waits_in_line),
 	cmocka_unit_test(holds),
-	cmocka_unit_test(one_way),
 	cmocka_unit_test(no_place),
 	cmocka_unit_test(credit_told),
 };
