@@ -114,17 +114,42 @@ static int scan(struct table *t)
 	return 0;
 }
 
-static bool is_marked(pid_t pid, const char *mark)
+static bool has_mark(const char *path, const char *mark)
 {
-	char path[32], *env, *at;
+	char *env, *at;
 	bool found = false;
 	size_t len = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	env = slurp(path, ENVIRON_MAX, &len);
 	for (at = env; at && at < env + len && !found; at += strlen(at) + 1)
 		found = !strcmp(at, mark);
 	free(env);
+	return found;
+}
+
+/* A process without its first thread has no environment but that of its others. */
+static bool is_marked(pid_t pid, const char *mark)
+{
+	char path[64];
+	struct dirent *e;
+	bool found;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	found = has_mark(path, mark);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = found ? NULL : opendir(path);
+	if (!dir)
+		return found;
+	while (!found && (e = readdir(dir))) {
+		const int tid = atoi(e->d_name);
+
+		if (tid == pid || !tid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)pid, tid);
+		found = has_mark(path, mark);
+	}
+	closedir(dir);
 	return found;
 }
 

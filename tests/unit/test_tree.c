@@ -295,14 +295,46 @@ static int marked(void)
 	unit_require(signal_to(INT32_MAX, true, 0) == 2);
 	all_killed(INT32_MAX, true, 2);
 	for (i = 0; i < 2; i++)
-		unit_require(died(orphan[i]) == SIGKILL);
+		unit_require(dies(orphan[i]) == SIGKILL);
 	unit_require(waitpid(stranger, NULL, WNOHANG) == 0);
 	/* The leader is who it is, not an orphan. */
 	orphan[0] = program(first);
 	unit_require(signal_to(orphan[0], true, SIGKILL) == 0);
 	all_killed(orphan[0], false, 1);
-	unit_require(died(orphan[0]) == SIGKILL);
+	unit_require(dies(orphan[0]) == SIGKILL);
 	unit_require(!kill(stranger, SIGKILL) && dies(stranger) == SIGKILL);
+	return 0;
+}
+
+/* One that has lost its first thread is known by what the others were started with. */
+static int headless_orphan(void)
+{
+	char *const env[] = { "A=b", MARK, NULL };
+	char *const argv[] = {
+		"python3", "-c", "import ctypes, threading, time\n"
+		"threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+		"ctypes.CDLL(None).syscall(60, 0)", NULL
+	};
+	char path[48], state = '?';
+	pid_t pid = fork();
+	FILE *f;
+
+	unit_require(pid >= 0);
+	if (!pid) {
+		setsid();
+		execve("/usr/bin/python3", argv, env);
+		_exit(127);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state != 'Z') {
+		usleep(1000);
+		f = fopen(path, "r");
+		unit_require(f && fscanf(f, "%*d %*s %c", &state) == 1);
+		fclose(f);
+	}
+	all_killed(INT32_MAX, true, 1);
+	/* While it dies it has no environment. */
+	unit_require(dies(pid) == SIGKILL);
 	return 0;
 }
 
@@ -363,6 +395,17 @@ CASE(number_of_another, recycled)
 CASE(orphans, marked)
 CASE(itself, not_itself)
 
+static void orphan_without_a_head(void **state)
+{
+	(void)state;
+	if (access("/usr/bin/python3", X_OK))
+		unit_skip("no python3");
+#ifndef __x86_64__
+	unit_skip("its number of exit(2) is another one");
+#endif
+	in_child(headless_orphan);
+}
+
 static void counted_children(void **state)
 {
 	(void)state;
@@ -375,7 +418,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_session), cmocka_unit_test(until_none_is_left),
 	cmocka_unit_test(without_a_head), cmocka_unit_test(once_each),
 	cmocka_unit_test(number_of_another), cmocka_unit_test(orphans),
-	cmocka_unit_test(itself), cmocka_unit_test(counted_children),
+	cmocka_unit_test(orphan_without_a_head), cmocka_unit_test(itself), cmocka_unit_test(counted_children),
 };
 
 UNIT_MAIN(tests)
