@@ -377,6 +377,8 @@ $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call
 	process next kill list $(addprefix job_,read write close_stdin wait result kill detach close)))
 $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgate_spawner_hello \
 	epoll_wait syscall)
+$(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
+	rgate_session_wait rgate_session_cancel)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)

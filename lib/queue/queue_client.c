@@ -309,20 +309,46 @@ static unsigned int write_results(struct rgate_queue *q, const struct rgate_queu
 	return i;
 }
 
-/* What a request for @n tells of them. What it does not tell is asked for, one by one. */
+/* Once more, alone: what was written at @off for a request with others. Those before it, whose
+ * places it takes, are over. */
+static int complete_again(struct rgate_queue *q, uint32_t off, uint32_t *next)
+{
+	struct rgate_queue_task task = { 0 };
+	struct rgate_queue_end end;
+
+	memcpy(&end, q->out + off, sizeof(end));
+	memmove(q->out, q->out + off + sizeof(end), end.len);
+	task.id = end.id;
+	task.claim = end.claim;
+	*next = off + end.size;
+	return of_task(q, RGATE_REQ_QUEUE_COMPLETE, &task, 0, end.len);
+}
+
+static uint32_t next_end(const struct rgate_queue *q, uint32_t off)
+{
+	struct rgate_queue_end end;
+
+	memcpy(&end, q->out + off, sizeof(end));
+	return off + end.size;
+}
+
+/*
+ * What a request told of the @n that were written for it. What it did not tell is asked for, one by
+ * one: of what was written, as what the results point to may be new tasks by now.
+ */
 static void read_ends(struct rgate_queue *q, int err, uint64_t bits,
 		      struct rgate_queue_result *results, unsigned int n)
 {
+	uint32_t off = 0;
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		if (err < 0)
-			results[i].error = err;
-		else if (bits >> i & 1)
-			results[i].error = 0;
-		else
-			results[i].error = rgate_queue_complete(q, results[i].task,
-								results[i].data, results[i].len);
+		if (err >= 0 && !(bits >> i & 1)) {
+			results[i].error = complete_again(q, off, &off);
+			continue;
+		}
+		results[i].error = err < 0 ? err : 0;
+		off = next_end(q, off);
 	}
 }
 
@@ -333,9 +359,14 @@ static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_resu
 	struct rgate_request r = { .op = RGATE_REQ_QUEUE_COMPLETE_MANY };
 	unsigned int some = write_results(q, results, n, &r.len);
 	uint64_t bits = 0;
-	int err = some ? ask(q, r, &bits) : 0;
+	int err;
 
-	some = some ? some : 1;
+	if (!some) {
+		results->error = rgate_queue_complete(q, results->task, results->data,
+						      results->len);
+		return 1;
+	}
+	err = ask(q, r, &bits);
 	read_ends(q, err, bits, results, some);
 	return some;
 }
@@ -355,6 +386,43 @@ int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *
 	return done ? done : results[0].error;
 }
 
+static bool all_told(int err, uint64_t bits, unsigned int n)
+{
+	return err >= 0 && (n < 64 ? bits + 1 == 1ULL << n : bits == UINT64_MAX);
+}
+
+/* Is one of them refused for now? */
+static bool refused(const struct rgate_queue_result *results, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (results[i].error && results[i].error != -ESTALE && results[i].error != -ENOENT)
+			return true;
+	return false;
+}
+
+/*
+ * Both requests are under way. Where a result is not taken at once the claim is not waited for: who
+ * submitted that task may wait for it, and submit no other before.
+ */
+static int finish_next(struct rgate_queue *q, const struct rgate_request r[2], int timeout_ms,
+		       struct rgate_queue_result *results, unsigned int n, uint64_t *count,
+		       bool *again)
+{
+	uint64_t bits = 0;
+	int err, total;
+
+	err = sync_client_finish(&q->client, r[0].cookie, q->client.timeout_ms, &bits);
+	*again = !all_told(err, bits, n);
+	total = sync_client_finish(&q->client, r[1].cookie, *again ? 0 : timeout_ms, count);
+	read_ends(q, err, bits, results, n);
+	*again &= total == -ETIMEDOUT;
+	if (*again && err == -EINTR)
+		return err;
+	return *again && refused(results, n) ? -EAGAIN : total;
+}
+
 /* The last ones by a request that goes along with the claim */
 int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, unsigned int n,
 		     uint64_t types, unsigned int most, uint32_t flags, int timeout_ms,
@@ -362,14 +430,14 @@ int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, 
 {
 	struct rgate_request r[2] = { { .op = RGATE_REQ_QUEUE_COMPLETE_MANY,
 					.handle = q->client.handle } };
-	uint64_t bits = 0, count = 0;
+	const int patience = flags & RGATE_CLAIM_NOW ? q->client.timeout_ms : timeout_ms;
+	uint64_t count = 0;
 	unsigned int some;
-	int err, total;
+	bool again;
+	int total;
 
 	if (n > INT32_MAX)
 		return -EINVAL;
-	if (flags & RGATE_CLAIM_NOW)
-		timeout_ms = q->client.timeout_ms;
 	for (; n > RGATE_QUEUE_ENDS_MAX || (n && write_results(q, results, n, &r->len) < n);
 	     n -= some, results += some)
 		some = complete_some(q, results, n);
@@ -377,16 +445,15 @@ int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, 
 		return rgate_queue_claim(q, types, most, flags, timeout_ms, got);
 	r[1] = claim_of(types, most, flags);
 	r[1].handle = q->client.handle;
-	total = err = sync_client_start(&q->client, r, 2);
-	if (!err) {
-		err = sync_client_finish(&q->client, r[0].cookie, q->client.timeout_ms, &bits);
-		/* A signal is for both. */
-		total = sync_client_finish(&q->client, r[1].cookie,
-					   err == -EINTR ? 0 : timeout_ms, &count);
+	total = sync_client_start(&q->client, r);
+	if (total) {
+		read_ends(q, total, 0, results, n);
+		return total;
 	}
-	/* Before @got is written, of which they may be. */
-	read_ends(q, err, bits, results, n);
-	return err == -EINTR && total == -ETIMEDOUT ? err : read_tasks(q, total, count, most, got);
+	total = finish_next(q, r, patience, results, n, &count, &again);
+	if (again && total == -ETIMEDOUT)
+		return rgate_queue_claim(q, types, most, flags, timeout_ms, got);
+	return read_tasks(q, total, count, most, got);
 }
 
 int rgate_queue_release(struct rgate_queue *q, const struct rgate_queue_task *task,

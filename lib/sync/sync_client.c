@@ -12,14 +12,21 @@
 #define ROOM_LEN	512U
 #define FLAGS		(RGATE_SYNC_AT | RGATE_SYNC_OF | RGATE_SYNC_EXISTS | RGATE_SYNC_ANYBODY)
 
-/* The completion of @cookie, when it is there: 1; others are of what was given up */
+/* The completion of @cookie, when it is there: 1; others are of what was given up, or kept */
 static int take(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
 {
 	int n;
 
-	do {
-		n = rgate_session_poll(sc->session, c, 1);
-	} while (n == 1 && c->cookie != cookie);
+	if (sc->kept && sc->keep.cookie == cookie) {
+		*c = sc->keep;
+		sc->kept = false;
+		return 1;
+	}
+	while ((n = rgate_session_poll(sc->session, c, 1)) == 1 && c->cookie != cookie)
+		if (c->cookie == sc->awaited) {
+			sc->keep = *c;
+			sc->kept = true;
+		}
 	return n;
 }
 
@@ -64,16 +71,23 @@ static int give_up(struct sync_client *sc, uint64_t cookie, struct rgate_complet
 	return ret;
 }
 
-/* There are places for all: no others are under way. */
-int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n)
+static int submit(struct sync_client *sc, struct rgate_request *q, unsigned int n)
 {
 	unsigned int i;
 	int ret;
 
 	for (i = 0; i < n; i++)
 		q[i].cookie = ++sc->cookie;
+	sc->awaited = n > 1 ? q[1].cookie : 0;
+	sc->kept = false;
+	/* There are places for all: no others are under way. */
 	ret = rgate_session_submit_many(sc->session, q, n);
 	return ret < 0 ? ret : 0;
+}
+
+int sync_client_start(struct sync_client *sc, struct rgate_request q[2])
+{
+	return submit(sc, q, 2);
 }
 
 int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value)
@@ -98,7 +112,7 @@ int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, 
 int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
 		    uint64_t *value)
 {
-	const int err = sync_client_start(sc, &q, 1);
+	const int err = submit(sc, &q, 1);
 
 	return err ? err : sync_client_finish(sc, q.cookie, timeout_ms, value);
 }

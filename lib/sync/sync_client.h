@@ -3,6 +3,8 @@
 #ifndef RGATE_SYNC_CLIENT_H
 #define RGATE_SYNC_CLIENT_H
 
+#include <stdbool.h>
+
 #include <ringgate/rgate_session.h>
 #include <ringgate/rgate_sync.h>
 
@@ -12,6 +14,9 @@ struct sync_client {
 	void *room;		/* of the session, for what is told: SYNC_CLIENT_ROOM */
 	struct rgate_request open; /* to be asked again when its life is over */
 	uint64_t cookie;
+	uint64_t awaited;	/* of a request whose end is waited for after another's; 0: none */
+	bool kept;		/* and here is its completion, which came before that */
+	struct rgate_completion keep;
 	uint32_t handle;
 	int timeout_ms;
 };
@@ -29,8 +34,8 @@ void sync_client_close(struct sync_client *sc, uint32_t op);
 /* The handle is of a life that is over: another one. As for OPEN */
 int sync_client_again(struct sync_client *sc, uint32_t close_op);
 
-/* Asks for a few at once, which gives each its cookie; ends are waited for in their order. */
-int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n);
+/* Asks for two at once, which gives each its cookie. They end in any order, and each is waited for. */
+int sync_client_start(struct sync_client *sc, struct rgate_request q[2]);
 int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value);
 
 /*

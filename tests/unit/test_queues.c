@@ -226,6 +226,47 @@ static void next_ones(void **state)
 	rgate_queue_close(q);
 }
 
+/* There is no room for a result: its worker hears of it though nothing can be claimed, and does not
+ * wait for more tasks, whose submitter may wait for this one. */
+static void next_refused(void **state)
+{
+	const struct rgate_queue_opts small = {
+		.sz = sizeof(small), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
+		.bytes = 10, .result_ms = 600000,
+	};
+	const struct rgate_queue_job empty = { .len = 0 }, jobs[] = {
+		{ .data = "AAAAA", .len = 5, .flags = RGATE_TASK_RESULT },
+		{ .data = "BBBBB", .len = 5, .flags = RGATE_TASK_RESULT },
+	};
+	struct rgate_queue_result r;
+	struct rgate_queue *q = NULL;
+	struct rgate_queue_got got[2];
+	uint64_t first, third;
+	char back[16];
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	assert_int_equal(rgate_queue_open(&q, "refused", &small), 0);
+	assert_int_equal(rgate_queue_submit(q, jobs, 2, 0, &first), 2);
+	assert_int_equal(rgate_queue_claim(q, 0, 2, RGATE_CLAIM_BEGIN, -1, got), 2);
+	assert_int_equal(rgate_queue_complete(q, &got[0].task, "012345", 6), 0);
+	r = (struct rgate_queue_result){ .task = &got[1].task, .data = "bbbbb", .len = 5 };
+	assert_int_equal(rgate_queue_next(q, &r, 1, 0, 1, 0, -1, got), -EAGAIN);
+	assert_int_equal(r.error, -EAGAIN);
+	/* With another task it is told along with that. */
+	assert_int_equal(rgate_queue_submit(q, &empty, 1, 0, &third), 1);
+	assert_int_equal(rgate_queue_next(q, &r, 1, 0, 1, 0, -1, got), 1);
+	assert_int_equal(r.error, -EAGAIN);
+	assert_int_equal(got[0].task.id, third);
+	assert_int_equal(rgate_queue_wait(q, first, RGATE_WAIT_TAKE, -1, back, 16, NULL), 6);
+	/* got[0] is another one's place by now, and got[1] is as it was. */
+	assert_int_equal(rgate_queue_next(q, &r, 1, 0, 1, RGATE_CLAIM_NOW, 0, got), -EAGAIN);
+	assert_int_equal(r.error, 0);
+	assert_int_equal(rgate_queue_wait(q, first + 1, 0, -1, back, 16, NULL), 5);
+	assert_memory_equal(back, "bbbbb", 5);
+	rgate_queue_close(q);
+}
+
 static void all_calls(void **state)
 {
 	static char large[RGATE_QUEUE_DATA_MAX];
@@ -411,7 +452,8 @@ static void for_a_session(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_once),
-	cmocka_unit_test(many_at_once), cmocka_unit_test(next_ones), cmocka_unit_test(all_calls),
+	cmocka_unit_test(many_at_once), cmocka_unit_test(next_ones), cmocka_unit_test(next_refused),
+	cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
 	cmocka_unit_test(for_a_session),
 };

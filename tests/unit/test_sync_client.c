@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Two requests at once, whose ends come in any order, beside those of what was given up. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "sync_client.h"
+
+static struct rgate_completion told[8];
+static unsigned int n_told, n_taken;
+static uint64_t cancelled;
+static int wait_err;
+
+int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *q,
+				     unsigned int n);
+int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *c, unsigned int n);
+int __wrap_rgate_session_wait(struct rgate_session *s, int timeout_ms);
+int __wrap_rgate_session_cancel(struct rgate_session *s, uint64_t target, uint64_t cookie);
+
+int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *q,
+				     unsigned int n)
+{
+	(void)s;
+	(void)q;
+	return (int)n;
+}
+
+int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *c, unsigned int n)
+{
+	(void)s;
+	assert_int_equal(n, 1);
+	if (n_taken == n_told)
+		return 0;
+	*c = told[n_taken++];
+	return 1;
+}
+
+/* Nothing comes by waiting but @wait_err. */
+int __wrap_rgate_session_wait(struct rgate_session *s, int timeout_ms)
+{
+	const int err = wait_err;
+
+	(void)s;
+	if (err || !timeout_ms) {
+		wait_err = 0;
+		return err;
+	}
+	fail_msg("it would wait for ever");
+	return 0;
+}
+
+static void tell(uint64_t cookie, int result)
+{
+	told[n_told++] = (struct rgate_completion){ .cookie = cookie, .result = result,
+						    .value = cookie };
+}
+
+/* What is cancelled ends so. */
+int __wrap_rgate_session_cancel(struct rgate_session *s, uint64_t target, uint64_t cookie)
+{
+	(void)s;
+	cancelled = target;
+	tell(cookie, 0);
+	tell(target, -ECANCELED);
+	return 0;
+}
+
+static void begin(struct sync_client *sc, struct rgate_request q[2])
+{
+	n_told = n_taken = 0;
+	cancelled = 0;
+	*sc = (struct sync_client){ .timeout_ms = 1000, .cookie = 41 };
+	assert_int_equal(sync_client_start(sc, q), 0);
+	assert_int_equal(q[0].cookie, 42);
+	assert_int_equal(q[1].cookie, 43);
+}
+
+static void any_order(void **state)
+{
+	struct rgate_request q[2] = { { .op = 1 }, { .op = 2 } };
+	struct sync_client sc;
+	uint64_t value;
+	int second;
+
+	(void)state;
+	for (second = 0; second < 2; second++) {
+		begin(&sc, q);
+		tell(7, 9);
+		tell(second ? 43 : 42, second ? 6 : 5);
+		tell(8, 9);
+		tell(second ? 42 : 43, second ? 5 : 6);
+		assert_int_equal(sync_client_finish(&sc, 42, -1, &value), 5);
+		assert_int_equal(value, 42);
+		assert_int_equal(sync_client_finish(&sc, 43, -1, &value), 6);
+		assert_int_equal(value, 43);
+	}
+}
+
+/* One is given up; what the other one was told stays. */
+static void given_up(void **state)
+{
+	struct rgate_request q[2] = { { .op = 1 }, { .op = 2 } };
+	struct sync_client sc;
+
+	(void)state;
+	begin(&sc, q);
+	tell(43, 6);
+	assert_int_equal(sync_client_finish(&sc, 42, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(cancelled, 42);
+	assert_int_equal(sync_client_finish(&sc, 43, -1, NULL), 6);
+	begin(&sc, q);
+	wait_err = -EINTR;
+	assert_int_equal(sync_client_finish(&sc, 42, -1, NULL), -EINTR);
+	assert_int_equal(sync_client_finish(&sc, 43, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(cancelled, 43);
+}
+
+/* What was kept for a request of before is nobody's. */
+static void not_mixed_up(void **state)
+{
+	struct rgate_request q[2] = { { .op = 1 }, { .op = 2 } };
+	struct sync_client sc;
+
+	(void)state;
+	begin(&sc, q);
+	tell(43, 6);
+	tell(42, 5);
+	assert_int_equal(sync_client_finish(&sc, 42, -1, NULL), 5);
+	assert_int_equal(sync_client_start(&sc, q), 0);
+	tell(q[0].cookie, 1);
+	tell(q[1].cookie, 2);
+	assert_int_equal(sync_client_finish(&sc, q[0].cookie, -1, NULL), 1);
+	assert_int_equal(sync_client_finish(&sc, q[1].cookie, -1, NULL), 2);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(any_order), cmocka_unit_test(given_up), cmocka_unit_test(not_mixed_up),
+};
+
+UNIT_MAIN(tests)
