@@ -374,6 +374,7 @@ static void log_lines(void **state)
 {
 	static const char odd[] = "a\nringgated: b\x1b[31m\0c\xff\n";
 	char line[257], wanted[100];
+	int i, err;
 
 	(void)state;
 	ringgated_start(&r, NULL, -1);
@@ -386,10 +387,13 @@ static void log_lines(void **state)
 		 "ringgated: uid %u: a\\x0aringgated: b\\x1b[31m\\x00c\\xff\n", geteuid());
 	wait_for(ringgated_said(&r, wanted));
 	wait_for(ringgated_said(&r, ": xxxxxxxxx"));
-	/* a user's share has an end, and another's does not */
-	while (!tell("more", 4))
-		;
-	assert_int_equal(tell("more", 4), -EAGAIN);
+	/* a user's share has an end, though it grows while time passes, and another's does not */
+	for (i = 0; i < 2; i++) {
+		do {
+			err = tell("more", 4);
+		} while (!err);
+		assert_int_equal(err, -EAGAIN);
+	}
 	assert_int_equal(nop(), 0);
 	assert_true(ringgated_count(&r, "log_dropped") >= 2);
 	rgate_session_close(session);
