@@ -311,6 +311,13 @@ static void session_over(void **state)
 	nobody_is_told(-EPIPE);
 }
 
+static void hold_closes(bool hold)
+{
+	pthread_mutex_lock(&lock);
+	sv.hold_close = hold;
+	pthread_mutex_unlock(&lock);
+}
+
 /* Nothing can be waited for, just now: it is closed all the same, and its ends find nobody. */
 static void cannot_wait(void **state)
 {
@@ -318,12 +325,12 @@ static void cannot_wait(void **state)
 
 	(void)state;
 	begin(RGATE_SOCKET_DO_RECV);
-	sv.hold_close = true;
+	hold_closes(true);
 	sleep_error = ENOMEM;
 	assert_int_equal(rgate_socket_close(s), -ENOMEM);
 	sleep_error = 0;
 	wait_until(is_closed);
-	sv.hold_close = false;
+	hold_closes(false);
 	end_it(&sv.held, -ECANCELED, 0);
 	end_it(&sv.close, 0, 0);
 	nobody_is_told(0);
