@@ -22,6 +22,11 @@ struct rgate_queue {
 
 /* ---- A queue ---- */
 
+static bool is_name(const char *name)
+{
+	return name && strlen(name) <= RGATE_QUEUE_NAME_MAX;
+}
+
 /* NULL: the queue is made */
 static int read_opts(struct rgate_queue_opts *o, const struct rgate_queue_opts *opts)
 {
@@ -87,8 +92,6 @@ static int open_it(struct rgate_queue *q, const char *name, const struct rgate_q
 	uint64_t handle = 0;
 	int err;
 
-	if (!name || strlen(name) > RGATE_QUEUE_NAME_MAX)
-		return -EINVAL;
 	strcpy(place.name, name);
 	memcpy(q->out, &place, sizeof(place));
 	err = ask(q, r, &handle);
@@ -103,7 +106,7 @@ int rgate_queue_open(struct rgate_queue **out, const char *name,
 	struct rgate_queue *q;
 	int err;
 
-	err = read_opts(&o, opts);
+	err = is_name(name) ? read_opts(&o, opts) : -EINVAL;
 	if (err)
 		return err;
 	q = calloc(1, sizeof(*q));
@@ -139,7 +142,7 @@ int rgate_queue_handle(struct rgate_session *session, const char *name,
 	size_t len = 0;
 	int err;
 
-	err = read_opts(&o, opts);
+	err = is_name(name) ? read_opts(&o, opts) : -EINVAL;
 	if (err)
 		return err;
 	/* What has been lent, or the session of another process, is not written to. */
@@ -311,25 +314,12 @@ static unsigned int write_results(struct rgate_queue *q, const struct rgate_queu
 
 /* Once more, alone: what was written at @off for a request with others. Those before it, whose
  * places it takes, are over. */
-static int complete_again(struct rgate_queue *q, uint32_t off, uint32_t *next)
+static int complete_again(struct rgate_queue *q, const struct rgate_queue_end *end, uint32_t off)
 {
-	struct rgate_queue_task task = { 0 };
-	struct rgate_queue_end end;
+	const struct rgate_queue_task task = { .id = end->id, .claim = end->claim };
 
-	memcpy(&end, q->out + off, sizeof(end));
-	memmove(q->out, q->out + off + sizeof(end), end.len);
-	task.id = end.id;
-	task.claim = end.claim;
-	*next = off + end.size;
-	return of_task(q, RGATE_REQ_QUEUE_COMPLETE, &task, 0, end.len);
-}
-
-static uint32_t next_end(const struct rgate_queue *q, uint32_t off)
-{
-	struct rgate_queue_end end;
-
-	memcpy(&end, q->out + off, sizeof(end));
-	return off + end.size;
+	memmove(q->out, q->out + off + sizeof(*end), end->len);
+	return of_task(q, RGATE_REQ_QUEUE_COMPLETE, &task, 0, end->len);
 }
 
 /*
@@ -339,16 +329,15 @@ static uint32_t next_end(const struct rgate_queue *q, uint32_t off)
 static void read_ends(struct rgate_queue *q, int err, uint64_t bits,
 		      struct rgate_queue_result *results, unsigned int n)
 {
+	struct rgate_queue_end end;
 	uint32_t off = 0;
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		if (err >= 0 && !(bits >> i & 1)) {
-			results[i].error = complete_again(q, off, &off);
-			continue;
-		}
+	for (i = 0; i < n; i++, off += end.size) {
+		memcpy(&end, q->out + off, sizeof(end));
 		results[i].error = err < 0 ? err : 0;
-		off = next_end(q, off);
+		if (err >= 0 && !(bits >> i & 1))
+			results[i].error = complete_again(q, &end, off);
 	}
 }
 

@@ -20,6 +20,7 @@
 struct proc {
 	pid_t pid, parent, group, session;
 	unsigned long long began;	/* with the number: this process and no other */
+	bool headless;		/* its first thread has ended, and not its last */
 	bool zombie;
 	bool in;
 };
@@ -81,10 +82,13 @@ static bool read_stat(pid_t pid, struct proc *p)
 	if (!at || sscanf(at + 1, " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
 			  "%*s %d %*s %llu", &state, &parent, &group, &session, &threads, &began) != 6)
 		return false;
-	/* A process whose first thread has ended looks dead, whatever its others do. */
 	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session,
-			    .began = began,
-			    .zombie = (state == 'Z' || state == 'X') && threads <= 1 };
+			    .began = began };
+	/* A process whose first thread has ended looks dead, whatever its others do. */
+	if (state == 'Z' || state == 'X') {
+		p->headless = threads > 1;
+		p->zombie = !p->headless;
+	}
 	return true;
 }
 
@@ -128,28 +132,26 @@ static bool has_mark(const char *path, const char *mark)
 }
 
 /* A process without its first thread has no environment but that of its others. */
-static bool is_marked(pid_t pid, const char *mark)
+static bool is_marked(const struct proc *p, const char *mark)
 {
 	char path[64];
+	bool found = false;
 	struct dirent *e;
-	bool found;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	found = has_mark(path, mark);
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = found ? NULL : opendir(path);
-	if (!dir)
-		return found;
-	while (!found && (e = readdir(dir))) {
-		const int tid = atoi(e->d_name);
-
-		if (tid == pid || !tid)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)pid, tid);
+	if (!p->headless) {
+		snprintf(path, sizeof(path), "/proc/%d/environ", (int)p->pid);
+		return has_mark(path, mark);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)p->pid);
+	dir = opendir(path);
+	while (dir && !found && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)p->pid,
+			 atoi(e->d_name));
 		found = has_mark(path, mark);
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
 	return found;
 }
 
@@ -159,7 +161,7 @@ static bool is_root(const struct rgate_tree *tree, const struct proc *p, bool nu
 			p->pid == tree->leader))
 		return true;
 	/* An orphan, in a session of its own: what it was started with tells. */
-	return p->parent == getpid() && p->pid != tree->leader && is_marked(p->pid, tree->mark);
+	return p->parent == getpid() && p->pid != tree->leader && is_marked(p, tree->mark);
 }
 
 static void add_children(struct table *t)

@@ -17,16 +17,13 @@ static int take(struct sync_client *sc, uint64_t cookie, struct rgate_completion
 {
 	int n;
 
-	if (sc->kept && sc->keep.cookie == cookie) {
-		*c = sc->keep;
-		sc->kept = false;
+	if (sc->kept.cookie == cookie) {
+		*c = sc->kept;
 		return 1;
 	}
 	while ((n = rgate_session_poll(sc->session, c, 1)) == 1 && c->cookie != cookie)
-		if (c->cookie == sc->awaited) {
-			sc->keep = *c;
-			sc->kept = true;
-		}
+		if (c->cookie == sc->awaited)
+			sc->kept = *c;
 	return n;
 }
 
@@ -79,7 +76,7 @@ static int submit(struct sync_client *sc, struct rgate_request *q, unsigned int 
 	for (i = 0; i < n; i++)
 		q[i].cookie = ++sc->cookie;
 	sc->awaited = n > 1 ? q[1].cookie : 0;
-	sc->kept = false;
+	sc->kept.cookie = 0;
 	/* There are places for all: no others are under way. */
 	ret = rgate_session_submit_many(sc->session, q, n);
 	return ret < 0 ? ret : 0;

@@ -3,8 +3,6 @@
 #ifndef RGATE_SYNC_CLIENT_H
 #define RGATE_SYNC_CLIENT_H
 
-#include <stdbool.h>
-
 #include <ringgate/rgate_session.h>
 #include <ringgate/rgate_sync.h>
 
@@ -15,8 +13,7 @@ struct sync_client {
 	struct rgate_request open; /* to be asked again when its life is over */
 	uint64_t cookie;
 	uint64_t awaited;	/* of a request whose end is waited for after another's; 0: none */
-	bool kept;		/* and here is its completion, which came before that */
-	struct rgate_completion keep;
+	struct rgate_completion kept; /* of that, if it came before: else its cookie is 0 */
 	uint32_t handle;
 	int timeout_ms;
 };
