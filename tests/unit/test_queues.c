@@ -378,6 +378,7 @@ static void names(void **state)
 	o.flags = RGATE_QUEUE_CREATE;
 	o.path = "/nonexistent/socket";
 	o.where = RGATE_SESSION_DAEMON;
+	assert_int_equal(rgate_queue_open(&none, NULL, &o), -EINVAL);
 	assert_int_equal(rgate_queue_open(&none, "b", &o), -ECONNREFUSED);
 	assert_int_equal(rgate_queue_open(&none, NULL, &process), -EINVAL);
 	assert_int_equal(rgate_queue_open(&none, "b c", &process), -EINVAL);

@@ -17,20 +17,6 @@
 #define A	(&net_a)
 #define B	(&net_b)
 
-static int up(void **state)
-{
-	(void)state;
-	net_up(NULL, 0);
-	return 0;
-}
-
-static int down(void **state)
-{
-	(void)state;
-	net_down();
-	return 0;
-}
-
 static void fill(void *to, size_t len, uint64_t seed)
 {
 	unsigned char *p = to;
@@ -540,19 +526,19 @@ static void receives_in_order(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(streams, up, down),
-	cmocka_unit_test_setup_teardown(mapped, up, down),
-	cmocka_unit_test_setup_teardown(half_close, up, down),
-	cmocka_unit_test_setup_teardown(shut_receiving, up, down),
-	cmocka_unit_test_setup_teardown(resets, up, down),
-	cmocka_unit_test_setup_teardown(lingers, up, down),
-	cmocka_unit_test_setup_teardown(refused, up, down),
-	cmocka_unit_test_setup_teardown(slow_connect, up, down),
-	cmocka_unit_test_setup_teardown(accepts, up, down),
-	cmocka_unit_test_setup_teardown(no_descriptors, up, down),
-	cmocka_unit_test_setup_teardown(order, up, down),
-	cmocka_unit_test_setup_teardown(no_byte_lost, up, down),
-	cmocka_unit_test_setup_teardown(receives_in_order, up, down),
+	cmocka_unit_test_setup_teardown(streams, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(mapped, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(half_close, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(shut_receiving, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(resets, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(lingers, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(refused, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(slow_connect, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(accepts, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(no_descriptors, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(order, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(no_byte_lost, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(receives_in_order, net_setup, net_teardown),
 };
 
 UNIT_MAIN(tests)

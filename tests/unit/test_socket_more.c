@@ -24,20 +24,6 @@
 #define A	(&net_a)
 #define B	(&net_b)
 
-static int up(void **state)
-{
-	(void)state;
-	net_up(NULL, 0);
-	return 0;
-}
-
-static int down(void **state)
-{
-	(void)state;
-	net_down();
-	return 0;
-}
-
 /* ---- Datagrams ---- */
 
 static void datagrams(void **state)
@@ -570,17 +556,17 @@ static void forked(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(datagrams, up, down),
-	cmocka_unit_test_setup_teardown(connected_datagrams, up, down),
-	cmocka_unit_test_setup_teardown(options, up, down),
-	cmocka_unit_test_setup_teardown(congestion, up, down),
-	cmocka_unit_test_setup_teardown(polls, up, down),
-	cmocka_unit_test_setup_teardown(malformed, up, down),
-	cmocka_unit_test_setup_teardown(changed_meanwhile, up, down),
-	cmocka_unit_test_setup_teardown(a_thousand, up, down),
-	cmocka_unit_test_setup_teardown(fairness, up, down),
-	cmocka_unit_test_setup_teardown(session_ends, up, down),
-	cmocka_unit_test_setup_teardown(listed_and_killed, up, down),
+	cmocka_unit_test_setup_teardown(datagrams, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(connected_datagrams, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(options, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(congestion, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(polls, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(malformed, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(changed_meanwhile, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(a_thousand, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(fairness, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(session_ends, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(listed_and_killed, net_setup, net_teardown),
 	cmocka_unit_test(forked),
 };
 

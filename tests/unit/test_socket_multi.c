@@ -12,20 +12,6 @@
 #define MOST	RGATE_SOCKET_ACCEPT_MOST
 #define NOW	RGATE_SOCKET_NOW
 
-static int up(void **state)
-{
-	(void)state;
-	net_up(NULL, 0);
-	return 0;
-}
-
-static int down(void **state)
-{
-	(void)state;
-	net_down();
-	return 0;
-}
-
 #define ACCEPTS(client, l, n, ...) \
 	POST(client, ACCEPT, .handle = (l), .a1 = (n), .flags = RGATE_REQ_MULTI, ##__VA_ARGS__)
 
@@ -303,13 +289,13 @@ static void races(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(many, up, down),
-	cmocka_unit_test_setup_teardown(refused, up, down),
-	cmocka_unit_test_setup_teardown(most, up, down),
-	cmocka_unit_test_setup_teardown(no_handles, up, down),
-	cmocka_unit_test_setup_teardown(ended, up, down),
-	cmocka_unit_test_setup_teardown(session_ends, up, down),
-	cmocka_unit_test_setup_teardown(races, up, down),
+	cmocka_unit_test_setup_teardown(many, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(refused, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(most, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(no_handles, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(ended, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(session_ends, net_setup, net_teardown),
+	cmocka_unit_test_setup_teardown(races, net_setup, net_teardown),
 };
 
 UNIT_MAIN(tests)

@@ -322,3 +322,17 @@ size_t raw_read(int fd, void *data, size_t len)
 	}
 	return got;
 }
+
+int net_setup(void **state)
+{
+	(void)state;
+	net_up(NULL, 0);
+	return 0;
+}
+
+int net_teardown(void **state)
+{
+	(void)state;
+	net_down();
+	return 0;
+}

@@ -32,6 +32,9 @@ extern uint64_t net_value;			/* of net_ask(), net_end() */
 
 /* @policy: text, or NULL: all is allowed; @most: sockets in all */
 void net_up(const char *policy, uint32_t most);
+/* For cmocka: without a policy, and its end */
+int net_setup(void **state);
+int net_teardown(void **state);
 /* Nothing is left: no socket, no descriptor */
 void net_down(void);
 void net_new_policy(const char *text);
