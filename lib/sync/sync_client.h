@@ -31,7 +31,7 @@ void sync_client_close(struct sync_client *sc, uint32_t op);
 /* The handle is of a life that is over: another one. As for OPEN */
 int sync_client_again(struct sync_client *sc, uint32_t close_op);
 
-/* Asks for two at once, which gives each its cookie. They end in any order, and each is waited for. */
+/* Asks for two at once, which gives each its cookie. They end in any order; each is waited for. */
 int sync_client_start(struct sync_client *sc, struct rgate_request q[2]);
 int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value);
 
