@@ -41,6 +41,8 @@ program silent ':'
 program short 'echo 1..3; echo ok 1; echo ok 2'
 program long 'echo 1..1; echo ok 1; echo ok 2'
 program twice 'echo 1..2; echo ok 1; echo ok 1'
+program remarks 'echo 1..3; echo "# a: 0"; echo ok 1 - a; echo not ok 2 - b; echo "# t.c:7: 1 is not 2"; echo ok 3 - c
+  echo "# of c"; exit 1'
 program crash 'echo 1..1; echo ok 1; kill -SEGV $$'
 program status 'echo 1..1; echo ok 1; exit 3'
 program hang 'echo 1..1; echo ok 1; sleep 60'
@@ -95,6 +97,11 @@ run "$scripts/run-tests" --tally "$dir/a" "$dir/good" "$dir/skip"
 run "$scripts/run-tests" --tally "$dir/b" "$dir/bad"
 run "$scripts/run-tests" --sum "$dir/a" "$dir/b"
 expect "tallies add up" said "^4 passed, 1 failed, 1 skipped$"
+expect "the sum names what failed" said "^failed: bad: b$"
+run "$scripts/run-tests" --tally "$dir/c" "$dir/remarks" "$dir/crash"
+run "$scripts/run-tests" --sum "$dir/c"
+expect "... with the remarks behind it, not those of others" said "^failed: remarks: b t.c:7: 1 is not 2$"
+expect "... and what is wrong beside the results" said "^failed: crash: killed by signal 11"
 head -n 3 "$dir/a" >"$dir/cut"
 run "$scripts/run-tests" --sum "$dir/cut"
 expect "what did not run failed" said "^2 passed, 1 failed$"
