@@ -33,6 +33,11 @@
 #define RGATE_DASK_HOLD		32U	/* looks by one who waits, before others may */
 #define RGATE_DASK_HOLD_WARP	8U	/* by a warp that does */
 #define RGATE_DASK_VAIN		5U	/* a pause is at most 2 us << this */
+/*
+ * An answer that has not come by so long after its deadline never will: a minute. Every request
+ * ends before, by its deadline or with its session.
+ */
+#define RGATE_DASK_LATE		60000000000ULL
 
 /*
  * There was no place: completions that are there make room, whoever they are for. Those who need
@@ -304,6 +309,62 @@ RGATE_DEV int rgate_dask_wait_warp(struct rgate_dasker *me, uint64_t ticket,
 			break;
 	}
 	return got;
+}
+
+/*
+ * rgate_dask_call_warp - the whole warp: a request of each lane that @has one, and its answer
+ * @req: with the same deadline_us in each lane, which is what bounds the wait
+ * Returns 0: it has ended, or this lane has none; -EPIPE: the session is over; -ETIMEDOUT: no answer
+ * came a minute after the deadline. That answer may come still, and write the memory that the
+ * request named: so every later call of the warp ends with -EPIPE.
+ */
+RGATE_DEV int rgate_dask_call_warp(struct rgate_dasker *me, const struct rgate_request *req,
+				   uint32_t has, struct rgate_danswer *out)
+{
+	uint64_t ticket;
+	int err;
+
+	if (rgate_dwarp_or(me->lost))
+		return -EPIPE;
+	/* no place: answers that others wait for make some */
+	while ((err = rgate_dask_submit_warp(me, req, has, &ticket)) == -EAGAIN)
+		;
+	if (err)
+		return err == -EINVAL ? 0 : err;	/* -EINVAL: no lane has one */
+	err = rgate_dask_wait_warp(me, ticket, out, RGATE_DASK_LATE + req->deadline_us * 1000ULL);
+	me->lost = has && err != 1;
+	/* hands on what a lane acquired with its answer */
+	rgate_dwarp_sync();
+	if (!has || err == 1)
+		return 0;
+	return err ? err : -ETIMEDOUT;
+}
+
+/*
+ * rgate_dask_fetch - the whole warp: @bytes of the session's memory, from @off on, to @near
+ * @off, @near: multiples of 16; up to 15 bytes behind @bytes come as well
+ * They were written before an answer that a lane has acquired before a barrier, so what the
+ * processor has cached of former ones is not taken for them.
+ */
+RGATE_DEV void rgate_dask_fetch(const struct rgate_dask *a, uint64_t off, uint32_t bytes, void *near)
+{
+	const unsigned char *from = a->memory + off;
+	const uint32_t n = (bytes + 15) / 16, step = RGATE_DWARP;
+	struct rgate_dvec v[4], *to = (struct rgate_dvec *)near;
+	uint32_t at, i;
+
+	RGATE_DROLL
+	for (at = rgate_dlane(); at < n; at += 4 * step) {
+		RGATE_DUNROLL
+		for (i = 0; i < 4; i++)
+			if (at + i * step < n)
+				v[i] = rgate_dload16(from + (at + i * step) * 16);
+		RGATE_DUNROLL
+		for (i = 0; i < 4; i++)
+			if (at + i * step < n)
+				to[at + i * step] = v[i];
+	}
+	rgate_dwarp_sync();
 }
 
 /*

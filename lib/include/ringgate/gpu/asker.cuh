@@ -71,6 +71,7 @@ struct rgate_dasker {
 	uint32_t keeps;		/* it is to be so */
 	uint32_t rover;		/* where it looks for a cell */
 	uint32_t in_vain;	/* it asked since it was let */
+	uint32_t lost;		/* an answer is out: it may come, and write the memory, at any time */
 };
 
 struct rgate_danswer {
@@ -92,7 +93,7 @@ RGATE_DEV void rgate_dasker_init(struct rgate_dasker *me, const struct rgate_das
 	me->ask = ask;
 	me->head = me->limit = me->kept = 0;
 	me->keeps = keeps;
-	me->in_vain = 0;
+	me->in_vain = me->lost = 0;
 	me->rover = rgate_dsalt() * 2654435769U;
 }
 

@@ -22,12 +22,6 @@
 #include <ringgate/queue.h>
 
 /*
- * An answer that has not come by so long after its time never will: a minute. Every request ends
- * before, by its deadline or with its session.
- */
-#define RGATE_DWORKER_LATE	60000000000ULL
-
-/*
  * Of a lane's share of the part: eight bytes, and what is before a result that is completed with
  * others' (struct rgate_queue_end), whose room begins at a multiple of 16 so
  */
@@ -40,7 +34,6 @@ struct rgate_dworker {
 	uint64_t off;
 	uint32_t len;
 	uint32_t handle;
-	uint32_t lost;		/* an answer is out: it may come, and write the part, at any time */
 };
 
 /* This lane's task */
@@ -71,7 +64,6 @@ RGATE_DEV int rgate_dworker_init(struct rgate_dworker *w, const struct rgate_das
 	w->off = off;
 	w->len = len;
 	w->handle = handle;
-	w->lost = 0;
 	if (off % 16 || len % 16 || (uintptr_t)near % 16 ||
 	    len < RGATE_DWARP * (RGATE_DWORKER_HEAD + 16) || len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
@@ -82,58 +74,6 @@ RGATE_DEV int rgate_dworker_init(struct rgate_dworker *w, const struct rgate_das
 RGATE_DEV void rgate_dworker_fini(struct rgate_dworker *w)
 {
 	rgate_dasker_fini(&w->me);
-}
-
-/*
- * A request of each lane that @has one, and its answer; 0: it has ended, or this lane has none;
- * -EPIPE: the session is over; -ETIMEDOUT: no answer came, and the worker is of no use any more
- */
-RGATE_DEV int rgate_dworker_ask(struct rgate_dworker *w, const struct rgate_request *req,
-				uint32_t has, struct rgate_danswer *out)
-{
-	uint64_t ticket;
-	int err;
-
-	if (rgate_dwarp_or(w->lost))
-		return -EPIPE;
-	/* no place: answers that others wait for make some */
-	while ((err = rgate_dask_submit_warp(&w->me, req, has, &ticket)) == -EAGAIN)
-		;
-	if (err)
-		return err == -EINVAL ? 0 : err;	/* -EINVAL: no lane has one */
-	err = rgate_dask_wait_warp(&w->me, ticket, out,
-				   RGATE_DWORKER_LATE + req->deadline_us * 1000ULL);
-	w->lost = has && err != 1;
-	/* hands on what a lane acquired with its answer */
-	rgate_dwarp_sync();
-	if (!has || err == 1)
-		return 0;
-	return err ? err : -ETIMEDOUT;
-}
-
-/*
- * Brings @bytes of the part near. They were written before the answer that the first lane has
- * acquired, so what the processor has cached of former ones is not taken for them.
- */
-RGATE_DEV void rgate_dworker_bring(struct rgate_dworker *w, uint32_t bytes)
-{
-	const unsigned char *from = w->me.ask->memory + w->off;
-	const uint32_t n = (bytes + 15) / 16, step = RGATE_DWARP;
-	struct rgate_dvec v[4];
-	uint32_t at, i;
-
-	RGATE_DROLL
-	for (at = rgate_dlane(); at < n; at += 4 * step) {
-		RGATE_DUNROLL
-		for (i = 0; i < 4; i++)
-			if (at + i * step < n)
-				v[i] = rgate_dload16(from + (at + i * step) * 16);
-		RGATE_DUNROLL
-		for (i = 0; i < 4; i++)
-			if (at + i * step < n)
-				*(struct rgate_dvec *)(w->near + (at + i * step) * 16) = v[i];
-	}
-	rgate_dwarp_sync();
 }
 
 /*
@@ -202,7 +142,7 @@ RGATE_DEV int rgate_dworker_claim(struct rgate_dworker *w, uint64_t types, uint3
 	q.off = w->off;
 	q.len = w->len;
 	q.deadline_us = limit_us;
-	err = rgate_dworker_ask(w, &q, rgate_dlane() == 0, &a);
+	err = rgate_dask_call_warp(&w->me, &q, rgate_dlane() == 0, &a);
 	err = (int)rgate_dwarp_first((uint64_t)(err ? err : a.result));
 	n = (uint32_t)rgate_dwarp_first(a.value);
 	if (err < 0)
@@ -210,7 +150,7 @@ RGATE_DEV int rgate_dworker_claim(struct rgate_dworker *w, uint64_t types, uint3
 	bytes = (uint32_t)err;
 	if (bytes > w->len || !n || n > most)
 		return -EPROTO;
-	rgate_dworker_bring(w, bytes);
+	rgate_dask_fetch(w->me.ask, w->off, bytes, w->near);
 	err = rgate_dlane() < n ? rgate_dworker_find(w, bytes, rgate_dlane(), mine) : 0;
 	return rgate_dwarp_or(err != 0) ? -EPROTO : (int)n;
 }
@@ -251,7 +191,7 @@ RGATE_DEV int rgate_dworker_end(struct rgate_dworker *w, uint16_t op, struct rga
 	q.a1 = RGATE_TASK_A1(mine->claim, ms);
 	q.off = len ? w->off + rgate_dlane() * rgate_dworker_share(w) + RGATE_DWORKER_HEAD : 0;
 	q.len = len;
-	err = rgate_dworker_ask(w, &q, fits, &a);
+	err = rgate_dask_call_warp(&w->me, &q, fits, &a);
 	if (too_long)
 		return -EMSGSIZE;
 	return err || a.result >= 0 ? err : a.result;
@@ -297,7 +237,7 @@ RGATE_DEV uint64_t rgate_dworker_complete_all(struct rgate_dworker *w, uint32_t 
 		head->size = rgate_dlane() == last ? end : share;
 		head->reserved = 0;
 	}
-	err = rgate_dworker_ask(w, &q, rgate_dlane() == 0, &a);
+	err = rgate_dask_call_warp(&w->me, &q, rgate_dlane() == 0, &a);
 	return rgate_dwarp_first(err ? 0 : a.value);
 }
 
