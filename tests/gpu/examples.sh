@@ -100,6 +100,87 @@ like "tasks: warps do what is in a queue" "$(timeout 60 "$examples/tasks" 2>&1)"
 like "fetch_add: 128 threads draw ten numbers each" "$(timeout 60 "$examples/fetch_add" 2>&1)" \
 	"^128 threads, the last number is 1279$"
 
+# The GPU's own server: it says at which port
+example http_kv 0
+wait_for 20 prints "^at http://127.0.0.1:[0-9]+/" || ended
+port=$(sed -n 's,^at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/said")
+url=http://127.0.0.1:$port
+is "http_kv: 16 clients put values, and find each its own" "$(timeout 60 python3 - "$port" <<'END'
+import http.client, os, sys, threading
+good = []
+def client(number):
+    c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)
+    def ask(method, key, body=None):
+        c.request(method, f"/{number}/{key}", body)
+        r = c.getresponse()
+        return r.status, r.read()
+    for i in range(50):
+        value = os.urandom(i * 21 % 1025)
+        good.append(ask("GET", i) == (404, b"") and ask("PUT", i, value) == (201, b"") and
+                    ask("GET", i) == (200, value) and ask("HEAD", i) == (200, b"") and
+                    ask("PUT", i, value[:3]) == (204, b"") and ask("GET", i) == (200, value[:3]) and
+                    ask("DELETE", i) == (204, b"") and ask("DELETE", i) == (404, b""))
+threads = [threading.Thread(target=client, args=(i,)) for i in range(16)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(sum(good), "of", len(good))
+END
+)" "800 of 800"
+# hostile SEND [PAUSE]: what comes back, on one line
+hostile()
+{
+	timeout 20 python3 -c 'import socket, sys, time
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10)
+for part in sys.argv[2].encode().decode("unicode_escape").encode("latin-1").split(b"|"):
+    s.sendall(part)
+    time.sleep(0.02)
+if len(sys.argv) > 3:
+    s.shutdown(socket.SHUT_WR)
+got = b""
+while True:
+    some = s.recv(4096)
+    if not some:
+        break
+    got += some
+print(got.decode("latin-1").replace("\r\n", "~"))' "$port" "$@"
+}
+is "http_kv: byte by byte, and two at once" \
+	"$(hostile 'P|U|T| |/a HTTP/1.|1\r|\nHost:\r\nContent-Length: 2\r\n\r\nxyGET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')" \
+	"HTTP/1.1 201 Created~Content-Length: 0~~HTTP/1.1 200 OK~Content-Length: 2~Content-Type: application/octet-stream~Connection: close~~xy"
+like "http_kv: ... what is none is refused, and the connection ends" "$(hostile '\026\003\001\r\n\r\n')" \
+	"^HTTP/1.1 400 Bad Request~.*Connection: close~~$"
+like "http_kv: ... and no more is taken than there is room for" "$(hostile "GET /$(printf 'a%.0s' {1..3000})")" \
+	"^HTTP/1.1 431 "
+is "http_kv: ... half a request, and its end: no answer" "$(hostile 'GET /a HT' end)" ""
+if command -v curl >/dev/null; then
+	head -c 1024 /dev/urandom >"$tmp/value"
+	is "http_kv: curl puts a file, which waits to be asked for it, and gets it again" \
+		"$(curl -sS -H "Expect: 100-continue" -T "$tmp/value" "$url/file" &&
+			curl -sS "$url/file" | cmp - "$tmp/value" && echo same)" "same"
+	is "http_kv: ... one that is too large is refused" \
+		"$(head -c 5000 /dev/zero | curl -sS -o /dev/null -w '%{http_code}' -T - -H "Transfer-Encoding:" -H "Content-Length: 5000" "$url/big")" 413
+else
+	skip "http_kv: curl" "no curl"
+fi
+if command -v wrk >/dev/null; then
+	curl -sS -T "$tmp/value" "$url/file"
+	wrk -t 4 -c 64 -d 3 "$url/file" >"$tmp/wrk"
+	grep -E "Requests/sec|Latency" "$tmp/wrk" | sed 's/^ */# /'
+	is "http_kv: wrk finds no error in what 64 connections get" \
+		"$(grep -cE "Non-2xx|Socket errors" "$tmp/wrk"; awk '/requests in/ { print ($1 > 1000) }' "$tmp/wrk")" \
+		"0
+1"
+else
+	skip "http_kv: wrk" "no wrk"
+fi
+kill -INT "$pid"
+wait_for 20 ended
+wait "$pid"
+is "http_kv: ends by ^C, without an error" $? 0
+pid=0
+like "http_kv: counts them" "$(tail -n 1 "$tmp/said")" \
+	"^[0-9]+ connections, [0-9]+ values sent, [0-9]+ other answers, [0-9]+ refused$"
+
 if ! python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)' 2>/dev/null; then
 	skip "flows" "no packet sockets: not root"
 	finish

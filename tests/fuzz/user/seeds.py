@@ -158,6 +158,14 @@ def documents(corpus):
             corpus.add("filter", "text", bytes([1, len(text)]) + text.encode() + bytes(16))
 
 
+def web(corpus):
+    """Requests of HTTP, those of the unit test"""
+    source = (TOP / "tests/unit/test_gpu_http.c").read_text()
+    for text in re.findall(r'"((?:GET|HEAD|PUT|DELETE) (?:[^"\\\n]|\\.|" HOST "|" HOST HOST "|"\n\s*")*)"', source):
+        text = re.sub(r'"\s*"', "", text.replace('" HOST HOST "', r"Host: a\r\nHost: a\r\n").replace('" HOST "', r"Host: a\r\n"))
+        corpus.add("http", "request", text.encode().decode("unicode_escape").encode("latin-1"))
+
+
 def records(corpus):
     """A descriptor and the constant part of a ring's producer area, as they are written"""
     corpus.add("wire", "desc", b"\0" + struct.pack("<HBBIQQII", 0x4752, 1, 7, 9, 1 << 40,
@@ -344,6 +352,7 @@ def main():
     netlink(recorded, corpus)
     traffic(recorded, corpus)
     documents(corpus)
+    web(corpus)
     records(corpus)
     requests(corpus)
     agents(corpus)
