@@ -341,6 +341,8 @@ int rgate_engine_create(struct rgate_engine **engine, const struct rgate_engine_
 		fini(e);
 		return err;
 	}
+	if (!(e->flags & RGATE_ENGINE_LOOP))
+		pthread_setname_np(e->thread, "rgate-engine");
 	*engine = e;
 	return 0;
 free_reqs:

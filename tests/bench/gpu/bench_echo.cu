@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * UDP echo over loopback sockets: answered by the GPU, by a CPU thread out of the same
- * ring, and by a plain thread with recvmmsg and sendmmsg. Round trips one at a time, then
+ * UDP echo over loopback sockets: answered by the GPU, out of a ring or by requests for a
+ * socket, by a CPU thread out of the same ring, and by a plain thread with recvmmsg and
+ * sendmmsg. Round trips one at a time, then
  * CPU time at a given rate, beside a thread that does nothing but recvmmsg.
  */
 #include <ringgate/gpu/kernel.cuh>
+#include <ringgate/gpu/sockets.cuh>
 #include <ringgate/rgate_responder.h>
+#include <ringgate/rgate_session.h>
 #include <ringgate/rgate_source.h>
 
 #include <arpa/inet.h>
@@ -24,17 +27,22 @@
 #define ROUNDS	20000U
 #define BURST	32U
 
+#define ASKERS	16U		/* warps that ask */
+#define PART	1024U		/* of their memory, each */
+
 #define SPIN_LATENCY	1000U	/* us that the answering thread looks before it sleeps */
 #define SPIN_LOAD	10U
 
-enum echoer { PLAIN, RING_CPU, RING_GPU, RECEIVE, ECHOERS };
+enum echoer { PLAIN, RING_CPU, RING_GPU, ASK_GPU, RECEIVE, ECHOERS };
 
 static const char *const latency_names[] = {
 	"echo_latency_plain", "echo_latency_ring_cpu", "echo_latency_ring_gpu",
+	"echo_latency_ask_gpu",
 };
 
 static const char *const load_names[ECHOERS] = {
-	"echo_load_plain", "echo_load_ring_cpu", "echo_load_ring_gpu", "echo_load_receive_only",
+	"echo_load_plain", "echo_load_ring_cpu", "echo_load_ring_gpu", "echo_load_ask_gpu",
+	"echo_load_receive_only",
 };
 
 static __device__ void swap4(unsigned char *a, unsigned char *b, uint32_t n)
@@ -90,6 +98,8 @@ struct server {
 	struct rgate_ring *in, *out;
 	struct rgate_gpu *gpu;
 	struct rgate_responder *resp;
+	struct rgate_session *session;
+	uint64_t *gpu_stop;	/* the kernel's that asks */
 };
 
 static bool stopped(const struct server *s)
@@ -207,6 +217,100 @@ static void open_ring_server(struct server *s, uint32_t spin_us)
 	b_require(!rgate_responder_start(&s->resp, s->out, &ro));
 }
 
+/*
+ * By requests
+ */
+
+/* One datagram after the other, to where it came from, which lies before it */
+static __global__ void ask_kernel(struct rgate_dask ask, uint32_t socket, const uint64_t *stop)
+{
+	const uint32_t at = sizeof(struct rgate_socket_addr);
+	struct rgate_dsocket s;
+	uint64_t whole;
+	int n = rgate_dsocket_init(&s, &ask, blockIdx.x * PART, PART);
+
+	rgate_dsocket_use(&s, socket);
+	while (!n && !rgate_dwarp_first(rgate_dsys_load(stop))) {
+		n = rgate_dsocket_recvfrom(&s, at, PART - at, 0, 50000, &whole);
+		n = n > 0 ? n - rgate_dsocket_sendto(&s, at, n, 0, 50000) : n;
+		if (n == -ETIMEDOUT)
+			n = 0;
+	}
+	rgate_dsocket_fini(&s);
+}
+
+static uint64_t ask_once(struct server *s, struct rgate_request *q)
+{
+	struct rgate_completion c;
+
+	b_require(!rgate_session_submit(s->session, q));
+	b_require(rgate_session_wait(s->session, 10000) == 1);
+	b_require(rgate_session_poll(s->session, &c, 1) == 1 && !c.result);
+	return c.value;
+}
+
+/* Its handle; s->addr: out */
+static uint32_t ask_socket(struct server *s)
+{
+	struct rgate_socket_addr *a =
+		(struct rgate_socket_addr *)rgate_session_memory(s->session, NULL);
+	struct rgate_request q;
+
+	memset(&q, 0, sizeof(q));
+	q.op = RGATE_REQ_SOCKET_OPEN;
+	q.a0 = RGATE_SOCKET_A0(RGATE_SOCKET_INET, RGATE_SOCKET_DGRAM);
+	q.handle = (uint32_t)ask_once(s, &q);
+	memset(a, 0, sizeof(*a));
+	a->family = RGATE_SOCKET_INET;
+	a->addr[0] = 127;
+	a->addr[3] = 1;
+	q.op = RGATE_REQ_SOCKET_BIND;
+	q.a0 = 0;
+	q.len = sizeof(*a);
+	ask_once(s, &q);
+	q.op = RGATE_REQ_SOCKET_NAME;
+	ask_once(s, &q);
+	s->addr.sin_port = htons(a->port);
+	return q.handle;
+}
+
+static void open_ask_server(struct server *s, uint32_t spin_us)
+{
+	struct rgate_session_loan loan;
+	struct rgate_session_opts o;
+	struct rgate_dask ask;
+	unsigned int index;
+	uint32_t socket;
+
+	memset(&o, 0, sizeof(o));
+	o.sz = sizeof(o);
+	o.where = RGATE_SESSION_PROCESS;
+	o.memory = ASKERS * PART;
+	o.spin_us = spin_us;
+	memset(&loan, 0, sizeof(loan));
+	loan.sz = sizeof(loan);
+	b_require(!rgate_session_open(&s->session, &o));
+	socket = ask_socket(s);
+	b_require(!rgate_session_lend(s->session, &loan));
+	b_ok(NULL, rgate_gpu_open(&s->gpu, NULL));
+	b_ok(s->gpu, rgate_gpu_bind_session(s->gpu, &loan, NULL, &index));
+	b_ok(s->gpu, rgate_gpu_session_view(s->gpu, index, &ask, sizeof(ask)));
+	b_require(!cudaHostAlloc((void **)&s->gpu_stop, sizeof(*s->gpu_stop), cudaHostAllocMapped));
+	*s->gpu_stop = 0;
+	ask_kernel<<<ASKERS, 32, 0, (cudaStream_t)rgate_gpu_stream(s->gpu)>>>(ask, socket,
+									      s->gpu_stop);
+	b_require(!cudaGetLastError());
+}
+
+static void close_ask_server(struct server *s)
+{
+	__atomic_store_n(s->gpu_stop, 1, __ATOMIC_RELEASE);
+	b_require(!cudaStreamSynchronize((cudaStream_t)rgate_gpu_stream(s->gpu)));
+	rgate_gpu_close(s->gpu);
+	rgate_session_close(s->session);
+	cudaFreeHost(s->gpu_stop);
+}
+
 static bool has_ring(const struct server *s)
 {
 	return s->who == RING_CPU || s->who == RING_GPU;
@@ -225,6 +329,10 @@ static void server_open(struct server *s, enum echoer who, uint32_t spin_us)
 		open_ring_server(s, spin_us);
 		return;
 	}
+	if (who == ASK_GPU) {
+		open_ask_server(s, spin_us);
+		return;
+	}
 	s->sock = socket(AF_INET, SOCK_DGRAM, 0);
 	b_require(!bind(s->sock, (struct sockaddr *)&s->addr, len));
 	b_require(!getsockname(s->sock, (struct sockaddr *)&s->addr, &len));
@@ -233,6 +341,10 @@ static void server_open(struct server *s, enum echoer who, uint32_t spin_us)
 
 static void server_close(struct server *s, int client)
 {
+	if (s->who == ASK_GPU) {
+		close_ask_server(s);
+		return;
+	}
 	__atomic_store_n(&s->stop, true, __ATOMIC_RELEASE);
 	if (!has_ring(s))
 		b_require(send(client, "end", 3, 0) == 3);	/* wakes it */
@@ -353,7 +465,8 @@ static void load(enum echoer who, double rate)
 {
 	static const char *const threads[ECHOERS][3] = {
 		{ "plain-echo" }, { "rgate-source", "rgate-respond", "ring-echo" },
-		{ "rgate-source", "rgate-respond", "rgate-gpu" }, { "plain-echo" },
+		{ "rgate-source", "rgate-respond", "rgate-gpu" },
+		{ "rgate-engine", NULL, "rgate-gpu-ask" }, { "plain-echo" },
 	};
 	uint64_t t0, cpu[3], n, sent = 0, batches = (uint64_t)(rate * 2 / 16);
 	struct taker t = {};

@@ -136,7 +136,7 @@ def parts_table(lines):
 
 
 ECHOES = {"plain": "thread, recvmmsg and sendmmsg", "ring_cpu": "ring, CPU thread",
-          "ring_gpu": "ring, GPU", "receive_only": "thread, recvmmsg alone"}
+          "ring_gpu": "ring, GPU", "ask_gpu": "requests, GPU", "receive_only": "thread, recvmmsg alone"}
 
 
 def echo_table(lines):
@@ -175,7 +175,7 @@ def load_table(lines):
                 rows.append([f"{rate / 1e3:.0f}", text, f"{r['receive_ns_a_packet']:.0f}",
                              f"{r['receive_core_share'] * 1e5 / rate * 100:.1f}",
                              f"{r['send_ns_a_packet']:.0f}" if ringed else "",
-                             f"{r['third_core_share'] * 100:.1f}" if ringed else ""])
+                             f"{r['third_core_share'] * 100:.1f}" if key.endswith("pu") else ""])
     return ["k packets/s", "answered by", "receive, ns a packet",
             "receive, % of a core for 100k/s", "send, ns a packet", "GPU's or ring's thread, %"], rows
 
