@@ -128,6 +128,17 @@ static void users_turn(struct rgate_engine *e)
 	} while (l != end && !list_empty(&e->active));
 }
 
+/*
+ * Who has been answered may ask again at once: it is polled as long as that has been worth it. Its
+ * time is that since the answer then, not since the request, which may have waited for hours.
+ */
+static void answered(struct rgate_seat *s)
+{
+	s->quiet = s->parked ? s->engine->now : 0;
+	if (s->parked && s->spin.ns)
+		seat_hot(s);
+}
+
 /* Wakes whose completions came, once for all of a turn */
 static void flush(struct rgate_engine *e)
 {
@@ -143,6 +154,7 @@ static void flush(struct rgate_engine *e)
 		s = e->dirty;
 		e->dirty = s->dirty_next;
 		s->dirty = false;
+		answered(s);
 		want = __atomic_load_n(&s->area.client->want, __ATOMIC_RELAXED);
 		if (!want || want == s->woken || want > s->posted)
 			continue;
