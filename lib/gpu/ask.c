@@ -12,6 +12,7 @@
 
 #define TICKETS		4096U
 #define IDLE_US		1000U
+#define SPIN_US		100U
 #define SPIN_US_MAX	10000U
 
 struct rgate_gpu_ask {
@@ -38,13 +39,18 @@ static int normalize(struct rgate_gpu *gpu, struct rgate_gpu_session_opts *o,
 	uint32_t n = 32;
 
 	if (rgate_opts_copy(o, sizeof(*o), opts) || o->tickets > RGATE_GPU_TICKETS_MAX ||
-	    o->idle_us > 1000000 || o->spin_us > SPIN_US_MAX || o->reserved)
+	    o->idle_us > 1000000 || o->reserved ||
+	    (o->spin_us > SPIN_US_MAX && o->spin_us != RGATE_SPIN_NONE))
 		return rgate_gpu_fail(gpu, -EINVAL, "bad options");
 	while (n < (o->tickets ? o->tickets : TICKETS))
 		n *= 2;
 	o->tickets = n;
 	if (!o->idle_us)
 		o->idle_us = IDLE_US;
+	if (!o->spin_us)
+		o->spin_us = SPIN_US;
+	else if (o->spin_us == RGATE_SPIN_NONE)
+		o->spin_us = 0;
 	return 0;
 }
 

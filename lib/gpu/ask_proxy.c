@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -87,16 +88,74 @@ static void tell_over(struct rgate_ask_proxy *p)
 	__atomic_store_n(p->over, 1, __ATOMIC_RELEASE);
 }
 
+/* Something happens: the next look comes at once, or soon */
+static void stir(struct rgate_ask_proxy *p)
+{
+	if (p->spin_ns)
+		p->until = rgate_clock_now(CLOCK_MONOTONIC) + p->spin_ns;
+	p->pause = PAUSE_NS;
+}
+
+/* Has another completion come? Then it is passed. */
+static bool answered(struct rgate_ask_proxy *p)
+{
+	const struct rgate_session_loan *l = &p->loan;
+	const struct rgate_completion *c = &l->completions[p->completed & (l->completion_places - 1)];
+
+	return pass(&p->completed, (const uint64_t *)&c->seq, l->completion_places, 1);
+}
+
+/*
+ * While the engine is awake, its falling asleep is to wake this thread, and then the next
+ * completion: each answer would be too often. False: that has come already.
+ */
+static bool arm(struct rgate_ask_proxy *p)
+{
+	const struct rgate_session_loan *l = &p->loan;
+	const bool asleep = __atomic_load_n(&l->server->need, __ATOMIC_RELAXED);
+	uint32_t n;
+
+	if (!l->want)
+		return true;
+	for (n = 0; asleep && n < l->completion_places && answered(p); n++)
+		;
+	__atomic_store_n(l->want, asleep ? p->completed + 1 : RGATE_REQ_WANT_NEED,
+			 __ATOMIC_RELAXED);
+	/*
+	 * Against flush() and seat_park() of the engine: want, fence, completion or need here;
+	 * there completion or need, fence, want
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return asleep ? !answered(p) : !__atomic_load_n(&l->server->need, __ATOMIC_RELAXED);
+}
+
+static void disarm(struct rgate_ask_proxy *p, bool woken)
+{
+	struct epoll_event ev[2];
+
+	if (!p->loan.want)
+		return;
+	__atomic_store_n(p->loan.want, 0, __ATOMIC_RELAXED);
+	if (woken)
+		(void)epoll_wait(p->loan.wait_fd, ev, 2, 0);
+}
+
 /* Until something happens to the session, or so long; false: this is to end */
-static bool rest(struct rgate_ask_proxy *p, uint64_t ns, bool over)
+static bool rest(struct rgate_ask_proxy *p, bool over)
 {
 	struct pollfd fds[] = {
 		{ .fd = p->quit_fd, .events = POLLIN },
 		{ .fd = over ? -1 : p->loan.gone_fd, .events = POLLRDHUP },
+		{ .fd = over || !p->loan.want ? -1 : p->loan.wait_fd, .events = POLLIN },
 	};
-	const struct timespec ts = rgate_clock_timespec(ns);
+	const struct timespec ts = rgate_clock_timespec(over || arm(p) ? p->pause : 0);
+	const int n = ppoll(fds, 3, over ? NULL : &ts, NULL);
 
-	if (ppoll(fds, 2, over ? NULL : &ts, NULL) <= 0)
+	p->pause = p->pause * 2 < p->idle_ns ? p->pause * 2 : p->idle_ns;
+	disarm(p, n > 0 && fds[2].revents);
+	if (fds[2].revents || (!ts.tv_sec && !ts.tv_nsec))
+		stir(p);
+	if (n <= 0)
 		return true;
 	if (fds[1].revents)
 		tell_over(p);
@@ -106,26 +165,21 @@ static bool rest(struct rgate_ask_proxy *p, uint64_t ns, bool over)
 static void *run(void *arg)
 {
 	struct rgate_ask_proxy *p = arg;
-	uint64_t pause = p->idle_ns, now, until = 0;
 	bool over;
 
 	for (;;) {
-		if (wake(p)) {
-			until = rgate_clock_now(CLOCK_MONOTONIC) + p->spin_ns;
-			pause = PAUSE_NS;
-		}
+		if (wake(p))
+			stir(p);
 		if (__atomic_load_n(&p->loan.server->state, __ATOMIC_ACQUIRE) != RGATE_REQ_OPEN)
 			tell_over(p);
 		over = __atomic_load_n(p->over, __ATOMIC_RELAXED);
-		now = until ? rgate_clock_now(CLOCK_MONOTONIC) : 0;
-		if (now < until && !over) {
+		if (!over && p->until && rgate_clock_now(CLOCK_MONOTONIC) < p->until) {
 			rgate_cpu_relax();
 			continue;
 		}
-		until = 0;
-		if (!rest(p, pause, over))
+		p->until = 0;
+		if (!rest(p, over))
 			return NULL;
-		pause = pause * 2 < p->idle_ns ? pause * 2 : p->idle_ns;
 	}
 }
 
@@ -141,6 +195,8 @@ int rgate_ask_proxy_start(struct rgate_ask_proxy *p, const struct rgate_session_
 		.idle_ns = idle_ns,
 		.published = loan->submitted,
 		.credited = loan->completed & ~(uint64_t)(RGATE_REQ_BATCH - 1),
+		.completed = loan->completed,
+		.pause = idle_ns,
 		.quit_fd = eventfd(0, EFD_CLOEXEC),
 	};
 	if (p->quit_fd < 0)

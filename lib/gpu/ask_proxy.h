@@ -2,6 +2,9 @@
 /*
  * The thread beside a GPU that asks: it wakes the engine, which a GPU cannot, and says when the
  * session is over. Requests and completions do not go through it. Needs no CUDA.
+ *
+ * It looks for requests now and then, less and less often, and sleeps in between. Where the engine
+ * sleeps too an answer wakes it: a kernel that was waiting for that may ask again at once.
  */
 #ifndef RGATE_GPU_ASK_PROXY_H
 #define RGATE_GPU_ASK_PROXY_H
@@ -20,6 +23,8 @@ struct rgate_ask_proxy {
 	pthread_t thread;
 	uint64_t published;		/* requests seen so far; this thread's */
 	uint64_t credited;		/* completions of which the credit was seen */
+	uint64_t completed;		/* completions seen so far */
+	uint64_t pause, until;		/* ns: the next one; until then there is none */
 	uint64_t kicks, looks;		/* atomic; for counters */
 	uint64_t seen;			/* likewise: as published */
 };
@@ -27,7 +32,7 @@ struct rgate_ask_proxy {
 /*
  * rgate_ask_proxy_start - for a session that is on loan
  * @over: becomes 1 when the session is over, by rgate_ask_proxy_stop() as well; release
- * @spin_ns: after it has woken the engine it looks without a pause for so long
+ * @spin_ns: after it has woken the engine, or was woken, it looks without a pause for so long
  * @idle_ns: the longest pause between two looks
  * -EMFILE, -ENFILE, -ENOMEM, -EAGAIN
  */

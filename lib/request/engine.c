@@ -142,7 +142,6 @@ static void answered(struct rgate_seat *s)
 /* Wakes whose completions came, once for all of a turn */
 static void flush(struct rgate_engine *e)
 {
-	const uint64_t one = 1;
 	struct rgate_seat *s;
 	uint64_t want;
 
@@ -159,8 +158,7 @@ static void flush(struct rgate_engine *e)
 		if (!want || want == s->woken || want > s->posted)
 			continue;
 		s->woken = want;
-		count(&e->stats.wakeups, 1);
-		(void)!write(s->wake_fd, &one, sizeof(one));
+		seat_wake(s);
 	}
 }
 

@@ -197,6 +197,7 @@ void engine_wake(struct rgate_engine *e);
 
 /* engine_seat.c */
 void seat_hot(struct rgate_seat *s);
+void seat_wake(struct rgate_seat *s);
 void seat_cool(struct rgate_seat *s);	/* from its list */
 void seat_kicked(struct rgate_seat *s);
 void seat_commands(struct rgate_engine *e);

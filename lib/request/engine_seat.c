@@ -44,6 +44,15 @@ void seat_cool(struct rgate_seat *s)
 	s->user->nhot--;
 }
 
+/* Wakes the client's side that takes completions */
+void seat_wake(struct rgate_seat *s)
+{
+	const uint64_t one = 1;
+
+	count(&s->engine->stats.wakeups, 1);
+	(void)!write(s->wake_fd, &one, sizeof(one));
+}
+
 void seat_kicked(struct rgate_seat *s)
 {
 	if (!s->parked)

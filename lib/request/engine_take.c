@@ -353,5 +353,8 @@ bool seat_park(struct rgate_seat *s, enum taken why)
 	}
 	seat_cool(s);
 	s->parked = true;
+	/* Likewise: RGATE_REQ_WANT_NEED, fence, need there */
+	if (__atomic_load_n(&s->area.client->want, __ATOMIC_RELAXED) == RGATE_REQ_WANT_NEED)
+		seat_wake(s);
 	return true;
 }

@@ -339,6 +339,8 @@ int rgate_session_lend(struct rgate_session *s, struct rgate_session_loan *out)
 		.submitted = s->submitted,
 		.room = s->room,
 		.completed = s->completed,
+		.want = (uint64_t *)&a->client->want,
+		.wait_fd = s->wait_fd,
 	};
 	int err = not_mine(s);
 

@@ -2,6 +2,7 @@
 /* How long the engine polls a seat that asks for nothing: after a request, and after an answer */
 #include "req_bed.h"
 
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "engine_priv.h"
@@ -117,10 +118,36 @@ static void never(void **state)
 	close_all();
 }
 
+/* Who has asked for it is told that the engine sleeps, each time while he asks, and nobody else */
+static void told(void **state)
+{
+	struct epoll_event ev;
+
+	(void)state;
+	open_all(SPIN_US);
+	until_it_sleeps();
+	assert_int_equal(epoll_wait(a.wait, &ev, 1, 0), 0);
+	__atomic_store_n(&a.area.client->want, RGATE_REQ_WANT_NEED, __ATOMIC_RELAXED);
+	asks(1);
+	assert_int_equal(epoll_wait(a.wait, &ev, 1, 0), 0);
+	until_it_sleeps();
+	assert_int_equal(epoll_wait(a.wait, &ev, 1, 0), 1);
+	assert_int_equal(epoll_wait(a.wait, &ev, 1, 0), 0);
+	asks(2);
+	until_it_sleeps();
+	assert_int_equal(epoll_wait(a.wait, &ev, 1, 0), 1);
+	__atomic_store_n(&a.area.client->want, 0, __ATOMIC_RELAXED);
+	asks(3);
+	until_it_sleeps();
+	assert_int_equal(epoll_wait(a.wait, &ev, 1, 0), 0);
+	close_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(after_answer), cmocka_unit_test(learns), cmocka_unit_test(never),
+		cmocka_unit_test(told),
 	};
 
 	return unit_run(__FILE__, tests, ARRAY_LEN(tests));

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -211,6 +212,103 @@ static void lapped(void **state)
 	close(loan.kick_fd);
 }
 
+/* A session's words without an engine, and the thread that looks at them */
+struct words {
+	struct rgate_req_server server;
+	struct rgate_request reqs[64];
+	struct rgate_completion comps[64];
+	uint64_t credit[2], over, want;
+	struct rgate_session_loan loan;
+	struct rgate_ask_proxy p;
+	int edge;
+};
+
+static void words_start(struct words *w, uint32_t need, uint64_t idle_ns)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+
+	memset(w, 0, sizeof(*w));
+	w->server.state = RGATE_REQ_OPEN;
+	w->server.need = need;
+	w->edge = eventfd(0, EFD_NONBLOCK);
+	w->loan = (struct rgate_session_loan){
+		.requests = w->reqs, .completions = w->comps, .completion_credits = w->credit,
+		.server = &w->server, .places = 64, .completion_places = 64, .gone_fd = -1,
+		.kick_fd = eventfd(0, EFD_NONBLOCK), .want = &w->want,
+		.wait_fd = epoll_create1(0),
+	};
+	assert_int_equal(epoll_ctl(w->loan.wait_fd, EPOLL_CTL_ADD, w->edge, &ev), 0);
+	assert_int_equal(rgate_ask_proxy_start(&w->p, &w->loan, &w->over, 0, idle_ns), 0);
+}
+
+static void words_stop(struct words *w)
+{
+	rgate_ask_proxy_stop(&w->p);
+	assert_int_equal(word(&w->want), 0);
+	close(w->loan.kick_fd);
+	close(w->loan.wait_fd);
+	close(w->edge);
+}
+
+/* As the engine tells of it: the completion, a fence, and who sleeps until then */
+static void tell(struct words *w, unsigned int number)
+{
+	const uint64_t one = 1;
+
+	__atomic_store_n(&w->comps[number].seq, 1, __ATOMIC_SEQ_CST);
+	if (word(&w->want) == number + 1)
+		assert_int_equal(write(w->edge, &one, sizeof(one)), sizeof(one));
+}
+
+/*
+ * An answer wakes the thread, which sleeps for an hour otherwise, and what is asked for then wakes the
+ * engine: at once, and after the thread has slept again
+ */
+static void answer_wakes(void **state)
+{
+	struct words w;
+	unsigned int i;
+	uint64_t looks;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		words_start(&w, RGATE_REQ_NEED_REQUEST, 3600 * 1000000000ULL);
+		runtime_until(word(&w.want) == 1);
+		tell(&w, 0);
+		runtime_until(word(&w.want) == 2);
+		/* one edge is one wakeup: then it looks less and less often */
+		looks = word(&w.p.looks);
+		usleep(5000);
+		assert_in_range(word(&w.p.looks) - looks, 0, 50);
+		tell(&w, 1);
+		__atomic_store_n(&w.reqs[0].seq, 1, __ATOMIC_RELEASE);
+		runtime_until(word(&w.p.kicks) == 1);
+		words_stop(&w);
+	}
+}
+
+/* While the engine is awake no answer wakes the thread, but that it falls asleep does */
+static void awake(void **state)
+{
+	const uint64_t one = 1;
+	struct words w;
+
+	(void)state;
+	words_start(&w, 0, 3600 * 1000000000ULL);
+	runtime_until(word(&w.want) == RGATE_REQ_WANT_NEED);
+	tell(&w, 0);
+	__atomic_store_n(&w.reqs[0].seq, 1, __ATOMIC_RELEASE);
+	usleep(5000);
+	assert_int_equal(word(&w.want), RGATE_REQ_WANT_NEED);
+	assert_int_equal(word(&w.p.kicks), 0);
+	/* one that has not been taken before: it is kicked for, and the next answer waited for */
+	__atomic_store_n(&w.server.need, RGATE_REQ_NEED_REQUEST, __ATOMIC_SEQ_CST);
+	assert_int_equal(write(w.edge, &one, sizeof(one)), sizeof(one));
+	runtime_until(word(&w.p.kicks) == 1);
+	runtime_until(word(&w.want) == 2);
+	words_stop(&w);
+}
+
 /* An engine that sleeps as it has no place for completions is woken when some were taken */
 static void no_place(void **state)
 {
@@ -312,6 +410,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(full, fake_setup, fake_teardown),
 	cmocka_unit_test(credits),
 	cmocka_unit_test(lapped),
+	cmocka_unit_test(answer_wakes),
+	cmocka_unit_test(awake),
 	cmocka_unit_test_setup_teardown(no_place, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(limits_and_cancel, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(chains, fake_setup, fake_teardown),

@@ -347,9 +347,13 @@ struct rgate_req_server {
 	__aligned_u64 reserved[7];
 };
 
+/* rgate_req_client.want: until the engine falls asleep, having stored need */
+#define RGATE_REQ_WANT_NEED	(~0ULL)
+
 /* Written by the client, by its side that takes completions */
 struct rgate_req_client {
-	__aligned_u64 want;	/* asleep, P + 1: until completion P is published; 0: awake */
+	/* asleep, P + 1: until completion P is published, or RGATE_REQ_WANT_NEED; 0: awake */
+	__aligned_u64 want;
 	__aligned_u64 reserved[7];
 };
 

@@ -17,6 +17,7 @@ struct rgate_session_loan ask_loan_of(const struct ask_bed *b, const struct rgat
 		.places = (uint32_t)a->req_mask + 1, .room = a->req_mask + 1,
 		.completion_places = (uint32_t)a->comp_mask + 1, .owner = a->head->owner,
 		.kick_fd = b->fds[RGATE_FD_KICK], .gone_fd = b->daemon[0],
+		.want = (uint64_t *)&a->client->want, .wait_fd = b->fds[RGATE_FD_WAIT],
 	};
 }
 
