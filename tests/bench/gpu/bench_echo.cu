@@ -30,6 +30,8 @@
 #define ASKERS	16U		/* warps that ask */
 #define PART	1024U		/* of their memory, each */
 
+#define CLIENT_CPU	2U
+
 #define SPIN_LATENCY	1000U	/* us that the answering thread looks before it sleeps */
 #define SPIN_LOAD	10U
 
@@ -289,11 +291,14 @@ static void open_ask_server(struct server *s, uint32_t spin_us)
 	o.spin_us = spin_us;
 	memset(&loan, 0, sizeof(loan));
 	loan.sz = sizeof(loan);
+	/* threads of the library's are where who makes them is */
+	b_unpin();
 	b_require(!rgate_session_open(&s->session, &o));
 	socket = ask_socket(s);
 	b_require(!rgate_session_lend(s->session, &loan));
 	b_ok(NULL, rgate_gpu_open(&s->gpu, NULL));
 	b_ok(s->gpu, rgate_gpu_bind_session(s->gpu, &loan, NULL, &index));
+	b_pin(CLIENT_CPU);
 	b_ok(s->gpu, rgate_gpu_session_view(s->gpu, index, &ask, sizeof(ask)));
 	b_require(!cudaHostAlloc((void **)&s->gpu_stop, sizeof(*s->gpu_stop), cudaHostAllocMapped));
 	*s->gpu_stop = 0;
@@ -615,7 +620,7 @@ int main(void)
 	static const double rates[] = { 100000, 400000 };
 	uint32_t who, i;
 
-	b_pin(2);
+	b_pin(CLIENT_CPU);
 	for (who = 0; who < RECEIVE; who++)
 		latency((enum echoer)who);
 	split();

@@ -59,6 +59,11 @@ unsigned int b_cpus(void)
 	return (unsigned int)CPU_COUNT(all_cpus());
 }
 
+void b_unpin(void)
+{
+	pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), all_cpus());
+}
+
 void b_pin(unsigned int n)
 {
 	const cpu_set_t *all = all_cpus();

@@ -37,6 +37,7 @@ void b_sleep_ms(unsigned int ms);
 uint64_t b_thread_ns(pthread_t thread);
 /* This thread to the n-th CPU it may use; beyond the last: again from the first */
 void b_pin(unsigned int n);
+void b_unpin(void);
 unsigned int b_cpus(void);
 
 /* One line of JSON: b_line("name", "key", value, ..., NULL); values are doubles */
