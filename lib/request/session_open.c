@@ -8,14 +8,19 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "log.h"
 #include "opts.h"
 #include "session_at.h"
 #include "session_priv.h"
 
 #define TIMEOUT_MS	5000U
+/* Pauses between two looks for a daemon that is to come */
+#define AGAIN_NS	2000000U
+#define AGAIN_MOST_NS	200000000U
 
 static uint32_t places(uint32_t asked, uint32_t otherwise)
 {
@@ -226,7 +231,7 @@ static void leave(struct rgate_session *s)
 		close(s->sock);
 }
 
-static int new_session(struct rgate_session **out, uint32_t spin_us)
+static int new_session(struct rgate_session **out, const struct rgate_session_opts *o)
 {
 	struct rgate_session *s;
 	void *mem;
@@ -237,37 +242,42 @@ static int new_session(struct rgate_session **out, uint32_t spin_us)
 	s = memset(mem, 0, sizeof(*s));
 	s->sock = -1;
 	list_init(&s->of_process);
-	err = rgate_spin_init(&s->spin, spin_us);
-	if (err) {
-		free(s);
-		return err;
+	err = rgate_spin_init(&s->spin, o->spin_us);
+	if (err)
+		goto free;
+	s->opts = *o;
+	s->opts.path = o->path ? strdup(o->path) : NULL;
+	if (o->path && !s->opts.path) {
+		err = -ENOMEM;
+		goto free;
 	}
 	rgate_session_enlist(s);
 	*out = s;
 	return 0;
+free:
+	free(s);
+	return err;
 }
 
+/* Its memory alone */
 static void free_session(struct rgate_session *s)
 {
 	rgate_session_delist(s);
+	free((char *)s->opts.path);
 	free(s);
 }
 
-int rgate_session_open(struct rgate_session **session, const struct rgate_session_opts *opts)
+/* @o: normalized */
+static int open_session(struct rgate_session **session, const struct rgate_session_opts *o)
 {
-	struct rgate_session_opts o;
 	struct rgate_welcome w = { 0 };
 	struct rgate_session *s;
 	int err, fds[RGATE_FDS];
 
-	err = rgate_opts_copy(&o, sizeof(o), opts);
-	if (!err)
-		err = normalize(&o);
-	if (!err)
-		err = new_session(&s, o.spin_us);
+	err = new_session(&s, o);
 	if (err)
 		return err;
-	err = ask(s, &o, &w, fds);
+	err = ask(s, o, &w, fds);
 	if (err)
 		goto free;
 	err = set_up(s, &w, fds);
@@ -282,14 +292,25 @@ free:
 	return err;
 }
 
+int rgate_session_open(struct rgate_session **session, const struct rgate_session_opts *opts)
+{
+	struct rgate_session_opts o;
+	int err = rgate_opts_copy(&o, sizeof(o), opts);
+
+	if (!err)
+		err = normalize(&o);
+	return err ? err : open_session(session, &o);
+}
+
 int rgate_session_at(struct rgate_session **session, struct rgate_engine *engine,
 		     const struct rgate_seat_opts *opts, struct rgate_seat **seat)
 {
+	const struct rgate_session_opts o = { .sz = sizeof(o) };
 	struct rgate_welcome w = { 0 };
 	struct rgate_session *s;
 	int err, fds[RGATE_FDS];
 
-	err = new_session(&s, 0);
+	err = new_session(&s, &o);
 	if (err)
 		return err;
 	s->where = RGATE_SESSION_PROCESS;
@@ -313,23 +334,102 @@ static void close_copy(struct rgate_session *s)
 {
 	close(s->kick_fd);
 	close(s->wait_fd);
-	free(s);
+}
+
+static void let_go(struct rgate_session *s)
+{
+	rgate_area_unmap(&s->area);
+	close(s->kick_fd);
+	close(s->wait_fd);
+	leave(s);
 }
 
 void rgate_session_close(struct rgate_session *s)
 {
 	if (!s)
 		return;
-	rgate_session_delist(s);
 	if (s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED)) {
 		close_copy(s);
-		return;
+	} else {
+		let_go(s);
+		if (s->mem)
+			munmap(s->mem, s->mem_len);
 	}
-	rgate_area_unmap(&s->area);
-	if (s->mem)
-		munmap(s->mem, s->mem_len);
-	close(s->kick_fd);
-	close(s->wait_fd);
-	leave(s);
-	free(s);
+	free_session(s);
+}
+
+/* ---- Once more ---- */
+
+/* A daemon that is not there, or ends while it is asked, may be about to begin. */
+static bool may_come(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
+}
+
+static int open_in_time(struct rgate_session **fresh, const struct rgate_session_opts *o,
+			int timeout_ms)
+{
+	const uint64_t from = rgate_clock_now(CLOCK_MONOTONIC);
+	uint64_t pause = AGAIN_NS, past;
+	struct timespec ts;
+	int err;
+
+	for (;;) {
+		err = open_session(fresh, o);
+		past = rgate_clock_now(CLOCK_MONOTONIC) - from;
+		if (!may_come(err) ||
+		    (timeout_ms >= 0 && past + pause > (uint64_t)timeout_ms * 1000000))
+			return err;
+		ts = rgate_clock_timespec(pause);
+		if (nanosleep(&ts, NULL) < 0)
+			return -EINTR;
+		pause = pause * 2 < AGAIN_MOST_NS ? pause * 2 : AGAIN_MOST_NS;
+	}
+}
+
+/* What @fresh has is @s's, and the other way round; the memory stays where it was */
+static int take_over(struct rgate_session *s, struct rgate_session *fresh)
+{
+	if (fresh->mem_len != s->mem_len)
+		return -EPROTO;
+	if (s->mem && mremap(fresh->mem, s->mem_len, s->mem_len, MREMAP_MAYMOVE | MREMAP_FIXED,
+			     s->mem) == MAP_FAILED)
+		return -errno;
+	fresh->mem = NULL;
+	let_go(s);
+	s->area = fresh->area;
+	s->owner = fresh->owner;
+	s->kick_fd = fresh->kick_fd;
+	s->wait_fd = fresh->wait_fd;
+	s->sock = fresh->sock;
+	s->submitted = s->completed = 0;
+	s->room = fresh->room;
+	s->misses = 0;
+	s->armed = false;
+	__atomic_store_n(&s->over, 0, __ATOMIC_RELAXED);
+	free_session(fresh);
+	return 0;
+}
+
+int rgate_session_reconnect(struct rgate_session *s, int timeout_ms)
+{
+	struct rgate_session_opts o = s->opts;
+	struct rgate_session *fresh;
+	int err;
+
+	if (s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED))
+		return -EOWNERDEAD;
+	if (s->where != RGATE_SESSION_DAEMON)
+		return -EINVAL;
+	if (s->lent || (!rgate_session_gone(s) &&
+			__atomic_load_n(&s->area.server->state, __ATOMIC_ACQUIRE) == RGATE_REQ_OPEN))
+		return -EBUSY;
+	o.where = RGATE_SESSION_DAEMON;
+	err = open_in_time(&fresh, &o, timeout_ms);
+	if (err)
+		return err;
+	err = take_over(s, fresh);
+	if (err)
+		rgate_session_close(fresh);
+	return err;
 }

@@ -25,6 +25,7 @@ struct rgate_session {
 	void *mem;
 	size_t mem_len;
 	struct link of_process;	/* all sessions: their lock is in session_process.c */
+	struct rgate_session_opts opts;	/* of a daemon's; path is this session's copy */
 	uint32_t over;		/* atomic: the other side is gone */
 
 	/* Who submits. Counters are read by any thread. */

@@ -77,6 +77,18 @@ RGATE_API int rgate_session_open(struct rgate_session **session,
 RGATE_API void rgate_session_close(struct rgate_session *session);
 
 /*
+ * rgate_session_reconnect - goes on with a daemon that was started again
+ * @timeout_ms: how long to wait for it while nobody listens; -1: no limit; 0: does not
+ * For a session that is over, by the one thread that uses it. It is as new then: nothing is under
+ * way, completions that were not taken are gone, and handles of before mean nothing. Its memory
+ * has the same address and length, and holds zeros: what was there is still that of who served it,
+ * see above. rgate_session_fd() is another descriptor.
+ * -EBUSY: it is not over, or is lent; -EINVAL: this process serves it; -EINTR; or as
+ * rgate_session_open(), and it is over as before: it can be tried again.
+ */
+RGATE_API int rgate_session_reconnect(struct rgate_session *session, int timeout_ms);
+
+/*
  * rgate_session_submit - publishes one request, and wakes the engine if it sleeps
  * @req: is copied; owner and seq are filled in
  * Whatever was stored in the session's memory before is visible to who serves the request.
