@@ -79,6 +79,9 @@ is "the table: so does a second mapping" "$(json \
 is "the table: what failed is explained" "$(json \
 	'[(m["name"], c) for m in j["memory"] for c in m if isinstance(m[c], dict)
 	and m[c]["result"] not in ("ok", "-", "no device") and not m[c]["why"]]' <<<"$table")" "[]"
+is "the table: ... and nothing else is" "$(json \
+	'[(m["name"], c) for m in j["memory"] for c in m if isinstance(m[c], dict)
+	and m[c]["result"] in ("ok", "-", "no device") and ("why" in m[c] or "said" in m[c])]' <<<"$table")" "[]"
 if [ "$devices" = 0 ]; then
 	is "the table: no device, and that is said" "$(json \
 		'set(m[c]["result"] for m in j["memory"] for c in

@@ -9,6 +9,10 @@
 #include <stdio.h>
 #include <sys/un.h>
 
+#include <ringgate/memory.h>
+
+#include "memory_service.h"
+
 static __thread bool mine;	/* calls of this thread fail */
 
 static bool refuse_mine(void)
@@ -282,12 +286,64 @@ static void running(void **state)
 	assert_true(total >= 4);
 }
 
+/* A request of the memory service; what each call of the engine's thread that fails makes of it */
+static int export_once(struct rgate_engine *e, unsigned int nth)
+{
+	const uint32_t page = (uint32_t)getpagesize();
+	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = 1, .requests = 64,
+						    .completions = 64, .memory = 2 * page);
+	struct rgate_completion done;
+	struct client c;
+
+	assert_int_equal(client_open(&c, e, &o), 0);
+	bed_run(e);
+	c.mem[0] = 'a';
+	client_submit(&c, (struct rgate_request){
+		.op = RGATE_REQ_MEMORY_EXPORT, .off = page, .len = page,
+		.a1 = RGATE_MEMORY_EXPORT_A1(RGATE_MEMORY_RIGHTS, 1) });
+	refuse(nth);
+	mine = true;
+	bed_run(e);
+	mine = false;
+	assert_true(client_poll(&c, &done));
+	rgate_seat_remove(c.seat);
+	bed_run(e);
+	client_close(&c);
+	return done.result;
+}
+
+static void exporting(void **state)
+{
+	struct memory_service *sv;
+	struct rgate_engine *e;
+	unsigned int n;
+	int err;
+
+	(void)state;
+	for (n = 1;; n++) {
+		e = bed_engine();
+		assert_int_equal(memory_service_create(&sv, NULL), 0);
+		assert_int_equal(memory_service_add(sv, e), 0);
+		err = export_once(e, n);
+		assert_int_equal(err, -refusal->injected);
+		/* and the name is free again */
+		assert_int_equal(export_once(e, 0), 0);
+		rgate_engine_destroy(e);
+		memory_service_destroy(sv);
+		if (!err)
+			break;
+	}
+	print_message("# memory: %u calls\n", n - 1);
+	assert_true(n > 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(making),
 		cmocka_unit_test(asking),
 		cmocka_unit_test(running),
+		cmocka_unit_test(exporting),
 	};
 
 	refuse_setup();
