@@ -67,6 +67,12 @@ struct rgate_req_op {
 	 * account; -EALREADY: too late, it ends by itself.
 	 */
 	int (*cancel)(struct rgate_req *r, void *ctx);
+	/*
+	 * over - rgate_req_end() was called, and its completion comes next
+	 * Engine's thread, once for each RGATE_REQ_LATER: what only that thread can take back of a
+	 * request is gone when the client hears of its end. NULL: there is nothing of that kind.
+	 */
+	void (*over)(struct rgate_req *r, void *ctx);
 };
 
 struct rgate_req_service {

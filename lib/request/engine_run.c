@@ -348,8 +348,11 @@ void req_reap(struct rgate_engine *e)
 	}
 	for (r = list; r; r = next) {
 		next = r->queue;
-		if (!r->multi || multi_reap(r))
-			finish(r, r->result);
+		if (r->multi && !multi_reap(r))
+			continue;
+		if (r->op->over)
+			r->op->over(r, r->ctx);
+		finish(r, r->result);
 	}
 }
 

@@ -11,10 +11,12 @@
 /* ---- Handles ---- */
 
 /* Handles of connections that did not come: their seats are there, or drop() had them. */
-static void take_dead(struct socket_service *sv)
+static void accept_over(struct rgate_req *r, void *ctx)
 {
+	struct socket_service *sv = ctx;
 	struct sock *s;
 
+	(void)r;
 	for (;;) {
 		pthread_mutex_lock(&sv->lock);
 		s = list_empty(&sv->dead) ? NULL : container_of(sv->dead.next, struct sock, look);
@@ -88,7 +90,6 @@ static int begin_open(struct rgate_req *r, void *ctx)
 	struct sock *s = NULL;
 	int err;
 
-	take_dead(sv);
 	if (a0 >> 32 || (type != RGATE_SOCKET_STREAM && type != RGATE_SOCKET_DGRAM))
 		return -EINVAL;
 	if (family != RGATE_SOCKET_INET && family != RGATE_SOCKET_INET6)
@@ -243,7 +244,6 @@ static int begin_accept(struct rgate_req *r, void *ctx)
 	struct op *op = NULL;
 	int err;
 
-	take_dead(sv);
 	from = rgate_req_object(r);
 	if (!from)
 		return -EBADF;
@@ -330,7 +330,6 @@ static int begin_close(struct rgate_req *r, void *ctx)
 	bool ok, wake = false;
 	int err;
 
-	take_dead(sv);
 	s = rgate_req_object(r);
 	if (!s)
 		return -EBADF;
@@ -420,7 +419,10 @@ static const struct rgate_req_op ops[] = {
 	[OP_NUMBER(RGATE_REQ_SOCKET_OPEN)] = { .name = "open", .uses = A0, .begin = begin_open },
 	OP(BIND, "bind", MEM, begin_addr),
 	OP(LISTEN, "listen", A0, begin_listen),
-	OP(ACCEPT, "accept", MEM | RGATE_USES_MULTI, begin_accept),
+	[OP_NUMBER(RGATE_REQ_SOCKET_ACCEPT)] = {
+		.name = "accept", .uses = MEM | RGATE_USES_HANDLE | RGATE_USES_MULTI,
+		.begin = begin_accept, .cancel = cancel, .over = accept_over,
+	},
 	OP(CONNECT, "connect", MEM, begin_addr),
 	OP(SEND, "send", A0 | MEM, begin_send),
 	OP(RECV, "recv", A0 | MEM, begin_recv),

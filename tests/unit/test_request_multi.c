@@ -105,6 +105,8 @@ static void used_up(void **state)
 	expect(1, 10, MORE);
 	assert_int_equal(late_more(1, 11, 101), 1);
 	assert_int_equal(late_more(1, -EIO, 102), 0);
+	bed_run(e);
+	assert_int_equal(late.over, 0);
 	/* what is beyond has no place */
 	assert_int_equal(late_more(1, 13, 103), 0);
 	late_end(1, -ENOBUFS, 0);
@@ -116,6 +118,7 @@ static void used_up(void **state)
 		assert_int_equal(done.value, i ? 0 : 101);
 		assert_int_equal(done.flags, MORE);
 	}
+	assert_int_equal(late.over, 1);
 	expect(1, -ENOBUFS, 0);
 	expect_none();
 	assert_int_equal(stats().under_way, 0);
@@ -127,6 +130,7 @@ static void used_up(void **state)
 	assert_int_equal(rgate_req_shots(late.held[0]), 0);
 	late_end(2, 5, 0);
 	expect(2, 5, 0);
+	assert_int_equal(late.over, 2);
 }
 
 /* Of several, and of others, in the order in which they come */
@@ -402,6 +406,8 @@ static void in_a_chain(void **state)
 	late_end(1, -EIO, 0);
 	expect(1, -EIO, 0);
 	expect(2, -ECANCELED, 0);
+	/* What has not begun has nothing to give back. */
+	assert_int_equal(late.over, 1);
 	asks(MANY(0, MOST + 1), -ENOSPC);
 	client_submit(&a, MANY(3, MOST));
 	expect_none();

@@ -201,10 +201,16 @@ static void ended(void **state)
 	cancel = net_post(A, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = c });
 	ends(cancel, 0);
 	ends(c, -ECANCELED);
+	/* those that nobody came for are free as soon as it is told */
+	assert_int_equal(handles(), 2);
 	raw_write(fd, "x", 1);
 	assert_int_equal(ASK(A, RECV, .handle = h, .off = 0, .len = 1), 1);
 	c = ACCEPTS(A, l, 10, .deadline_us = 30000);
 	ends(c, -ETIMEDOUT);
+	assert_int_equal(handles(), 2);
+	c = POST(A, ACCEPT, .handle = l, .deadline_us = 3000);
+	ends(c, -ETIMEDOUT);
+	assert_int_equal(handles(), 2);
 	/* Closing frees what was reserved: one that came is left. */
 	c = ACCEPTS(A, l, 10);
 	d = POST(A, CLOSE, .handle = l);

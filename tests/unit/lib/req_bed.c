@@ -66,6 +66,13 @@ static int cancel(struct rgate_req *r, void *ctx)
 	return 0;
 }
 
+static void over(struct rgate_req *r, void *ctx)
+{
+	(void)ctx;
+	unit_require(!late_has(rgate_req_get(r)->cookie));
+	late.over++;
+}
+
 static int open_handle(struct rgate_req *r, void *ctx)
 {
 	uint32_t handle;
@@ -98,7 +105,8 @@ static const struct rgate_req_op ops[] = {
 	{ .name = "mem", .uses = RGATE_USES_MEM | RGATE_USES_A1, .begin = hold, .cancel = cancel },
 	{ .name = "open", .begin = open_handle },
 	{ .name = "close", .uses = RGATE_USES_HANDLE, .begin = close_handle },
-	{ .name = "many", .uses = RGATE_USES_MULTI, .begin = hold, .cancel = cancel },
+	{ .name = "many", .uses = RGATE_USES_MULTI, .begin = hold, .cancel = cancel,
+	  .over = over },
 };
 
 const struct rgate_req_service late_service = {

@@ -33,6 +33,7 @@ struct late {
 	unsigned int asked;	/* cancel() calls */
 	bool slow;		/* cancel() leaves it to the test to end the request */
 	bool refuses;		/* cancel() says that it is too late */
+	unsigned int over;	/* calls of LATE_MANY's */
 	unsigned int dropped;	/* handles */
 };
 
