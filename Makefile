@@ -225,9 +225,11 @@ cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 # of what has lines to another node, of the test's own
 node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
-node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed)
+node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed)
+node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed)
 node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_serve queue_serve queue_nodes)
-gate_test_bin := $(filter $(O)/tests/unit/test_gate% $(O)/tests/unit/test_queue_%,$(node_test_bin))
+gate_test_bin := $(filter $(O)/tests/unit/test_gate%,$(node_test_bin))
+queue_test_bin := $(filter $(O)/tests/unit/test_queue_%,$(node_test_bin))
 vm_bin := $(vm_src:%.c=$(O)/%)
 # with what the CLI has for XDP
 xdp_test_bin := $(patsubst %.c,$(O)/%,$(wildcard tests/vm/t_xdp*.c))
@@ -296,10 +298,12 @@ $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 $(sync_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/sync/world.o $(O)/obj/tests/unit/node/fake_hub.o \
 		$(call objects_of,tests/unit) $(lib_static)
 	$(program)
-$(filter-out $(gate_test_bin),$(node_test_bin)): $(O)/%: $(O)/obj/%.o $(node_other) \
+$(filter-out $(gate_test_bin) $(queue_test_bin),$(node_test_bin)): $(O)/%: $(O)/obj/%.o $(node_other) \
 		$(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(gate_test_bin): $(O)/%: $(O)/obj/%.o $(node_other) $(node_gate) $(call objects_of,tests/unit) $(lib_static)
+	$(program)
+$(queue_test_bin): $(O)/%: $(O)/obj/%.o $(node_other) $(node_queue) $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)

@@ -2,117 +2,20 @@
 /* Sockets at a gateway that answers when the test says so: late, over another connection, not at
  * all, or with lies.
  */
-#include "req_bed.h"
+#include "asks_bed.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "gate_bed.h"
-#include "gate_service.h"
-
-#define MEMORY	(256U << 10)
-#define AT	4096U		/* where bytes are, in a client's memory */
 #define ADDR_AT	64U
 #define ROOM	65536U		/* of a request at the gateway */
 #define SHORT	100U
 #define LONG	1000U		/* 5 messages */
 
-static struct rgate_engine *e;
-static struct gate_service *sv;
-static struct client a;
-static uint64_t mine;		/* the guest that this node's session is there */
-
-static void turn(void)
-{
-	bed_run(e);
-	(void)o.hub.asks.tick(o.hub.ctx);
-	bed_run(e);
-}
-
-static void make(uint32_t silence_ms)
-{
-	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
-						 .gateway = OTHER, .silence_ms = silence_ms);
-	const struct rgate_seat_opts so = RGATE_OPTS(rgate_seat_opts, .uid = 5, .requests = 128,
-						     .completions = 128, .memory = MEMORY);
-
-	gate_bed_init(&gate_sockets, turn);
-	e = bed_engine();
-	assert_int_equal(gate_service_create(&sv, &opts), 0);
-	assert_int_equal(gate_service_add(sv, e), 0);
-	memset(&a, 0, sizeof(a));
-	assert_int_equal(client_open(&a, e, &so), 0);
-	other_comes_up(7);
-}
-
-static int unmake(void **state)
-{
-	(void)state;
-	gate_service_quit(sv);
-	rgate_engine_destroy(e);
-	gate_service_destroy(sv);
-	client_close(&a);
-	assert_int_equal(o.hub.node.stage.lent, 0);
-	return 0;
-}
-
-#define submit(op_, cookie_, ...) do { \
-		client_submit(&a, (struct rgate_request){ \
-			.op = RGATE_REQ_SOCKET_##op_, .cookie = (cookie_), ##__VA_ARGS__ }); \
-		turn(); \
-	} while (0)
-
-static bool is_quiet(void)
-{
-	struct rgate_completion done;
-
-	turn();
-	return !client_poll(&a, &done);
-}
-
-static int result_of(uint64_t cookie, uint64_t *value)
-{
-	struct rgate_completion done;
-
-	turn();
-	assert_true(client_poll(&a, &done));
-	assert_int_equal(done.cookie, cookie);
-	if (value)
-		*value = done.value;
-	return done.result;
-}
-
 static uint8_t pattern(uint32_t at)
 {
 	return (uint8_t)(at * 13 + 5);
-}
-
-/* Open, with a handle of 77 */
-static int setup(void **state)
-{
-	struct gate_question q;
-	uint64_t value;
-
-	(void)state;
-	make(0);
-	submit(OPEN, 1, .a0 = 99);
-	assert_int_equal(o.peer.asked.n, 1);
-	q = question(0);
-	assert_int_equal(q.kind, GATE_SUBMIT);
-	assert_int_equal(q.op, RGATE_REQ_SOCKET_OPEN);
-	assert_int_equal(q.a0, 99);
-	mine = q.guest;
-	answer(0, 0);
-	assert_true(is_quiet());
-	say(end_of(0, 0, 77));
-	assert_int_equal(result_of(1, &value), 0);
-	assert_int_equal(value, 77);
-	/* once */
-	say(end_of(0, 0, 78));
-	assert_true(is_quiet());
-	o.peer.asked.n = 0;
-	return 0;
 }
 
 /* Bytes, then the request, then the next one: in the program's order */
@@ -123,18 +26,18 @@ static void sends(void **state)
 
 	(void)state;
 	for (i = 0; i < LONG; i++)
-		a.mem[AT + i] = pattern(i);
+		prog.mem[AT + i] = pattern(i);
 	submit(SEND, 2, .handle = 77, .off = AT, .len = LONG);
 	submit(SHUTDOWN, 3, .handle = 77, .a0 = 2);
 	assert_int_equal(o.peer.asked.n, 5);
 	for (i = 0; i < 5; i++) {
 		q = question(i);
 		assert_int_equal(q.kind, GATE_PUT);
-		assert_int_equal(q.guest, mine);
+		assert_int_equal(q.guest, asks_guest);
 		at += q.len;
 		for (uint32_t b = 0; b < q.len; b++)
 			assert_int_equal(((const uint8_t *)q.data)[b], pattern(q.off + b));
-		assert_true(is_quiet());
+		assert_true(asks_quiet());
 	}
 	for (i = 5; i--;)
 		answer(i, 0);
@@ -149,9 +52,9 @@ static void sends(void **state)
 	/* the later one ends first */
 	answer(6, 0);
 	say(end_of(6, 0, 0));
-	assert_int_equal(result_of(3, NULL), 0);
+	assert_int_equal(asks_result(3, NULL), 0);
 	say(end_of(5, LONG, 0));
-	assert_int_equal(result_of(2, NULL), LONG);
+	assert_int_equal(asks_result(2, NULL), LONG);
 }
 
 static void receives(void **state)
@@ -165,7 +68,7 @@ static void receives(void **state)
 	submit(RECV, 2, .handle = 77, .off = AT, .len = LONG + 50);
 	assert_int_equal(question(0).data_len, 0);
 	answer(0, 0);
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 	for (i = 0; i < GATE_PIECE; i++)
 		data[i] = pattern(i);
 	r = end_of(0, LONG, 0);
@@ -177,16 +80,16 @@ static void receives(void **state)
 	for (i = 6; --i;) {
 		q = question(i);
 		assert_int_equal(q.kind, GATE_GET);
-		assert_true(is_quiet());
+		assert_true(asks_quiet());
 		for (uint32_t b = 0; b < q.len; b++)
 			data[b] = pattern(q.off + b);
 		say((struct gate_result){ .kind = GATE_GET, .number = q.number, .data = data,
 					  .len = q.len, .data_len = q.len });
 	}
-	assert_int_equal(result_of(2, NULL), LONG);
+	assert_int_equal(asks_result(2, NULL), LONG);
 	for (i = 0; i < LONG; i++)
-		assert_int_equal(a.mem[AT + i], pattern(i));
-	assert_int_equal(a.mem[AT + LONG], 0);
+		assert_int_equal(prog.mem[AT + i], pattern(i));
+	assert_int_equal(prog.mem[AT + LONG], 0);
 }
 
 static void addresses(void **state)
@@ -196,15 +99,15 @@ static void addresses(void **state)
 	struct gate_result r;
 
 	(void)state;
-	memcpy(a.mem + ADDR_AT, &from, sizeof(from));
+	memcpy(prog.mem + ADDR_AT, &from, sizeof(from));
 	submit(SENDTO, 2, .handle = 77, .off = AT, .len = 3, .a1 = ADDR_AT);
 	q = question(0);
 	assert_memory_equal(q.addr, &from, sizeof(from));
 	assert_int_equal(q.a1, 0);
 	answer(0, 0);
 	say(end_of(0, 3, 0));
-	assert_int_equal(result_of(2, NULL), 3);
-	memset(a.mem + ADDR_AT, 0, sizeof(from));
+	assert_int_equal(asks_result(2, NULL), 3);
+	memset(prog.mem + ADDR_AT, 0, sizeof(from));
 	submit(RECVFROM, 3, .handle = 77, .off = AT, .len = 9, .a1 = ADDR_AT);
 	answer(1, 0);
 	r = end_of(1, 2, 500);
@@ -212,10 +115,10 @@ static void addresses(void **state)
 	r.len = r.data_len = 2;
 	r.data = "xy";
 	say(r);
-	assert_int_equal(result_of(3, NULL), 2);
-	assert_memory_equal(a.mem + ADDR_AT, &from, sizeof(from));
-	submit(SENDTO, 4, .handle = 77, .off = AT, .len = 3, .a1 = MEMORY - 8);
-	assert_int_equal(result_of(4, NULL), -ERANGE);
+	assert_int_equal(asks_result(3, NULL), 2);
+	assert_memory_equal(prog.mem + ADDR_AT, &from, sizeof(from));
+	submit(SENDTO, 4, .handle = 77, .off = AT, .len = 3, .a1 = ASKS_MEMORY - 8);
+	assert_int_equal(asks_result(4, NULL), -ERANGE);
 }
 
 static void too_long(void **state)
@@ -223,14 +126,14 @@ static void too_long(void **state)
 	(void)state;
 	submit(SEND, 2, .handle = 77, .off = 0, .len = ROOM + 4096);
 	assert_int_equal(question(0).kind, GATE_PUT);
-	client_submit(&a, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
-	turn();
-	assert_int_equal(result_of(9, NULL), 0);
-	assert_int_equal(result_of(2, NULL), -ECANCELED);
+	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
+	asks_turn();
+	assert_int_equal(asks_result(9, NULL), 0);
+	assert_int_equal(asks_result(2, NULL), -ECANCELED);
 	submit(RECV, 3, .handle = 77, .len = ROOM + 1, .a0 = RGATE_SOCKET_ALL);
-	assert_int_equal(result_of(3, NULL), -EMSGSIZE);
+	assert_int_equal(asks_result(3, NULL), -EMSGSIZE);
 	submit(GETOPT, 4, .handle = 77, .len = ROOM + 1);
-	assert_int_equal(result_of(4, NULL), -EINVAL);
+	assert_int_equal(asks_result(4, NULL), -EINVAL);
 }
 
 /* There are so many tickets; who has none is told, and those who wait hold up nobody else. */
@@ -246,9 +149,9 @@ static void no_ticket(void **state)
 			o.peer.asked.n = 0;
 	}
 	submit(RECV, 2, .handle = 77, .off = AT, .len = 1);
-	assert_int_equal(result_of(2, NULL), -ENOBUFS);
+	assert_int_equal(asks_result(2, NULL), -ENOBUFS);
 	say(end_of(0, 0, 0));
-	assert_int_equal(result_of(100 + GATE_TICKETS - 1, NULL), 0);
+	assert_int_equal(asks_result(100 + GATE_TICKETS - 1, NULL), 0);
 	submit(POLL, 3, .handle = 77, .a0 = 1);
 	assert_int_equal(question(1).op, RGATE_REQ_SOCKET_POLL);
 }
@@ -260,14 +163,14 @@ static void many(void **state)
 
 	(void)state;
 	submit(ACCEPT, 2, .handle = 77, .a1 = 4, .flags = RGATE_REQ_MULTI);
-	assert_int_equal(result_of(2, NULL), -EOPNOTSUPP);
-	client_submit(&a, (struct rgate_request){
+	assert_int_equal(asks_result(2, NULL), -EOPNOTSUPP);
+	client_submit(&prog, (struct rgate_request){
 		.op = RGATE_REQ_PROBE, .cookie = 3, .a0 = RGATE_REQ_SOCKET,
 		.a1 = RGATE_PROBE_MULTI });
-	assert_int_equal(result_of(3, &value), 0);
+	assert_int_equal(asks_result(3, &value), 0);
 	assert_int_equal(value, 0);
 	submit(ACCEPT, 4, .handle = 77, .a1 = 4);
-	assert_int_equal(result_of(4, NULL), -EINVAL);
+	assert_int_equal(asks_result(4, NULL), -EINVAL);
 	assert_int_equal(o.peer.asked.n, 0);
 }
 
@@ -279,7 +182,7 @@ static void names(void **state)
 	struct gate_result r;
 
 	(void)state;
-	make(0);
+	asks_make(0);
 	memset(answers, 7, sizeof(answers));
 	/* of a long one some goes before it */
 	submit(RESOLVE, 1, .off = AT, .len = 1000, .a1 = RGATE_SOCKET_RESOLVE_A1(250, 0));
@@ -290,9 +193,9 @@ static void names(void **state)
 	assert_int_equal(question(1).data_len, GATE_PIECE);
 	answer(1, 0);
 	say(end_of(1, -ENOENT, 0));
-	assert_int_equal(result_of(1, NULL), -ENOENT);
+	assert_int_equal(asks_result(1, NULL), -ENOENT);
 	o.peer.asked.n = 0;
-	memcpy(a.mem + AT, "name.example", 12);
+	memcpy(prog.mem + AT, "name.example", 12);
 	submit(RESOLVE, 2, .off = AT, .len = 4 * GATE_ADDR, .a0 = 5,
 	       .a1 = RGATE_SOCKET_RESOLVE_A1(12, 0));
 	q = question(0);
@@ -307,8 +210,8 @@ static void names(void **state)
 	r.len = r.data_len = 3 * GATE_ADDR;
 	r.data = answers;
 	say(r);
-	assert_int_equal(result_of(2, NULL), 3 * GATE_ADDR);
-	assert_memory_equal(a.mem + AT, answers, 3 * GATE_ADDR);
+	assert_int_equal(asks_result(2, NULL), 3 * GATE_ADDR);
+	assert_memory_equal(prog.mem + AT, answers, 3 * GATE_ADDR);
 	/* more than there was room for */
 	submit(RESOLVE, 3, .off = AT, .len = GATE_ADDR, .a1 = 40);
 	assert_int_equal(question(1).data_len, GATE_ADDR);
@@ -317,10 +220,10 @@ static void names(void **state)
 	r.len = r.data_len = 2 * GATE_ADDR;
 	r.data = answers;
 	say(r);
-	assert_int_equal(result_of(3, NULL), -EPROTO);
+	assert_int_equal(asks_result(3, NULL), -EPROTO);
 	/* whose sockets are none any more */
 	submit(RESOLVE, 4, .off = AT, .len = GATE_ADDR, .a1 = 12);
-	assert_int_equal(result_of(4, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(4, NULL), -ECONNRESET);
 }
 
 /* What the gateway has it ends itself: a stream loses nothing. */
@@ -330,9 +233,9 @@ static void cancelled(void **state)
 
 	(void)state;
 	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
-	client_submit(&a, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
-	turn();
-	assert_int_equal(result_of(9, NULL), -EALREADY);
+	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
+	asks_turn();
+	assert_int_equal(asks_result(9, NULL), -EALREADY);
 	assert_int_equal(o.peer.asked.n, 1);
 	answer(0, 0);
 	assert_int_equal(o.peer.asked.n, 2);
@@ -342,21 +245,21 @@ static void cancelled(void **state)
 	r.len = r.data_len = 1;
 	r.data = "z";
 	say(r);
-	assert_int_equal(result_of(2, NULL), 1);
-	assert_int_equal(a.mem[AT], 'z');
+	assert_int_equal(asks_result(2, NULL), 1);
+	assert_int_equal(prog.mem[AT], 'z');
 	answer(1, 0);
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 	submit(RECV, 3, .handle = 77, .off = AT, .len = SHORT, .deadline_us = 1000);
 	answer(2, 0);
 	usleep(3000);
-	turn();
-	turn();
+	asks_turn();
+	asks_turn();
 	assert_int_equal(o.peer.asked.n, 4);
 	assert_int_equal(question(3).kind, GATE_CANCEL);
 	answer(3, 0);
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 	say(end_of(2, -ECANCELED, 0));
-	assert_int_equal(result_of(3, NULL), -ETIMEDOUT);
+	assert_int_equal(asks_result(3, NULL), -ETIMEDOUT);
 }
 
 /* Answer and end are lost with the connection: it is asked again, and told again. */
@@ -367,12 +270,12 @@ static void told_again(void **state)
 	submit(NAME, 3, .handle = 77, .off = AT, .len = GATE_ADDR);
 	other_goes_down();
 	say(end_of(0, 0, 0));
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 	other_comes_up(7);
 	/* before it is answered that it was taken, as it was asked again just now */
 	say(end_of(0, 0, 0));
-	assert_int_equal(result_of(2, NULL), 0);
-	turn();
+	assert_int_equal(asks_result(2, NULL), 0);
+	asks_turn();
 	/* and, in between, whether the guest is there at all */
 	assert_int_equal(o.peer.asked.n, 4);
 	assert_int_equal(question(2).kind, GATE_CANCEL);
@@ -380,7 +283,7 @@ static void told_again(void **state)
 	answer(2, 0);
 	/* the answer finds nobody */
 	answer(1, -EBUSY);
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 }
 
 static void gateway_restarts(void **state)
@@ -389,12 +292,12 @@ static void gateway_restarts(void **state)
 	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
 	answer(0, 0);
 	other_goes_down();
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 	other_comes_up(8);
-	assert_int_equal(result_of(2, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(2, NULL), -ECONNRESET);
 	/* its handles are nothing any more; another session has none of that */
 	submit(OPEN, 3, .a0 = 99);
-	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(3, NULL), -ECONNRESET);
 	assert_int_equal(o.peer.asked.n, 1);
 }
 
@@ -403,27 +306,27 @@ static void gateway_gone(void **state)
 	unsigned int i;
 
 	(void)state;
-	make(20);
+	asks_make(20);
 	other_goes_down();
 	submit(OPEN, 1, .a0 = 99);
 	for (i = 0; i < 40; i++) {
 		usleep(1000);
-		turn();
+		asks_turn();
 	}
-	assert_int_equal(result_of(1, NULL), -ENOTCONN);
+	assert_int_equal(asks_result(1, NULL), -ENOTCONN);
 	other_comes_up(7);
 	submit(OPEN, 2, .a0 = 99);
 	answer(0, 0);
 	say(end_of(0, 0, 77));
-	assert_int_equal(result_of(2, NULL), 0);
+	assert_int_equal(asks_result(2, NULL), 0);
 	submit(RECV, 3, .handle = 77, .off = AT, .len = SHORT);
 	answer(1, 0);
 	/* as long as there is a connection it may take for ever */
 	usleep(40000);
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 	other_goes_down();
 	usleep(40000);
-	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(3, NULL), -ECONNRESET);
 }
 
 static void refused(void **state)
@@ -431,19 +334,19 @@ static void refused(void **state)
 	(void)state;
 	submit(LISTEN, 2, .handle = 77, .a0 = 1);
 	answer(0, -EACCES);
-	assert_int_equal(result_of(2, NULL), -EACCES);
+	assert_int_equal(asks_result(2, NULL), -EACCES);
 	submit(LISTEN, 3, .handle = 77, .a0 = 1);
 	answer(1, -ECONNRESET);
-	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(3, NULL), -ECONNRESET);
 	submit(LISTEN, 4, .handle = 77, .a0 = 1);
-	assert_int_equal(result_of(4, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(4, NULL), -ECONNRESET);
 	/* What it may have there ends, once, while the session goes on. */
 	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
 	answer(2, -ECONNRESET);
-	rgate_seat_remove(a.seat);
-	turn();
-	assert_int_equal(a.over, 1);
+	rgate_seat_remove(prog.seat);
+	asks_turn();
+	assert_int_equal(prog.over, 1);
 	assert_int_equal(o.peer.asked.n, 3);
 }
 
@@ -453,17 +356,17 @@ static void leaves(void **state)
 	(void)state;
 	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
 	answer(0, 0);
-	rgate_seat_remove(a.seat);
-	turn();
+	rgate_seat_remove(prog.seat);
+	asks_turn();
 	assert_int_equal(question(1).kind, GATE_CANCEL);
 	answer(1, 0);
-	assert_int_equal(a.over, 0);
+	assert_int_equal(prog.over, 0);
 	say(end_of(0, -ECANCELED, 0));
-	turn();
-	assert_int_equal(a.over, 1);
+	asks_turn();
+	assert_int_equal(prog.over, 1);
 	assert_int_equal(o.peer.asked.n, 3);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
-	assert_int_equal(question(2).guest, mine);
+	assert_int_equal(question(2).guest, asks_guest);
 	answer(2, 0);
 }
 
@@ -496,31 +399,31 @@ static void lies_of_recv(void **state)
 	unsigned int i;
 
 	(void)state;
-	(void)unmake(NULL);
+	(void)asks_teardown(NULL);
 	for (i = 0; i < ARRAY_LEN(lies); i++) {
-		(void)setup(NULL);
+		(void)asks_setup(NULL);
 		submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
 		answer(0, 0);
 		/* of other requests, sessions and tickets */
-		say((struct gate_result){ .kind = GATE_DONE, .guest = mine + 1, .serial = 2 });
-		say((struct gate_result){ .kind = GATE_DONE, .guest = mine,
+		say((struct gate_result){ .kind = GATE_DONE, .guest = asks_guest + 1, .serial = 2 });
+		say((struct gate_result){ .kind = GATE_DONE, .guest = asks_guest,
 					  .serial = question(0).serial + 1,
 					  .ticket = question(0).ticket });
-		say((struct gate_result){ .kind = GATE_DONE, .guest = mine,
+		say((struct gate_result){ .kind = GATE_DONE, .guest = asks_guest,
 					  .serial = question(0).serial,
 					  .ticket = question(0).ticket + 1 });
-		assert_true(is_quiet());
-		memset(a.mem + AT, 0xee, 2 * SHORT);
+		assert_true(asks_quiet());
+		memset(prog.mem + AT, 0xee, 2 * SHORT);
 		lie(end_of(0, lies[i].result, 0), &lies[i].add);
-		assert_int_equal(result_of(2, NULL), -EPROTO);
-		assert_int_equal(a.mem[AT], 0xee);
-		assert_int_equal(a.mem[AT + SHORT], 0xee);
+		assert_int_equal(asks_result(2, NULL), -EPROTO);
+		assert_int_equal(prog.mem[AT], 0xee);
+		assert_int_equal(prog.mem[AT + SHORT], 0xee);
 		/* nobody believes that one any more */
 		submit(NAME, 3, .handle = 77, .off = AT, .len = GATE_ADDR);
-		assert_int_equal(result_of(3, NULL), -ECONNRESET);
-		(void)unmake(NULL);
+		assert_int_equal(asks_result(3, NULL), -ECONNRESET);
+		(void)asks_teardown(NULL);
 	}
-	(void)setup(NULL);
+	(void)asks_setup(NULL);
 }
 
 /* A part that is longer or shorter than what it was asked for */
@@ -542,8 +445,8 @@ static void lies_of_get(void **state)
 	assert_int_equal(q.len, 300 - GATE_PIECE);
 	say((struct gate_result){ .kind = GATE_GET, .number = q.number, .data = data,
 				  .len = q.len + 1, .data_len = q.len + 1 });
-	assert_int_equal(result_of(2, NULL), -EPROTO);
-	assert_int_equal(a.mem[AT + 300], 0);
+	assert_int_equal(asks_result(2, NULL), -EPROTO);
+	assert_int_equal(prog.mem[AT + 300], 0);
 }
 
 /* It has ended there, and nobody knows how: what the node has is lost, whatever it says. */
@@ -562,10 +465,10 @@ static void not_got(void **state)
 	say(r);
 	assert_int_equal(question(1).kind, GATE_GET);
 	answer(1, -EACCES);
-	assert_int_equal(result_of(2, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(2, NULL), -ECONNRESET);
 	assert_int_equal(question(2).kind, GATE_LEAVE);
 	submit(NAME, 3, .handle = 77, .off = AT, .len = GATE_ADDR);
-	assert_int_equal(result_of(3, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(3, NULL), -ECONNRESET);
 }
 
 static void malformed(void **state)
@@ -606,16 +509,16 @@ static void malformed(void **state)
 	assert_int_equal(got.result, -EPROTONOSUPPORT);
 	assert_int_equal(got.ticket, 0);
 	assert_int_equal(got.len, 0);
-	assert_true(is_quiet());
+	assert_true(asks_quiet());
 }
 
-#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, unmake)
+#define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(sends), BED(receives), BED(addresses), BED(too_long), BED(no_ticket), BED(many), BED(cancelled),
 	BED(told_again), BED(gateway_restarts),
-	cmocka_unit_test_teardown(gateway_gone, unmake),
-	cmocka_unit_test_teardown(names, unmake),
+	cmocka_unit_test_teardown(gateway_gone, asks_teardown),
+	cmocka_unit_test_teardown(names, asks_teardown),
 	BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(not_got),
 	BED(malformed),
 };

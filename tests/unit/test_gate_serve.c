@@ -1,121 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* A gateway that a node asks for whatever it likes: its sockets are the kernel's own. */
-#include "socket_bed.h"
+#include "serves_bed.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "gate_bed.h"
-#include "gate_service.h"
-
-static struct gate_service *sv;
-static uid_t banned;		/* by the policy as it is now */
-static uint32_t sessions;	/* that a user may have; 0: as many as he likes */
-
-static bool rights(void *ctx, uid_t uid, struct rgate_limits *limits)
-{
-	(void)ctx;
-	rgate_limits_init(limits);
-	limits->handles = 8;
-	limits->sessions = sessions;
-	return uid != 14 && uid != banned;
-}
-
-static void turn(void)
-{
-	(void)o.hub.asks.tick(o.hub.ctx);
-}
-
-static int make(uint32_t silence_ms)
-{
-	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
-						 .gateway = SELF, .may = gate_bed_may,
-						 .rights = rights, .silence_ms = silence_ms);
-	struct gate_opts all = opts;
-
-	gate_bed_init(&gate_sockets, turn);
-	net_up(NULL, 0);
-	all.engine = net_eng;
-	assert_int_equal(gate_service_create(&sv, &all), 0);
-	assert_int_equal(gate_service_add(sv, net_eng), -ENXIO);
-	other_comes_up(7);
-	banned = 14;
-	sessions = 0;
-	return 0;
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return make(0);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	gate_service_quit(sv);
-	rgate_engine_destroy(net_eng);
-	gate_service_destroy(sv);
-	net_eng = NULL;
-	/* what net_down() does behind the engine's end */
-	socket_service_destroy(net_sv);
-	client_close(&net_a.c);
-	client_close(&net_b.c);
-	return 0;
-}
-
-#define SUBMIT(op_, ...) QUESTION(GATE_SUBMIT, .op = RGATE_REQ_SOCKET_##op_, ##__VA_ARGS__)
-
-static uint32_t socket_of(uint32_t type)
-{
-	const struct gate_result r = done_of(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, type)));
-
-	assert_int_equal(r.result, 0);
-	assert_int_equal(r.len, 0);
-	return (uint32_t)r.value;
-}
-
-static uint64_t sockets(void)
-{
-	struct socket_stats st = { .sz = sizeof(st) };
-
-	assert_int_equal(socket_service_stats(net_sv, &st), 0);
-	return st.sockets;
-}
-
-static void sockets_become(uint64_t n)
-{
-	const uint64_t until = unit_now_ns() + PATIENCE_MS * 1000000ULL;
-
-	while (sockets() != n) {
-		turn();
-		assert_true(unit_now_ns() < until);
-		usleep(1000);
-	}
-}
-
-static struct rgate_socket_addr loopback(uint16_t port)
-{
-	return (struct rgate_socket_addr){ .family = 2, .port = port, .addr = { 127, 0, 0, 1 } };
-}
-
-/* Connected to the kernel's socket @fd */
-static uint32_t connected(int *fd)
-{
-	const uint32_t h = socket_of(RGATE_SOCKET_STREAM);
-	struct rgate_socket_addr to;
-	uint16_t port;
-	int l = raw_listen(4, &port);
-
-	to = loopback(port);
-	assert_int_equal(done_of(SUBMIT(CONNECT, .handle = h, .len = GATE_ADDR, .data = &to,
-					.data_len = GATE_ADDR)).result, 0);
-	*fd = raw_accept(l);
-	close(l);
-	return h;
-}
 
 static uint8_t pattern(uint32_t at)
 {
@@ -130,7 +20,7 @@ static void carries_bytes(void **state)
 	int fd;
 
 	(void)state;
-	h = connected(&fd);
+	h = serves_connected(&fd);
 	for (i = 0; i < sizeof(bytes); i++)
 		bytes[i] = pattern(i);
 	/* first those behind the message's */
@@ -176,7 +66,7 @@ static void ends_late(void **state)
 	int fd;
 
 	(void)state;
-	h = connected(&fd);
+	h = serves_connected(&fd);
 	serial++;
 	q = SUBMIT(RECV, .handle = h, .len = 10);
 	assert_int_equal(ask(q).result, 0);
@@ -224,14 +114,14 @@ static void told_too_soon(void **state)
 	int fd;
 
 	(void)state;
-	h = connected(&fd);
+	h = serves_connected(&fd);
 	serial++;
 	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
 	other_goes_down();
 	raw_write(fd, "soon", 4);
 	usleep(20000);
 	other_comes_up_unseen(7);
-	turn();
+	serves_turn();
 	assert_false(other_heard(&heard));
 	peer_is_seen(PEER);
 	r = hear();
@@ -244,7 +134,7 @@ static void told_too_soon(void **state)
 /* A handle is one guest's, a guest one user's and one node's. */
 static void others_handles(void **state)
 {
-	const uint32_t h = socket_of(RGATE_SOCKET_STREAM);
+	const uint32_t h = serves_socket(RGATE_SOCKET_STREAM);
 	struct gate_question q = SUBMIT(LISTEN, .handle = h, .a0 = 1);
 
 	(void)state;
@@ -255,24 +145,16 @@ static void others_handles(void **state)
 	q.op = q.handle = 0;
 	q.a0 = 0;
 	assert_int_equal(ask(q).result, -EACCES);
-	assert_int_equal(sockets(), 1);
+	assert_int_equal(serves_sockets(), 1);
 	/* another session of it */
 	guest = 2;
 	assert_int_equal(done_of(SUBMIT(LISTEN, .handle = h, .a0 = 1)).result, -EBADF);
 	assert_int_equal(done_of(SUBMIT(CLOSE, .handle = h)).result, -EBADF);
 	assert_int_equal(done_of(SUBMIT(NAME, .handle = 1234567, .len = GATE_ADDR)).result, -EBADF);
-	assert_int_equal(sockets(), 1);
+	assert_int_equal(serves_sockets(), 1);
 	/* of the gateway's own programs */
 	assert_int_equal(done_of(SUBMIT(CLOSE, .handle = net_socket(&net_a, 4, 1))).result, -EBADF);
-	assert_int_equal(sockets(), 2);
-}
-
-static struct gate_stats stats(void)
-{
-	struct gate_stats st = { .sz = sizeof(st) };
-
-	assert_int_equal(gate_service_stats(sv, &st), 0);
-	return st;
+	assert_int_equal(serves_sockets(), 2);
 }
 
 static void not_for_everybody(void **state)
@@ -286,7 +168,7 @@ static void not_for_everybody(void **state)
 	q.uid = 14;
 	assert_int_equal(ask(q).result, -EACCES);
 	for (i = 0; i < 8; i++)
-		(void)socket_of(RGATE_SOCKET_DGRAM);
+		(void)serves_socket(RGATE_SOCKET_DGRAM);
 	assert_int_equal(done_of(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -EDQUOT);
 	/* the policy is another one */
 	o.may = false;
@@ -300,8 +182,8 @@ static void not_for_everybody(void **state)
 	}
 	guest++;
 	assert_int_equal(ask(SUBMIT(OPEN, .a0 = 0)).result, -EDQUOT);
-	assert_int_equal(stats().guests, 64);
-	assert_int_equal(stats().turned_away, 1);
+	assert_int_equal(serves_stats().guests, 64);
+	assert_int_equal(serves_stats().turned_away, 1);
 }
 
 /* Who may not ask any more may end what he has: a node that is not to be here can leave. */
@@ -311,14 +193,14 @@ static void revoked(void **state)
 	int fd;
 
 	(void)state;
-	h = connected(&fd);
+	h = serves_connected(&fd);
 	serial++;
 	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
 	o.may = false;
 	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, 0);
 	assert_int_equal(hear().result, -ECANCELED);
 	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
-	sockets_become(0);
+	serves_become(0);
 	close(fd);
 }
 
@@ -332,18 +214,18 @@ static void reviewed(void **state)
 
 	(void)state;
 	gate_service_review(NULL);
-	h = connected(&fd);
+	h = serves_connected(&fd);
 	serial++;
 	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
 	q = SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1));
 	q.guest = 2;
 	q.uid = 6;
 	assert_int_equal(done_of(q).result, 0);
-	gate_service_review(sv);
-	assert_int_equal(stats().guests, 2);
+	gate_service_review(serves_sv);
+	assert_int_equal(serves_stats().guests, 2);
 	assert_false(other_heard(&heard));
-	banned = 5;
-	gate_service_review(sv);
+	serves_banned = 5;
+	gate_service_review(serves_sv);
 	/* what waits is told */
 	r = hear();
 	assert_int_equal(r.kind, GATE_DONE);
@@ -351,16 +233,16 @@ static void reviewed(void **state)
 	assert_int_equal(r.serial, serial - 1);
 	assert_int_equal(r.result, -EACCES);
 	assert_int_equal(r.len, 0);
-	sockets_become(1);
-	assert_int_equal(stats().guests, 1);
+	serves_become(1);
+	assert_int_equal(serves_stats().guests, 1);
 	assert_int_equal(ask(QUESTION(GATE_CANCEL)).result, -ECONNRESET);
 	close(fd);
 	o.may = false;
 	o.peer.send_full = true;
-	gate_service_review(sv);
+	gate_service_review(serves_sv);
 	o.peer.send_full = false;
-	sockets_become(0);
-	assert_int_equal(stats().guests, 0);
+	serves_become(0);
+	assert_int_equal(serves_stats().guests, 0);
 	assert_false(other_heard(&heard));
 }
 
@@ -388,7 +270,7 @@ static int visit(uid_t uid)
 static void churns(void **state)
 {
 	const uint64_t began = unit_now_ns();
-	uint32_t h = socket_of(RGATE_SOCKET_DGRAM);
+	uint32_t h = serves_socket(RGATE_SOCKET_DGRAM);
 	const uint64_t home = guest;
 	unsigned int good = 1, n = 1;
 	uint64_t most;
@@ -402,7 +284,7 @@ static void churns(void **state)
 			other_comes_up(8);
 			number = 16;
 			guest = 1;
-			assert_int_equal(sockets(), 0);
+			assert_int_equal(serves_sockets(), 0);
 		}
 		err = visit(5 + n % 2);
 		assert_true(!err || err == -EUSERS);
@@ -420,9 +302,9 @@ static void churns(void **state)
 	}
 	most = 128 + (unit_now_ns() - began) / 20000000 + 1;
 	assert_in_range(good, 128, most);
-	assert_int_equal(stats().came, good);
-	assert_int_equal(stats().turned_away, 400 - good);
-	assert_int_equal(stats().guests, 0);
+	assert_int_equal(serves_stats().came, good);
+	assert_int_equal(serves_stats().turned_away, 400 - good);
+	assert_int_equal(serves_stats().guests, 0);
 	/* it is taken again a while later */
 	usleep(100000);
 	assert_int_equal(visit(5), 0);
@@ -441,14 +323,14 @@ static void shares(void **state)
 	for (i = 0; i < 20; i++)
 		assert_int_equal(visit(6), 0);
 	/* and what he may not have by his own limit he takes from nobody */
-	sessions = 2;
+	serves_sessions = 2;
 	q = SUBMIT(OPEN, .a0 = 0);
 	q.uid = 7;
 	for (i = 0; i < 300; i++) {
 		q.guest = ++guest;
 		q.serial = ++serial;
-		assert_int_equal(ask(q).result, i < sessions ? 0 : -EDQUOT);
-		if (i < sessions)
+		assert_int_equal(ask(q).result, i < serves_sessions ? 0 : -EDQUOT);
+		if (i < serves_sessions)
 			assert_int_equal(hear().kind, GATE_DONE);
 	}
 	assert_int_equal(visit(8), 0);
@@ -471,7 +353,7 @@ static void names(void **state)
 	assert_int_equal(r.data_len, GATE_ADDR);
 	assert_int_equal(RGATE_SOCKET_FOUND(r.value), 1);
 	memcpy(&a, r.data, sizeof(a));
-	assert_memory_equal(a.addr, loopback(0).addr, sizeof(a.addr));
+	assert_memory_equal(a.addr, serves_loopback(0).addr, sizeof(a.addr));
 	assert_int_equal(a.port, 22);
 	/* What is behind it is nobody's. */
 	r = ask(QUESTION(GATE_GET, .off = GATE_ADDR, .len = 1));
@@ -503,7 +385,7 @@ static void unknown(void **state)
 	size_t len, i;
 
 	(void)state;
-	(void)socket_of(RGATE_SOCKET_STREAM);
+	(void)serves_socket(RGATE_SOCKET_STREAM);
 	serial++;
 	q = QUESTION(GATE_SUBMIT, .op = RGATE_REQ_CANCEL);
 	assert_int_equal(ask(q).result, -EOPNOTSUPP);
@@ -561,23 +443,23 @@ static void dies(void **state)
 	int fd;
 
 	(void)state;
-	h = connected(&fd);
+	h = serves_connected(&fd);
 	serial++;
 	assert_int_equal(ask(SUBMIT(RECV, .handle = h, .len = 10)).result, 0);
 	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
-	sockets_become(0);
+	serves_become(0);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 	close(fd);
 	/* that guest is no more, and will not be */
 	serial++;
 	assert_int_equal(ask(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -ECONNRESET);
 	guest = 5;
-	(void)connected(&fd);
+	(void)serves_connected(&fd);
 	other_goes_down();
-	turn();
-	assert_int_equal(sockets(), 1);
+	serves_turn();
+	assert_int_equal(serves_sockets(), 1);
 	other_comes_up(8);
-	sockets_become(0);
+	serves_become(0);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 	close(fd);
 	/* the next process counts anew */
@@ -585,7 +467,7 @@ static void dies(void **state)
 	serial = 1;
 	while (other_heard(&heard))
 		;
-	(void)connected(&fd);
+	(void)serves_connected(&fd);
 	close(fd);
 }
 
@@ -617,7 +499,7 @@ static void in_any_order(void **state)
 		q.guest = id;
 		assert_int_equal(ask(q).result, -ECONNRESET);
 	}
-	sockets_become(1);
+	serves_become(1);
 	/* so many have left that all below are taken to have, but for who is there */
 	for (guest = 299; guest < 363;)
 		assert_int_equal(visit(6), 0);
@@ -633,18 +515,18 @@ static void in_any_order(void **state)
 	assert_int_equal(done_of(q).result, 0);
 	q.guest = 150;
 	assert_int_equal(done_of(q).result, 0);
-	sockets_become(3);
+	serves_become(3);
 }
 
 static void away_too_long(void **state)
 {
 	(void)state;
-	make(50);
-	(void)socket_of(RGATE_SOCKET_STREAM);
+	serves_make(50);
+	(void)serves_socket(RGATE_SOCKET_STREAM);
 	other_goes_down();
-	turn();
-	assert_int_equal(sockets(), 1);
-	sockets_become(0);
+	serves_turn();
+	assert_int_equal(serves_sockets(), 1);
+	serves_become(0);
 	other_comes_up(7);
 	serial++;
 	assert_int_equal(ask(SUBMIT(OPEN, .a0 = RGATE_SOCKET_A0(2, 1))).result, -ECONNRESET);
@@ -660,7 +542,7 @@ static void no_room(void **state)
 	(void)state;
 	o.peer.send_full = true;
 	hub_says(HUB, OTHER, msg, gate_question_put(&gate_sockets, msg, &copy));
-	sockets_become(1);
+	serves_become(1);
 	usleep(20000);
 	assert_false(other_heard(&heard));
 	assert_true(o.hub.asks.tick(o.hub.ctx) >= 0);
@@ -670,13 +552,13 @@ static void no_room(void **state)
 	assert_int_equal(hear().kind, GATE_DONE);
 }
 
-#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define BED(name)	cmocka_unit_test_setup_teardown(name, serves_setup, serves_teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(carries_bytes), BED(ends_late), BED(told_too_soon), BED(others_handles),
 	BED(not_for_everybody), BED(revoked), BED(reviewed), BED(churns), BED(shares), BED(names),
 	BED(unknown), BED(dies),
-	cmocka_unit_test_teardown(away_too_long, teardown),
+	cmocka_unit_test_teardown(away_too_long, serves_teardown),
 	BED(no_room), BED(in_any_order),
 };
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include "asks_bed.h"
+
+#include <string.h>
+
+#include "gate_service.h"
+
+struct client prog;
+uint64_t asks_guest;
+
+static struct rgate_engine *e;
+static struct gate_service *sv;
+
+void asks_turn(void)
+{
+	bed_run(e);
+	(void)o.hub.asks.tick(o.hub.ctx);
+	bed_run(e);
+}
+
+void asks_make(uint32_t silence_ms)
+{
+	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
+						 .gateway = OTHER, .silence_ms = silence_ms);
+	const struct rgate_seat_opts so = RGATE_OPTS(rgate_seat_opts, .uid = ME, .requests = 128,
+						     .completions = 128, .memory = ASKS_MEMORY);
+
+	gate_bed_init(&gate_sockets, asks_turn);
+	e = bed_engine();
+	assert_int_equal(gate_service_create(&sv, &opts), 0);
+	assert_int_equal(gate_service_add(sv, e), 0);
+	memset(&prog, 0, sizeof(prog));
+	assert_int_equal(client_open(&prog, e, &so), 0);
+	other_comes_up(7);
+}
+
+int asks_teardown(void **state)
+{
+	(void)state;
+	gate_service_quit(sv);
+	rgate_engine_destroy(e);
+	gate_service_destroy(sv);
+	client_close(&prog);
+	assert_int_equal(o.hub.node.stage.lent, 0);
+	return 0;
+}
+
+struct rgate_completion asks_next(void)
+{
+	struct rgate_completion done;
+
+	asks_turn();
+	assert_true(client_poll(&prog, &done));
+	return done;
+}
+
+int asks_result(uint64_t cookie, uint64_t *value)
+{
+	const struct rgate_completion done = asks_next();
+
+	assert_int_equal(done.cookie, cookie);
+	assert_int_equal(done.flags, 0);
+	if (value)
+		*value = done.value;
+	return done.result;
+}
+
+bool asks_quiet(void)
+{
+	struct rgate_completion done;
+
+	asks_turn();
+	return !client_poll(&prog, &done);
+}
+
+int asks_setup(void **state)
+{
+	struct gate_question q;
+	uint64_t value;
+
+	(void)state;
+	asks_make(0);
+	submit(OPEN, 1, .a0 = 99);
+	assert_int_equal(o.peer.asked.n, 1);
+	q = question(0);
+	assert_int_equal(q.kind, GATE_SUBMIT);
+	assert_int_equal(q.op, RGATE_REQ_SOCKET_OPEN);
+	assert_int_equal(q.a0, 99);
+	asks_guest = q.guest;
+	answer(0, 0);
+	assert_true(asks_quiet());
+	say(end_of(0, 0, 77));
+	assert_int_equal(asks_result(1, &value), 0);
+	assert_int_equal(value, 77);
+	/* once */
+	say(end_of(0, 0, 78));
+	assert_true(asks_quiet());
+	o.peer.asked.n = 0;
+	return 0;
+}
