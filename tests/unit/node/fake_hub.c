@@ -94,15 +94,17 @@ static void put(struct msgs *to, const void *data, size_t len)
 int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t len)
 {
 	struct rgate_peer *p = peer_to(hub, node);
+	int err = 0;
 
-	if (!p->up || p->hub_epoch != p->epoch)
-		return -ENOTCONN;
-	if (p->send_full)
-		return -EAGAIN;
 	pthread_mutex_lock(&saying);
-	put(&p->said, msg, len);
+	if (!p->up || p->hub_epoch != p->epoch)
+		err = -ENOTCONN;
+	else if (p->send_full)
+		err = -EAGAIN;
+	else
+		put(&p->said, msg, len);
 	pthread_mutex_unlock(&saying);
-	return 0;
+	return err;
 }
 
 void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node)
@@ -204,17 +206,43 @@ void hub_connect(struct rgate_hub *hub, uint32_t node, struct rgate_peer *peer)
 
 void peer_lose(struct rgate_peer *p)
 {
+	pthread_mutex_lock(&saying);
 	p->asked.n = p->said.n = 0;
 	p->lost = p->ticket;
+	pthread_mutex_unlock(&saying);
+}
+
+void peer_comes_up(struct rgate_peer *p, uint64_t incarnation)
+{
+	pthread_mutex_lock(&saying);
+	p->up = true;
+	p->incarnation = incarnation;
+	p->epoch++;
+	pthread_mutex_unlock(&saying);
+}
+
+void peer_goes_down(struct rgate_peer *p)
+{
+	pthread_mutex_lock(&saying);
+	p->up = false;
+	p->lost = p->ticket;
+	pthread_mutex_unlock(&saying);
+}
+
+void peer_say_full(struct rgate_peer *p, bool full)
+{
+	pthread_mutex_lock(&saying);
+	p->send_full = full;
+	pthread_mutex_unlock(&saying);
 }
 
 void peer_down(struct rgate_peer *p)
 {
-	p->up = false;
+	peer_goes_down(p);
 	peer_lose(p);
 	if (!p->far)
 		return;
-	p->far->up = false;
+	peer_goes_down(p->far);
 	peer_lose(p->far);
 }
 
@@ -224,7 +252,9 @@ void peer_is_seen(struct rgate_peer *p)
 
 	while (p->hub->peer[node] != p)
 		node++;
+	pthread_mutex_lock(&saying);
 	p->hub_epoch = p->up ? p->epoch : 0;
+	pthread_mutex_unlock(&saying);
 	if (p->hub->asks.state)
 		p->hub->asks.state(p->hub->ctx, node, p->up);
 }

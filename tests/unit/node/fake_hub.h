@@ -64,6 +64,11 @@ struct rgate_hub {
 void hub_init(struct rgate_hub *hub, uint32_t id, uint32_t service);
 void hub_connect(struct rgate_hub *hub, uint32_t node, struct rgate_peer *peer);
 
+/* This end; what was said, or asked, stays */
+void peer_comes_up(struct rgate_peer *peer, uint64_t incarnation);
+void peer_goes_down(struct rgate_peer *peer);
+/* Nothing can be said by the hub; where threads say something */
+void peer_say_full(struct rgate_peer *peer, bool full);
 /* Both ends: what is under way is lost */
 void peer_down(struct rgate_peer *peer);
 void peer_lose(struct rgate_peer *peer);

@@ -15,9 +15,7 @@ void other_init(uint32_t service)
 
 void other_comes_up_unseen(uint64_t incarnation)
 {
-	o.peer.up = true;
-	o.peer.incarnation = incarnation;
-	o.peer.epoch++;
+	peer_comes_up(PEER, incarnation);
 }
 
 void other_comes_up(uint64_t incarnation)
@@ -28,8 +26,7 @@ void other_comes_up(uint64_t incarnation)
 
 void other_goes_down(void)
 {
-	o.peer.up = false;
-	o.peer.lost = o.peer.ticket;
+	peer_goes_down(PEER);
 	peer_is_seen(PEER);
 }
 
