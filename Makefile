@@ -227,7 +227,7 @@ sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
 node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed)
 node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed)
-node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_serve queue_serve queue_nodes)
+node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_many gate_many_serve gate_many_storm gate_serve queue_serve queue_nodes)
 gate_test_bin := $(filter $(O)/tests/unit/test_gate%,$(node_test_bin))
 queue_test_bin := $(filter $(O)/tests/unit/test_queue_%,$(node_test_bin))
 vm_bin := $(vm_src:%.c=$(O)/%)
@@ -537,7 +537,8 @@ $(O)/tests/fuzz/user/fuzz_gate: $(node_other)
 $(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,$(fake_hub) rgate_thread_start pthread_join \
 	epoll_ctl epoll_wait rgate_seat_remove \
 	$(addprefix rgate_session_,at memory fd arm submit poll cancel close) \
-	$(addprefix rgate_req_,get seat mem data set_data end) $(addprefix rgate_seat_,memory uid handle))
+	$(addprefix rgate_req_,get seat mem data set_data shots more end) \
+	$(addprefix rgate_seat_,memory uid handle))
 $(O)/tests/fuzz/user/fuzz_queue: EXTRA_LIBS += $(call wrap, \
 	$(addprefix rgate_req_,get seat mem data object set_data set_value end) \
 	$(addprefix rgate_seat_,uid handle release))

@@ -245,18 +245,22 @@ static bool is_sound(const struct wish *w, const struct gate_result *r)
 {
 	const bool good = r->result >= 0;
 
-	if (r->result > (int)w->len || (!good && (r->len || r->addr)))
+	if (r->result > (int)w->len || (!good && r->addr))
 		return false;
 	if (good && !r->addr != !(w->has & GATE_HAS_FROM))
 		return false;
-	if (good && w->has & GATE_HAS_OUT)
-		return r->len == (uint32_t)r->result;
-	return r->len == (good && w->has & GATE_HAS_WHOLE ? w->len : 0);
+	return r->len == gate_bytes(w->has, w->len, r->result);
+}
+
+/* Of one with many: have all come that were before it? It has no bytes of its own. */
+static bool is_last(const struct wish *w, const struct gate_result *r)
+{
+	return r->number <= w->heard && !w->moved && r->result <= 0 && !r->len && !r->addr;
 }
 
 static void done(struct wish *w, const struct gate_result *r)
 {
-	if (!is_sound(w, r)) {
+	if (w->shots ? !is_last(w, r) : !is_sound(w, r)) {
 		failed(w, -EPROTO);
 		return;
 	}
@@ -275,6 +279,45 @@ static void done(struct wish *w, const struct gate_result *r)
 		failed(w, -ECONNRESET);
 }
 
+/* ---- It goes on ---- */
+
+/* A piece of the next completion: is there a place for that, and is it one that can have come? */
+static bool is_next(const struct wish *w, const struct gate_result *r)
+{
+	if (r->number != w->heard || w->came == w->shots || r->result < 0 ||
+	    (uint32_t)r->result > w->share || r->addr ||
+	    r->len != gate_bytes(w->has, w->share, r->result))
+		return false;
+	/* Behind its first one */
+	if (w->moved && (r->result != w->result || r->value != w->value))
+		return false;
+	return r->data_len == least(r->len - w->moved, GATE_PIECE);
+}
+
+static void more(struct wish *w, const struct gate_result *r)
+{
+	/* Told before, over another connection */
+	if (r->number < w->heard)
+		return;
+	if (!is_next(w, r)) {
+		failed(w, -EPROTO);
+		return;
+	}
+	if (r->data_len)
+		memcpy(w->mem + (size_t)w->came * w->share + w->moved, r->data, r->data_len);
+	w->heard++;
+	w->result = r->result;
+	w->value = r->value;
+	w->moved += r->data_len;
+	if (w->moved < r->len)
+		return;
+	w->moved = 0;
+	w->came++;
+	(void)rgate_req_more(w->r, r->result, r->value);
+}
+
+/* ---- What is told without a question ---- */
+
 static struct gate_caller *caller_of(const struct gate_node *n, uint64_t id)
 {
 	struct link *const all = &n->sv->callers;
@@ -290,7 +333,7 @@ static struct gate_caller *caller_of(const struct gate_node *n, uint64_t id)
 }
 
 /* It may come before the answer to GATE_SUBMIT, if that was lost with a connection. */
-static void on_done(const struct gate_node *n, const struct gate_result *r)
+static void on_told(const struct gate_node *n, const struct gate_result *r)
 {
 	const struct gate_caller *c = caller_of(n, r->guest);
 	struct wish *w = c ? c->ticket[r->ticket] : NULL;
@@ -299,7 +342,11 @@ static void on_done(const struct gate_node *n, const struct gate_result *r)
 		return;
 	if (w->state == WISH_SUBMITS && w->errand.under_way)
 		errand_end(&w->errand, 0);
-	if (w->state == WISH_WAITS)
+	if (w->state != WISH_WAITS)
+		return;
+	if (r->kind == GATE_MORE)
+		more(w, r);
+	else
 		done(w, r);
 }
 
@@ -309,7 +356,7 @@ static size_t submit_ask(struct errand *e, struct ask *a)
 {
 	struct wish *w = wish_of(e);
 	const struct rgate_request *req = rgate_req_get(w->r);
-	struct gate_question q = question(w, GATE_SUBMIT, a);
+	struct gate_question q = question(w, w->shots ? GATE_SUBMIT_MANY : GATE_SUBMIT, a);
 
 	q.op = req->op;
 	q.handle = w->as.handle;
@@ -336,6 +383,7 @@ static void submit_over(struct errand *e, int err)
 		failed(w, err);
 	} else {
 		w->state = WISH_WAITS;
+		w->moved = 0;
 		if (w->unwanted)
 			end_there(w);
 	}
@@ -422,8 +470,8 @@ void gate_ask_answer(struct gate_node *n, const void *msg, size_t len)
 
 	if (gate_answer_get(&r, msg, len))
 		return;
-	if (r.kind != GATE_DONE)
-		(void)line_answered(n->line, r.number, msg, len);
+	if (r.kind == GATE_DONE || r.kind == GATE_MORE)
+		on_told(n, &r);
 	else
-		on_done(n, &r);
+		(void)line_answered(n->line, r.number, msg, len);
 }

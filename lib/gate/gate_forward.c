@@ -119,13 +119,14 @@ static int make_wish(const struct gate_role *role, struct rgate_req *r, const st
 {
 	const struct rgate_request *q = rgate_req_get(r);
 	const int has = gate_op_has(role, q->op);
+	const uint32_t shots = rgate_req_shots(r);
 	struct wish *w;
 	int err;
 
 	if (has < 0)
 		return has;
 	/* What the node would refuse is not asked. */
-	if (q->len > role->room && !(has & GATE_HAS_STREAM))
+	if (shots >= GATE_MANY || (q->len > role->room && (shots || !(has & GATE_HAS_STREAM))))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -138,6 +139,8 @@ static int make_wish(const struct gate_role *role, struct rgate_req *r, const st
 		w->as.a0 = role->here;
 	w->mem = rgate_req_mem(r);
 	w->len = least(q->len, role->room);
+	w->shots = shots;
+	w->share = shots ? w->len / shots : 0;
 	w->in = has & GATE_HAS_IN ? least(w->len, as->sent) : 0;
 	if (q->deadline_us)
 		w->due = rgate_clock_now(CLOCK_MONOTONIC) + q->deadline_us * 1000ULL;

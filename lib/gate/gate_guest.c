@@ -16,7 +16,6 @@
 #define COME_NS		20000000ULL	/* one more in so long */
 #define SHARE_AT_ONCE	(COME_AT_ONCE / 2)	/* of a user of it */
 #define SHARE_NS	(COME_NS * 2)
-#define PLACES		256U	/* of a guest's requests, and of what cancels them */
 #define EVENTS		32
 #define STOP		0	/* no guest's key */
 
@@ -24,8 +23,13 @@
 
 static void put(struct guest *g)
 {
-	if (!__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL))
-		free(g);
+	unsigned int i;
+
+	if (__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	for (i = 0; i < GATE_TICKETS; i++)
+		free(g->ticket[i].shots);
+	free(g);
 }
 
 static void seat_over(void *ctx)
@@ -39,8 +43,8 @@ static int open_session(struct guest *g, const struct rgate_limits *limits)
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = g->key };
 	const uint64_t memory = (gate_room(sv->o.role, GATE_TICKETS) + 4095) & ~4095ULL;
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = g->uid,
-		.requests = PLACES, .completions = PLACES, .limits = limits, .modest = true,
-		.memory = memory, .over = seat_over, .ctx = g);
+		.requests = GATE_PLACES, .completions = GATE_PLACES + GATE_SHOTS, .limits = limits,
+		.modest = true, .memory = memory, .over = seat_over, .ctx = g);
 	int err;
 
 	err = rgate_session_at(&g->session, sv->o.engine, &o, &g->seat);
@@ -211,15 +215,24 @@ static struct guest *find(struct gate_service *sv, uint64_t key)
 	return NULL;
 }
 
-static uint32_t bytes_of(const struct ticket *t)
+/* One that is not the last */
+static void came(struct shots *s, const struct rgate_completion *c)
 {
-	if (t->result < 0)
-		return 0;
-	if (t->has & GATE_HAS_WHOLE)
-		return t->len;
-	if (!(t->has & GATE_HAS_OUT))
-		return 0;
-	return (uint32_t)t->result < t->len ? (uint32_t)t->result : t->len;
+	if (!s || s->came == s->most)
+		return;
+	s->shot[s->came].result = c->result;
+	s->shot[s->came++].value = c->value;
+}
+
+static void is_over(struct guest *g, struct ticket *t, const struct rgate_completion *c)
+{
+	if (t->shots)
+		g->shots -= t->shots->most;
+	t->state = TICKET_DONE;
+	t->result = c->result;
+	t->value = c->value;
+	/* Of many each has had its own. */
+	t->total = t->shots ? 0 : gate_bytes(t->has, t->len, t->result);
 }
 
 static void completed(struct guest *g, const struct rgate_completion *c)
@@ -229,10 +242,10 @@ static void completed(struct guest *g, const struct rgate_completion *c)
 	/* Else it is what has cancelled one. */
 	if (t->state != TICKET_BUSY || c->cookie / GATE_TICKETS != t->serial)
 		return;
-	t->state = TICKET_DONE;
-	t->result = c->result;
-	t->value = c->value;
-	t->total = bytes_of(t);
+	if (c->flags & RGATE_COMP_MORE)
+		came(t->shots, c);
+	else
+		is_over(g, t, c);
 	t->untold = g->node->untold = true;
 }
 

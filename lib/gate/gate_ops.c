@@ -104,7 +104,8 @@ static void drop(void *object, void *ctx)
 static const struct rgate_req_op ops[] = {
 	OP(OPEN, "open", A0),
 	OP(BIND, "bind", HANDLE | MEM), OP(LISTEN, "listen", HANDLE | A0),
-	OP(ACCEPT, "accept", HANDLE | MEM), OP(CONNECT, "connect", HANDLE | MEM),
+	OP(ACCEPT, "accept", HANDLE | MEM | RGATE_USES_MULTI),
+	OP(CONNECT, "connect", HANDLE | MEM),
 	OP(SEND, "send", HANDLE | A0 | MEM), OP(RECV, "recv", HANDLE | A0 | MEM),
 	OP(SENDTO, "sendto", HANDLE | A0 | A1 | MEM),
 	OP(RECVFROM, "recvfrom", HANDLE | A0 | A1 | MEM),

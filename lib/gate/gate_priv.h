@@ -11,6 +11,11 @@
  * A session's requests are handed over to a node one after the other, in their order: first its
  * bytes, if they are many, then the request; the next one follows when that was taken. There it
  * waits for as long as it likes, and its end is told by GATE_DONE, over each new connection again.
+ *
+ * So is, by GATE_MORE, what one with many completions comes to before. All of them have their place
+ * from the begin: at the engine that asks, as those of any such request; here with the ticket, and
+ * in the ring of the guest's session. So nobody has to wait for who takes them, nor to hold more
+ * than the request could have.
  */
 #ifndef RGATE_GATE_PRIV_H
 #define RGATE_GATE_PRIV_H
@@ -60,6 +65,11 @@ struct wish {
 	uint32_t total;			/* to come */
 	int result;
 	uint64_t value;
+	/* Of one with many completions; moved, result and value are those of the next one */
+	uint32_t shots;			/* but the last one; 0: it has one */
+	uint32_t share;			/* bytes of its part that each has */
+	uint32_t came;
+	uint64_t heard;			/* GATE_MORE, all in their order */
 };
 
 /* A session, at one other node */
@@ -89,6 +99,18 @@ enum ticket_state {
 	TICKET_DONE,
 };
 
+/* Completions before the last one, kept until the ticket has another request */
+struct shots {
+	uint32_t most, share;		/* that can come; bytes of the part that each has */
+	uint32_t came;
+	uint32_t told, moved;		/* over this connection; bytes of the next one, likewise */
+	uint64_t said;			/* messages that took */
+	struct {
+		uint64_t value;
+		int result;
+	} shot[];
+};
+
 struct ticket {
 	enum ticket_state state;
 	bool untold;
@@ -97,7 +119,11 @@ struct ticket {
 	uint32_t total;		/* bytes to get */
 	int result;
 	uint64_t value;
+	struct shots *shots;	/* NULL: it has one completion */
 };
+
+#define GATE_PLACES	256U	/* of a guest's requests, and of what cancels them; besides: */
+#define GATE_SHOTS	1792U	/* of what those under way that have many can come to */
 
 struct guest {
 	struct link of_node;
@@ -109,6 +135,8 @@ struct guest {
 	uint64_t id;			/* as its node says */
 	uint64_t key;			/* here, never given twice */
 	uid_t uid;
+	uint32_t turn;			/* the ticket that tells next */
+	uint32_t shots;			/* of those under way */
 	struct ticket ticket[GATE_TICKETS];
 };
 

@@ -4,60 +4,139 @@
  * checks them as any client's; memory that it names is the guest's, at a place known here.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gate_priv.h"
 
 #define CANCELS		UINT64_MAX	/* cookie of what cancels; no serial's */
 
-/* ---- The end of requests ---- */
+/* ---- What requests come to ---- */
 
-/* False: not now */
-static bool tell(const struct guest *g, uint32_t i)
+static const unsigned char *room_of(const struct guest *g, uint32_t ticket)
+{
+	return g->mem + gate_room(g->node->sv->o.role, ticket);
+}
+
+static struct gate_result about(const struct guest *g, uint32_t i, enum gate_kind kind)
+{
+	const struct ticket *t = &g->ticket[i];
+
+	return (struct gate_result){
+		.kind = kind, .guest = g->id, .serial = t->serial, .ticket = i,
+		.number = t->shots ? t->shots->said : 0,
+	};
+}
+
+/* False: not now. Else as much of its bytes as @r says then went. */
+static bool tell(const struct guest *g, struct gate_result *r)
+{
+	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
+
+	return line_tell(g->node->line, msg, gate_answer_put(g->node->sv->o.role, msg, r));
+}
+
+static bool tell_end(const struct guest *g, uint32_t i)
 {
 	const struct gate_role *role = g->node->sv->o.role;
 	const struct ticket *t = &g->ticket[i];
-	const unsigned char *mem = g->mem + gate_room(role, i);
-	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
-	struct gate_result r = {
-		.kind = GATE_DONE, .result = t->result, .guest = g->id, .serial = t->serial,
-		.ticket = i, .len = t->total, .value = t->value, .data = mem,
-		.data_len = t->total,
-	};
+	struct gate_result r = about(g, i, GATE_DONE);
 
-	if (t->has & GATE_HAS_FROM && t->result >= 0)
-		r.addr = (const void *)(mem + role->room);
-	return line_tell(g->node->line, msg, gate_answer_put(role, msg, &r));
+	r.result = t->result;
+	r.value = t->value;
+	r.len = r.data_len = t->total;
+	r.data = room_of(g, i);
+	if (t->has & GATE_HAS_FROM && t->result >= 0 && !t->shots)
+		r.addr = (const void *)(room_of(g, i) + role->room);
+	return tell(g, &r);
 }
 
-static bool tell_all(struct guest *g)
+/* The next completion of one that goes on, or a piece of it */
+static bool tell_more(const struct guest *g, uint32_t i)
 {
-	uint32_t i;
+	const struct ticket *t = &g->ticket[i];
+	struct gate_result r = about(g, i, GATE_MORE);
+	struct shots *s = t->shots;
 
-	for (i = 0; i < GATE_TICKETS; i++) {
-		if (!g->ticket[i].untold)
-			continue;
-		if (!tell(g, i))
+	r.result = s->shot[s->told].result;
+	r.value = s->shot[s->told].value;
+	r.len = gate_bytes(t->has, s->share, r.result);
+	r.data = room_of(g, i) + (size_t)s->told * s->share + s->moved;
+	r.data_len = r.len - s->moved;
+	if (!tell(g, &r))
+		return false;
+	s->said++;
+	s->moved += r.data_len;
+	if (s->moved < r.len)
+		return true;
+	s->moved = 0;
+	s->told++;
+	return true;
+}
+
+static bool has_more(const struct ticket *t)
+{
+	return t->shots && t->shots->told < t->shots->came;
+}
+
+/* A message of that ticket, if there is one to tell: its end comes last. False: not now */
+static bool tell_one(struct guest *g, uint32_t i)
+{
+	struct ticket *t = &g->ticket[i];
+	const bool goes_on = has_more(t);
+
+	if (!t->untold)
+		return true;
+	if (!(goes_on ? tell_more(g, i) : tell_end(g, i)))
+		return false;
+	t->untold = goes_on && (has_more(t) || t->state == TICKET_DONE);
+	return true;
+}
+
+/* Of each ticket one, so that the end of one is not behind all that another one has come to */
+static bool tell_some(struct guest *g, bool *more)
+{
+	uint32_t n;
+
+	*more = false;
+	for (n = 0; n < GATE_TICKETS; n++) {
+		if (line_is_stalled(g->node->line) || !tell_one(g, g->turn))
 			return false;
-		g->ticket[i].untold = false;
+		*more |= g->ticket[g->turn].untold;
+		g->turn = (g->turn + 1) % GATE_TICKETS;
 	}
 	return true;
 }
 
+/* Guests have turns as well. An answer that waits for room is to come before what follows it. */
 void gate_serve_pump(struct gate_node *n)
 {
-	struct link *l;
+	uint32_t silent = 0;	/* in a row */
+	struct guest *g;
+	bool more;
 
-	/* An answer that waits for room is to come before what follows it. */
 	if (!n->untold || !line_is_up(n->line))
 		return;
-	for (l = n->guests.next; l != &n->guests; l = l->next) {
-		if (!line_is_stalled(n->line) &&
-		    tell_all(container_of(l, struct guest, of_node)))
-			continue;
-		return;
+	while (silent < n->nguests) {
+		g = container_of(n->guests.next, struct guest, of_node);
+		if (!tell_some(g, &more))
+			return;
+		list_del(&g->of_node);
+		list_add_tail(&n->guests, &g->of_node);
+		silent = more ? 0 : silent + 1;
 	}
 	n->untold = false;
+}
+
+/* All of it again, whatever was heard of it */
+static void tell_again(struct ticket *t)
+{
+	if (t->shots && t->state != TICKET_FREE) {
+		t->shots->told = t->shots->moved = 0;
+		t->shots->said = 0;
+		t->untold = t->shots->came;
+	}
+	t->untold |= t->state == TICKET_DONE;
 }
 
 void gate_serve_up(struct gate_node *n)
@@ -68,9 +147,10 @@ void gate_serve_up(struct gate_node *n)
 
 	for (l = n->guests.next; l != &n->guests; l = l->next) {
 		g = container_of(l, struct guest, of_node);
-		for (i = 0; i < GATE_TICKETS; i++)
-			if (g->ticket[i].state == TICKET_DONE)
-				g->ticket[i].untold = n->untold = true;
+		for (i = 0; i < GATE_TICKETS; i++) {
+			tell_again(&g->ticket[i]);
+			n->untold |= g->ticket[i].untold;
+		}
 	}
 }
 
@@ -85,14 +165,10 @@ static int claim(struct guest *g, const struct gate_question *q, struct ticket *
 		return -EBUSY;
 	if (q->serial < t->serial || (q->serial == t->serial && t->state == TICKET_DONE))
 		return -ESTALE;
+	free(t->shots);
 	*t = (struct ticket){ .serial = q->serial };
 	*out = t;
 	return 0;
-}
-
-static unsigned char *room_of(const struct guest *g, uint32_t ticket)
-{
-	return g->mem + gate_room(g->node->sv->o.role, ticket);
 }
 
 static int put(struct guest *g, const struct gate_question *q)
@@ -101,23 +177,14 @@ static int put(struct guest *g, const struct gate_question *q)
 	int err = claim(g, q, &t);
 
 	if (!err)
-		memcpy(room_of(g, q->ticket) + q->off, q->data, q->len);
+		memcpy(g->mem + gate_room(g->node->sv->o.role, q->ticket) + q->off, q->data,
+		       q->len);
 	return err;
 }
 
-static int submit(struct guest *g, const struct gate_question *q)
+/* A request's words and what comes with them: what the engine cannot know */
+static int check(const struct gate_role *role, const struct gate_question *q, int has)
 {
-	const struct gate_role *role = g->node->sv->o.role;
-	unsigned char *mem = room_of(g, q->ticket);
-	struct rgate_request req = {
-		.op = (uint16_t)q->op, .cookie = q->serial * GATE_TICKETS + q->ticket,
-		.a0 = q->a0, .a1 = q->a1, .len = q->len, .handle = q->handle,
-		.off = q->len ? gate_room(role, q->ticket) : 0,
-	};
-	const int has = gate_op_has(role, q->op);
-	struct ticket *t;
-	int err;
-
 	if (has < 0)
 		return has;
 	if (q->serial >= CANCELS / GATE_TICKETS || !!q->addr != !!(has & GATE_HAS_TO) ||
@@ -125,21 +192,77 @@ static int submit(struct guest *g, const struct gate_question *q)
 	    /* A node that may ask here is not shown on to others in this one's name. */
 	    (has & GATE_HAS_NODE && q->a0 != role->here))
 		return -EINVAL;
-	err = claim(g, q, &t);
-	if (err)
-		return err;
+	if (q->kind == GATE_SUBMIT)
+		return 0;
+	if (!(has & GATE_HAS_MANY))
+		return -EOPNOTSUPP;
+	return q->a1 < 2 || q->a1 > GATE_MANY ? -EINVAL : 0;
+}
+
+/* Room for what it will come to, before it is begun */
+static int new_shots(const struct guest *g, const struct gate_question *q, struct shots **out)
+{
+	const uint32_t most = (uint32_t)q->a1 - 1;
+	struct shots *s;
+
+	/* Not more than leave places for all others, and for what cancels. */
+	if (most > GATE_SHOTS - g->shots)
+		return -ENOSPC;
+	s = calloc(1, sizeof(*s) + most * sizeof(s->shot[0]));
+	if (!s)
+		return -ENOMEM;
+	s->most = most;
+	s->share = q->len / most;
+	*out = s;
+	return 0;
+}
+
+/* Its bytes and address, and where these are */
+static void fill_room(const struct guest *g, const struct gate_question *q, uint32_t has,
+		      struct rgate_request *req)
+{
+	const struct gate_role *role = g->node->sv->o.role;
+	unsigned char *mem = g->mem + gate_room(role, q->ticket);
+
 	if (q->data_len)
 		memcpy(mem, q->data, q->data_len);
 	if (q->addr)
 		memcpy(mem + role->room, q->addr, GATE_ADDR);
-	if (has & (GATE_HAS_TO | GATE_HAS_FROM))
-		req.a1 = gate_room(role, q->ticket) + role->room;
+	if (q->len)
+		req->off = gate_room(role, q->ticket);
+	if (q->kind == GATE_SUBMIT_MANY)
+		req->flags = RGATE_REQ_MULTI;
+	else if (has & (GATE_HAS_TO | GATE_HAS_FROM))
+		req->a1 = gate_room(role, q->ticket) + role->room;
+}
+
+static int submit(struct guest *g, const struct gate_question *q)
+{
+	const struct gate_role *role = g->node->sv->o.role;
+	struct rgate_request req = {
+		.op = (uint16_t)q->op, .cookie = q->serial * GATE_TICKETS + q->ticket,
+		.a0 = q->a0, .a1 = q->a1, .len = q->len, .handle = q->handle,
+	};
+	const int has = gate_op_has(role, q->op);
+	struct ticket *t;
+	int err;
+
+	err = check(role, q, has);
+	if (!err)
+		err = claim(g, q, &t);
+	if (!err && q->kind == GATE_SUBMIT_MANY)
+		err = new_shots(g, q, &t->shots);
+	if (err)
+		return err;
 	t->has = (uint32_t)has;
 	t->len = q->len;
+	fill_room(g, q, (uint32_t)has, &req);
 	err = rgate_session_submit(g->session, &req);
-	if (!err)
-		t->state = TICKET_BUSY;
-	return err;
+	if (err)
+		return err;
+	t->state = TICKET_BUSY;
+	g->shots += t->shots ? t->shots->most : 0;
+	return 0;
 }
 
 static int get(struct guest *g, const struct gate_question *q, struct gate_result *r)
@@ -165,6 +288,11 @@ static int cancel(struct guest *g, const struct gate_question *q)
 	return rgate_session_cancel(g->session, q->serial * GATE_TICKETS + q->ticket, CANCELS);
 }
 
+static bool submits(const struct gate_question *q)
+{
+	return q->kind == GATE_SUBMIT || q->kind == GATE_SUBMIT_MANY;
+}
+
 /*
  * Of what has left nothing comes back: an id is one guest's, once. Sessions may come in another order
  * than that of their ids: what is asked first has turns, and is asked again over a new connection.
@@ -175,7 +303,7 @@ static int guest_for(struct gate_node *n, const struct gate_question *q, struct 
 	if (*out)
 		return (*out)->uid == q->uid ? 0 : -EACCES;
 	/* A name may be so long that a part of it comes before the request. */
-	if ((q->kind != GATE_SUBMIT && q->kind != GATE_PUT) || gate_guest_is_gone(n, q->guest))
+	if ((!submits(q) && q->kind != GATE_PUT) || gate_guest_is_gone(n, q->guest))
 		return -ECONNRESET;
 	return gate_guest_new(n, q->guest, q->uid, out);
 }
@@ -199,7 +327,7 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 	if (q->kind != GATE_LEAVE && q->kind != GATE_CANCEL &&
 	    !board_may(n->sv->board, line_node(n->line), q->uid))
 		return -EACCES;
-	if (q->kind == GATE_SUBMIT && !has_rights(n->sv, q->uid))
+	if (submits(q) && !has_rights(n->sv, q->uid))
 		return -EACCES;
 	err = guest_for(n, q, &g);
 	if (err)
@@ -208,6 +336,7 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 	case GATE_PUT:
 		return put(g, q);
 	case GATE_SUBMIT:
+	case GATE_SUBMIT_MANY:
 		return submit(g, q);
 	case GATE_GET:
 		return get(g, q, r);
@@ -250,7 +379,7 @@ static void revoke(struct guest *g)
 			continue;
 		t->state = TICKET_DONE;
 		t->result = -EACCES;
-		(void)tell(g, i);
+		(void)tell_end(g, i);
 	}
 	gate_guest_end(g);
 }

@@ -72,7 +72,7 @@ static bool is_part(const struct gate_role *role, uint32_t off, uint32_t len)
 /* Does it have what its kind has, and nothing else? */
 static bool fits(const struct gate_role *role, const struct gate_question *q)
 {
-	const bool submits = q->kind == GATE_SUBMIT;
+	const bool submits = q->kind == GATE_SUBMIT || q->kind == GATE_SUBMIT_MANY;
 	const bool moves = q->kind == GATE_PUT || q->kind == GATE_GET;
 
 	if (!q->guest || q->ticket >= GATE_TICKETS || (q->kind != GATE_LEAVE && !q->serial))
@@ -104,7 +104,7 @@ int gate_question_get(const struct gate_role *role, struct gate_question *q, con
 	};
 	if (m.version != GATE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (m.kind < GATE_PUT || m.kind > GATE_LEAVE)
+	if ((m.kind < GATE_PUT || m.kind > GATE_LEAVE) && m.kind != GATE_SUBMIT_MANY)
 		return -EOPNOTSUPP;
 	if (get_rest(msg, sizeof(m), len, m.has_addr, &q->addr, &q->data, &q->data_len))
 		return -EPROTO;
@@ -129,7 +129,7 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 	if (m.version != GATE_VERSION) {
 		r->result = -EPROTONOSUPPORT;
 		r->ticket = r->len = 0;
-		return m.kind == GATE_DONE ? -EPROTO : 0;
+		return m.kind == GATE_DONE || m.kind == GATE_MORE ? -EPROTO : 0;
 	}
 	if (m.zero || r->ticket >= GATE_TICKETS || r->len > GATE_ROOM ||
 	    get_rest(msg, sizeof(m), len, m.has_addr, &r->addr, &r->data, &r->data_len))
@@ -142,8 +142,9 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 #define NUMBER(op)	((op) & ((1U << RGATE_REQ_OP_SHIFT) - 1))
 #define OP(n)	[NUMBER(RGATE_REQ_SOCKET_##n)]
 
-static const uint8_t socket_has[] = {
-	OP(OPEN) = 0, OP(BIND) = GATE_HAS_IN, OP(LISTEN) = 0, OP(ACCEPT) = GATE_HAS_WHOLE,
+static const uint16_t socket_has[] = {
+	OP(OPEN) = 0, OP(BIND) = GATE_HAS_IN, OP(LISTEN) = 0,
+	OP(ACCEPT) = GATE_HAS_WHOLE | GATE_HAS_MANY,
 	OP(CONNECT) = GATE_HAS_IN, OP(SEND) = GATE_HAS_IN | GATE_HAS_STREAM,
 	OP(RECV) = GATE_HAS_OUT | GATE_HAS_STREAM,
 	OP(SENDTO) = GATE_HAS_IN | GATE_HAS_TO | GATE_HAS_STREAM,
@@ -156,13 +157,13 @@ static const uint8_t socket_has[] = {
 /* No datagram is longer than that. */
 const struct gate_role gate_sockets = {
 	.service = RGATE_SERVICE_SOCKET, .requests = RGATE_REQ_SOCKET, .room = 65536,
-	.nops = sizeof(socket_has), .has = socket_has,
+	.nops = sizeof(socket_has) / sizeof(socket_has[0]), .has = socket_has,
 };
 
 #undef OP
 #define OP(n)	[NUMBER(RGATE_REQ_QUEUE_##n)]
 
-static const uint8_t queue_has[] = {
+static const uint16_t queue_has[] = {
 	OP(OPEN) = GATE_HAS_IN | GATE_HAS_NODE, OP(CLOSE) = GATE_HAS_TO_GO,
 	OP(SUBMIT) = GATE_HAS_IN, OP(CLAIM) = GATE_HAS_OUT, OP(BEGIN) = 0, OP(TOUCH) = 0,
 	OP(COMPLETE) = GATE_HAS_IN, OP(RELEASE) = 0, OP(BURY) = GATE_HAS_IN, OP(KICK) = 0,
@@ -174,7 +175,8 @@ static const uint8_t queue_has[] = {
 /* No task has more, with its result and what PEEK tells of it. */
 const struct gate_role gate_queues = {
 	.service = RGATE_SERVICE_QUEUE, .requests = RGATE_REQ_QUEUE, .room = GATE_ROOM,
-	.nops = sizeof(queue_has), .has = queue_has, .here = RGATE_QUEUE_HERE,
+	.nops = sizeof(queue_has) / sizeof(queue_has[0]), .has = queue_has,
+	.here = RGATE_QUEUE_HERE,
 };
 
 RGATE_ASSERT(2 * RGATE_QUEUE_PADDED(RGATE_QUEUE_DATA_MAX) + sizeof(struct rgate_queue_task) <=

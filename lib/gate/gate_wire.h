@@ -5,6 +5,11 @@
  * which nobody has asked, when a request has ended. Little-endian, no holes; bytes follow. Neither
  * believes the other more than what gate_question_get() and gate_answer_get() let pass.
  *
+ * What a request with RGATE_REQ_MULTI comes to before its end is told by GATE_MORE, which nobody
+ * has asked for, either: a completion in as many messages as its bytes take. A request's are
+ * counted from 0 on, and told anew from there over each new connection: who has heard one passes
+ * it over, and GATE_DONE says how many there were, so none is missed.
+ *
  * A session is a guest at the other node, and each of its requests has a ticket there: room for
  * bytes to send or to receive into, as much as its role has, and an address.
  *
@@ -23,6 +28,7 @@
 #define GATE_VERSION	1
 #define GATE_TICKETS	64U	/* of a guest: requests under way */
 #define GATE_ROOM	69632U	/* bytes of a ticket, of any role */
+#define GATE_MANY	1024U	/* completions of a request at most */
 #define GATE_PIECE	192U	/* bytes in a message, an address among them */
 #define GATE_ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
 
@@ -33,6 +39,8 @@ enum gate_kind {
 	GATE_CANCEL = 4,
 	GATE_LEAVE = 5,		/* the session is over */
 	GATE_DONE = 6,		/* no question: address and first bytes follow */
+	GATE_SUBMIT_MANY = 7,	/* as GATE_SUBMIT, with RGATE_REQ_MULTI; a1: completions */
+	GATE_MORE = 8,		/* no question: bytes of one of them follow */
 };
 
 struct gate_ask {
@@ -56,15 +64,17 @@ struct gate_ask {
 struct gate_answer {
 	__u8 service;		/* gate_role.service | RGATE_SERVICE_ASKER */
 	__u8 version;
-	__u8 kind;		/* of the question, or GATE_DONE */
+	__u8 kind;		/* of the question, or GATE_DONE, GATE_MORE */
 	__u8 has_addr;
 	__le32 result;		/* as a completion has it */
-	__le64 number;
-	__le64 guest;		/* GATE_DONE, as the next two */
+	__le64 number;		/* GATE_MORE: the message's; GATE_DONE: of those so many were */
+	__le64 guest;		/* GATE_DONE, GATE_MORE, as the next two */
 	__le64 serial;
 	__le16 ticket;
 	__le16 zero;
-	__le32 len;		/* GATE_DONE: bytes that there are to get, with those that follow */
+	__le32 len;		/* GATE_DONE: bytes that there are to get, with those that follow;
+				 * GATE_MORE: of the completion, in all its messages
+				 */
 	__le64 value;
 };
 
@@ -106,6 +116,9 @@ enum gate_has {
 	GATE_HAS_STREAM = 1U << 5,	/* its part may be as long as it likes, and is cut */
 	GATE_HAS_NODE = 1U << 6,	/* a0 names the node: gate_role.here, over there */
 	GATE_HAS_TO_GO = 1U << 7,	/* goes on though it is cancelled before it was sent */
+	GATE_HAS_MANY = 1U << 8,	/* can have RGATE_REQ_MULTI: each completion but the last
+					 * has its share of the part then, all of one length
+					 */
 };
 
 static inline uint32_t least(uint32_t a, uint32_t b)
@@ -118,11 +131,21 @@ struct gate_role {
 	uint32_t requests;		/* enum rgate_req_service_number */
 	uint32_t room;			/* of a ticket, GATE_ROOM at most */
 	uint32_t nops;
-	const uint8_t *has;		/* of each: enum gate_has */
+	const uint16_t *has;		/* of each: enum gate_has */
 	uint64_t here;
 };
 
 extern const struct gate_role gate_sockets, gate_queues;
+
+/* Bytes of its part that a completion has written: of one that is the last, or of one of many */
+static inline uint32_t gate_bytes(uint32_t has, uint32_t part, int result)
+{
+	if (result < 0)
+		return 0;
+	if (has & GATE_HAS_WHOLE)
+		return part;
+	return has & GATE_HAS_OUT ? least((uint32_t)result, part) : 0;
+}
 
 /* enum gate_has of the operation; -EOPNOTSUPP: of another service, or none */
 int gate_op_has(const struct gate_role *role, uint32_t op);

@@ -156,24 +156,6 @@ static void no_ticket(void **state)
 	assert_int_equal(question(1).op, RGATE_REQ_SOCKET_POLL);
 }
 
-/* Of another node's request only the end is told: one with many completions is not handed over. */
-static void many(void **state)
-{
-	uint64_t value;
-
-	(void)state;
-	submit(ACCEPT, 2, .handle = 77, .a1 = 4, .flags = RGATE_REQ_MULTI);
-	assert_int_equal(asks_result(2, NULL), -EOPNOTSUPP);
-	client_submit(&prog, (struct rgate_request){
-		.op = RGATE_REQ_PROBE, .cookie = 3, .a0 = RGATE_REQ_SOCKET,
-		.a1 = RGATE_PROBE_MULTI });
-	assert_int_equal(asks_result(3, &value), 0);
-	assert_int_equal(value, 0);
-	submit(ACCEPT, 4, .handle = 77, .a1 = 4);
-	assert_int_equal(asks_result(4, NULL), -EINVAL);
-	assert_int_equal(o.peer.asked.n, 0);
-}
-
 /* A name is asked for by who has no socket, too: its answer comes where the question was. */
 static void names(void **state)
 {
@@ -515,7 +497,7 @@ static void malformed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(sends), BED(receives), BED(addresses), BED(too_long), BED(no_ticket), BED(many), BED(cancelled),
+	BED(sends), BED(receives), BED(addresses), BED(too_long), BED(no_ticket), BED(cancelled),
 	BED(told_again), BED(gateway_restarts),
 	cmocka_unit_test_teardown(gateway_gone, asks_teardown),
 	cmocka_unit_test_teardown(names, asks_teardown),

@@ -5,7 +5,8 @@
  * guests are of users for whom it may speak, no more than there can be, and their requests name
  * memory of their own tickets, which does not change while they are under way, and no third node.
  * Whatever the node that is asked answers, each request ends once, and no byte is written that is
- * not its own.
+ * not its own. One with many completions has no more before its end than it has places for, and
+ * what a node is told of its own comes in its order, from the first on over each connection.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -35,7 +36,8 @@ struct rgate_session {
 	bool busy[GATE_TICKETS];
 	struct rgate_request req[GATE_TICKETS];
 	unsigned char was[GATE_TICKETS][WATCHED];
-	struct rgate_completion done[GATE_TICKETS];
+	uint32_t shots[GATE_TICKETS];	/* that one can still come to, before its end */
+	struct rgate_completion done[GATE_PLACES];
 	unsigned int ndone;
 };
 
@@ -101,14 +103,23 @@ int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_requ
 	const uint32_t i = req->cookie % GATE_TICKETS;
 	const int has = gate_op_has(role, req->op);
 	const uint64_t room = gate_room(role, i);
+	uint32_t all, j;
 
 	FUZZ_CHECK(s->there && !s->busy[i] && has >= 0);
 	FUZZ_CHECK(req->len <= role->room && (!req->len || req->off == room));
 	FUZZ_CHECK(!(has & GATE_HAS_NODE) || req->a0 == role->here);
-	FUZZ_CHECK(!(has & (GATE_HAS_TO | GATE_HAS_FROM)) || req->a1 == room + role->room);
+	FUZZ_CHECK(req->flags == 0 || (req->flags == RGATE_REQ_MULTI && has & GATE_HAS_MANY &&
+				       req->a1 >= 2 && req->a1 <= GATE_MANY));
+	FUZZ_CHECK(req->flags || !(has & (GATE_HAS_TO | GATE_HAS_FROM)) ||
+		   req->a1 == room + role->room);
 	if (no_room)
 		return -EAGAIN;
 	s->busy[i] = true;
+	s->shots[i] = req->flags ? (uint32_t)req->a1 - 1 : 0;
+	/* With those of all others there is a place for each, and for their ends. */
+	for (all = j = 0; j < GATE_TICKETS; j++)
+		all += s->busy[j] ? s->shots[j] : 0;
+	FUZZ_CHECK(all <= GATE_SHOTS);
 	s->req[i] = *req;
 	memcpy(s->was[i], s->mem + gate_room(role, i), WATCHED);
 	return 0;
@@ -120,7 +131,8 @@ int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *
 	FUZZ_CHECK(s->there && n == 1);
 	if (!s->ndone)
 		return 0;
-	*c = s->done[--s->ndone];
+	*c = s->done[0];
+	memmove(s->done, s->done + 1, --s->ndone * sizeof(s->done[0]));
 	return 1;
 }
 
@@ -189,12 +201,26 @@ static bool may(void *ctx, uint32_t node, uid_t uid)
 	return may_all || uid < MAY_NOT;
 }
 
+/* Some of what it can come to before its end; @how: 0 to 255 */
+static void go_on(struct rgate_session *s, uint32_t i, uint8_t how)
+{
+	uint32_t n = how % 8;
+
+	/* most of them as they are, others with bytes and without */
+	for (; n-- && s->shots[i]; s->shots[i]--)
+		s->done[s->ndone++] = (struct rgate_completion){
+			.cookie = s->req[i].cookie, .value = how, .flags = RGATE_COMP_MORE,
+			.result = how & 8 ? (int)(s->req[i].len / (s->req[i].a1 - 1)) : 0,
+		};
+}
+
 /* One of a guest's requests ends, or many do. */
 static void complete(void)
 {
 	struct rgate_session *s = &sessions[fuzz_u8(&in) % 4];
 	const uint32_t first = fuzz_u8(&in) % 8, n = 1 + fuzz_u8(&in) % 3;
 	uint32_t i;
+	uint8_t how;
 
 	if (!s->there)
 		return;
@@ -204,6 +230,12 @@ static void complete(void)
 		if (!s->busy[i])
 			continue;
 		FUZZ_CHECK(!memcmp(s->was[i], s->mem + gate_room(role, i), WATCHED));
+		if (q->flags) {
+			how = fuzz_u8(&in);
+			go_on(s, i, how);
+			if (how & 128)
+				continue;
+		}
 		s->busy[i] = false;
 		s->done[s->ndone++] = (struct rgate_completion){
 			.cookie = q->cookie, .value = fuzz_u8(&in),
@@ -229,6 +261,7 @@ struct rgate_req {
 	struct rgate_seat *seat;	/* NULL: none */
 	struct rgate_request q;
 	void *data;
+	uint32_t shots;
 	bool ended;
 };
 
@@ -264,7 +297,21 @@ void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value)
 {
 	FUZZ_CHECK(r->seat && !r->ended);
 	FUZZ_CHECK(result <= (int)r->q.len && result >= -4095 && (result >= 0 || !value));
+	FUZZ_CHECK(!r->q.flags || result <= 0);
 	r->ended = true;
+}
+
+uint32_t __wrap_rgate_req_shots(const struct rgate_req *r)
+{
+	return r->q.flags ? (uint32_t)r->q.a1 - 1 : 0;
+}
+
+uint32_t __wrap_rgate_req_more(struct rgate_req *r, int result, uint64_t value)
+{
+	(void)value;
+	FUZZ_CHECK(r->seat && !r->ended && r->shots);
+	FUZZ_CHECK(result >= 0 && (uint64_t)result <= r->q.len / (r->q.a1 - 1));
+	return --r->shots;
 }
 
 void *__wrap_rgate_seat_memory(const struct rgate_seat *seat, uint64_t off, uint64_t len)
@@ -366,6 +413,12 @@ static void wish(void)
 				       .off = fuzz_u8(&in) * 16U, .handle = fuzz_u8(&in) };
 	/* of one message, of a few, of many */
 	r->q.len = fuzz_u16(&in) % most[fuzz_u8(&in) % 3];
+	if (gate_op_has(role, r->q.op) & GATE_HAS_MANY && r->q.a0 & 1) {
+		r->q.flags = RGATE_REQ_MULTI;
+		r->q.a1 = 2 + r->q.handle % 8;
+		r->shots = (uint32_t)r->q.a1 - 1;
+		r->q.len -= r->q.len % r->shots;
+	}
 	ret = begin(r, n);
 	if (ret != RGATE_REQ_LATER) {
 		FUZZ_CHECK(ret < 0 && !r->ended);
@@ -430,7 +483,7 @@ static uint64_t number;
 
 static uint32_t came_to(const struct ticket *t)
 {
-	return t->result < 0 ? 0 : t->has & GATE_HAS_WHOLE ? t->len :
+	return t->result < 0 || t->shots ? 0 : t->has & GATE_HAS_WHOLE ? t->len :
 	       t->has & GATE_HAS_OUT ? (uint32_t)t->result : 0;
 }
 
@@ -476,6 +529,12 @@ static void asks(void)
 		q.addr = gate_op_has(role, q.op) & GATE_HAS_TO ? &addr : NULL;
 		if (gate_op_has(role, q.op) & GATE_HAS_IN && q.len < 64)
 			q.data_len = q.len;
+		if (gate_op_has(role, q.op) & GATE_HAS_MANY && q.handle & 1) {
+			q.kind = GATE_SUBMIT_MANY;
+			q.a1 = q.handle & 2 ? GATE_MANY - q.a0 : 2 + q.a0 % 8;
+			q.len -= q.len % (uint32_t)(q.a1 - 1);
+			q.addr = NULL;
+		}
 		break;
 	case GATE_PUT:
 	case GATE_GET:
@@ -496,10 +555,25 @@ static void asks(void)
 	check_got();
 }
 
+/* Of a request with many: one before the end, if it is no error, or a piece of it */
+static void one_of_many(struct gate_result *r, const struct gate_question *q, int has, uint8_t n)
+{
+	const uint32_t share = q->len / (uint32_t)(q->a1 - 1);
+
+	r->number = n;
+	r->addr = NULL;
+	if (r->result < 0)
+		return;
+	r->kind = GATE_MORE;
+	r->result = (int)least((uint32_t)r->result, share);
+	r->len = gate_bytes((uint32_t)has, share, r->result);
+}
+
 /* An answer, or an end, to one of the questions that were asked; most of it as it should be */
 static void answers(void)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX], data[GATE_PIECE];
+	static const uint8_t numbers[8] = { 0, 0, 1, 2, 3, 4, 5, 255 };
 	const struct rgate_socket_addr addr = { .family = 1 };
 	const uint8_t how = fuzz_u8(&in);
 	struct gate_question q;
@@ -520,6 +594,7 @@ static void answers(void)
 		const int has = gate_op_has(role, q.op);
 
 		r.guest = q.guest;
+		r.number = 0;
 		r.serial = q.serial + (how >> 6 == 3);
 		r.ticket = q.ticket;
 		r.result = how & 2 ? -(int)fuzz_u8(&in) : (int)(fuzz_u16(&in) % (q.len + 1));
@@ -533,6 +608,8 @@ static void answers(void)
 		if (how & 4)
 			r.len = fuzz_u16(&in);
 		r.addr = r.result >= 0 && has >= 0 && has & GATE_HAS_FROM ? &addr : NULL;
+		if (q.kind == GATE_SUBMIT_MANY)
+			one_of_many(&r, &q, has, numbers[fuzz_u8(&in) % 8]);
 	} else {
 		r.result = how & 2 ? -(int)fuzz_u8(&in) : 0;
 		r.len = q.kind == GATE_GET ? q.len : 0;
@@ -544,13 +621,38 @@ static void answers(void)
 	says(false, msg, gate_answer_put(role, msg, &r));
 }
 
+/*
+ * What a node has heard of a request's GATE_MORE, over the connection that there is: guests and
+ * tickets of asks() alone, as one of raw() may have any number.
+ */
+static struct heard {
+	uint64_t serial, messages;
+} heard[257][8];
+
+static void check_more(const struct gate_result *r)
+{
+	struct heard *h;
+
+	/* Without a guest it answers a question of such a kind. */
+	if (!r->guest || r->guest > 256 || r->ticket >= 8)
+		return;
+	h = &heard[r->guest][r->ticket];
+	if (h->serial != r->serial)
+		*h = (struct heard){ .serial = r->serial };
+	FUZZ_CHECK(r->number == h->messages);
+	h->messages += r->kind == GATE_MORE;
+}
+
 static void check_said(void)
 {
 	struct gate_result r;
 	struct msg m;
 
-	while (other_heard(&m))
+	while (other_heard(&m)) {
 		FUZZ_CHECK(!gate_answer_get(&r, m.data, m.len));
+		if (r.kind == GATE_MORE || r.kind == GATE_DONE)
+			check_more(&r);
+	}
 	/* and what was asked is answered late, but not for ever */
 	while (o.peer.asked.n > ASKED)
 		(void)msgs_take(&o.peer.asked, &m);
@@ -585,6 +687,7 @@ static void step(void)
 			break;
 		}
 		other = fuzz_u8(&in) & 1;
+		memset(heard, 0, sizeof(heard));
 		number = other ? 0 : number;
 		other_comes_up(o.peer.incarnation + other);
 		break;
@@ -612,6 +715,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	number = 0;
 	memset(reqs, 0, sizeof(reqs));
 	memset(seats, 0, sizeof(seats));
+	memset(heard, 0, sizeof(heard));
 	seats[0].uid = 1;
 	seats[1].uid = 2;
 	other_init(role->service);

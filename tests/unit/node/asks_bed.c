@@ -5,17 +5,17 @@
 
 #include "gate_service.h"
 
+struct rgate_engine *asks_engine;
 struct client prog;
 uint64_t asks_guest;
 
-static struct rgate_engine *e;
 static struct gate_service *sv;
 
 void asks_turn(void)
 {
-	bed_run(e);
+	bed_run(asks_engine);
 	(void)o.hub.asks.tick(o.hub.ctx);
-	bed_run(e);
+	bed_run(asks_engine);
 }
 
 void asks_make(uint32_t silence_ms)
@@ -26,11 +26,11 @@ void asks_make(uint32_t silence_ms)
 						     .completions = 128, .memory = ASKS_MEMORY);
 
 	gate_bed_init(&gate_sockets, asks_turn);
-	e = bed_engine();
+	asks_engine = bed_engine();
 	assert_int_equal(gate_service_create(&sv, &opts), 0);
-	assert_int_equal(gate_service_add(sv, e), 0);
+	assert_int_equal(gate_service_add(sv, asks_engine), 0);
 	memset(&prog, 0, sizeof(prog));
-	assert_int_equal(client_open(&prog, e, &so), 0);
+	assert_int_equal(client_open(&prog, asks_engine, &so), 0);
 	other_comes_up(7);
 }
 
@@ -38,7 +38,7 @@ int asks_teardown(void **state)
 {
 	(void)state;
 	gate_service_quit(sv);
-	rgate_engine_destroy(e);
+	rgate_engine_destroy(asks_engine);
 	gate_service_destroy(sv);
 	client_close(&prog);
 	assert_int_equal(o.hub.node.stage.lent, 0);

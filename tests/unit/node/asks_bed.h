@@ -10,6 +10,7 @@
 #define ASKS_MEMORY	(256U << 10)	/* of the program */
 #define AT		4096U		/* where bytes are in it */
 
+extern struct rgate_engine *asks_engine;
 extern struct client prog;
 extern uint64_t asks_guest;		/* that its session is there */
 

@@ -29,6 +29,8 @@ struct rgate_seat *__wrap_rgate_req_seat(const struct rgate_req *r);
 void *__wrap_rgate_req_mem(const struct rgate_req *r);
 void *__wrap_rgate_req_data(const struct rgate_req *r);
 void __wrap_rgate_req_set_data(struct rgate_req *r, void *data);
+uint32_t __wrap_rgate_req_shots(const struct rgate_req *r);
+uint32_t __wrap_rgate_req_more(struct rgate_req *r, int result, uint64_t value);
 void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value);
 void *__wrap_rgate_seat_memory(const struct rgate_seat *seat, uint64_t off, uint64_t len);
 uid_t __wrap_rgate_seat_uid(const struct rgate_seat *seat);
