@@ -105,6 +105,10 @@ static _Noreturn void run(struct ringgated *r, bool policy, int log_fd)
 		argv[n++] = "--requests";
 		argv[n++] = file;
 	}
+	if (r->more) {
+		argv[n++] = "--requests";
+		argv[n++] = r->more;
+	}
 	/* the gateway's alone */
 	if (!r->node) {
 		argv[n++] = "-S";
@@ -126,7 +130,7 @@ static bool answers(const struct ringgated *r)
 	return !rgate_daemon_call(r->control, "status json", text, sizeof(text));
 }
 
-static bool sees_other(const struct ringgated *r)
+bool ringgated_sees(const struct ringgated *r)
 {
 	char text[RGATE_DAEMON_ANSWER];
 
@@ -136,7 +140,7 @@ static bool sees_other(const struct ringgated *r)
 
 bool ringgated_met(const struct ringgated r[2])
 {
-	return sees_other(&r[0]) && sees_other(&r[1]);
+	return ringgated_sees(&r[0]) && ringgated_sees(&r[1]);
 }
 
 void ringgated_start(struct ringgated *r, const char *policy, int log_fd)

@@ -17,6 +17,7 @@ struct ringgated {
 	char policy[96];	/* of requests */
 	char control[96];	/* its sockets */
 	char requests[96];
+	const char *more;	/* one more line of requests that it has; NULL: none */
 };
 
 /* False: not built */
@@ -25,7 +26,9 @@ bool ringgated_built(void);
 void ringgated_make(struct ringgated *r);
 /* Two of one cluster, in one directory, which goes with the first */
 void ringgated_make_pair(struct ringgated r[2]);
-/* Each sees the other */
+/* It sees the other one; */
+bool ringgated_sees(const struct ringgated *r);
+/* each does */
 bool ringgated_met(const struct ringgated r[2]);
 /* Starts it, and waits until it is ready. @log_fd: for what it says; -1: r->log. @policy: of
  * requests, or NULL: without one. */
