@@ -45,7 +45,7 @@ struct rgate_req;
  * file but rgate_req_get() and rgate_req_set_value(): many are answered in one go.
  */
 #define RGATE_USES_NO_TIME	(1U << 4)
-/* Can have RGATE_REQ_MULTI: rgate_req_shots(). a1 is the engine's, so not with RGATE_USES_A1 */
+/* Can have RGATE_REQ_MULTI: rgate_req_shots(). a1 is the engine's then, whatever it is else */
 #define RGATE_USES_MULTI	(1U << 5)
 
 /* One operation. @begin NULL: there is none of this number. */

@@ -288,8 +288,35 @@ static int begin_send(struct rgate_req *r, void *ctx)
 	return begin_data(r, ctx, rgate_req_get(r)->a0, RGATE_SOCKET_NOW, NULL, false);
 }
 
+/*
+ * As many as it has places for, each into a slot of its own: all of one length, and in front of it,
+ * where @from, room for the sender's address.
+ */
+static int begin_many(struct rgate_req *r, struct socket_service *sv, uint32_t shots, bool from)
+{
+	const struct rgate_request *q = rgate_req_get(r);
+	const uint32_t slot = q->len / shots, front = from ? sizeof(struct rgate_socket_addr) : 0;
+	struct op *op = NULL;
+	int err;
+
+	if (q->a0 & ~(uint64_t)RGATE_SOCKET_NOW || q->len % shots || slot <= front)
+		return -EINVAL;
+	err = make_op(r, &op);
+	if (err)
+		return err;
+	op->multi = true;
+	op->slot = slot;
+	op->len = slot - front;
+	op->addr_mem = from ? op->mem : NULL;
+	op->mem += front;
+	op->flags = (uint32_t)q->a0;
+	return hand_on(sv, op);
+}
+
 static int begin_recv(struct rgate_req *r, void *ctx)
 {
+	if (rgate_req_shots(r))
+		return begin_many(r, ctx, rgate_req_shots(r), false);
 	return begin_data(r, ctx, rgate_req_get(r)->a0,
 			  RGATE_SOCKET_NOW | RGATE_SOCKET_PEEK | RGATE_SOCKET_ALL, NULL, false);
 }
@@ -311,6 +338,8 @@ static int begin_sendto(struct rgate_req *r, void *ctx)
 
 static int begin_recvfrom(struct rgate_req *r, void *ctx)
 {
+	if (rgate_req_shots(r))
+		return begin_many(r, ctx, rgate_req_shots(r), true);
 	return begin_both(r, ctx, RGATE_SOCKET_NOW | RGATE_SOCKET_PEEK, false);
 }
 
@@ -384,7 +413,7 @@ static int begin_poll(struct rgate_req *r, void *ctx)
 /*
  * One that nothing was done for yet ends as the engine says. What the thread is at, or has moved
  * bytes already, ends by itself, with what became of it: a stream loses none. What has told of each
- * connection has nothing else to end with.
+ * connection, or of all bytes, has nothing else to end with.
  */
 static int cancel(struct rgate_req *r, void *ctx)
 {
@@ -425,9 +454,9 @@ static const struct rgate_req_op ops[] = {
 	},
 	OP(CONNECT, "connect", MEM, begin_addr),
 	OP(SEND, "send", A0 | MEM, begin_send),
-	OP(RECV, "recv", A0 | MEM, begin_recv),
+	OP(RECV, "recv", A0 | MEM | RGATE_USES_MULTI, begin_recv),
 	OP(SENDTO, "sendto", A0 | A1 | MEM, begin_sendto),
-	OP(RECVFROM, "recvfrom", A0 | A1 | MEM, begin_recvfrom),
+	OP(RECVFROM, "recvfrom", A0 | A1 | MEM | RGATE_USES_MULTI, begin_recvfrom),
 	OP(SHUTDOWN, "shutdown", A0, begin_shutdown),
 	OP(CLOSE, "close", 0, begin_close),
 	OP(NAME, "name", MEM, begin_name),

@@ -43,11 +43,14 @@ struct op {
 	bool unwanted;			/* cancelled */
 	/* never changes */
 	uint64_t due;			/* CLOCK_MONOTONIC, ns: its deadline; 0: none */
-	unsigned char *mem;
-	uint32_t len;
 	uint32_t flags;
 	uint64_t arg;
 	struct rgate_socket_addr addr;	/* the copy that is acted on */
+	bool multi;			/* it goes on until all have come */
+	uint32_t slot;			/* bytes of the part that each receive of many has */
+	/* likewise, but of one that receives many, where they are the thread's: of the next slot */
+	unsigned char *mem;
+	uint32_t len;
 	unsigned char *addr_mem;	/* where one goes; may be NULL */
 	/* the thread's; done also with the lock, while it does not run */
 	uint32_t done;			/* bytes */
@@ -55,7 +58,6 @@ struct op {
 	uint64_t value;
 	/* ACCEPT: those that are to come, which never change; the thread's: how many came */
 	uint32_t naccepted, came;
-	bool multi;			/* it goes on until all have come */
 	struct sock *accepted[];
 };
 

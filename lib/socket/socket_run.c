@@ -95,13 +95,33 @@ static void give_up(struct sock *s, struct op *op)
 
 /* ---- One request ---- */
 
-/* Told of that one; until all have come, or nobody wants more */
-static void go_on(struct sock *s, struct op *op)
+/* Nothing of that one's is done yet. */
+static void next_slot(struct op *op)
 {
-	if (!rgate_req_more(op->r, 0, op->value))
+	op->done = 0;
+	op->mem += op->slot;
+	if (op->addr_mem)
+		op->addr_mem += op->slot;
+}
+
+/* Told of that one; until all have come, or nobody wants more */
+static void go_on(struct sock *s, struct op *op, int result)
+{
+	const bool more = rgate_req_more(op->r, result, op->value);
+
+	if (op->slot)
+		next_slot(op);
+	if (!more)
 		op_end(s, op, -ENOBUFS);
 	else if (!leave(s, op))
 		give_up(s, op);
+}
+
+/* Is it what one of many has come to? The end of a stream is that of the request. */
+static bool is_shot(const struct sock *s, const struct op *op, int result)
+{
+	return op->multi && (result > 0 || (!result && (!op->slot ||
+							s->type == RGATE_SOCKET_DGRAM)));
 }
 
 /* OP_WAITS, OP_AGAIN, or it has ended, or may be run once more: 0 */
@@ -120,8 +140,8 @@ static int run_op(struct sock *s, struct op *op, uint32_t *budget)
 		give_up(s, op);
 		return 0;
 	}
-	if (op->multi && result >= 0)
-		go_on(s, op);
+	if (is_shot(s, op, result))
+		go_on(s, op, result);
 	else
 		op_end(s, op, result);
 	return 0;

@@ -131,7 +131,7 @@ static void refused(void **state)
 	ends(ACCEPTS(A, l, 4, .a0 = 1), -EINVAL);
 	ends(ACCEPTS(A, l + 1, 4), -EBADF);
 	ends(POST(A, ACCEPT, .handle = l, .a1 = 4), -EINVAL);
-	ends(POST(A, RECV, .handle = l, .a1 = 4, .flags = RGATE_REQ_MULTI), -EOPNOTSUPP);
+	ends(POST(A, SEND, .handle = l, .a1 = 4, .flags = RGATE_REQ_MULTI), -EOPNOTSUPP);
 	assert_int_equal(handles(), before);
 }
 

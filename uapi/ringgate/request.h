@@ -172,11 +172,15 @@ enum rgate_req_service_number {
 #define RGATE_REQ_SOCKET_CONNECT RGATE_REQ_OP(RGATE_REQ_SOCKET, 4)
 /* a0: flags; mem, off, len: what is sent; result: bytes */
 #define RGATE_REQ_SOCKET_SEND	RGATE_REQ_OP(RGATE_REQ_SOCKET, 5)
-/* a0: flags; mem, off, len: room; result: bytes, 0: the end; value: of a datagram, all its bytes */
+/*
+ * a0: flags; mem, off, len: room; result: bytes, 0: the end; value: of a datagram, all its bytes.
+ * RGATE_REQ_MULTI: room is a1 - 1 slots of one length, a completion has the next one; flags are
+ * RGATE_SOCKET_NOW or none; the last one's result 0: the end of the stream
+ */
 #define RGATE_REQ_SOCKET_RECV	RGATE_REQ_OP(RGATE_REQ_SOCKET, 6)
 /* likewise; a0: flags; a1: where in the session's memory the address is */
 #define RGATE_REQ_SOCKET_SENDTO	RGATE_REQ_OP(RGATE_REQ_SOCKET, 7)
-/* likewise; a1: where the sender's address goes */
+/* likewise; a1: where the sender's address goes; RGATE_REQ_MULTI: in front of the slot's bytes */
 #define RGATE_REQ_SOCKET_RECVFROM RGATE_REQ_OP(RGATE_REQ_SOCKET, 8)
 /* a0: RGATE_SOCKET_SHUT_* */
 #define RGATE_REQ_SOCKET_SHUTDOWN RGATE_REQ_OP(RGATE_REQ_SOCKET, 9)
@@ -266,7 +270,7 @@ enum rgate_req_service_number {
 /*
  * a1: how many completions it may have, 2 or more, whose places are all reserved: each but the
  * last has RGATE_COMP_MORE. The last one says why there are no more: -ENOBUFS, all places but its
- * own are used up. Not with one of the flags above
+ * own are used up; an error, or the end of what there is. Not with one of the flags above
  */
 #define RGATE_REQ_MULTI		(1U << 3)
 #define RGATE_REQ_FLAGS \
