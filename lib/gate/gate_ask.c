@@ -284,9 +284,9 @@ static void done(struct wish *w, const struct gate_result *r)
 /* A piece of the next completion: is there a place for that, and is it one that can have come? */
 static bool is_next(const struct wish *w, const struct gate_result *r)
 {
-	if (r->number != w->heard || w->came == w->shots || r->result < 0 ||
-	    (uint32_t)r->result > w->share || r->addr ||
-	    r->len != gate_bytes(w->has, w->share, r->result))
+	if (r->number != w->heard || w->came == w->shots || r->result < 0 || r->addr ||
+	    (uint32_t)r->result + gate_front(w->has) > w->share ||
+	    r->len != gate_share(w->has, w->share, r->result))
 		return false;
 	/* Behind its first one */
 	if (w->moved && (r->result != w->result || r->value != w->value))
@@ -383,7 +383,6 @@ static void submit_over(struct errand *e, int err)
 		failed(w, err);
 	} else {
 		w->state = WISH_WAITS;
-		w->moved = 0;
 		if (w->unwanted)
 			end_there(w);
 	}

@@ -104,7 +104,8 @@ static int hand_over(struct gate_caller *c, struct wish *w)
 /* Its second part of memory; an address that is sent is copied now. */
 static int read_addr(struct wish *w)
 {
-	if (!(w->has & (GATE_HAS_TO | GATE_HAS_FROM)))
+	/* Many have it in their shares. */
+	if (w->shots || !(w->has & (GATE_HAS_TO | GATE_HAS_FROM)))
 		return 0;
 	w->addr_mem = rgate_seat_memory(rgate_req_seat(w->r), rgate_req_get(w->r)->a1, GATE_ADDR);
 	if (!w->addr_mem)
@@ -126,7 +127,9 @@ static int make_wish(const struct gate_role *role, struct rgate_req *r, const st
 	if (has < 0)
 		return has;
 	/* What the node would refuse is not asked. */
-	if (shots >= GATE_MANY || (q->len > role->room && (shots || !(has & GATE_HAS_STREAM))))
+	if (shots && q->len > role->room)
+		return -EMSGSIZE;
+	if (shots >= GATE_MANY || (q->len > role->room && !(has & GATE_HAS_STREAM)))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)

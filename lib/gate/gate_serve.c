@@ -60,7 +60,7 @@ static bool tell_more(const struct guest *g, uint32_t i)
 
 	r.result = s->shot[s->told].result;
 	r.value = s->shot[s->told].value;
-	r.len = gate_bytes(t->has, s->share, r.result);
+	r.len = gate_share(t->has, s->share, r.result);
 	r.data = room_of(g, i) + (size_t)s->told * s->share + s->moved;
 	r.data_len = r.len - s->moved;
 	if (!tell(g, &r))

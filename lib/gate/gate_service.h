@@ -86,7 +86,8 @@ struct gate_as {
 /*
  * gate_forward - what begin() returns for a request that is carried out by @caller's node
  * -ECONNRESET: what it had there is lost; -ENOBUFS: too many are under way; -EINVAL: its part is
- * too long; -ERANGE; -ENOMEM; -EOPNOTSUPP
+ * too long, or it has too many completions; -EMSGSIZE: it has many, and its part is too long;
+ * -ERANGE; -ENOMEM; -EOPNOTSUPP
  */
 int gate_forward(struct gate_caller *caller, struct rgate_req *r, const struct gate_as *as);
 

@@ -117,7 +117,8 @@ enum gate_has {
 	GATE_HAS_NODE = 1U << 6,	/* a0 names the node: gate_role.here, over there */
 	GATE_HAS_TO_GO = 1U << 7,	/* goes on though it is cancelled before it was sent */
 	GATE_HAS_MANY = 1U << 8,	/* can have RGATE_REQ_MULTI: each completion but the last
-					 * has its share of the part then, all of one length
+					 * has its share of the part then, all of one length. Not
+					 * with GATE_HAS_IN
 					 */
 };
 
@@ -137,7 +138,7 @@ struct gate_role {
 
 extern const struct gate_role gate_sockets, gate_queues;
 
-/* Bytes of its part that a completion has written: of one that is the last, or of one of many */
+/* Bytes of its part that a completion has written */
 static inline uint32_t gate_bytes(uint32_t has, uint32_t part, int result)
 {
 	if (result < 0)
@@ -145,6 +146,20 @@ static inline uint32_t gate_bytes(uint32_t has, uint32_t part, int result)
 	if (has & GATE_HAS_WHOLE)
 		return part;
 	return has & GATE_HAS_OUT ? least((uint32_t)result, part) : 0;
+}
+
+/* Of one of many: an address is in front of the bytes then */
+static inline uint32_t gate_front(uint32_t has)
+{
+	return has & GATE_HAS_FROM ? GATE_ADDR : 0;
+}
+
+/* Bytes of its share that one of many has written */
+static inline uint32_t gate_share(uint32_t has, uint32_t share, int result)
+{
+	const uint32_t front = result < 0 ? 0 : least(gate_front(has), share);
+
+	return front + gate_bytes(has, share - front, result);
 }
 
 /* enum gate_has of the operation; -EOPNOTSUPP: of another service, or none */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A program of node 1 accepts many at the gateway by one request, by two daemons, whose connection
- * breaks, and which end.
+ * A program of node 1 accepts many at the gateway by one request, and receives often by one, by
+ * two daemons, whose connection breaks, and which end.
  */
 #include "asker.h"
 #include "ringgated.h"
@@ -19,7 +19,10 @@
 
 #include "nodes.h"
 
-#define MEMORY	8192U
+#define MEMORY	(128U << 10)
+#define SLOTS	31U
+#define SLOT	2048U
+#define AT	4096U		/* where they are */
 #define ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
 #define MANY	100U
 
@@ -206,6 +209,67 @@ static void goes_on(void **state)
 	}
 }
 
+static uint8_t pattern(uint32_t at)
+{
+	return (uint8_t)(at * 31 + (at >> 9));
+}
+
+static void sends(int fd, uint32_t from, uint32_t n)
+{
+	uint8_t bytes[8192];
+	uint32_t i;
+
+	assert_true(n <= sizeof(bytes));
+	for (i = 0; i < n; i++)
+		bytes[i] = pattern(from + i);
+	assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+}
+
+/* The next slot's bytes, which follow @from; how many */
+static uint32_t takes(uint64_t cookie, uint32_t slot, uint32_t from)
+{
+	const struct rgate_completion c = next_of(cookie);
+	uint32_t i;
+
+	assert_int_equal(c.flags, RGATE_COMP_MORE);
+	assert_in_range(c.result, 1, SLOT);
+	for (i = 0; i < (uint32_t)c.result; i++)
+		assert_int_equal(mem[AT + slot * SLOT + i], pattern(from + i));
+	return (uint32_t)c.result;
+}
+
+/* A stream into slots: as it was sent, whatever becomes of the connection meanwhile */
+static void receives(void **state)
+{
+	uint32_t h, slot = 0, sent, got = 0;
+	int fd;
+
+	(void)state;
+	ACCEPTS(7, 2);
+	fd = connects(0);
+	h = came(7);
+	ends(7, -ENOBUFS);
+	assert_int_equal(who_is(h), 0);
+	begin((struct rgate_request){ .op = RGATE_REQ_SOCKET_RECV, .cookie = 8, .handle = h,
+				      .a1 = SLOTS + 1, .flags = RGATE_REQ_MULTI, .off = AT,
+				      .len = SLOTS * SLOT });
+	sends(fd, 0, 5000);
+	got += takes(8, slot++, got);
+	assert_int_equal(kill(r[1].pid, SIGSTOP), 0);
+	sends(fd, 5000, 8000);
+	wait_for(!ringgated_sees(&r[0]));
+	sends(fd, 13000, 3000);
+	assert_int_equal(kill(r[1].pid, SIGCONT), 0);
+	sent = 16000;
+	while (got < sent)
+		got += takes(8, slot++, got);
+	sends(fd, sent, 100);
+	got += takes(8, slot++, got);
+	close(fd);
+	ends(8, 0);
+	assert_int_equal(got, sent + 100);
+}
+
 /* The program ends: all that it had accepted, and heard of or not, is closed. */
 static void program_ends(void **state)
 {
@@ -267,7 +331,8 @@ static void gateway_ends(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, up, down)
 
 static const struct CMUnitTest tests[] = {
-	BED(many), BED(goes_on), BED(program_ends), BED(node_ends), BED(gateway_ends),
+	BED(many), BED(goes_on), BED(receives), BED(program_ends), BED(node_ends),
+	BED(gateway_ends),
 };
 
 UNIT_MAIN(tests)

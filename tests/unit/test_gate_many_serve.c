@@ -44,33 +44,6 @@ static uint32_t listener(uint16_t *port)
 	return l;
 }
 
-/* A request of its own ticket; its serial */
-static uint64_t begin(struct gate_question q, uint32_t ticket)
-{
-	q.serial = ++serial;
-	q.ticket = ticket;
-	assert_int_equal(ask(q).result, 0);
-	return q.serial;
-}
-
-/* About that request */
-static int asks_of(uint64_t of, struct gate_question q)
-{
-	q.serial = of;
-	return ask(q).result;
-}
-
-/* Of that request; ends of others are told anew as well */
-static struct gate_result hear_of(uint64_t of)
-{
-	struct gate_result r;
-
-	do
-		r = hear();
-	while (r.kind == GATE_DONE && r.serial != of);
-	return r;
-}
-
 /* A connection of that request, told by message @n: its handle */
 static uint32_t hear_more(uint64_t of, uint64_t n, uint32_t len)
 {
@@ -86,19 +59,6 @@ static uint32_t hear_more(uint64_t of, uint64_t n, uint32_t len)
 	assert_null(r.addr);
 	assert_int_not_equal(r.value, 0);
 	return (uint32_t)r.value;
-}
-
-static void hear_end(uint64_t of, uint64_t n, int result)
-{
-	const struct gate_result r = hear_of(of);
-
-	assert_int_equal(r.kind, GATE_DONE);
-	assert_int_equal(r.serial, of);
-	assert_int_equal(r.number, n);
-	assert_int_equal(r.result, result);
-	assert_int_equal(r.len, 0);
-	assert_int_equal(r.value, 0);
-	assert_null(r.addr);
 }
 
 static void nothing(void)

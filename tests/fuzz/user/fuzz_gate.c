@@ -565,8 +565,10 @@ static void one_of_many(struct gate_result *r, const struct gate_question *q, in
 	if (r->result < 0)
 		return;
 	r->kind = GATE_MORE;
-	r->result = (int)least((uint32_t)r->result, share);
-	r->len = gate_bytes((uint32_t)has, share, r->result);
+	if (share < gate_front((uint32_t)has))
+		return;
+	r->result = (int)least((uint32_t)r->result, share - gate_front((uint32_t)has));
+	r->len = gate_share((uint32_t)has, share, r->result);
 }
 
 /* An answer, or an end, to one of the questions that were asked; most of it as it should be */

@@ -73,6 +73,14 @@ bool asks_quiet(void)
 	return !client_poll(&prog, &done);
 }
 
+struct gate_result last_of(unsigned int i, uint64_t n, int result)
+{
+	struct gate_result r = end_of(i, result, 0);
+
+	r.number = n;
+	return r;
+}
+
 int asks_setup(void **state)
 {
 	struct gate_question q;

@@ -35,4 +35,8 @@ int asks_result(uint64_t cookie, uint64_t *value);
 /* There is none */
 bool asks_quiet(void);
 
+#define GOES_ON		RGATE_COMP_MORE
+/* The end of the question @i's request, after so many messages of GATE_MORE */
+struct gate_result last_of(unsigned int i, uint64_t n, int result);
+
 #endif

@@ -99,7 +99,7 @@ int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg,
 	pthread_mutex_lock(&saying);
 	if (!p->up || p->hub_epoch != p->epoch)
 		err = -ENOTCONN;
-	else if (p->send_full)
+	else if (p->send_full || (p->say_most && p->said.n >= p->say_most))
 		err = -EAGAIN;
 	else
 		put(&p->said, msg, len);
@@ -233,6 +233,13 @@ void peer_say_full(struct rgate_peer *p, bool full)
 {
 	pthread_mutex_lock(&saying);
 	p->send_full = full;
+	pthread_mutex_unlock(&saying);
+}
+
+void peer_say_most(struct rgate_peer *p, unsigned int n)
+{
+	pthread_mutex_lock(&saying);
+	p->say_most = n;
 	pthread_mutex_unlock(&saying);
 }
 

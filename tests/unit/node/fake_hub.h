@@ -40,6 +40,7 @@ struct rgate_peer {
 	struct rgate_peer *far;		/* the other end; NULL: nobody's */
 	bool up;
 	bool full, send_full;		/* nothing can be posted; nothing be said by the hub */
+	unsigned int say_most;		/* messages that can be, and not be taken; 0: any */
 	bool held;			/* what was posted has not left */
 	uint32_t epoch;			/* of the connection, */
 	uint32_t hub_epoch;		/* and of that which the hub has told of */
@@ -69,6 +70,8 @@ void peer_comes_up(struct rgate_peer *peer, uint64_t incarnation);
 void peer_goes_down(struct rgate_peer *peer);
 /* Nothing can be said by the hub; where threads say something */
 void peer_say_full(struct rgate_peer *peer, bool full);
+/* Or so many messages alone, until one is taken; 0: any */
+void peer_say_most(struct rgate_peer *peer, unsigned int n);
 /* Both ends: what is under way is lost */
 void peer_down(struct rgate_peer *peer);
 void peer_lose(struct rgate_peer *peer);

@@ -116,3 +116,40 @@ uint32_t serves_connected(int *fd)
 	close(l);
 	return h;
 }
+
+uint64_t begin(struct gate_question q, uint32_t ticket)
+{
+	q.serial = ++serial;
+	q.ticket = ticket;
+	assert_int_equal(ask(q).result, 0);
+	return q.serial;
+}
+
+int asks_of(uint64_t of, struct gate_question q)
+{
+	q.serial = of;
+	return ask(q).result;
+}
+
+struct gate_result hear_of(uint64_t of)
+{
+	struct gate_result r;
+
+	do
+		r = hear();
+	while (r.kind == GATE_DONE && r.serial != of);
+	return r;
+}
+
+void hear_end(uint64_t of, uint64_t n, int result)
+{
+	const struct gate_result r = hear_of(of);
+
+	assert_int_equal(r.kind, GATE_DONE);
+	assert_int_equal(r.serial, of);
+	assert_int_equal(r.number, n);
+	assert_int_equal(r.result, result);
+	assert_int_equal(r.len, 0);
+	assert_int_equal(r.value, 0);
+	assert_null(r.addr);
+}

@@ -31,4 +31,13 @@ uint32_t serves_socket(uint32_t type);
 uint32_t serves_connected(int *fd);
 struct rgate_socket_addr serves_loopback(uint16_t port);
 
+/* A request of its own ticket, which is taken; its serial */
+uint64_t begin(struct gate_question q, uint32_t ticket);
+/* About that request; what is answered */
+int asks_of(uint64_t of, struct gate_question q);
+/* What is told of it; ends of others, that are told anew as well, are passed over */
+struct gate_result hear_of(uint64_t of);
+/* Its end, after so many messages of GATE_MORE, without bytes */
+void hear_end(uint64_t of, uint64_t n, int result);
+
 #endif
