@@ -119,8 +119,11 @@ void gate_serve_pump(struct gate_node *n)
 		return;
 	while (silent < n->nguests) {
 		g = container_of(n->guests.next, struct guest, of_node);
-		if (!tell_some(g, &more))
+		if (!tell_some(g, &more)) {
+			/* The end of what was posted makes room. */
+			rgate_hub_await(n->sv->o.hub, line_node(n->line));
 			return;
+		}
 		list_del(&g->of_node);
 		list_add_tail(&n->guests, &g->of_node);
 		silent = more ? 0 : silent + 1;
