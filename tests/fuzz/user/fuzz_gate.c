@@ -555,33 +555,57 @@ static void asks(void)
 	check_got();
 }
 
-/* Of a request with many: one before the end, if it is no error, or a piece of it */
-static void one_of_many(struct gate_result *r, const struct gate_question *q, int has, uint8_t n)
+/* Who waits for what that question has asked for; NULL: nobody does */
+static const struct wish *wish_of(const struct gate_question *q)
 {
-	const uint32_t share = q->len / (uint32_t)(q->a1 - 1);
+	struct link *const all = &sv->callers;
+	const struct gate_caller *c;
+	struct link *l;
 
-	r->number = n;
+	for (l = all->next; l != all; l = l->next) {
+		c = container_of(l, struct gate_caller, of_service);
+		if (c->id == q->guest && c->ticket[q->ticket] &&
+		    c->ticket[q->ticket]->serial == q->serial)
+			return c->ticket[q->ticket];
+	}
+	return NULL;
+}
+
+/*
+ * Of a request with many: one before the end, if it is no error, or a piece of it: mostly what
+ * follows what was heard. How many bytes of it came before.
+ */
+static uint32_t one_of_many(struct gate_result *r, const struct gate_question *q, uint32_t has)
+{
+	static const int8_t next[8] = { 0, 0, 0, 0, 0, 1, 2, -1 };
+	const uint32_t share = q->len / (uint32_t)(q->a1 - 1), front = gate_front(has);
+	const struct wish *w = wish_of(q);
+
+	r->number = (w ? w->heard : 0) + (uint64_t)next[fuzz_u8(&in) % 8];
 	r->addr = NULL;
-	if (r->result < 0)
-		return;
+	if (r->result < 0 || share < front)
+		return 0;
 	r->kind = GATE_MORE;
-	if (share < gate_front((uint32_t)has))
-		return;
-	r->result = (int)least((uint32_t)r->result, share - gate_front((uint32_t)has));
-	r->len = gate_share((uint32_t)has, share, r->result);
+	r->result = (int)least((uint32_t)r->result, share - front);
+	if (w && w->moved) {
+		r->result = w->result;
+		r->value = w->value;
+	}
+	r->len = gate_share(has, share, r->result);
+	return w && w->moved < r->len ? w->moved : 0;
 }
 
 /* An answer, or an end, to one of the questions that were asked; most of it as it should be */
 static void answers(void)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX], data[GATE_PIECE];
-	static const uint8_t numbers[8] = { 0, 0, 1, 2, 3, 4, 5, 255 };
 	const struct rgate_socket_addr addr = { .family = 1 };
 	const uint8_t how = fuzz_u8(&in);
 	struct gate_question q;
 	struct gate_result r;
 	const struct msg *m;
 	unsigned int back;
+	uint32_t before = 0;
 
 	if (!o.peer.asked.n)
 		return;
@@ -611,7 +635,7 @@ static void answers(void)
 			r.len = fuzz_u16(&in);
 		r.addr = r.result >= 0 && has >= 0 && has & GATE_HAS_FROM ? &addr : NULL;
 		if (q.kind == GATE_SUBMIT_MANY)
-			one_of_many(&r, &q, has, numbers[fuzz_u8(&in) % 8]);
+			before = one_of_many(&r, &q, (uint32_t)has);
 	} else {
 		r.result = how & 2 ? -(int)fuzz_u8(&in) : 0;
 		r.len = q.kind == GATE_GET ? q.len : 0;
@@ -619,7 +643,7 @@ static void answers(void)
 			r.len = how & 8 ? GATE_PIECE : fuzz_u8(&in);
 	}
 	r.data = data;
-	r.data_len = r.len;
+	r.data_len = r.len - before;
 	says(false, msg, gate_answer_put(role, msg, &r));
 }
 
