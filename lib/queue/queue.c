@@ -173,6 +173,7 @@ static void bury(struct queue *q, struct task *t, const void *reason, uint32_t l
 	list_add_tail(&q->buried, &t->in);
 	set_state(q, t, RGATE_TASK_BURIED);
 	q->count.buried++;
+	queue_ends_add(q, t);
 	queue_tell(t, 0);
 	if (t->taken)
 		queue_drop(q, t);
@@ -222,8 +223,8 @@ static struct task *make_task(struct queue *q, const struct rgate_queue_put *put
 	return t;
 }
 
-int queue_submit(struct queue *q, uid_t uid, const struct rgate_queue_put *put, const void *data,
-		 uint64_t *id)
+int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_queue_put *put,
+		 const void *data, uint64_t *id)
 {
 	struct task *t = NULL;
 	int err;
@@ -249,6 +250,7 @@ int queue_submit(struct queue *q, uid_t uid, const struct rgate_queue_put *put, 
 	if (put->len)
 		memcpy(t->data, data, put->len);
 	t->uid = uid;
+	t->tag = tag;
 	t->id = ++q->last;
 	q->n++;
 	q->home->ntasks++;
@@ -267,6 +269,7 @@ int queue_submit(struct queue *q, uid_t uid, const struct rgate_queue_put *put, 
 void queue_drop(struct queue *q, struct task *t)
 {
 	take_out(q, t);
+	queue_ends_add(q, t);
 	queue_tell(t, -ENOENT);
 	drop_end(q, t);
 	set_state(q, t, 0);
@@ -385,6 +388,7 @@ int queue_complete(struct queue *q, const struct worker *w, uint64_t id, uint32_
 	list_add_tail(&q->done, &t->in);
 	if (kept)
 		heap_add(&q->home->timers, &t->timer, in_ms(q, q->rules.result_ms));
+	queue_ends_add(q, t);
 	queue_tell(t, 0);
 	if (!kept || t->taken)
 		queue_drop(q, t);

@@ -45,6 +45,7 @@ struct task {
 	uint32_t claim;			/* the last one's number */
 	uint32_t attempts, most;
 	uint32_t len, end_len;
+	uint32_t tag;			/* of who is to hear of its end; 0: nobody, or he has */
 	uid_t uid;
 	uint8_t state, type, priority, flags;
 	bool taken;			/* by a waiter */
@@ -52,12 +53,22 @@ struct task {
 	char data[];
 };
 
-/* Who waits: for tasks, the end of one, room, or that all is over. In no list: he does not */
+/* Who hears of the ends of his own tasks that have that tag */
+struct follower {
+	uint64_t next;			/* where he goes on; 0: nowhere so far */
+	uint32_t tag;
+	uid_t uid;
+};
+
+struct ends;
+
+/* Who waits: for tasks, the end of one, ends, room, or that all is over. In no list: he does not */
 struct waiter {
 	struct link in;
 	uint64_t types;			/* for tasks: */
 	uint32_t most;			/* so many; when he is told: so many may be taken */
 	struct task *task;
+	struct follower who;		/* for ends */
 	/* He waits no more. 0: it is there; -ENOENT: the task is not; -ESTALE: the queue is not */
 	void (*over)(struct waiter *w, int err);
 };
@@ -90,7 +101,8 @@ struct queue {
 	uint32_t n;
 	uint64_t last;			/* number */
 	/* who waits */
-	struct link claims, rooms, idle;
+	struct link claims, rooms, idle, follows;
+	struct ends *ends;		/* NULL: nobody has asked for them */
 	uint32_t nclaims;
 	uint64_t wanted;		/* types, or more */
 	struct rgate_queue_info count;	/* all but what is read off the queue */
@@ -101,12 +113,12 @@ int queue_put_check(const struct rgate_queue_put *put);
 
 /*
  * queue_submit - a task, ready or delayed
- * @put: checked; @data: is copied, whatever becomes of it meanwhile
+ * @put: checked; @data: is copied, whatever becomes of it meanwhile; @tag: of who follows, or 0
  * -EAGAIN: it is full; -EMSGSIZE: it can never have it; -EDQUOT: its owner has too much, or all
  * have; -ENOMEM
  */
-int queue_submit(struct queue *q, uid_t uid, const struct rgate_queue_put *put, const void *data,
-		 uint64_t *id);
+int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_queue_put *put,
+		 const void *data, uint64_t *id);
 
 struct task *queue_find(const struct queue *q, uint64_t id);
 
@@ -172,6 +184,43 @@ bool queue_is_idle(const struct queue *q);
 
 /* Tells who waits for what is there now. The queue is gone, if nobody needs it any more. */
 void queue_settle(struct queue *q);
+
+/* ---- queue_ends.c: tasks with a tag that have ended, of which so many are remembered ---- */
+
+#define QUEUE_ENDS	4096U
+#define QUEUE_FOLLOWERS	256U	/* who wait */
+
+struct ended {
+	uint64_t id;
+	uint32_t tag;
+	uid_t uid;
+};
+
+struct ends {
+	uint64_t next;			/* place of the next one, from 1 on */
+	uint64_t told;			/* who waits has seen those before it */
+	struct ended at[QUEUE_ENDS];
+};
+
+/* From now on they are remembered. -EDQUOT, -ENOMEM */
+int queue_ends_begin(struct queue *q);
+void queue_ends_free(struct queue *q);
+/* @t, which is done or buried, or gone */
+void queue_ends_add(struct queue *q, struct task *t);
+/*
+ * The numbers of @who's, @most of them, from where he is on, which is brought up to date: how many
+ * @missed: there were more, which are forgotten
+ */
+uint32_t queue_ends_take(const struct queue *q, struct follower *who, uint64_t *ids, uint32_t most,
+			 bool *missed);
+/* There is something for w->who. -ENOBUFS: too many wait */
+int queue_await_ends(struct queue *q, struct waiter *w);
+/* Tells those for whom there is something: for queue_settle() */
+void queue_ends_tell(struct queue *q);
+/* Of all numbers that the home's queues had: of this one */
+uint32_t queue_ends_serial(const struct queue *q);
+/* Has that task of @uid's ended? Not, if it is somebody else's */
+bool queue_has_ended(const struct queue *q, uid_t uid, uint64_t id);
 
 /* ---- queue_look.c ---- */
 

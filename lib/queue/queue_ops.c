@@ -47,7 +47,8 @@ static int submit_one(struct rgate_req *r, struct opened *o, uint32_t *off, uint
 	if (!err && put.len > left - sizeof(put))
 		err = -EINVAL;
 	if (!err)
-		err = queue_submit(o->queue, o->uid, &put, mem + sizeof(put), id);
+		err = queue_submit(o->queue, o->uid, queue_high(rgate_req_get(r)->a1), &put,
+				   mem + sizeof(put), id);
 	*off += (uint32_t)(sizeof(put) + RGATE_QUEUE_PADDED(put.len));
 	return err;
 }
@@ -67,6 +68,8 @@ int queue_ops_submit(struct rgate_req *r, struct opened *o, uint64_t *first)
 		if (!n)
 			*first = id;
 	}
+	if (queue_high(rgate_req_get(r)->a1))
+		*first |= (uint64_t)queue_ends_serial(o->queue) << 40;
 	return (int)n;
 }
 
@@ -89,7 +92,7 @@ static int begin_submit(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_request *q = rgate_req_get(r);
 
-	if (q->a1 & ~(uint64_t)RGATE_SUBMIT_ROOM || q->len < sizeof(struct rgate_queue_put) ||
+	if ((uint32_t)q->a1 & ~RGATE_SUBMIT_ROOM || q->len < sizeof(struct rgate_queue_put) ||
 	    q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
 	return queue_on(r, ctx, RIGHT_SUBMIT | RIGHT_OWN, submit);
@@ -502,6 +505,8 @@ static const struct rgate_req_op ops[] = {
 	OP(DISCARD, "discard", HANDLE | A0 | A1, begin_discard),
 	OP(REMOVE, "remove", HANDLE, begin_remove),
 	OP(COMPLETE_MANY, "complete_many", HANDLE | MEM, queue_begin_complete_many),
+	OP(FOLLOW, "follow", HANDLE | A0 | A1 | MEM, queue_begin_follow),
+	OP(OVER, "over", HANDLE | A0 | MEM, queue_begin_over),
 };
 
 const struct rgate_req_service queue_requests = {

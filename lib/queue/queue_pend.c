@@ -51,6 +51,14 @@ static void all_over(struct waiter *w, int err)
 	end(p, err, p->o->queue->count.now[RGATE_TASK_BURIED]);
 }
 
+static void ends_there(struct waiter *w, int err)
+{
+	struct pending *p = container_of(w, struct pending, waiter);
+	int result = err ? err : queue_ops_ends(p->r, p->o, &w->who);
+
+	end(p, result, w->who.next);
+}
+
 static uint32_t first_len(const struct rgate_req *r)
 {
 	struct rgate_queue_put put;
@@ -76,6 +84,10 @@ static int await(struct pending *p, enum pend_for what, struct task *t)
 	case PEND_ROOM:
 		p->waiter.over = room_there;
 		return queue_await_room(q, &p->waiter, first_len(p->r));
+	case PEND_FOLLOW:
+		p->waiter.over = ends_there;
+		p->waiter.who = queue_follower_of(p->r, p->o);
+		return queue_await_ends(q, &p->waiter);
 	default:
 		p->waiter.over = all_over;
 		queue_await_idle(q, &p->waiter);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  *	queue_service.c	the object, and handles
- *	queue_ops.c	what requests do; queue_ops_claimed.c: on tasks that are claimed
+ *	queue_ops.c	what requests do; queue_ops_claimed.c: on tasks that are claimed;
+ *			queue_ops_ends.c: to who follows what becomes of tasks
  *	queue_pend.c	those that wait
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
  *	queues.c	queues whose home is this node
- *	queue.c, queue_wait.c, queue_look.c	one of them
+ *	queue.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
  */
 #ifndef RGATE_QUEUE_PRIV_H
 #define RGATE_QUEUE_PRIV_H
@@ -95,6 +96,14 @@ int queue_begin_complete_many(struct rgate_req *r, void *ctx);
 int queue_begin_release(struct rgate_req *r, void *ctx);
 int queue_begin_bury(struct rgate_req *r, void *ctx);
 
+/* queue_ops_ends.c: what becomes of those with a tag */
+int queue_begin_follow(struct rgate_req *r, void *ctx);
+int queue_begin_over(struct rgate_req *r, void *ctx);
+/* Of whom a FOLLOW is */
+struct follower queue_follower_of(const struct rgate_req *r, const struct opened *o);
+/* What there is from where he is on, which is brought up to date: as begin(); -EAGAIN: nothing */
+int queue_ops_ends(struct rgate_req *r, struct opened *o, struct follower *who);
+
 /* queue_ops.c */
 /* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
 int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
@@ -117,9 +126,13 @@ enum pend_for {
 	PEND_END,		/* of a task */
 	PEND_ROOM,
 	PEND_IDLE,
+	PEND_FOLLOW,
 };
 
-/* @r says what PEND_TASKS and PEND_ROOM wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS, -EMSGSIZE */
+/*
+ * @r says what PEND_TASKS, PEND_ROOM and PEND_FOLLOW wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS,
+ * -EMSGSIZE
+ */
 int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task *t);
 /* As rgate_req_op.cancel has it */
 int pend_cancel(struct rgate_req *r);

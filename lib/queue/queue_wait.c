@@ -83,6 +83,7 @@ void queue_tell_all(struct queue *q)
 	tell_list(q, &q->claims, -ESTALE);
 	tell_list(q, &q->rooms, -ESTALE);
 	tell_list(q, &q->idle, -ESTALE);
+	tell_list(q, &q->follows, -ESTALE);
 }
 
 bool queue_is_idle(const struct queue *q)
@@ -172,5 +173,6 @@ void queue_settle(struct queue *q)
 	give_tasks(q);
 	if (queue_is_idle(q))
 		tell_list(q, &q->idle, 0);
+	queue_ends_tell(q);
 	queues_put(q);
 }

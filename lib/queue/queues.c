@@ -145,6 +145,7 @@ static struct queue *make(struct queues *qs, const struct queue_open *as, struct
 	list_init(&q->claims);
 	list_init(&q->rooms);
 	list_init(&q->idle);
+	list_init(&q->follows);
 	for (i = 0; i < RGATE_QUEUE_PRIORITIES * RGATE_QUEUE_TYPES; i++)
 		list_init(&q->ready[i / RGATE_QUEUE_TYPES][i % RGATE_QUEUE_TYPES]);
 	list_add_tail(&qs->all, &q->of_home);
@@ -203,6 +204,7 @@ static void destroy(struct queue *q)
 
 	empty(q);
 	queue_table_free(q);
+	queue_ends_free(q);
 	list_del(&q->of_home);
 	list_del(&q->of_due);
 	q->home->n--;
@@ -233,6 +235,7 @@ void queues_remove(struct queue *q)
 	q->removed = true;
 	list_del(&q->of_home);
 	queue_tell_all(q);
+	queue_ends_free(q);
 	drop_some(q);
 	if (q->n)
 		list_add_tail(&q->home->removed, &q->of_home);

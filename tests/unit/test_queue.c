@@ -73,7 +73,7 @@ static uint64_t put(struct rgate_queue_put p, const char *text)
 
 	p.len = (uint32_t)strlen(text);
 	assert_int_equal(queue_put_check(&p), 0);
-	assert_int_equal(queue_submit(q, ME, &p, text, &id), 0);
+	assert_int_equal(queue_submit(q, ME, 0, &p, text, &id), 0);
 	assert_int_not_equal(id, 0);
 	return id;
 }
@@ -303,12 +303,12 @@ static void room(void **state)
 
 	(void)state;
 	begin((struct rgate_queue_place){ .bytes = 10, .tasks = 3 });
-	assert_int_equal(queue_submit(q, ME, &big, "01234567890", &id), -EMSGSIZE);
+	assert_int_equal(queue_submit(q, ME, 0, &big, "01234567890", &id), -EMSGSIZE);
 	PUT("01234");
 	PUT("56789");
-	assert_int_equal(queue_submit(q, ME, &five, "abcde", &id), -EAGAIN);
-	assert_int_equal(queue_submit(q, ME, &none, NULL, &id), 0);
-	assert_int_equal(queue_submit(q, ME, &none, NULL, &id), -EAGAIN);
+	assert_int_equal(queue_submit(q, ME, 0, &five, "abcde", &id), -EAGAIN);
+	assert_int_equal(queue_submit(q, ME, 0, &none, NULL, &id), 0);
+	assert_int_equal(queue_submit(q, ME, 0, &none, NULL, &id), -EAGAIN);
 	assert_int_equal(q->count.full, 2);
 	list_init(&a.w.in);
 	list_init(&b.w.in);
@@ -363,7 +363,7 @@ static void owners_have_a_bound(void **state)
 		more[i] = open_with((const char *[]){ "a", "b", "c" }[i], 0,
 				    (struct rgate_queue_place){ .bytes = RGATE_QUEUE_BYTES_MAX });
 	for (i = 0; i < 3 && err != -EDQUOT; i++)
-		while (!(err = queue_submit(more[i], ME, &large, data, &id)))
+		while (!(err = queue_submit(more[i], ME, 0, &large, data, &id)))
 			n++;
 	assert_int_equal(err, -EDQUOT);
 	assert_true(home.bytes <= QUEUES_UID_BYTES && home.bytes + 2 * sizeof(data) >
@@ -505,7 +505,7 @@ static void rooms_by_parts(void **state)
 
 	(void)state;
 	begin((struct rgate_queue_place){ .bytes = 10 });
-	assert_int_equal(queue_submit(q, ME, &all, "0123456789", &id), 0);
+	assert_int_equal(queue_submit(q, ME, 0, &all, "0123456789", &id), 0);
 	for (i = 0; i < ARRAY_LEN(w); i++) {
 		w[i] = told(0, 0);
 		list_init(&w[i].w.in);

@@ -72,8 +72,17 @@ struct rgate_queue_put {
 #define RGATE_TASK_RESULT	(1U << 0)
 #define RGATE_TASK_FLAGS	1U
 
-/* rgate_request.a1 of SUBMIT */
+/* rgate_request.a1 of SUBMIT: the tag of who follows what becomes of them, 0: nobody; and */
 #define RGATE_SUBMIT_ROOM	(1U << 0)	/* waits while the queue is full */
+#define RGATE_SUBMIT_A1(tag, flags)	((__u64)(tag) << 32 | (__u32)(flags))
+/* Its value, with a tag: which of all queues that the home has had; and the first task */
+#define RGATE_SUBMIT_QUEUE(value)	((__u32)((value) >> 40))
+#define RGATE_SUBMIT_FIRST(value)	((value) & 0xffffffffffULL)
+
+/* rgate_request.a1 of FOLLOW: the tag of SUBMIT, and */
+#define RGATE_FOLLOW_NOW	(1U << 0)	/* does not wait */
+#define RGATE_FOLLOW_A1(tag, flags)	((__u64)(tag) << 32 | (__u32)(flags))
+#define RGATE_QUEUE_OVER_MAX	4096U	/* numbers of one OVER, in steps of 64 */
 
 /* rgate_request.a1 of CLAIM: how many at most, and */
 #define RGATE_CLAIM_NOW		(1U << 0)	/* -EAGAIN: there is none */
@@ -113,6 +122,15 @@ struct rgate_queue_task {
 };
 
 #define RGATE_QUEUE_PADDED(len)	(((__u64)(len) + 7) & ~7ULL)
+
+/* In FOLLOW's part: the numbers of tasks that have ended follow it, 8 bytes each */
+struct rgate_queue_ends {
+	__u32 queue;		/* as RGATE_SUBMIT_QUEUE() has it */
+	__u32 n;
+	__u32 flags;		/* RGATE_ENDS_* */
+	__u32 reserved;
+};
+#define RGATE_ENDS_MISSED	(1U << 0) /* others have, which nobody remembers: OVER tells */
 
 /* STATE and LIST */
 struct rgate_queue_info {
@@ -176,6 +194,11 @@ RGATE_AT(struct rgate_queue_end, claim, 8);
 RGATE_AT(struct rgate_queue_end, len, 12);
 RGATE_AT(struct rgate_queue_end, size, 16);
 RGATE_ASSERT(sizeof(struct rgate_queue_end) == 24);
+
+RGATE_AT(struct rgate_queue_ends, queue, 0);
+RGATE_AT(struct rgate_queue_ends, n, 4);
+RGATE_AT(struct rgate_queue_ends, flags, 8);
+RGATE_ASSERT(sizeof(struct rgate_queue_ends) == 16);
 
 RGATE_AT(struct rgate_queue_info, submitted, 0);
 RGATE_AT(struct rgate_queue_info, bytes, 72);

@@ -211,7 +211,7 @@ enum rgate_req_service_number {
 /* handle: what it has claimed goes back */
 #define RGATE_REQ_QUEUE_CLOSE	RGATE_REQ_OP(RGATE_REQ_QUEUE, 1)
 /*
- * handle; a1: RGATE_SUBMIT_*; mem, off, len: of each task struct rgate_queue_put and its bytes;
+ * handle; a1: _SUBMIT_A1(); mem, off, len: of each task struct rgate_queue_put and its bytes;
  * result: how many were taken; value: the number of the first, the others have the next ones
  */
 #define RGATE_REQ_QUEUE_SUBMIT	RGATE_REQ_OP(RGATE_REQ_QUEUE, 2)
@@ -262,6 +262,17 @@ enum rgate_req_service_number {
  * looked at, RGATE_QUEUE_ENDS_MAX at most; value: a bit of each that was completed
  */
 #define RGATE_REQ_QUEUE_COMPLETE_MANY RGATE_REQ_OP(RGATE_REQ_QUEUE, 16)
+/*
+ * handle; a0: where to go on, 0: from now on; a1: _FOLLOW_A1(); mem, off, len: room for struct
+ * rgate_queue_ends and numbers of the user's own tasks with that tag that have ended; it waits for
+ * one; result: bytes; value: where to go on
+ */
+#define RGATE_REQ_QUEUE_FOLLOW	RGATE_REQ_OP(RGATE_REQ_QUEUE, 17)
+/*
+ * handle; a0: a task's number; mem, off, len: a bit of that one and of each that follows, read and
+ * written: of those that were set the bits are left whose tasks have ended; result: bytes
+ */
+#define RGATE_REQ_QUEUE_OVER	RGATE_REQ_OP(RGATE_REQ_QUEUE, 18)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */

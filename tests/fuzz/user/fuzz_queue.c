@@ -123,7 +123,8 @@ static void check_result(const struct rgate_req *r, int result)
 {
 	FUZZ_CHECK(result >= -4095 && result <= (int)(2 * RGATE_QUEUE_PART_MAX));
 	if (result > 0 && (r->q.op == RGATE_REQ_QUEUE_CLAIM || r->q.op == RGATE_REQ_QUEUE_PEEK ||
-			   r->q.op == RGATE_REQ_QUEUE_WAIT))
+			   r->q.op == RGATE_REQ_QUEUE_WAIT || r->q.op == RGATE_REQ_QUEUE_FOLLOW ||
+			   r->q.op == RGATE_REQ_QUEUE_OVER))
 		FUZZ_CHECK((uint32_t)result <= r->q.len);
 }
 
@@ -230,13 +231,21 @@ static void check_waiters(const struct queue *q)
 {
 	const uint64_t ready = q->types[0] | q->types[1] | q->types[2] | q->types[3];
 	const struct waiter *w;
+	struct follower who;
 	const struct link *l;
 	uint32_t n = 0;
+	uint64_t id;
+	bool missed;
 
 	for (l = q->claims.next; l != &q->claims; l = l->next, n++)
 		FUZZ_CHECK(!(container_of(l, struct waiter, in)->types & ready));
 	FUZZ_CHECK(n == q->nclaims);
 	FUZZ_CHECK(list_empty(&q->idle) || !queue_is_idle(q));
+	for (l = q->follows.next; l != &q->follows; l = l->next) {
+		w = container_of(l, struct waiter, in);
+		who = w->who;
+		FUZZ_CHECK(!queue_ends_take(q, &who, &id, 1, &missed) && !missed);
+	}
 	/* or they have it with the next tick */
 	if (list_empty(&q->rooms) || !list_empty(&q->of_due))
 		return;
@@ -269,7 +278,7 @@ static uint64_t check_queue(const struct queue *q)
 	FUZZ_CHECK(q->count.done <= q->count.submitted);
 	FUZZ_CHECK(q->handles || q->n || q->rules.flags & RGATE_QUEUE_KEEP);
 	check_waiters(q);
-	return all + q->places * sizeof(struct task *);
+	return all + q->places * sizeof(struct task *) + (q->ends ? sizeof(*q->ends) : 0);
 }
 
 static void check(void)
@@ -347,7 +356,7 @@ static void write_tasks(struct fuzz_in *in, struct rgate_req *r)
 	}
 	r->q.len = off;
 	r->mem = realloc(r->mem, off);
-	r->q.a1 = fuzz_u8(in) & RGATE_SUBMIT_ROOM;
+	r->q.a1 = RGATE_SUBMIT_A1(fuzz_u8(in) % 3, fuzz_u8(in) & RGATE_SUBMIT_ROOM);
 }
 
 /* Some that there are, and some that are not theirs or of none */
@@ -402,6 +411,15 @@ static void write_sensibly(struct fuzz_in *in, struct rgate_req *r)
 	case RGATE_REQ_QUEUE_CLAIM:
 		r->q.a0 = fuzz_u8(in) % 16;
 		r->q.a1 = RGATE_CLAIM_A1(1 + fuzz_u8(in) % 4, fuzz_u8(in) & RGATE_CLAIM_FLAGS);
+		break;
+	case RGATE_REQ_QUEUE_FOLLOW:
+		r->q.a0 = fuzz_u8(in) % 8;
+		r->q.a1 = RGATE_FOLLOW_A1(1 + fuzz_u8(in) % 2, fuzz_u8(in) & RGATE_FOLLOW_NOW);
+		break;
+	case RGATE_REQ_QUEUE_OVER:
+		r->q.a0 = fuzz_u8(in) % 16;
+		r->q.a1 = 0;
+		r->q.len &= ~7U;
 		break;
 	default:
 		name_task(in, r);
