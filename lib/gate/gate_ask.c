@@ -361,7 +361,7 @@ static size_t submit_ask(struct errand *e, struct ask *a)
 	q.op = req->op;
 	q.handle = w->as.handle;
 	q.a0 = w->as.a0;
-	q.a1 = w->addr_mem ? 0 : req->a1;
+	q.a1 = (w->addr_mem ? 0 : req->a1) | w->as.a1;
 	q.len = w->len;
 	q.addr = w->has & GATE_HAS_TO ? &w->addr : NULL;
 	q.data = w->mem;

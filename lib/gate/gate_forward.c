@@ -68,6 +68,25 @@ bool gate_caller_is_lost(const struct gate_caller *c)
 	return lost;
 }
 
+uint64_t gate_caller_life(const struct gate_caller *c)
+{
+	return c->node->life;
+}
+
+int gate_service_limits(struct gate_service *sv, uid_t uid, struct rgate_limits *limits)
+{
+	int err = 0;
+
+	rgate_limits_init(limits);
+	fair_lock(&sv->lock);
+	if (sv->over)
+		err = -ECONNRESET;
+	else if (sv->o.rights && !sv->o.rights(sv->o.ctx, uid, limits))
+		err = -EACCES;
+	fair_unlock(&sv->lock);
+	return err;
+}
+
 /* ---- Requests ---- */
 
 static int take_ticket(struct gate_caller *c, struct wish *w)

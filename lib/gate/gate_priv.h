@@ -148,6 +148,7 @@ struct gate_node {
 	struct line *line;		/* NULL: not a node that can be asked */
 	struct errands *errands;
 	uint64_t down_ns;		/* CLOCK_MONOTONIC: since when; 0: up */
+	uint64_t life;			/* of its processes: how many were there before */
 	/* who asks */
 	struct link ending;		/* wishes that are not wanted, whose end is due soon */
 	/* who serves */

@@ -28,6 +28,7 @@ static void on_news(void *ctx, uint32_t node, enum session_news what)
 		n->down_ns = rgate_clock_now(CLOCK_MONOTONIC);
 		break;
 	case SESSION_OTHER:
+		n->life++;
 		gate_guests_end(n);
 		gate_guests_forget(n);
 		gate_ask_lost(sv, n, true);

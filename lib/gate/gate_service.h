@@ -70,11 +70,24 @@ void gate_caller_leave(struct gate_caller *caller);
 /* The node has nothing of it any more, or cannot be asked for it: all that is asked has failed */
 bool gate_caller_is_lost(const struct gate_caller *caller);
 
+/*
+ * gate_caller_life - how many processes of its node there had been before the one that is there
+ * In gate_as.over() alone: of the one that has said the result, if it is not negative
+ */
+uint64_t gate_caller_life(const struct gate_caller *caller);
+
+/*
+ * gate_service_limits - what a session of this node may that asks for @uid, of its own accord
+ * -EACCES: nothing; -ECONNRESET: gate_service_quit() was called: no session is to be made
+ */
+int gate_service_limits(struct gate_service *service, uid_t uid, struct rgate_limits *limits);
+
 /* What differs from the client's words, and who wants to know what it came to */
 struct gate_as {
 	uint32_t handle;
 	uint32_t sent;		/* bytes of its part at most that the node has to see */
 	uint64_t a0;
+	uint64_t a1;		/* bits that the node sees besides those of the client */
 	/*
 	 * over - before it ends: the result, and @value, may be another one then
 	 * Once, with the service's lock, in any thread that has it. NULL: nobody wants to know
