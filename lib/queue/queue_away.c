@@ -142,6 +142,7 @@ void queue_away_sweep(struct queue_service *sv)
 
 struct opening {
 	struct queue_service *sv;
+	struct gate_caller *caller;
 	struct away *a;
 };
 
@@ -155,6 +156,7 @@ static int is_open(void *ctx, int result, uint64_t *value)
 	if (result) {
 		fails(o->sv, a);
 	} else {
+		a->born = gate_caller_life(o->caller);
 		__atomic_store_n(&a->handle, (uint32_t)*value, __ATOMIC_RELEASE);
 		*value = a->number;
 	}
@@ -170,7 +172,7 @@ static int ask_for_it(struct queue_service *sv, struct rgate_req *r, struct away
 
 	if (!o)
 		return -ENOMEM;
-	*o = (struct opening){ .sv = sv, .a = a };
+	*o = (struct opening){ .sv = sv, .caller = a->visit->caller, .a = a };
 	as.ctx = o;
 	result = gate_forward(a->visit->caller, r, &as);
 	if (result != RGATE_REQ_LATER)
@@ -178,7 +180,8 @@ static int ask_for_it(struct queue_service *sv, struct rgate_req *r, struct away
 	return result;
 }
 
-int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node)
+int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node,
+		    const struct queue_open *as)
 {
 	struct visit *v;
 	struct away *a;
@@ -191,7 +194,7 @@ int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	*a = (struct away){ .named = NAMED_AWAY, .visit = v, .life = v->life,
+	*a = (struct away){ .named = NAMED_AWAY, .visit = v, .life = v->life, .as = *as,
 			    .seat = rgate_req_seat(r) };
 	result = rgate_seat_handle(a->seat, RGATE_REQ_QUEUE, a, &a->number);
 	if (result) {
@@ -217,9 +220,32 @@ int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node
 	return err ? err : gate_forward(v->caller, r, &as);
 }
 
-int queue_away_ask(struct rgate_req *r, struct away *a)
+/* What the home takes is kept until it says what has become of it. */
+static int submit(struct queue_service *sv, struct rgate_req *r, struct away *a, struct gate_as *as)
 {
-	const struct gate_as as = {
+	struct gate_caller *caller = a->visit->caller;
+	struct keeping *g;
+	int result;
+
+	/* Who follows is the keeper. */
+	if (queue_high(rgate_req_get(r)->a1))
+		return -EINVAL;
+	queue_look_at_clock(sv);
+	result = keep_begin(&sv->keeper, r, a->visit->node, &a->as, caller, &g);
+	if (result)
+		return result;
+	as->a1 = RGATE_SUBMIT_A1(sv->keeper.tag, 0);
+	as->over = g ? keep_over : NULL;
+	as->ctx = g;
+	result = gate_forward(caller, r, as);
+	if (g && result != RGATE_REQ_LATER)
+		keep_undo(g);
+	return result;
+}
+
+int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a)
+{
+	struct gate_as as = {
 		.handle = __atomic_load_n(&a->handle, __ATOMIC_ACQUIRE),
 		.a0 = rgate_req_get(r)->a0, .sent = UINT32_MAX,
 	};
@@ -228,12 +254,14 @@ int queue_away_ask(struct rgate_req *r, struct away *a)
 		return -EBADF;
 	if (!is_alive(a->visit) || a->life != a->visit->life)
 		return -ECONNRESET;
+	if (rgate_req_get(r)->op == RGATE_REQ_QUEUE_SUBMIT)
+		return submit(sv, r, a, &as);
 	return gate_forward(a->visit->caller, r, &as);
 }
 
-int queue_away_close(struct rgate_req *r, struct away *a)
+int queue_away_close(struct queue_service *sv, struct rgate_req *r, struct away *a)
 {
-	int result = queue_away_ask(r, a);
+	int result = queue_away_ask(sv, r, a);
 
 	/* What is lost is closed. */
 	if (result == -ECONNRESET)

@@ -17,7 +17,7 @@ int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
 	if (!named || *named == NAMED_VISIT)
 		return -EBADF;
 	if (*named == NAMED_AWAY)
-		return queue_away_ask(r, container_of(named, struct away, named));
+		return queue_away_ask(sv, r, container_of(named, struct away, named));
 	o = container_of(named, struct opened, named);
 	if (o->queue->removed)
 		return -ESTALE;
@@ -386,7 +386,7 @@ static int begin_open(struct rgate_req *r, void *ctx)
 	if (err)
 		return err;
 	if (node != BOARD_HERE)
-		return queue_away_open(sv, r, node);
+		return queue_away_open(sv, r, node, &as);
 	queue_look_at_clock(sv);
 	return open_here(sv, r, &as);
 }
@@ -400,7 +400,7 @@ static int begin_close(struct rgate_req *r, void *ctx)
 	if (!named || *named == NAMED_VISIT)
 		return -EBADF;
 	if (*named == NAMED_AWAY)
-		return queue_away_close(r, container_of(named, struct away, named));
+		return queue_away_close(sv, r, container_of(named, struct away, named));
 	o = container_of(named, struct opened, named);
 	(void)rgate_seat_release(rgate_req_seat(r), RGATE_REQ_QUEUE, o->number);
 	queue_look_at_clock(sv);
@@ -470,9 +470,11 @@ static uint64_t tick(void *ctx, uint64_t now)
 {
 	struct queue_service *sv = ctx;
 	const uint64_t mine = sv->clock ? sv->clock() : now;
-	const uint64_t at = queues_tick(&sv->home, mine);
+	uint64_t at = queues_tick(&sv->home, mine), kept;
 
 	queue_away_sweep(sv);
+	kept = keeper_tick(&sv->keeper);
+	at = kept < at ? kept : at;
 	if (at == UINT64_MAX)
 		return at;
 	return at > mine ? now + (at - mine) : now;

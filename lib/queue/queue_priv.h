@@ -5,6 +5,7 @@
  *			queue_ops_ends.c: to who follows what becomes of tasks
  *	queue_pend.c	those that wait
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
+ *	keep.c, keep_talk.c	tasks that went there
  *	queues.c	queues whose home is this node
  *	queue.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
  */
@@ -12,6 +13,7 @@
 #define RGATE_QUEUE_PRIV_H
 
 #include "gate_service.h"
+#include "keep.h"
 #include "queue_service.h"
 #include "queues.h"
 
@@ -65,6 +67,8 @@ struct away {
 	struct rgate_seat *seat;	/* NULL: it is no more */
 	struct away *next;		/* of those that could not be opened */
 	uint32_t life;			/* of the visit */
+	uint64_t born;			/* of the process there: gate_caller_life() */
+	struct queue_open as;
 	uint32_t number;		/* the handle here, */
 	uint32_t handle;		/* and there; 0: it is not open. Atomic, as the next one */
 	bool failed;
@@ -75,6 +79,7 @@ struct queue_service {
 	struct queues home;
 	struct gate_service *gate;	/* NULL: there is no other node */
 	struct link visits;
+	struct keeper keeper;
 	struct away *failed;		/* atomic: the first one whose handle is to be taken away */
 };
 
@@ -143,11 +148,12 @@ void pend_cancel_all(struct opened *o);
 /* What the request's a0 names: BOARD_HERE, or another node; -ENXIO: there is no such one */
 int queue_away_node(const struct queue_service *sv, const struct rgate_req *r, uint32_t *node);
 /* As begin() */
-int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node);
+int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node,
+		    const struct queue_open *as);
 int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node);
 /* The request's handle is that one. */
-int queue_away_ask(struct rgate_req *r, struct away *a);
-int queue_away_close(struct rgate_req *r, struct away *a);
+int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a);
+int queue_away_close(struct queue_service *sv, struct rgate_req *r, struct away *a);
 /* As drop() */
 void queue_away_drop(struct queue_service *sv, struct away *a);
 void queue_visit_drop(struct visit *v);

@@ -42,13 +42,33 @@ int queue_service_create(struct queue_service **out, const struct queue_opts *op
 	sv->gate = o.gate;
 	list_init(&sv->visits);
 	queues_init(&sv->home);
+	keeper_init(&sv->keeper, &sv->home, sv->gate, o.keep_bytes);
 	*out = sv;
 	return 0;
 }
 
 int queue_service_add(struct queue_service *sv, struct rgate_engine *engine)
 {
+	sv->keeper.engine = engine;
 	return rgate_engine_add(engine, &queue_requests, sv);
+}
+
+static uint64_t read_count(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+int queue_service_kept(const struct queue_service *sv, struct queue_kept_stats *stats)
+{
+	const struct queue_kept_stats *c = &sv->keeper.count;
+
+	if (stats->sz != sizeof(*stats))
+		return -EINVAL;
+	stats->tasks = read_count(&c->tasks);
+	stats->bytes = read_count(&c->bytes);
+	stats->again = read_count(&c->again);
+	stats->refused = read_count(&c->refused);
+	return 0;
 }
 
 void queue_service_destroy(struct queue_service *sv)
@@ -56,6 +76,7 @@ void queue_service_destroy(struct queue_service *sv)
 	if (!sv)
 		return;
 	queue_away_sweep(sv);
+	keeper_fini(&sv->keeper);
 	queues_fini(&sv->home);
 	free(sv);
 }

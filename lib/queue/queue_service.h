@@ -4,7 +4,7 @@
  *
  * Queues are the engine's: all that is done with them is done in its thread, their clock is its
  * own. There is no lock. What is asked of queues whose home is another node goes there by lib/gate,
- * and what their sessions ask here comes by it.
+ * and what their sessions ask here comes by it. Tasks that go there are kept until they have ended.
  */
 #ifndef RGATE_QUEUE_SERVICE_H
 #define RGATE_QUEUE_SERVICE_H
@@ -20,6 +20,7 @@ struct queue_opts {
 	uint64_t (*clock)(void);
 	/* To other nodes, of the role gate_queues: stays until queue_service_destroy(); or NULL */
 	struct gate_service *gate;
+	uint64_t keep_bytes;	/* of a user's tasks that are kept; 0: 512 MiB */
 };
 
 /* @opts: NULL for the defaults. -ENOMEM; -EINVAL */
@@ -27,6 +28,18 @@ int queue_service_create(struct queue_service **service, const struct queue_opts
 
 /* The service gets requests of that engine from now on, of no other one; as rgate_engine_add() */
 int queue_service_add(struct queue_service *service, struct rgate_engine *engine);
+
+/* Tasks that were submitted to queues of other nodes */
+struct queue_kept_stats {
+	size_t sz;
+	uint64_t tasks;		/* that are kept, now */
+	uint64_t bytes;
+	uint64_t again;		/* submitted once more, so far */
+	uint64_t refused;	/* what homes have said that could not be */
+};
+
+/* Any thread; @stats->sz is set by the caller. -EINVAL */
+int queue_service_kept(const struct queue_service *service, struct queue_kept_stats *stats);
 
 /* queue_service_destroy - after the engine; NULL is allowed. All tasks are gone */
 void queue_service_destroy(struct queue_service *service);

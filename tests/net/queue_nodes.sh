@@ -115,6 +115,8 @@ is "peek" "$rc/$out" "0/1 ready 1
 head -c 32768 /dev/zero | tr '\0' x | put 2 big
 queue 0 peek big 1
 is "... of a task of 32768 bytes" "$rc/${#out}" "0/$((8 + 32768))"
+queue 0 remove big
+is "... which nobody wants" "$rc/$err" "0/"
 # workers of all nodes at once
 for n in 0 1 2; do
 	at $n run -P 2 a -- sh -c "echo {} >>$tmp/ran"

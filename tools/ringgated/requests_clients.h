@@ -27,6 +27,7 @@ struct requests {
 	struct socket_service *sockets;	/* one of them; NULL: they are the gateway's */
 	struct gate_service *gate;	/* NULL: no sockets of other nodes here, nor there */
 	struct gate_service *queue_gate; /* queues of other nodes, and theirs of this one */
+	struct queue_service *queues;
 	bool sockets_there;
 	const char *path, *policy_path, *sockets_path;
 	int listen_fd, epoll_fd, stop_fd;

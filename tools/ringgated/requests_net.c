@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "gate_service.h"
+#include "queue_service.h"
 #include "requests_clients.h"
 #include "socket_service.h"
 #include "util.h"
@@ -126,6 +127,24 @@ static void json_guests(struct json *j, const struct gate_stats *gs)
 	json_u64(j, "guests_turned_away", gs->turned_away);
 }
 
+static void json_queues(struct daemon *d, struct json *j)
+{
+	struct queue_kept_stats ks = { .sz = sizeof(ks) };
+	struct gate_stats gs = { .sz = sizeof(gs) };
+
+	if (d->requests->queue_gate)
+		(void)gate_service_stats(d->requests->queue_gate, &gs);
+	if (d->requests->queues)
+		(void)queue_service_kept(d->requests->queues, &ks);
+	json_object(j, "queues");
+	json_guests(j, &gs);
+	json_u64(j, "kept", ks.tasks);
+	json_u64(j, "kept_bytes", ks.bytes);
+	json_u64(j, "kept_again", ks.again);
+	json_u64(j, "kept_refused", ks.refused);
+	json_object_end(j);
+}
+
 void net_json(struct daemon *d, struct json *j)
 {
 	struct socket_stats st = { .sz = sizeof(st) };
@@ -145,12 +164,7 @@ void net_json(struct daemon *d, struct json *j)
 	json_u64(j, "received", st.received);
 	json_guests(j, &gs);
 	json_object_end(j);
-	gs = (struct gate_stats){ .sz = sizeof(gs) };
-	if (d->requests->queue_gate)
-		(void)gate_service_stats(d->requests->queue_gate, &gs);
-	json_object(j, "queues");
-	json_guests(j, &gs);
-	json_object_end(j);
+	json_queues(d, j);
 }
 
 int net_kill(struct daemon *d, uint64_t id)

@@ -195,7 +195,7 @@ static int start_queue(void **service, struct requests *rq, struct rgate_hub *hu
 	if (err)
 		queue_service_destroy(sv);
 	else
-		*service = sv;
+		*service = rq->queues = sv;
 	return err;
 }
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "gate_service.h"
-#include "queue_service.h"
 
 struct client a;
 struct rgate_completion done[512];
+uint64_t keep_bytes;
 
 static struct rgate_engine *e;
 static struct gate_service *gate;
@@ -41,6 +41,7 @@ static int make(uint32_t silence_ms)
 	all.engine = e;
 	assert_int_equal(gate_service_create(&gate, &all), 0);
 	qo.gate = gate;
+	qo.keep_bytes = keep_bytes;
 	assert_int_equal(queue_service_create(&sv, &qo), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	memset(&a, 0, sizeof(a));
@@ -136,6 +137,14 @@ struct rgate_queue_info info_of(uint32_t h)
 	assert_int_equal(ask_here(STATE, .handle = h, .off = ROOM, .len = sizeof(info)), 0);
 	memcpy(&info, a.mem + ROOM, sizeof(info));
 	return info;
+}
+
+struct queue_kept_stats kept(void)
+{
+	struct queue_kept_stats st = { .sz = sizeof(st) };
+
+	assert_int_equal(queue_service_kept(sv, &st), 0);
+	return st;
 }
 
 uint64_t handles(void)

@@ -8,11 +8,15 @@
 
 #include <ringgate/queue.h>
 
+#include "queue_service.h"
+
 #define ROOM		1024U		/* where the program has what it is told */
 #define SILENT_MS	50U
 
 extern struct client a;			/* the program */
 extern struct rgate_completion done[512]; /* of its requests, by cookie; 0: under way */
+
+extern uint64_t keep_bytes;		/* of the next bed: queue_opts has it */
 
 int setup(void **state);
 int setup_silent(void **state);		/* nobody waits longer than SILENT_MS for the other node */
@@ -40,6 +44,8 @@ struct rgate_request open_of(const char *name, uint64_t node, uint32_t flags);
 uint32_t open_here(const char *name);
 void put_here(uint32_t h, uint32_t len);
 struct rgate_queue_info info_of(uint32_t h);
+/* What is kept of what it has submitted there */
+struct queue_kept_stats kept(void);
 /* Of the program, of all services */
 uint64_t handles(void);
 

@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What is kept */
+#include "keep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "clock.h"
+
+#define PLACES_FIRST	64U
+#define BACK_MOST	1024U	/* tasks that one is put before: their SUBMITs ended in another order */
+#define IDLE_NS		1000000000ULL	/* a session without tasks stays for so long */
+
+void keep_count(uint64_t *at, uint64_t n)
+{
+	__atomic_store_n(at, *at + n, __ATOMIC_RELAXED);
+}
+
+void keep_refuse(struct keeper *k)
+{
+	keep_count(&k->count.refused, 1);
+}
+
+/* ---- Memory ---- */
+
+static uint64_t cost(uint32_t len)
+{
+	return sizeof(struct kept) + len + 2 * sizeof(struct kept *);
+}
+
+static int take(struct kept_queue *q, uint64_t bytes)
+{
+	struct keep_user *u = q->user;
+	struct keeper *k = u->keeper;
+
+	if (q->bytes + bytes > k->most / 4 * 3 || u->bytes + bytes > k->most ||
+	    k->count.bytes + bytes > k->most * 2)
+		return -EDQUOT;
+	q->bytes += bytes;
+	u->bytes += bytes;
+	keep_count(&k->count.bytes, bytes);
+	return 0;
+}
+
+static void free_task(struct kept_queue *q, struct kept *t)
+{
+	const uint64_t bytes = cost(t->put.len);
+
+	q->bytes -= bytes;
+	q->user->bytes -= bytes;
+	keep_count(&q->user->keeper->count.bytes, -bytes);
+	free(t);
+}
+
+/* ---- By number ---- */
+
+static struct kept **place_of(const struct kept_queue *q, uint64_t id)
+{
+	return &q->table[id & (q->places - 1)];
+}
+
+struct kept *keep_find(const struct kept_queue *q, uint64_t of, uint64_t id)
+{
+	struct kept *t;
+
+	if (!q->places)
+		return NULL;
+	for (t = *place_of(q, id); t && (t->id != id || t->of != of); t = t->chain)
+		;
+	return t;
+}
+
+static void enter(struct kept_queue *q, struct kept *t)
+{
+	struct kept **at = place_of(q, t->id);
+
+	t->chain = *at;
+	*at = t;
+}
+
+static void leave(struct kept_queue *q, struct kept *t)
+{
+	struct kept **at;
+
+	if (!t->of)
+		return;
+	for (at = place_of(q, t->id); *at != t; at = &(*at)->chain)
+		;
+	*at = t->chain;
+	t->of = 0;
+}
+
+/* Without memory the table stays, and is slower. The first one has to be. */
+static int grow(struct kept_queue *q)
+{
+	const uint32_t places = q->places ? q->places * 2 : PLACES_FIRST;
+	struct kept **table;
+	struct kept *t;
+	struct link *l;
+
+	if (q->n < q->places)
+		return 0;
+	table = calloc(places, sizeof(struct kept *));
+	if (!table)
+		return q->places ? 0 : -ENOMEM;
+	free(q->table);
+	q->table = table;
+	q->places = places;
+	for (l = q->tasks.next; l != &q->tasks; l = l->next) {
+		t = container_of(l, struct kept, of_queue);
+		if (t->of)
+			enter(q, t);
+	}
+	return 0;
+}
+
+int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
+{
+	if (keep_find(q, of, id))
+		return -EEXIST;
+	leave(q, t);
+	t->of = of;
+	t->id = id;
+	enter(q, t);
+	return 0;
+}
+
+static void pass(struct link **at, const struct kept *t)
+{
+	if (*at == &t->of_queue)
+		*at = t->of_queue.next;
+}
+
+void keep_forget(struct kept_queue *q, struct kept *t)
+{
+	leave(q, t);
+	pass(&q->purge_at, t);
+	pass(&q->again_at, t);
+	pass(&q->check_at, t);
+	list_del(&t->of_queue);
+	q->n--;
+	keep_count(&q->user->keeper->count.tasks, -1ULL);
+	free_task(q, t);
+}
+
+void keep_doubt(struct kept_queue *q)
+{
+	q->unsure = true;
+	q->check_at = q->tasks.next;
+	q->doubts++;
+}
+
+/* ---- Ends that come before the one of the SUBMIT ---- */
+
+void keep_stray(struct kept_queue *q, uint64_t of, uint64_t id)
+{
+	if (q->under_way && !q->strays)
+		q->strays = calloc(KEEP_STRAYS, sizeof(*q->strays));
+	if (!q->under_way || !q->strays || q->nstrays == KEEP_STRAYS) {
+		if (q->under_way)
+			keep_doubt(q);
+		keep_refuse(q->user->keeper);
+		return;
+	}
+	q->strays[q->nstrays++] = (struct keep_name){ .of = of, .id = id };
+}
+
+static bool take_stray(struct kept_queue *q, uint64_t of, uint64_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->nstrays; i++) {
+		if (q->strays[i].of != of || q->strays[i].id != id)
+			continue;
+		q->strays[i] = q->strays[--q->nstrays];
+		return true;
+	}
+	return false;
+}
+
+/* No SUBMIT is left that they could be of. */
+static void drop_strays(struct kept_queue *q)
+{
+	keep_count(&q->user->keeper->count.refused, q->nstrays);
+	free(q->strays);
+	q->strays = NULL;
+	q->nstrays = 0;
+}
+
+/* ---- Users and queues ---- */
+
+static struct keep_user *user_of(struct keeper *k, uid_t uid)
+{
+	struct keep_user *u;
+	struct link *l;
+
+	for (l = k->users.next; l != &k->users; l = l->next) {
+		u = container_of(l, struct keep_user, of_keeper);
+		if (u->uid == uid)
+			return u;
+	}
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->keeper = k;
+	u->uid = uid;
+	u->idle_ns = k->home->now;
+	k->due = 0;
+	list_init(&u->queues);
+	list_add_tail(&k->users, &u->of_keeper);
+	return u;
+}
+
+static struct kept_queue *find(const struct keep_user *u, uint32_t node,
+			       const struct queue_open *as)
+{
+	struct kept_queue *q;
+	struct link *l;
+
+	for (l = u->queues.next; l != &u->queues; l = l->next) {
+		q = container_of(l, struct kept_queue, of_user);
+		if (q->node == node && q->as.owner == as->owner &&
+		    !strcmp(q->as.place.name, as->place.name))
+			return q;
+	}
+	return NULL;
+}
+
+static struct kept_queue *make(struct keep_user *u, uint32_t node, const struct queue_open *as)
+{
+	struct kept_queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	while (u->slot[q->slot])
+		q->slot++;
+	u->slot[q->slot] = q;
+	q->user = u;
+	q->node = node;
+	q->as = *as;
+	q->as.flags &= RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK;
+	list_init(&q->tasks);
+	q->purge_at = q->again_at = q->check_at = &q->tasks;
+	list_add_tail(&u->queues, &q->of_user);
+	u->n++;
+	u->keeper->n++;
+	return q;
+}
+
+static int queue_for(struct keeper *k, uid_t uid, uint32_t node, const struct queue_open *as,
+		     struct kept_queue **out)
+{
+	struct keep_user *u = user_of(k, uid);
+
+	if (!u)
+		return -ENOMEM;
+	*out = find(u, node, as);
+	if (*out)
+		return 0;
+	if (u->n == KEEP_QUEUES || k->n == QUEUES_MOST)
+		return -EDQUOT;
+	*out = make(u, node, as);
+	return *out ? 0 : -ENOMEM;
+}
+
+void keep_queue_free(struct kept_queue *q)
+{
+	struct keep_user *u = q->user;
+	struct kept *t;
+
+	while (!list_empty(&q->tasks)) {
+		t = container_of(q->tasks.next, struct kept, of_queue);
+		list_del(&t->of_queue);
+		keep_count(&u->keeper->count.tasks, -1ULL);
+		free_task(q, t);
+	}
+	free(q->table);
+	free(q->strays);
+	list_del(&q->of_user);
+	u->slot[q->slot] = NULL;
+	u->n--;
+	u->keeper->n--;
+	u->idle_ns = u->keeper->home->now;
+	u->keeper->due = 0;
+	free(q);
+}
+
+/* ---- SUBMIT ---- */
+
+/* One of @left bytes at @mem. NULL: the home refuses it; or @err: -ENOMEM, -EDQUOT */
+static struct kept *copy_task(struct kept_queue *q, const char *mem, uint32_t left, int *err)
+{
+	struct rgate_queue_put put;
+	struct kept *t;
+
+	*err = 0;
+	if (left < sizeof(put))
+		return NULL;
+	memcpy(&put, mem, sizeof(put));
+	if (queue_put_check(&put) || put.len > left - sizeof(put))
+		return NULL;
+	*err = take(q, cost(put.len));
+	if (*err)
+		return NULL;
+	t = malloc(sizeof(*t) + put.len);
+	if (!t) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	*t = (struct kept){ .put = put };
+	if (put.delay_ms)
+		t->due_ns = q->user->keeper->home->now + put.delay_ms * 1000000ULL;
+	if (put.len)
+		memcpy(t->data, mem + sizeof(put), put.len);
+	list_init(&t->of_queue);
+	return t;
+}
+
+static int copy_all(struct keeping *g, const struct rgate_req *r)
+{
+	const uint32_t len = rgate_req_get(r)->len;
+	const char *mem = rgate_req_mem(r);
+	struct kept *t;
+	uint32_t off;
+	int err = 0;
+
+	for (off = 0; off < len && g->ntasks < QUEUE_STEPS; g->ntasks++) {
+		t = copy_task(g->queue, mem + off, len - off, &err);
+		if (!t)
+			break;
+		list_add_tail(&g->tasks, &t->of_queue);
+		off += (uint32_t)(sizeof(t->put) + RGATE_QUEUE_PADDED(t->put.len));
+	}
+	return err;
+}
+
+bool keep_is_idle(const struct kept_queue *q)
+{
+	return !q->n && !q->under_way && !q->handle && !q->asked;
+}
+
+static void drop_copies(struct keeping *g)
+{
+	struct kept *t;
+
+	while (!list_empty(&g->tasks)) {
+		t = container_of(g->tasks.next, struct kept, of_queue);
+		list_del(&t->of_queue);
+		free_task(g->queue, t);
+	}
+}
+
+/* Its queue stays. */
+static void end(struct keeping *g)
+{
+	struct kept_queue *q = g->queue;
+
+	drop_copies(g);
+	q->under_way--;
+	if (!q->under_way)
+		drop_strays(q);
+	free(g);
+}
+
+int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struct queue_open *as,
+	       struct gate_caller *caller, struct keeping **out)
+{
+	struct kept_queue *q;
+	struct keeping *g;
+	int err;
+
+	*out = NULL;
+	if (keep_is_own(k, rgate_req_seat(r)))
+		return 0;
+	err = queue_for(k, rgate_seat_uid(rgate_req_seat(r)), node, as, &q);
+	if (err)
+		return err;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->keeper = k;
+	g->queue = q;
+	g->caller = caller;
+	g->doubts = q->doubts;
+	list_init(&g->tasks);
+	q->under_way++;
+	err = copy_all(g, r);
+	if (err)
+		keep_undo(g);
+	else
+		*out = g;
+	return err;
+}
+
+void keep_undo(struct keeping *g)
+{
+	struct kept_queue *q = g->queue;
+
+	end(g);
+	if (keep_is_idle(q))
+		keep_queue_free(q);
+}
+
+int keep_over(void *ctx, int result, uint64_t *value)
+{
+	struct keeping *g = ctx;
+	struct keeper *k = g->keeper;
+
+	g->lie = !result || (result > 0 && (uint32_t)result > g->ntasks);
+	if (g->lie)
+		result = -EPROTO;
+	if (result > 0) {
+		g->n = (uint32_t)result;
+		g->of = keep_of(gate_caller_life(g->caller), RGATE_SUBMIT_QUEUE(*value));
+		g->first = RGATE_SUBMIT_FIRST(*value);
+		*value = g->first;
+	}
+	g->next = __atomic_load_n(&k->ended, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&k->ended, &g->next, g, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	return result;
+}
+
+/* Behind those that were submitted before it */
+static void line_up(struct kept_queue *q, struct kept *t)
+{
+	struct link *at = &q->tasks;
+	const struct kept *before;
+	uint32_t i;
+
+	for (i = 0; at->prev != &q->tasks && i < BACK_MOST; i++) {
+		before = container_of(at->prev, struct kept, of_queue);
+		if (before->of != t->of || before->id < t->id)
+			break;
+		at = at->prev;
+	}
+	list_add_tail(at, &t->of_queue);
+}
+
+/* The home has it */
+static void keep(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
+{
+	if (take_stray(q, of, id)) {
+		free_task(q, t);
+		return;
+	}
+	if (grow(q) || keep_place(q, t, of, id)) {
+		keep_refuse(q->user->keeper);
+		free_task(q, t);
+		return;
+	}
+	line_up(q, t);
+	q->n++;
+	keep_count(&q->user->keeper->count.tasks, 1);
+}
+
+static void settle(struct keeping *g)
+{
+	struct kept_queue *q = g->queue;
+	struct kept *t;
+	uint32_t i;
+
+	for (i = 0; i < g->n; i++) {
+		t = container_of(g->tasks.next, struct kept, of_queue);
+		list_del(&t->of_queue);
+		keep(q, t, g->of, g->first + i);
+	}
+	if (g->lie)
+		keep_refuse(g->keeper);
+	/* It was asked for what has ended, and of these nobody had known then. */
+	if (g->n && g->doubts != q->doubts)
+		keep_doubt(q);
+	/* Of an older process, or queue, than the one that is asked by now */
+	if (g->n && q->looked && g->of < q->of) {
+		q->behind = true;
+		q->again_at = q->tasks.next;
+	}
+}
+
+/* ---- The clock ---- */
+
+static void settle_all(struct keeper *k)
+{
+	struct keeping *g, *next, *first = NULL;
+	struct kept_queue *q;
+	uint64_t at;
+
+	/* The engine comes by often, and nearly always there is none. */
+	if (!__atomic_load_n(&k->ended, __ATOMIC_RELAXED))
+		return;
+	for (g = __atomic_exchange_n(&k->ended, NULL, __ATOMIC_ACQUIRE); g; g = next) {
+		next = g->next;
+		g->next = first;
+		first = g;
+	}
+	for (g = first; g; g = next) {
+		next = g->next;
+		q = g->queue;
+		settle(g);
+		end(g);
+		at = keep_talk(q);
+		k->due = at < k->due ? at : k->due;
+	}
+}
+
+static uint64_t look_after(struct keep_user *u)
+{
+	struct keeper *k = u->keeper;
+	uint64_t least = UINT64_MAX, at;
+	struct link *l, *next;
+
+	for (l = u->queues.next; l != &u->queues; l = next) {
+		next = l->next;
+		at = keep_talk(container_of(l, struct kept_queue, of_user));
+		least = at < least ? at : least;
+	}
+	if (u->n)
+		return least;
+	if (k->home->now < u->idle_ns + IDLE_NS)
+		return u->idle_ns + IDLE_NS;
+	keep_session_end(u);
+	list_del(&u->of_keeper);
+	free(u);
+	return UINT64_MAX;
+}
+
+uint64_t keeper_tick(struct keeper *k)
+{
+	struct link *l, *next;
+	uint64_t at;
+
+	for (l = k->users.next; l != &k->users; l = l->next)
+		keep_hear(container_of(l, struct keep_user, of_keeper));
+	settle_all(k);
+	if (k->home->now < k->due)
+		return k->due;
+	k->due = UINT64_MAX;
+	for (l = k->users.next; l != &k->users; l = next) {
+		next = l->next;
+		at = look_after(container_of(l, struct keep_user, of_keeper));
+		k->due = at < k->due ? at : k->due;
+	}
+	return k->due;
+}
+
+void keeper_init(struct keeper *k, struct queues *home, struct gate_service *gate, uint64_t most)
+{
+	memset(k, 0, sizeof(*k));
+	k->home = home;
+	k->gate = gate;
+	k->most = most ? most : QUEUES_UID_BYTES;
+	k->due = UINT64_MAX;
+	list_init(&k->users);
+	/* Another process of this node follows what is its own. */
+	if (getrandom(&k->tag, sizeof(k->tag), GRND_NONBLOCK) != sizeof(k->tag))
+		k->tag = (uint32_t)rgate_clock_now(CLOCK_MONOTONIC);
+	k->tag |= 1;
+}
+
+void keeper_fini(struct keeper *k)
+{
+	struct keeping *g, *next;
+	struct keep_user *u;
+
+	for (g = k->ended; g; g = next) {
+		next = g->next;
+		end(g);
+	}
+	while (!list_empty(&k->users)) {
+		u = container_of(k->users.next, struct keep_user, of_keeper);
+		while (!list_empty(&u->queues))
+			keep_queue_free(container_of(u->queues.next, struct kept_queue, of_user));
+		rgate_session_close(u->session);
+		list_del(&u->of_keeper);
+		free(u);
+	}
+}

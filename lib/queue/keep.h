@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Tasks that programs of this node have submitted to queues of other nodes, kept until they have
+ * ended there: done, buried, or dropped by who may. When the home was lost, and another process of
+ * it is there, those that have not are submitted once more, in their order.
+ *
+ * A task is kept from the time on at which the home has said that it took it. What becomes of it
+ * the home tells a session that this node has there for each user who has tasks kept: keep_talk.c.
+ *
+ * All in the engine's thread, but for what ends a SUBMIT, which leaves it to the next tick.
+ */
+#ifndef RGATE_QUEUE_KEEP_H
+#define RGATE_QUEUE_KEEP_H
+
+#include <ringgate/rgate_session.h>
+
+#include "engine.h"
+#include "gate_service.h"
+#include "queue_service.h"
+#include "queues.h"
+
+#define KEEP_QUEUES	256U	/* of a user, and as many requests under way */
+#define KEEP_STRAYS	1024U	/* ends that were told before their SUBMIT's */
+#define KEEP_SLOT	4096U	/* bytes of a queue's requests */
+
+/*
+ * A task. @of: in which process of its home, and in which of that one's queues, the later the more;
+ * 0: in none
+ */
+struct kept {
+	struct link of_queue;		/* as they were submitted */
+	struct kept *chain;		/* of its place in the table */
+	uint64_t of;
+	uint64_t id;			/* there */
+	uint64_t due_ns;		/* it is delayed till then */
+	struct rgate_queue_put put;
+	char data[];
+};
+
+struct keep_name {
+	uint64_t of, id;
+};
+
+enum talk {
+	TALK_OPEN,
+	TALK_MAKE,			/* it is not there: anew */
+	TALK_LOOK,			/* which one is it? */
+	TALK_RULES,			/* as what is it to be made anew? */
+	TALK_AGAIN,			/* what the former process had */
+	TALK_CHECK,			/* what has ended before it was followed? */
+	TALK_FOLLOW,
+	TALK_REMOVE,			/* it was made for nothing */
+	TALK_CLOSE,
+};
+
+struct kept_queue {
+	struct link of_user;
+	struct keep_user *user;
+	uint32_t node;
+	uint32_t slot;
+	struct queue_open as;
+	struct link tasks;
+	struct kept **table;
+	uint32_t places, n;
+	uint32_t under_way;		/* SUBMITs of programs */
+	uint64_t bytes;			/* theirs, too */
+	struct keep_name *strays;	/* NULL: none */
+	uint32_t nstrays;
+	/* what is said to the home */
+	enum talk state;		/* of the request that is under way */
+	bool asked;			/* there is one */
+	bool make;			/* it was not there */
+	bool made;			/* by that, and has nothing so far */
+	bool looked, ruled;
+	bool behind, unsure;		/* not all is looked at: for AGAIN; for CHECK */
+	uint32_t handle;		/* 0: it is not open */
+	uint64_t of;			/* which it is */
+	uint64_t next;			/* of FOLLOW */
+	uint64_t due;			/* nothing before then; */
+	uint64_t again_due;		/* no AGAIN */
+	uint64_t gone;			/* whose tasks went with it; 0: none */
+	struct link *purge_at, *again_at, *check_at; /* the next task of each */
+	uint64_t base, bits[RGATE_QUEUE_OVER_MAX / 64]; /* of CHECK */
+	uint32_t words;
+	uint32_t doubts;		/* times: what was under way then has to be asked for, too */
+};
+
+struct keep_user {
+	struct link of_keeper;
+	struct keeper *keeper;
+	uid_t uid;
+	uint64_t bytes;
+	struct link queues;
+	uint32_t n;
+	struct rgate_session *session;	/* NULL: none so far */
+	struct rgate_seat *seat;
+	unsigned char *mem;
+	uint64_t idle_ns;		/* since when; while there are no queues */
+	struct kept_queue *slot[KEEP_QUEUES];
+	struct kept_queue *submits;	/* whose AGAIN is under way */
+	struct kept *batch[QUEUE_STEPS];
+	uint32_t nbatch;
+};
+
+/* A SUBMIT of a program */
+struct keeping {
+	struct keeping *next;		/* of those that have ended */
+	struct keeper *keeper;
+	struct kept_queue *queue;
+	struct gate_caller *caller;
+	struct link tasks;
+	uint32_t ntasks;
+	uint32_t n;			/* of these the home has taken */
+	uint32_t doubts;		/* of the queue, when it began */
+	bool lie;			/* more than there were */
+	uint64_t of, first;
+};
+
+struct keeper {
+	struct queues *home;		/* whose clock it is */
+	struct gate_service *gate;
+	struct rgate_engine *engine;
+	uint64_t most;			/* bytes of a user's */
+	uint32_t tag;
+	uint32_t n;			/* queues */
+	struct link users;
+	struct keeping *ended;		/* atomic */
+	uint64_t due;
+	struct queue_kept_stats count;	/* atomic, each */
+};
+
+/* @most: 0: the default */
+void keeper_init(struct keeper *k, struct queues *home, struct gate_service *gate, uint64_t most);
+/* After the engine */
+void keeper_fini(struct keeper *k);
+/* Does what there is to do; when there is more, UINT64_MAX: never */
+uint64_t keeper_tick(struct keeper *k);
+
+static inline uint64_t keep_of(uint64_t life, uint32_t queue)
+{
+	return (life + 1) << 24 | queue;
+}
+
+static inline uint64_t keep_life(uint64_t of)
+{
+	return of >> 24;
+}
+
+/*
+ * keep_begin - a SUBMIT to a queue at @node, of a session there
+ * Copies its tasks, as far as the home can take them. -EDQUOT: too much is kept; -ENOMEM
+ * @out: NULL: it is the keeper's own
+ */
+int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struct queue_open *as,
+	       struct gate_caller *caller, struct keeping **out);
+/* As gate_as.over; @ctx: the keeping, which is not the caller's any more */
+int keep_over(void *ctx, int result, uint64_t *value);
+/* It was not sent. */
+void keep_undo(struct keeping *g);
+
+/* ---- For keep_talk.c ---- */
+
+struct kept *keep_find(const struct kept_queue *q, uint64_t of, uint64_t id);
+/* It is in the queue @of by that number. -EEXIST: another one is */
+int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id);
+void keep_forget(struct kept_queue *q, struct kept *t);
+/* The home has said so of a task that is not kept. */
+void keep_stray(struct kept_queue *q, uint64_t of, uint64_t id);
+void keep_refuse(struct keeper *k);
+/* Some may have ended that nobody will tell of: they are asked for. */
+void keep_doubt(struct kept_queue *q);
+/* Nothing is kept of it, and nothing is under way */
+bool keep_is_idle(const struct kept_queue *q);
+void keep_queue_free(struct kept_queue *q);
+void keep_count(uint64_t *at, uint64_t n);
+
+/* Goes on with it, as far as can be: when again. It may be freed */
+uint64_t keep_talk(struct kept_queue *q);
+/* What the home has answered */
+void keep_hear(struct keep_user *u);
+/* Closes it, if there is one */
+void keep_session_end(struct keep_user *u);
+/* With that seat? */
+bool keep_is_own(const struct keeper *k, const struct rgate_seat *seat);
+
+#endif

@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 300
+# The home of a queue is killed: what was submitted from another node, and not completed, is done.
+
+# shellcheck disable=SC2317 # functions that wait_for calls
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+ringgated=$build/tools/ringgated
+declare -A pid
+trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
+
+chmod 755 "$tmp"
+cat >"$tmp/cluster" <<-END
+	provider local
+	timeout $((slow > 15 ? 60000 : 4000 * slow))
+	node 0 gateway $tmp/n0 gw
+	node 1 compute $tmp/n1 one
+	node 2 compute $tmp/n2 two
+END
+cluster_keys "$tmp/cluster"
+for n in 0 1 2; do
+	printf '%s\n' 'allow any queue' 'node any any' "node any user:$(id -u)" >"$tmp/policy$n"
+	chmod 600 "$tmp/policy$n"
+done
+# start NODE
+start()
+{
+	: >"$tmp/log$1"
+	"$ringgated" -C "$tmp/cluster" -n "$1" -s "$tmp/s$1" --pool 16M \
+		--requests "socket $tmp/r$1" --requests "policy $tmp/policy$1" >>"$tmp/log$1" 2>&1 &
+	pid[$1]=$!
+}
+kill_node()
+{
+	kill -9 "${pid[$1]}"
+	wait "${pid[$1]}" 2>/dev/null
+	unset "pid[$1]"
+}
+ready() { grep -q "is ready" "$tmp/log$1"; }
+# The home is node 1. at NODE ACTION...: asked there
+at() { cmd=(env RGATE_REQUESTS="$tmp/r$1" timeout 120 "$ringgate" queue --node 1 "${@:2}"); }
+queue() { at "$@"; run "${cmd[@]}"; }
+# put NODE: standard input
+put() { at "$1" put "${@:2}"; "${cmd[@]}" 2>>"$tmp/puts"; }
+stat_of() { at "$1" stats --json "$2"; "${cmd[@]}" 2>/dev/null | json "$3"; }
+stat_is() { [ "$(stat_of "$@" 2>/dev/null)" = "$4" ]; }
+# of what node 2 keeps
+kept() { "$ringgate" cluster status -s "$tmp/s2" --json | json "j['requests']['queues']['$1']"; }
+kept_is() { [ "$(kept "$1")" = "$2" ]; }
+said() { grep -q . "$tmp/$1"; }
+# ended KEY: its exit status is in status
+ended()
+{
+	wait "${pid[$1]}" 2>/dev/null
+	status=$?
+	unset "pid[$1]"
+}
+# work NODE KEY QUEUE: a worker whose command does not end before there is the file KEY.go
+work()
+{
+	at "$1" run "$3" -- sh -c "echo {} >$tmp/$2; while [ ! -e $tmp/$2.go ]; do sleep 0.1; done"
+	"${cmd[@]}" 2>"$tmp/$2.err" &
+	pid[$2]=$!
+}
+
+for n in 0 1 2; do
+	start $n
+done
+for n in 0 1 2; do
+	ok "daemon $n" wait_for 20 ready $n
+done
+
+# Ten that are completed, one that is claimed, and those that wait
+queue 2 create --attempts 7 a
+is "a queue" "$rc/$err" "0/"
+seq 10 | put 2 a
+is "put has exited" "$?/$(kept kept)" "0/10"
+queue 0 run a -- sh -c "echo {} >>$tmp/ran"
+is "a worker has completed these" "$rc/$(wc -l <"$tmp/ran")" "0/10"
+ok "... and they are not kept any more" wait_for 20 kept_is kept 0
+ok "... nor counted as others" kept_is kept_refused 0
+seq 11 30 | put 2 a
+echo urgent | put 2 -p 0 a
+work 0 claimed a
+ok "a worker has one" wait_for 20 said claimed
+is "all that are not completed are kept" "$(kept kept)" 21
+
+# Who waits for the end of all of it is told; and it is done nonetheless.
+at 2 drain a
+"${cmd[@]}" 2>"$tmp/drain.err" &
+pid[drain]=$!
+kill_node 1
+ended drain
+is "the home is killed: who waits is told" "$status" 1
+like "... and why" "$(<"$tmp/drain.err")" "a: its node is (not there|gone)"
+is "they are kept" "$(kept kept)" 21
+start 1
+ok "the home is back" wait_for 20 ready 1
+ok "... and has them again" wait_for 40 stat_is 1 a 'j["ready"]' 21
+ok "... each once" kept_is kept_again 21
+: >"$tmp/claimed.go"
+ended claimed
+is "who had one completes nothing in this one" "$status/$(stat_of 1 a 'j["completed"]')" "1/0"
+like "... and is told so" "$(<"$tmp/claimed.err")" "a: its node is (not there|gone)"
+is "it was made as it had been" "$(stat_of 1 a 'j["attempts"]')" 7
+queue 0 run a -- sh -c "echo {} >>$tmp/after"
+is "another one completes them" "$rc/$(stat_of 1 a '(j["completed"], j["ready"], j["buried"])')" \
+	"0/(21, 0, 0)"
+is "... in their order" "$(tr '\n' ' ' <"$tmp/after")" "urgent $(seq 11 30 | tr '\n' ' ')"
+ok "... and nothing is kept" wait_for 20 kept_is kept 0
+is "... nor was anything refused" "$(kept kept_refused)" 0
+
+# A home that stood still for longer than it may is the same one: it has what it had.
+seq 31 35 | put 2 a
+kill -STOP "${pid[1]}"
+away() { queue 2 stats a; [ "$rc" = 1 ]; }
+ok "the home stands still" wait_for 20 away
+kill -CONT "${pid[1]}"
+ok "it goes on, with what it had" wait_for 20 stat_is 2 a 'j["ready"]' 5
+queue 0 run a -- true
+ok "... which ends" wait_for 20 kept_is kept 0
+is "... and nothing was submitted again" \
+	"$(kept kept_again)/$(stat_of 1 a 'j["completed"]')" "21/26"
+
+# What was removed does not come back with the next home.
+seq 3 | put 2 b
+is "another queue" "$(kept kept)" 3
+queue 0 remove b
+ok "it is removed: nothing is kept of it" wait_for 20 kept_is kept 0
+# Without the daemon that keeps it, nor the home, a task is lost.
+echo lost | put 2 c
+kill_node 2
+kill_node 1
+start 1
+start 2
+ok "both daemons are killed, and come back" wait_for 20 ready 1
+ok "... both" wait_for 20 ready 2
+gone() { queue 2 stats "$1"; [[ "$rc $err" =~ ^1\ .*"only its owner can make it" ]]; }
+ok "... without the task" wait_for 30 gone c
+is "... nor what was removed" "$(gone b; echo $?)/$(kept kept)" "0/0"
+
+for n in 0 1 2; do
+	kill "${pid[$n]}"
+	wait "${pid[$n]}"
+	result $? "daemon $n ends"
+	unset "pid[$n]"
+done
+is "nothing was complained of" "$(complaints "$tmp"/log[012])" ""
+finish
