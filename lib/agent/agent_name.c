@@ -12,14 +12,14 @@ void agent_path(const struct agent *a, uint64_t id, struct sockaddr_un *un)
 {
 	memset(un, 0, sizeof(*un));
 	un->sun_family = AF_UNIX;
-	(void)snprintf(un->sun_path, sizeof(un->sun_path), "%s/%" PRIx64, a->dir, id);
+	(void)snprintf(un->sun_path, sizeof(un->sun_path), "%s/%" PRIu64, a->dir, id);
 }
 
 uint64_t agent_path_id(const struct agent *a, const struct sockaddr_un *un, socklen_t len)
 {
 	const size_t dir = strlen(a->dir), head = offsetof(struct sockaddr_un, sun_path);
 	char path[sizeof(un->sun_path) + 1] = "";
-	char *end;
+	struct sockaddr_un named;
 	uint64_t id;
 
 	if (un->sun_family != AF_UNIX || len <= head || len > sizeof(*un))
@@ -27,8 +27,10 @@ uint64_t agent_path_id(const struct agent *a, const struct sockaddr_un *un, sock
 	memcpy(path, un->sun_path, len - head);
 	if (strncmp(path, a->dir, dir) || path[dir] != '/')
 		return 0;
-	id = strtoull(path + dir + 1, &end, 16);
-	return *end ? 0 : id;
+	/* Only what the agent would call it, which is one name for each. */
+	id = strtoull(path + dir + 1, NULL, 10);
+	agent_path(a, id, &named);
+	return strcmp(named.sun_path, path) ? 0 : id;
 }
 
 const struct agent_name *agent_name_of(const struct agent *a, const struct sockaddr_un *un,

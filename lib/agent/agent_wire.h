@@ -10,11 +10,12 @@
  * Each TCP socket of a program is an AF_UNIX stream socket that the agent made. Which one it is
  * says the kernel's name of it, which dup(2), fork(2), execve(2) and SCM_RIGHTS leave alone:
  *
- *	DIR/ID in hexadecimal	one from socket(2); also those that it accepts are called so
+ *	DIR/ID			one from socket(2); also those that it accepts are called so
  *	struct agent_name	abstract: the agent's end of one that was accepted
  *	DIR/data		the agent's end of one that was connected
  *
- * DIR is the agent's own directory, which nobody else may search: so nobody else connects there.
+ * DIR is the agent's own directory, which nobody else may search: so nobody else connects there. An
+ * ID is a decimal number.
  *
  * As long as a program has its end of a connection, the other end has always one byte unread that
  * the agent knows already: so the kernel says ECONNRESET to the program if the agent closes it, or

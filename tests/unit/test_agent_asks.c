@@ -74,13 +74,47 @@ static void forged_name(void **state)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)state;
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s/ffff", agent_dir(agent));
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/65535", agent_dir(agent));
 	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
 	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_LISTEN, .a = 1), -EINVAL);
 	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_NAME), -ENOTCONN);
 	close(fd);
 	unlink(un.sun_path);
 	still_works();
+}
+
+/* Each has one name, and what only reads like it is another one's. */
+static void near_names(void **state)
+{
+	static const char *const near[] = {
+		"0x%llx", "0X%llX", "+%llu", " %llu", "0%llu", "%llu ", "%llu.", "-%llu", "%llu/",
+		"9%019llu",
+	};
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	struct agent_answer answer;
+	unsigned long long id;
+	uint16_t port;
+	int mine = listening(&port), fd;
+	size_t i, dir = strlen(agent_dir(agent)) + 1;
+
+	(void)state;
+	assert_int_equal(getsockname(mine, (struct sockaddr *)&un, &len), 0);
+	id = strtoull(un.sun_path + dir, NULL, 10);
+	assert_int_not_equal(id, 0);
+	for (i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		memset(un.sun_path + dir, 0, sizeof(un.sun_path) - dir);
+		snprintf(un.sun_path + dir, sizeof(un.sun_path) - dir, near[i], id);
+		if (!bind(fd, (struct sockaddr *)&un, sizeof(un)))
+			assert_int_equal(ASK(fd, &answer, NULL, .what = AGENT_NAME), -ENOTSOCK);
+		close(fd);
+		unlink(un.sun_path);
+	}
+	assert_int_equal(ASK(mine, &answer, NULL, .what = AGENT_NAME), 0);
+	assert_int_equal(answer.addr.port, port);
+	close(mine);
+	eventually(info_now().now == 0);
 }
 
 /* Its name is gone, but it is open: looking for those that are closed does not take it away. */
@@ -347,6 +381,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(garbage, up, down),
 	cmocka_unit_test_setup_teardown(others_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(forged_name, up, down),
+	cmocka_unit_test_setup_teardown(near_names, up, down),
 	cmocka_unit_test_setup_teardown(unnamed, up, down),
 	cmocka_unit_test_setup_teardown(unnamed, up_own, down),
 	cmocka_unit_test_setup_teardown(silent_askers, up, down),

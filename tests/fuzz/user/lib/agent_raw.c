@@ -56,7 +56,7 @@ unsigned int raw_fds(struct fuzz_in *in, int *fds, unsigned int n)
 static void path_of(uint64_t id, struct sockaddr_un *un, const char *before)
 {
 	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	(void)snprintf(un->sun_path, sizeof(un->sun_path), "%s/%s%llx", agent_dir(program_agent),
+	(void)snprintf(un->sun_path, sizeof(un->sun_path), "%s/%s%llu", agent_dir(program_agent),
 		       before, (unsigned long long)id);
 }
 
