@@ -55,8 +55,6 @@ static void remove_dir(const struct agent *a)
 {
 	if (a->has_control)
 		remove_name(a, AGENT_CONTROL);
-	if (a->has_data)
-		remove_name(a, AGENT_DATA);
 	if (a->dir[0])
 		(void)rmdir(a->dir);
 }
@@ -93,8 +91,11 @@ void agent_close(struct agent *a)
 	while (!list_empty(&a->lanes))
 		lane_close(container_of(a->lanes.next, struct lane, link));
 	remove_dir(a);
-	close_fd(a->control_fd);
+	if (a->control_fd >= 0)
+		closer_put(a, a->control_fd);
+	closer_close(a);
 	close_fd(a->data_fd);
+	close_fd(a->data_at);
 	close_fd(a->probe_fd);
 	close_fd(a->epfd);
 	free(a);
@@ -108,7 +109,7 @@ static struct agent *make(const struct agent_opts *o)
 	if (!a)
 		return NULL;
 	a->control.kind = SOURCE_CONTROL;
-	a->epfd = a->control_fd = a->data_fd = a->probe_fd = -1;
+	a->epfd = a->control_fd = a->data_fd = a->data_at = a->probe_fd = -1;
 	a->loopback = o->loopback;
 	a->conns_max = o->conns ? o->conns : CONNS;
 	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
@@ -150,7 +151,9 @@ static int fill(struct agent *a, const char *parent)
 	a->probe_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (a->probe_fd < 0)
 		return -errno;
-	err = first_lane(a);
+	err = closer_open(a);
+	if (!err)
+		err = first_lane(a);
 	if (!err)
 		err = make_dir(a, parent);
 	return err ? err : control_open(a);
@@ -204,6 +207,8 @@ int agent_timeout(struct agent *a)
 		if (!list_empty(&l->wants))
 			ms = 10;
 	}
+	if (closer_tend(a, rgate_clock_now(CLOCK_MONOTONIC)))
+		return ms < 10 ? ms : 10;
 	return list_empty(&a->retry) && !a->control_off ? ms : 10;
 }
 
@@ -263,8 +268,8 @@ int agent_step(struct agent *a)
 	now = rgate_clock_now(CLOCK_MONOTONIC);
 	askers_expire(a, now);
 	retry(a, now);
+	(void)closer_tend(a, now);
 	if (now - a->reaped_ns >= REAP_NS) {
-		meet_send_away(a);
 		conns_reap(a, NULL);
 		lanes_reap(a);
 	}

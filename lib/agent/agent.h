@@ -49,7 +49,8 @@ struct agent_info {
 };
 
 /*
- * agent_open - as rgate_sockets_open(); -ENAMETOOLONG: of its directory; -errno of making it
+ * agent_open - as rgate_sockets_open(); -ENAMETOOLONG: of its directory; -errno of making it;
+ * -ENOSYS: there is no /proc
  */
 int agent_open(struct agent **agent, const struct agent_opts *opts);
 /* Connections that there are break. NULL is allowed */

@@ -13,6 +13,7 @@ struct about {
 	struct conn *client;	/* accepted from this one, of the same agent */
 	struct conn *listener;	/* ... by this one; NULL: it was closed */
 	bool ours;
+	bool joined;		/* the kernel has it connected */
 };
 
 /* What the kernel calls it says which it is, whatever the program says. */
@@ -35,7 +36,8 @@ static void find(struct agent *a, int fd, struct about *it)
 		return;
 	it->conn = it->listener;
 	len = sizeof(un);
-	if (getpeername(fd, (struct sockaddr *)&un, &len) < 0)
+	it->joined = !getpeername(fd, (struct sockaddr *)&un, &len);
+	if (!it->joined)
 		return;
 	name = agent_name_of(a, &un, len, &room);
 	if (name) {
@@ -179,7 +181,8 @@ static int peer_of(const struct about *it, struct rgate_socket_addr *addr)
 		to_listener(it, addr);
 		return 0;
 	}
-	if (!it->conn || (it->conn->state != CONN_STREAM && it->conn->state != CONN_LOCAL))
+	if (!it->conn || !it->joined ||
+	    (it->conn->state != CONN_STREAM && it->conn->state != CONN_LOCAL))
 		return -ENOTCONN;
 	*addr = it->conn->peer;
 	return 0;
@@ -242,38 +245,65 @@ static int get_option(const struct about *it, const struct agent_ask *ask,
 
 /* ---- Connecting ---- */
 
-/* 1: it waits */
-static int ask_connect(struct asker *k, struct conn *c, const struct agent_ask *ask, int fd)
+/* As meet_connect(); 0: the program is told with whom it connects itself, as that may wait */
+static int connect_new(struct conn *c, const struct agent_ask *ask, int fd,
+		       struct agent_answer *answer)
 {
-	int err = 0, mine;
+	uint64_t id;
+	int mine, err;
+
+	if (ask->addr.family != c->family)
+		return -EAFNOSUPPORT;
+	if (meet_is_local(c, &ask->addr)) {
+		err = meet_local(c, &ask->addr, &id);
+		if (err)
+			return err;
+		memcpy(answer->value, &id, sizeof(id));
+		answer->len = sizeof(id);
+		return 0;
+	}
+	mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (mine < 0)
+		return -ENOBUFS;
+	err = meet_connect(c, mine, &ask->addr);
+	if (err != -EINPROGRESS)
+		closer_put(c->agent, mine);
+	return err;
+}
+
+static int connect_again(struct conn *c, const struct agent_ask *ask)
+{
+	int err;
 
 	switch (c->state) {
-	case CONN_NEW:
-		if (ask->addr.family != c->family)
-			return -EAFNOSUPPORT;
-		mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		if (mine < 0)
-			return -ENOBUFS;
-		err = meet_connect(c, mine, &ask->addr);
-		if (err && err != -EINPROGRESS)
-			close(mine);
-		break;
 	case CONN_CONNECTING:
-		err = ask->a & AGENT_NONBLOCK ? -EALREADY : -EINPROGRESS;
-		break;
+		return ask->a & AGENT_NONBLOCK ? -EALREADY : -EINPROGRESS;
 	case CONN_STREAM:
 	case CONN_LOCAL:
 		err = c->told ? -EISCONN : 0;
 		c->told = true;
-		break;
+		return err;
 	case CONN_FAILED:
 		err = c->error ? -c->error : -ECONNABORTED;
 		c->error = 0;
-		break;
+		return err;
 	default:
-		err = -EINVAL;
-		break;
+		return -EINVAL;
 	}
+}
+
+/* 1: it waits */
+static int ask_connect(struct asker *k, const struct about *it, const struct agent_ask *ask,
+		       int fd, struct agent_answer *answer)
+{
+	struct conn *c = it->conn;
+	int err;
+
+	/* What the program did not come to by itself it may do again. */
+	if (c->state == CONN_NEW || (c->state == CONN_LOCAL && !it->joined))
+		err = connect_new(c, ask, fd, answer);
+	else
+		err = connect_again(c, ask);
 	if (err != -EINPROGRESS || ask->a & AGENT_NONBLOCK)
 		return err;
 	err = asker_wait(k, c);
@@ -317,7 +347,7 @@ static int do_it(struct asker *k, const struct agent_ask *ask, const struct abou
 	case AGENT_LISTEN:
 		return meet_listen(c, fd, (int)ask->a);
 	case AGENT_CONNECT:
-		return ask_connect(k, c, ask, fd);
+		return ask_connect(k, it, ask, fd, answer);
 	default:
 		return -EOPNOTSUPP;
 	}

@@ -117,8 +117,15 @@ void conn_close_socket(struct conn *c, bool reset)
 void conn_close_end(struct conn *c)
 {
 	if (c->end >= 0)
-		close(c->end);
+		closer_put_end(c->agent, c->end, c->held ? 1 : c->filled);
 	c->end = -1;
+}
+
+void conn_close_prog(struct conn *c)
+{
+	if (c->prog >= 0)
+		closer_put(c->agent, c->prog);
+	c->prog = -1;
 }
 
 void conn_answer_waiters(struct conn *c, int result)
@@ -141,9 +148,7 @@ static void release(struct conn *c)
 	/* A stream that did not come to its end has none that its peer could take for it. */
 	conn_close_socket(c, c->state == CONN_STREAM && !c->up_over);
 	conn_close_end(c);
-	if (c->prog >= 0)
-		close(c->prog);
-	c->prog = -1;
+	conn_close_prog(c);
 	if (c->named) {
 		agent_path(c->agent, c->id, &un);
 		(void)unlink(un.sun_path);
@@ -207,6 +212,7 @@ void conns_reap(struct agent *a, const struct conn *but)
 	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 	struct link *at, *next;
 
+	closer_settle(a);
 	for (at = a->all.next; at != &a->all; at = next) {
 		struct conn *c = container_of(at, struct conn, link);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "agent_priv.h"
 #include "clock.h"
+#include "log.h"
 #include "wire.h"
 
 #define ASKERS_MAX	256U
@@ -30,9 +32,28 @@ static int listen_at(struct agent *a, const char *name, int backlog)
 	return err;
 }
 
+/*
+ * Its name goes before there is a program, and the agent keeps what it stood for: so nobody else
+ * connects there, and who does so for a program never finds the backlog full, where it would wait.
+ */
+static int hide_data(struct agent *a)
+{
+	struct sockaddr_un un;
+
+	agent_data_path(a, &un);
+	a->data_at = open(un.sun_path, O_PATH | O_CLOEXEC);
+	if (a->data_at < 0 || unlink(un.sun_path) < 0)
+		return -errno;
+	agent_data_path(a, &un);
+	if (!access(un.sun_path, F_OK))
+		return 0;
+	rgate_err("there is no /proc, by which sockets are connected: mount it");
+	return -ENOSYS;
+}
+
 int control_open(struct agent *a)
 {
-	int fd = listen_at(a, AGENT_CONTROL, SOMAXCONN);
+	int fd = listen_at(a, AGENT_CONTROL, SOMAXCONN), err;
 
 	if (fd < 0)
 		return fd;
@@ -42,8 +63,8 @@ int control_open(struct agent *a)
 	if (fd < 0)
 		return fd;
 	a->data_fd = fd;
-	a->has_data = true;
-	return agent_watch(a, a->control_fd, EPOLLIN, &a->control);
+	err = hide_data(a);
+	return err ? err : agent_watch(a, a->control_fd, EPOLLIN, &a->control);
 }
 
 static void set_off(struct agent *a, bool off)
@@ -76,7 +97,7 @@ void control_event(struct agent *a)
 	struct asker *k;
 	int fd;
 
-	while (a->naskers < ASKERS_MAX) {
+	while (a->naskers < ASKERS_MAX && !closer_full(a)) {
 		fd = accept4(a->control_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && errno == EAGAIN)
 			return;
@@ -85,7 +106,7 @@ void control_event(struct agent *a)
 			break;
 		k = is_own(fd) ? calloc(1, sizeof(*k)) : NULL;
 		if (!k) {
-			close(fd);
+			closer_put(a, fd);
 			continue;
 		}
 		*k = (struct asker){ .source.kind = SOURCE_ASK, .agent = a, .fd = fd,
@@ -107,7 +128,7 @@ void asker_free(struct asker *k)
 	struct agent *a = k->agent;
 
 	list_del(&k->link);
-	close(k->fd);
+	closer_put(a, k->fd);
 	if (k->waits)
 		a->nwaiters--;
 	else
@@ -170,10 +191,11 @@ void askers_expire(struct agent *a, uint64_t now)
 
 void asker_event(struct asker *k, uint32_t events)
 {
-	int fds[RGATE_FDS];
+	struct agent *a = k->agent;
 	struct agent_ask ask;
-	unsigned int n = 0;
-	int len;
+	struct iovec v = { .iov_base = &ask, .iov_len = sizeof(ask) };
+	int fd = -1;
+	ssize_t len;
 
 	if (k->waits) {
 		/* A signal, or the program's end; the connect goes on. */
@@ -181,15 +203,16 @@ void asker_event(struct asker *k, uint32_t events)
 			asker_free(k);
 		return;
 	}
-	len = rgate_wire_recv(k->fd, &ask, sizeof(ask), fds, &n, MSG_DONTWAIT);
-	if (len == -EAGAIN)
+	len = closer_recv(a, k->fd, &v, 1, &fd);
+	if (len == -EAGAIN || len == -EINTR)
 		return;
-	if (len != (int)sizeof(ask) || n > 1) {
-		k->agent->info.lies += len != -EPIPE;
-		asker_free(k);
+	if (len == (ssize_t)sizeof(ask)) {
+		ask_do(k, &ask, fd);
 	} else {
-		ask_do(k, &ask, n ? fds[0] : -1);
+		/* Who says nothing has gone. */
+		a->info.lies += len != 0 || fd >= 0;
+		asker_free(k);
 	}
-	while (n)
-		close(fds[--n]);
+	if (fd >= 0)
+		closer_put(a, fd);
 }

@@ -137,7 +137,7 @@ static int take(struct conn *c, unsigned char *buf)
 		return over ? 0 : -EAGAIN;
 	len = there - held < (int)CHUNK ? there - held : (int)CHUNK;
 	v[1].iov_len = (size_t)len - 1;
-	n = held + len - 1 ? readv(c->end, v, 2) : 0;
+	n = held + len - 1 ? closer_recv(c->agent, c->end, v, 2, NULL) : 0;
 	if (n != held + len - 1)
 		return -EIO;
 	if (look(c, buf + len - 1, 1) != 1)

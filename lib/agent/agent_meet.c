@@ -161,7 +161,7 @@ static int put_news(struct conn *c, int error)
 		return -EAGAIN;
 	err = hand_over(c, &news);
 	if (err)
-		close(news.end);
+		conn_close_end(&news);
 	else
 		c->end = news.end;
 	return err;
@@ -253,20 +253,6 @@ static int fill(struct conn *c)
 	return c->filled ? 0 : -ENOBUFS;
 }
 
-/* @prog is the program's and may block: where a backlog is full it would wait for the program. */
-static int connect_now(int prog, const struct sockaddr_un *un)
-{
-	const int flags = fcntl(prog, F_GETFL);
-	int err = 0;
-
-	if (flags < 0 || fcntl(prog, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
-	if (connect(prog, (const struct sockaddr *)un, sizeof(*un)) < 0)
-		err = -errno;
-	(void)fcntl(prog, F_SETFL, flags);
-	return err;
-}
-
 static int accept_data(struct agent *a)
 {
 	int fd = accept4(a->data_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -274,44 +260,23 @@ static int accept_data(struct agent *a)
 	return fd < 0 ? -errno : fd;
 }
 
-void meet_send_away(struct agent *a)
-{
-	int tries, fd;
-
-	for (tries = 0; tries <= SOMAXCONN; tries++) {
-		fd = accept_data(a);
-		if (fd < 0)
-			break;
-		close(fd);
-	}
-}
-
-/* Both ends; only who asked for it can be there, and others are sent away. */
+/* Both ends; only who asked for it can be there */
 static int join(struct conn *c, int prog)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX }, who;
-	int tries, err;
-	socklen_t len;
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	int fd;
 
-	(void)stpcpy(stpcpy(stpcpy(un.sun_path, c->agent->dir), "/"), AGENT_DATA);
-	meet_send_away(c->agent);
-	err = connect_now(prog, &un);
-	if (err)
-		return err == -EAGAIN ? -ENOBUFS : err;
-	for (tries = 0; tries <= SOMAXCONN; tries++) {
-		int fd = accept_data(c->agent);
-
-		if (fd < 0)
-			return fd == -EAGAIN ? -EIO : fd;
-		len = sizeof(who);
-		if (!getpeername(fd, (struct sockaddr *)&who, &len) &&
-		    agent_path_id(c->agent, &who, len) == c->id) {
-			c->end = fd;
-			return 0;
-		}
-		close(fd);
-	}
-	return -EIO;
+	agent_data_path(c->agent, &un);
+	if (connect(prog, (struct sockaddr *)&un, sizeof(un)) < 0)
+		return -errno;
+	fd = accept_data(c->agent);
+	if (fd < 0)
+		return fd == -EAGAIN ? -EIO : fd;
+	c->end = fd;
+	if (getpeername(fd, (struct sockaddr *)&un, &len) < 0)
+		return -errno;
+	return agent_path_id(c->agent, &un, len) == c->id ? 0 : -EIO;
 }
 
 /* @prog is not connected if this fails, or broken: what the kernel connected it does not let go */
@@ -346,17 +311,20 @@ static void loop_of(struct rgate_socket_addr *addr)
 	}
 }
 
-/* Both programs are this agent's: the kernel has their bytes alone. */
-static int connect_local(struct conn *c, int prog, const struct rgate_socket_addr *to)
+bool meet_is_local(const struct conn *c, const struct rgate_socket_addr *to)
+{
+	return c->agent->loopback == AGENT_LOOPBACK_OWN && (agent_is_loop(to) || agent_is_any(to));
+}
+
+int meet_local(struct conn *c, const struct rgate_socket_addr *to, uint64_t *id)
 {
 	struct rgate_socket_addr peer = *to;
 	uint16_t port = c->local.port;
-	struct sockaddr_un un;
 	struct conn *l;
-	int err;
 
 	if (agent_is_any(&peer))
 		loop_of(&peer);
+	closer_settle(c->agent);
 	l = conn_at(c->agent, &peer, true);
 	if (!l)
 		return -ECONNREFUSED;
@@ -364,15 +332,12 @@ static int connect_local(struct conn *c, int prog, const struct rgate_socket_add
 		port = conn_free_port(c->agent);
 	if (!port)
 		return -EADDRNOTAVAIL;
-	agent_path(c->agent, l->id, &un);
-	err = connect_now(prog, &un);
-	if (err)
-		return err == -EAGAIN ? err : -ECONNREFUSED;
 	c->local = c->peer = peer;
 	c->local.port = port;
 	c->state = CONN_LOCAL;
 	c->told = true;
 	c->agent->info.local++;
+	*id = l->id;
 	return 0;
 }
 
@@ -382,12 +347,6 @@ int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
 		.what = RGATE_SOCKET_DO_CONNECT, .addr = to, .cookie = (uintptr_t)c);
 	int err;
 
-	if (c->agent->loopback == AGENT_LOOPBACK_OWN && (agent_is_loop(to) || agent_is_any(to))) {
-		err = connect_local(c, prog, to);
-		if (!err)
-			close(prog);
-		return err;
-	}
 	if (c->loop)
 		return -EINVAL;
 	conn_arm(c);
@@ -409,18 +368,19 @@ int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
 static int drain(struct conn *c)
 {
 	char trash[FILL];
+	struct iovec v = { .iov_base = trash };
 	uint32_t left = c->filled - 1;
 	ssize_t n;
 
 	while (left) {
-		n = recv(c->end, trash, left < FILL ? left : FILL, 0);
+		v.iov_len = left < FILL ? left : FILL;
+		n = closer_recv(c->agent, c->end, &v, 1, NULL);
 		if (n <= 0)
 			return -EIO;
 		left -= (uint32_t)n;
 	}
 	c->held = true;
-	close(c->prog);
-	c->prog = -1;
+	conn_close_prog(c);
 	return 0;
 }
 
@@ -432,9 +392,7 @@ static void fail(struct conn *c, int error)
 	conn_close_socket(c, false);
 	/* With what is unread: that is an error to the program. */
 	conn_close_end(c);
-	if (c->prog >= 0)
-		close(c->prog);
-	c->prog = -1;
+	conn_close_prog(c);
 	if (!list_empty(&c->waiters)) {
 		conn_answer_waiters(c, -error);
 		c->error = 0;

@@ -15,6 +15,16 @@ void agent_path(const struct agent *a, uint64_t id, struct sockaddr_un *un)
 	(void)snprintf(un->sun_path, sizeof(un->sun_path), "%s/%" PRIu64, a->dir, id);
 }
 
+void agent_data_path(const struct agent *a, struct sockaddr_un *un)
+{
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	if (a->data_at < 0)
+		(void)stpcpy(stpcpy(un->sun_path, a->dir), "/" AGENT_DATA);
+	else
+		(void)snprintf(un->sun_path, sizeof(un->sun_path), "/proc/self/fd/%d", a->data_at);
+}
+
 uint64_t agent_path_id(const struct agent *a, const struct sockaddr_un *un, socklen_t len)
 {
 	const size_t dir = strlen(a->dir), head = offsetof(struct sockaddr_un, sun_path);

@@ -2,6 +2,7 @@
 /*
  *	agent.c		its life and its loop
  *	agent_ask.c	what programs ask
+ *	agent_closer.c	what may take its time to be closed
  *	agent_control.c	the connections on which they do
  *	agent_conn.c	their sockets: made, found, forgotten
  *	agent_flow.c	bytes of a connection, either way
@@ -13,6 +14,7 @@
 #define RGATE_AGENT_PRIV_H
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 #include <ringgate/rgate_socket.h>
@@ -52,7 +54,7 @@ enum conn_state {
 	CONN_CONNECTING,
 	CONN_STREAM,
 	CONN_FAILED,		/* to connect */
-	CONN_LOCAL,		/* connected to another program of this agent, without it */
+	CONN_LOCAL,		/* its program connects, or did, to another one of this agent */
 	CONN_BROKEN,		/* a listener whose socket at the service is gone */
 	CONN_RESET,		/* broke before its program took it: its end waits for the hello */
 	CONN_GONE,		/* the program's end is closed; known by name for a while */
@@ -114,12 +116,14 @@ struct asker {
 struct agent {
 	struct source control;
 	char dir[AGENT_DIR_MAX];
-	bool has_control, has_data;
+	bool has_control;
 	uint64_t number;
 	uint64_t last_id;
 	struct rgate_sockets_opts sets;
 	uint32_t loopback, conns_max;
-	int epfd, control_fd, data_fd, probe_fd;
+	int epfd, control_fd, probe_fd;
+	int data_fd, data_at;		/* who listens there; its name, which is nobody else's */
+	struct closer *closer;
 	bool control_off;		/* no more questions for now */
 	bool failed;
 	uint64_t control_off_ns;	/* since when it is, or is not */
@@ -135,6 +139,8 @@ struct agent {
 /* ---- agent_name.c ---- */
 
 void agent_path(const struct agent *a, uint64_t id, struct sockaddr_un *un);
+/* Where a program's end is connected */
+void agent_data_path(const struct agent *a, struct sockaddr_un *un);
 /* The id that a path of the agent's has; 0: it is none of those */
 uint64_t agent_path_id(const struct agent *a, const struct sockaddr_un *un, socklen_t len);
 /* NULL: it is no such name of this agent's */
@@ -143,6 +149,31 @@ const struct agent_name *agent_name_of(const struct agent *a, const struct socka
 socklen_t agent_name_put(struct sockaddr_un *un, const struct agent_name *name);
 bool agent_is_loop(const struct rgate_socket_addr *addr);
 bool agent_is_any(const struct rgate_socket_addr *addr);
+
+/* ---- agent_closer.c ---- */
+
+int closer_open(struct agent *a);
+/* Waits for all that is left, but a second at most. There may be none */
+void closer_close(struct agent *a);
+/* Of anything that a program may have passed, or sent something to: closed soon, or later */
+void closer_put(struct agent *a, int fd);
+/* An end of the agent's: closed at once if not more than @known bytes are there, and bytes alone */
+void closer_put_end(struct agent *a, int fd, uint32_t known);
+/* Enough waits to be closed: nothing more is to be taken from programs */
+bool closer_full(struct agent *a);
+/* To be called now and then; true: something waits for others */
+bool closer_tend(struct agent *a, uint64_t now);
+/*
+ * What programs had left before is closed after this: their own descriptors may be the last. It
+ * waits for some milliseconds, and not if that was in vain a moment ago
+ */
+void closer_settle(struct agent *a);
+/*
+ * closer_recv - recvmsg(2) that does not wait, and has nothing closed by the kernel
+ * @one: out, the one descriptor that came, or -1; NULL: there may be none
+ * Bytes; -EPROTO: others came; -errno
+ */
+ssize_t closer_recv(struct agent *a, int fd, struct iovec *v, size_t nv, int *one);
 
 /* ---- agent_conn.c ---- */
 
@@ -159,6 +190,7 @@ void conn_arm(struct conn *c);
 /* @reset: the peer sees a reset. What is under way is nobody's any more */
 void conn_close_socket(struct conn *c, bool reset);
 void conn_close_end(struct conn *c);
+void conn_close_prog(struct conn *c);
 /* Forgets it, and closes what it has */
 void conn_free(struct conn *c);
 /* Its program's end is closed: it is known for a while yet if names may be asked */
@@ -178,12 +210,11 @@ void conn_retry(struct conn *c);
 /* ---- agent_meet.c ---- */
 
 int meet_listen(struct conn *c, int prog, int backlog);
-/*
- * Who is at AGENT_DATA while nobody is waited for there is none of the agent's, and in the way; and
- * descriptors that he has sent there stay open
- */
-void meet_send_away(struct agent *a);
-/* 0; -EINPROGRESS: @c is CONN_CONNECTING; -errno. @prog is taken if it is 0 or -EINPROGRESS */
+/* Is it at the agent's own loopback? */
+bool meet_is_local(const struct conn *c, const struct rgate_socket_addr *to);
+/* Both programs are this agent's: @id is who listens there, to whom the program connects itself */
+int meet_local(struct conn *c, const struct rgate_socket_addr *to, uint64_t *id);
+/* -EINPROGRESS: @c is CONN_CONNECTING, and @prog is taken; -errno */
 int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to);
 void meet_connected(struct conn *c, int result);
 void meet_accepted(struct conn *c, const struct rgate_socket_end *end);

@@ -12,7 +12,7 @@
  *
  *	DIR/ID			one from socket(2); also those that it accepts are called so
  *	struct agent_name	abstract: the agent's end of one that was accepted
- *	DIR/data		the agent's end of one that was connected
+ *	DIR/data		the agent's end of one that was connected; no file is called so
  *
  * DIR is the agent's own directory, which nobody else may search: so nobody else connects there. An
  * ID is a decimal number.
@@ -30,7 +30,7 @@
 #include <ringgate/assert.h>
 #include <ringgate/socket.h>
 
-#define AGENT_VERSION	2U
+#define AGENT_VERSION	3U
 #define AGENT_ENV	"RGATE_AGENT"	/* DIR */
 #define AGENT_CONTROL	"agent"			/* in DIR: where questions are asked */
 #define AGENT_DATA	"data"
@@ -41,7 +41,11 @@ enum agent_what {
 	AGENT_SOCKET = 1,	/* a: family, b: AGENT_NONBLOCK. The answer brings the socket */
 	AGENT_BIND = 2,		/* addr */
 	AGENT_LISTEN = 3,	/* a: backlog */
-	AGENT_CONNECT = 4,	/* addr; a: AGENT_NONBLOCK: -EINPROGRESS instead of waiting */
+	/*
+	 * addr; a: AGENT_NONBLOCK: -EINPROGRESS instead of waiting. An answer with a value, a
+	 * uint64_t, is the ID of a listener to which the program connects the socket itself.
+	 */
+	AGENT_CONNECT = 4,
 	AGENT_NAME = 5,		/* the answer has addr */
 	AGENT_PEER = 6,
 	AGENT_SETOPT = 7,	/* a: enum rgate_socket_option; value, len */

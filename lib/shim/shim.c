@@ -160,6 +160,20 @@ static int call_agent(void)
 	return -ENETDOWN;
 }
 
+void shim_path(uint64_t id, struct sockaddr_un *un)
+{
+	char digits[20], *at = digits + sizeof(digits);
+	char *end;
+
+	do {
+		*--at = (char)('0' + id % 10);
+		id /= 10;
+	} while (id);
+	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	end = stpcpy(stpcpy(un->sun_path, dir), "/");
+	memcpy(end, at, (size_t)(digits + sizeof(digits) - at));
+}
+
 bool shim_gone(void)
 {
 	char path[AGENT_DIR_MAX + sizeof("/" AGENT_CONTROL)];

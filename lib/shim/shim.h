@@ -53,6 +53,9 @@ void *shim_next(enum shim_call call);
 /* False: no agent is named, all is as without this library */
 bool shim_active(void);
 
+/* The name of a socket of the agent's, as it makes them */
+void shim_path(uint64_t id, struct sockaddr_un *un);
+
 /* The agent has ended, and said so by removing its name. errno stays */
 bool shim_gone(void);
 

@@ -8,10 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-#define FULL_NS		10000000L	/* between looks at a backlog that is full */
 
 static struct agent_ask question(uint32_t what)
 {
@@ -71,22 +68,16 @@ SHIM_EXPORT int socket(int family, int type, int protocol)
 
 /* ---- Named ---- */
 
-static int with_addr(uint32_t what, uint32_t a, int fd, const struct sockaddr *sa, socklen_t len)
-{
-	struct agent_ask ask = question(what);
-	int err = shim_addr_get(sa, len, &ask.addr);
-
-	ask.a = a;
-	return err ? err : shim_ask(&ask, fd, NULL, NULL, true);
-}
-
 SHIM_EXPORT int bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
+	struct agent_ask ask = question(AGENT_BIND);
 	struct agent_name name;
+	int err;
 
 	if (shim_kind(fd, &name) == SHIM_NONE)
 		return NEXT(bind)(fd, sa, len);
-	return shim_return(with_addr(AGENT_BIND, 0, fd, sa, len));
+	err = shim_addr_get(sa, len, &ask.addr);
+	return shim_return(err ? err : shim_ask(&ask, fd, NULL, NULL, true));
 }
 
 static int put_name(const struct rgate_socket_addr *a, struct sockaddr *sa, socklen_t *len)
@@ -143,22 +134,41 @@ static bool waits(int fd)
 	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 }
 
+/* To a program of the same agent, whose backlog may be full: so it is waited for here, or not. */
+static int connect_local(int fd, const struct agent_answer *answer, bool wait)
+{
+	struct sockaddr_un un;
+	uint64_t id;
+
+	memcpy(&id, answer->value, sizeof(id));
+	shim_path(id, &un);
+	if (!NEXT(connect)(fd, (struct sockaddr *)&un, sizeof(un)))
+		return 0;
+	switch (errno) {
+	case EAGAIN:
+		return wait ? -ETIMEDOUT : -ECONNREFUSED;
+	case ENOENT:
+		return -ECONNREFUSED;
+	default:
+		return -errno;
+	}
+}
+
 static int do_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	const struct timespec pause = { .tv_nsec = FULL_NS };
+	struct agent_ask ask = question(AGENT_CONNECT);
+	const int before = errno;
 	const bool wait = waits(fd);
-	int err;
+	struct agent_answer answer;
+	int err = shim_addr_get(sa, len, &ask.addr);
 
-	for (;;) {
-		err = with_addr(AGENT_CONNECT, wait ? 0 : AGENT_NONBLOCK, fd, sa, len);
-		/* The backlog of a program of the same agent is full. */
-		if (err != -EAGAIN)
-			break;
-		if (!wait)
-			return -ECONNREFUSED;
-		if (nanosleep(&pause, NULL) < 0)
-			return -EINTR;
-	}
+	if (err)
+		return err;
+	ask.a = wait ? 0 : AGENT_NONBLOCK;
+	err = shim_ask(&ask, fd, &answer, NULL, true);
+	if (!err && answer.len)
+		err = connect_local(fd, &answer, wait);
+	errno = before;
 	if (err < 0 && err != -EINPROGRESS && wait) {
 		int error;
 		socklen_t room = sizeof(error);

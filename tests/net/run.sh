@@ -69,6 +69,14 @@ run "$ringgate" run --own "$tmp"
 is "none that may be run" "$rc" 126
 RGATE_PRELOAD=/nonexistent.so run "$ringgate" run --own true
 like "no library to load" "$rc $err" "^1 .*make install"
+# shellcheck disable=SC2016 # sh expands it
+if unshare -m sh -c 'umount -l /proc' 2>/dev/null; then
+	run unshare -m sh -c 'umount -l /proc && RGATE_PRELOAD=$0 exec "$@"' \
+		"$build/tools/libringgate-preload.so" "$ringgate" run --own true
+	like "no /proc" "$rc $err" "^1 .*there is no /proc, by which sockets are connected: mount it"
+else
+	skip "no /proc" "no mount namespaces for this user"
+fi
 run "$own" sh -c 'exit 7'
 is "its exit status" "$rc$out$err" 7
 run "$own" sh -c 'kill -TERM $$'

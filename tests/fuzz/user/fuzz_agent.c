@@ -213,8 +213,11 @@ static void ask(struct fuzz_in *in)
 	int fd = whom & 64 ? raw_fd(whom) : p ? p->fd : -1;
 	const unsigned int asker = program_asker(program_call(AGENT_CONTROL, SOCK_SEQPACKET));
 
-	if (program_asker_fd(asker) >= 0)
-		program_say(program_asker_fd(asker), &q, sizeof(q), &fd, fd >= 0);
+	if (program_asker_fd(asker) < 0)
+		return;
+	program_say(program_asker_fd(asker), &q, sizeof(q), &fd, fd >= 0);
+	if (p && fd == p->fd && q.what == AGENT_CONNECT)
+		program_asker_connects(asker, p);
 }
 
 /* Any bytes, or what could be but is too short or too long, with any descriptors */
@@ -255,7 +258,7 @@ static void stop_asking(struct fuzz_in *in)
 		(void)shutdown(fd, how >> 1 & 1 ? SHUT_WR : SHUT_RD);
 }
 
-/* Who connects, and says nothing, or where nobody should */
+/* Who connects, and says nothing, or tries to where nobody can */
 static void strangers(struct fuzz_in *in)
 {
 	const uint8_t how = fuzz_u8(in);

@@ -28,6 +28,8 @@ static atomic_bool stop;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct agent_info seen;
 static atomic_uint turns;
+/* Who has it holds the agent. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static inline void *loop(void *ctx)
 {
@@ -39,7 +41,9 @@ static inline void *loop(void *ctx)
 		int ms = agent_timeout(agent);
 
 		(void)poll(&p, 1, ms < 50 ? ms : 50);
+		pthread_mutex_lock(&turn);
 		assert_int_equal(agent_step(agent), 0);
+		pthread_mutex_unlock(&turn);
 		turns++;
 		(void)agent_info(agent, &info);
 		pthread_mutex_lock(&lock);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent_program.h"
+#include "agent_raw.h"
 #include "fds.h"
 
 #define PIECE	(96U << 10)
@@ -14,6 +15,7 @@ struct agent *program_agent;
 static struct asker_fd {
 	int fd;				/* -1: none */
 	bool answered;
+	struct program_fd *connects;	/* what it is about */
 } askers[PROGRAM_ASKERS];
 static unsigned int next_fd, next_asker;
 static unsigned char piece[PIECE];
@@ -102,6 +104,11 @@ void program_asker_close(unsigned int number)
 	k->fd = -1;
 }
 
+void program_asker_connects(unsigned int number, struct program_fd *p)
+{
+	askers[number % PROGRAM_ASKERS].connects = p;
+}
+
 void program_say(int sock, const void *msg, size_t len, const int *fds, unsigned int nfds)
 {
 	struct iovec v = { .iov_base = (void *)(uintptr_t)msg, .iov_len = len };
@@ -136,6 +143,19 @@ static void keep(int fd)
 	p->s = c ? c->socket : NULL;
 }
 
+/* To another program's: what follows are its own bytes, and not those of who serves. */
+static void connect_itself(struct program_fd *p, const struct agent_answer *answer)
+{
+	struct sockaddr_un un;
+	uint64_t id;
+
+	FUZZ_CHECK(answer->len == sizeof(id));
+	memcpy(&id, answer->value, sizeof(id));
+	FUZZ_CHECK(id);
+	agent_path(program_agent, id, &un);
+	raw_connect(p->fd, &un);
+}
+
 static void hear_one(struct asker_fd *k)
 {
 	struct agent_answer answer;
@@ -155,6 +175,8 @@ static void hear_one(struct asker_fd *k)
 	FUZZ_CHECK(answer.result <= 0 && answer.result >= -4095);
 	FUZZ_CHECK(answer.len <= sizeof(answer.value) && (!nmade || !answer.result));
 	k->answered = true;
+	if (k->connects && k->connects->fd >= 0 && !answer.result && answer.len)
+		connect_itself(k->connects, &answer);
 	if (nmade)
 		keep(made[0]);
 }

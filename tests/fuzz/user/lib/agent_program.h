@@ -46,6 +46,8 @@ unsigned int program_asker(int fd);
 /* -1: there is none of that number */
 int program_asker_fd(unsigned int number);
 void program_asker_close(unsigned int number);
+/* It asks to connect @p, which does so by itself if it is told to */
+void program_asker_connects(unsigned int number, struct program_fd *p);
 /* One message with any descriptors */
 void program_say(int sock, const void *msg, size_t len, const int *fds, unsigned int nfds);
 /* Hears what the agent has answered, and keeps what came with it */

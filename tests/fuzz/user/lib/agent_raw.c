@@ -76,7 +76,7 @@ static void forge(struct program_fd *p, uint8_t how)
 	(void)program_new(fd);
 }
 
-static void connect_raw(int fd, const struct sockaddr_un *un)
+void raw_connect(int fd, const struct sockaddr_un *un)
 {
 	const int flags = fcntl(fd, F_GETFL);
 
@@ -103,12 +103,12 @@ void raw_step(struct fuzz_in *in)
 	case 1:
 		(void)snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", agent_dir(program_agent),
 			       how & 1 ? AGENT_DATA : AGENT_CONTROL);
-		connect_raw(p->fd, &un);
+		raw_connect(p->fd, &un);
 		break;
 	case 2:
 		other = program_fd(how);
 		if (other)
-			connect_raw(other->fd, &un);
+			raw_connect(other->fd, &un);
 		break;
 	case 3:
 		(void)setsockopt(p->fd, SOL_SOCKET, how & 8 ? SO_SNDBUF : SO_RCVBUF, &size,
@@ -132,6 +132,6 @@ void raw_step(struct fuzz_in *in)
 		break;
 	default:
 		p = program_new(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-		connect_raw(p->fd, &un);
+		raw_connect(p->fd, &un);
 	}
 }

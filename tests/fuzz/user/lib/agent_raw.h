@@ -3,6 +3,9 @@
 #ifndef AGENT_RAW_H
 #define AGENT_RAW_H
 
+#include <stdint.h>
+#include <sys/un.h>
+
 #include "fuzz.h"
 
 #define RAW_FDS_MAX	15U	/* descriptors of a message */
@@ -15,6 +18,8 @@ void raw_init(void);
 int raw_fd(uint8_t number);
 /* @n of any kind, which may be a program's sockets; returns @n */
 unsigned int raw_fds(struct fuzz_in *in, int *fds, unsigned int n);
+/* Connects, and does not wait */
+void raw_connect(int fd, const struct sockaddr_un *un);
 /* Does something to a socket of a program's that the library does not */
 void raw_step(struct fuzz_in *in);
 
