@@ -92,6 +92,13 @@ static void drop(void *object, void *ctx)
 	gate_caller_leave(object);
 }
 
+static uint32_t node(void *ctx)
+{
+	const struct gate_service *sv = ctx;
+
+	return sv->o.gateway;
+}
+
 #define A0	RGATE_USES_A0
 #define A1	RGATE_USES_A1
 #define MEM	RGATE_USES_MEM
@@ -118,7 +125,7 @@ static const struct rgate_req_op ops[] = {
 
 const struct rgate_req_service gate_requests = {
 	.number = RGATE_REQ_SOCKET, .nops = sizeof(ops) / sizeof(ops[0]), .name = "socket",
-	.ops = ops, .drop = drop,
+	.ops = ops, .drop = drop, .node = node,
 };
 
 int gate_service_add(struct gate_service *sv, struct rgate_engine *engine)

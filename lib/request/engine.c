@@ -291,6 +291,7 @@ static void init(struct rgate_engine *e, const struct rgate_engine_opts *o)
 {
 	e->flags = o->flags;
 	e->spin_us = o->spin_us;
+	e->node = o->node;
 	e->log = o->log;
 	e->log_ctx = o->log_ctx;
 	e->stats.sz = sizeof(e->stats);

@@ -90,6 +90,8 @@ struct rgate_req_service {
 	 * for something. NULL: it has no clock of its own
 	 */
 	uint64_t (*tick)(void *ctx, uint64_t now);
+	/* The node that carries out its requests; engine's thread. NULL: the engine's own */
+	uint32_t (*node)(void *ctx);
 };
 
 /* ---- Users ---- */
@@ -126,6 +128,8 @@ struct rgate_engine_opts {
 	 */
 	int (*log)(void *ctx, uid_t uid, const char *text, size_t len);
 	void *log_ctx;
+	uint32_t node;		/* 1 + the node that this is; 0: none of a cluster */
+	uint32_t reserved;
 };
 
 #define RGATE_ENGINE_LINE	256U	/* bytes of a line for the log */

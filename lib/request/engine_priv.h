@@ -151,7 +151,7 @@ struct req_chunk {
 };
 
 struct rgate_engine {
-	uint32_t flags, spin_us;
+	uint32_t flags, spin_us, node;
 	int (*log)(void *ctx, uid_t uid, const char *text, size_t len);
 	void *log_ctx;
 	struct service service[RGATE_REQ_SERVICES];

@@ -12,7 +12,12 @@ static int nop(struct rgate_req *r, void *ctx)
 	return 0;
 }
 
-/* What this user may ask of a service. @ctx: the engine */
+static uint32_t node_of(const struct rgate_engine *e, const struct service *to)
+{
+	return to->s->node ? 1 + to->s->node(to->ctx) : e->node;
+}
+
+/* What this user may ask of a service, and where it is carried out. @ctx: the engine */
 static int probe(struct rgate_req *r, void *ctx)
 {
 	const struct rgate_engine *e = ctx;
@@ -20,12 +25,16 @@ static int probe(struct rgate_req *r, void *ctx)
 	const uint64_t number = q->a0;
 	const struct service *to;
 
-	if (q->a1 & ~(uint64_t)RGATE_PROBE_MULTI)
+	if (q->a1 > RGATE_PROBE_NODE)
 		return -EINVAL;
 	if (number >= RGATE_REQ_SERVICES || !e->service[number].s)
 		return -ENOENT;
 	to = &e->service[number];
-	rgate_req_set_value(r, (q->a1 ? to->multi : to->ops) & r->seat->user->limits.ops[number]);
+	if (q->a1 == RGATE_PROBE_NODE)
+		rgate_req_set_value(r, node_of(e, to));
+	else
+		rgate_req_set_value(r, (q->a1 ? to->multi : to->ops) &
+				       r->seat->user->limits.ops[number]);
 	return 0;
 }
 

@@ -156,6 +156,20 @@ static void no_ticket(void **state)
 	assert_int_equal(question(1).op, RGATE_REQ_SOCKET_POLL);
 }
 
+/* Who asks can hear which node carries requests out */
+static void probed_node(void **state)
+{
+	uint64_t value;
+
+	(void)state;
+	client_submit(&prog, (struct rgate_request){
+		.op = RGATE_REQ_PROBE, .cookie = 3, .a0 = RGATE_REQ_SOCKET,
+		.a1 = RGATE_PROBE_NODE });
+	assert_int_equal(asks_result(3, &value), 0);
+	assert_int_equal(value, 1 + OTHER);
+	assert_int_equal(o.peer.asked.n, 0);
+}
+
 /* A name is asked for by who has no socket, too: its answer comes where the question was. */
 static void names(void **state)
 {
@@ -501,7 +515,7 @@ static const struct CMUnitTest tests[] = {
 	BED(told_again), BED(gateway_restarts),
 	cmocka_unit_test_teardown(gateway_gone, asks_teardown),
 	cmocka_unit_test_teardown(names, asks_teardown),
-	BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(not_got),
+	BED(probed_node), BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(not_got),
 	BED(malformed),
 };
 

@@ -96,6 +96,8 @@ static void core(void **state)
 	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE), 0), 15);
 	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = RGATE_REQ_LOG), 0), 1);
 	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = LATE), 0), 63);
+	assert_int_equal(value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = LATE, .a1 = RGATE_PROBE_NODE),
+				  0), 6);
 	value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = LATE + 1), -ENOENT);
 	value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = RGATE_REQ_SERVICES), -ENOENT);
 	value_of(&a, ASK(RGATE_REQ_PROBE, .a0 = UINT64_MAX), -ENOENT);

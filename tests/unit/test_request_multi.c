@@ -208,7 +208,8 @@ static void probed(void **state)
 	assert_int_equal(done.value, 1U << (LATE_MANY & 63));
 	assert_true(client_poll(&a, &done));
 	assert_int_equal(done.value, 0);
-	asks(ASK(RGATE_REQ_PROBE, .a0 = LATE, .a1 = 2), -EINVAL);
+	asks(ASK(RGATE_REQ_PROBE, .a0 = LATE, .a1 = 3), -EINVAL);
+	asks(ASK(RGATE_REQ_PROBE, .a0 = LATE, .a1 = 1ULL << 32 | RGATE_PROBE_MULTI), -EINVAL);
 }
 
 /* All places but a batch are one request's: others use that one, and it loses none. */

@@ -102,7 +102,8 @@ static int watch(struct requests *rq, int fd, uint64_t tag)
 
 static int start_engine(struct requests *rq, struct rgate_hub *hub)
 {
-	struct rgate_engine_opts o = { .sz = sizeof(o), .log = on_log };
+	struct rgate_engine_opts o = { .sz = sizeof(o), .log = on_log,
+				       .node = 1 + rgate_node_id(rgate_hub_node(hub)) };
 	int err;
 
 	err = request_log_open(&rq->log, STDERR_FILENO);

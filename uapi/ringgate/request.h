@@ -51,12 +51,16 @@ enum rgate_req_service_number {
 
 /* Operations of RGATE_REQ_CORE */
 #define RGATE_REQ_NOP		RGATE_REQ_OP(RGATE_REQ_CORE, 0)	/* value: a0 */
-/* a0: service; a1: 0, or RGATE_PROBE_MULTI; value: a bit for each op, or for each that can be so */
+/*
+ * a0: service; a1: 0, value: a bit for each op; RGATE_PROBE_MULTI, a bit for each that can be so;
+ * RGATE_PROBE_NODE, 1 + the node that carries out what names none, 0: it is none of a cluster
+ */
 #define RGATE_REQ_PROBE		RGATE_REQ_OP(RGATE_REQ_CORE, 1)
 #define RGATE_REQ_TIME		RGATE_REQ_OP(RGATE_REQ_CORE, 2)	/* a0: rgate_clock; value: ns */
 #define RGATE_REQ_CANCEL	RGATE_REQ_OP(RGATE_REQ_CORE, 3)	/* a0: the cookie of another */
 
 #define RGATE_PROBE_MULTI	1U	/* who does not know it says -EINVAL, and has none */
+#define RGATE_PROBE_NODE	2U	/* who does not know it says -EINVAL */
 
 /* Operations of RGATE_REQ_LOG */
 #define RGATE_REQ_LOG_WRITE	RGATE_REQ_OP(RGATE_REQ_LOG, 0)	/* mem, off, len: the text */

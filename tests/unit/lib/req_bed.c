@@ -117,7 +117,7 @@ struct rgate_engine *bed_engine(void)
 {
 	const struct rgate_engine_opts o = RGATE_OPTS(rgate_engine_opts,
 						      .flags = RGATE_ENGINE_LOOP,
-						      .spin_us = RGATE_SPIN_NONE);
+						      .spin_us = RGATE_SPIN_NONE, .node = 6);
 	struct rgate_engine *e;
 
 	late = (struct late){ .n = 0 };
