@@ -203,6 +203,7 @@ bad "'0' is no number" net kill 0
 bad "which program" run
 bad "neither own nor served" run --loopback mine true
 bad "one of both" run --own --socket /nonexistent true
+bad "is no node" run --own --node 0 true
 
 # Every option that takes a number refuses what is none, and what is out of its range; it
 # names itself, the value, and what would be right.

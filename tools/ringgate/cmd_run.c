@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <ringgate/rgate_cluster.h>
+
 #include "agent_run.h"
 #include "cmd.h"
 #include "forward.h"
 #include "helper.h"
+#include "run_node.h"
 #include "util.h"
 
 enum {
@@ -20,8 +23,8 @@ enum {
 
 struct run_args {
 	const char *socket;
-	bool own, no_netns, verbose;
-	uint32_t loopback;
+	bool own, no_netns, verbose, has_node;
+	uint32_t loopback, node;
 	char **command;
 };
 
@@ -32,6 +35,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'S':
 		a->socket = arg;
+		break;
+	case 'n':
+		a->node = (uint32_t)arg_number(state, "--node", arg, 0, RGATE_NODES_MAX - 1);
+		a->has_node = true;
 		break;
 	case OPT_OWN:
 		a->own = true;
@@ -57,6 +64,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "which program? `ringgate run curl URL`");
 		if (a->own && a->socket)
 			argp_error(state, "--own and --socket: one of both");
+		if (a->own && a->has_node)
+			argp_error(state, "--own and --node: this machine alone is no node");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -66,6 +75,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options[] = {
 	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 },
+	{ "node", 'n', "N", 0, "Only if they are at that node of the cluster, by number", 0 },
 	{ "own", OPT_OWN, NULL, 0, "Sockets of this machine as it is, without the daemon", 0 },
 	{ "loopback", OPT_LOOPBACK, "WHOSE", 0, "127.0.0.1 and ::1: 'own', of this program and "
 	  "what it starts (default), or 'served', of who has the sockets", 0 },
@@ -139,8 +149,11 @@ int cmd_run_program(int argc, char **argv)
 	err = forward_begin();
 	if (err)
 		return fail(err, "signals for %s", a.command[0]);
-	where = a.own ? RGATE_SESSION_PROCESS : a.socket ? RGATE_SESSION_DAEMON :
+	where = a.own ? RGATE_SESSION_PROCESS : a.socket || a.has_node ? RGATE_SESSION_DAEMON :
 		RGATE_SESSION_EITHER;
+	ret = a.has_node ? run_node_check(a.socket, a.node, a.command[0]) : EXIT_OK;
+	if (ret)
+		return ret;
 	err = agent_open(&agent, &RGATE_OPTS(agent_opts, .path = a.socket, .where = where,
 					     .loopback = a.loopback));
 	if (err)
