@@ -88,6 +88,7 @@ void agent_close(struct agent *a)
 		conn_free(container_of(a->dead.next, struct conn, link));
 	while (!list_empty(&a->askers))
 		asker_free(container_of(a->askers.next, struct asker, link));
+	names_close(a);
 	while (!list_empty(&a->lanes))
 		lane_close(container_of(a->lanes.next, struct lane, link));
 	remove_dir(a);
@@ -207,6 +208,8 @@ int agent_timeout(struct agent *a)
 		if (!list_empty(&l->wants))
 			ms = 10;
 	}
+	if (names_arm(a))
+		return 0;
 	if (closer_tend(a, rgate_clock_now(CLOCK_MONOTONIC)))
 		return ms < 10 ? ms : 10;
 	return list_empty(&a->retry) && !a->control_off ? ms : 10;
@@ -260,6 +263,8 @@ int agent_step(struct agent *a)
 	for (at = a->lanes.next; at != &a->lanes; at = at->next)
 		if (lane_take(container_of(at, struct lane, link)) < 0)
 			a->failed = true;
+	if (names_take(a) < 0)
+		a->failed = true;
 	/* One at a time: what one does may free what another is about. */
 	for (i = 0; i < EVENTS && !a->failed && epoll_wait(a->epfd, &ev, 1, 0) == 1; i++)
 		on_event(&ev);
@@ -272,6 +277,7 @@ int agent_step(struct agent *a)
 	if (now - a->reaped_ns >= REAP_NS) {
 		conns_reap(a, NULL);
 		lanes_reap(a);
+		names_reap(a);
 	}
 	return 0;
 }

@@ -306,7 +306,7 @@ static int ask_connect(struct asker *k, const struct about *it, const struct age
 		err = connect_again(c, ask);
 	if (err != -EINPROGRESS || ask->a & AGENT_NONBLOCK)
 		return err;
-	err = asker_wait(k, c);
+	err = asker_wait(k, &c->waiters);
 	return err ? err : 1;
 }
 
@@ -356,7 +356,7 @@ static int do_it(struct asker *k, const struct agent_ask *ask, const struct abou
 static bool could_be(const struct agent_ask *ask)
 {
 	return ask->version == AGENT_VERSION && ask->len <= sizeof(ask->value) &&
-	       ask->what >= AGENT_SOCKET && ask->what <= AGENT_REFUSED;
+	       ask->what >= AGENT_SOCKET && ask->what <= AGENT_RESOLVE;
 }
 
 void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
@@ -373,6 +373,10 @@ void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
 		answer.result = ask_socket(a, ask, &made);
 	} else if (ask->what == AGENT_REFUSED) {
 		say_refused(a, ask);
+	} else if (ask->what == AGENT_RESOLVE) {
+		answer.result = names_ask(k, ask);
+		if (answer.result == 1)
+			return;
 	} else {
 		find(a, fd, &it);
 		answer.result = it.ours ? do_it(k, ask, &it, fd, &answer) : -ENOTSOCK;

@@ -128,6 +128,8 @@ void asker_free(struct asker *k)
 	struct agent *a = k->agent;
 
 	list_del(&k->link);
+	if (k->query)
+		names_forget(k);
 	closer_put(a, k->fd);
 	if (k->waits)
 		a->nwaiters--;
@@ -137,7 +139,7 @@ void asker_free(struct asker *k)
 	set_off(a, false);
 }
 
-int asker_wait(struct asker *k, struct conn *c)
+int asker_wait(struct asker *k, struct link *waiters)
 {
 	struct agent *a = k->agent;
 
@@ -148,7 +150,7 @@ int asker_wait(struct asker *k, struct conn *c)
 	a->naskers--;
 	a->nwaiters++;
 	list_del(&k->link);
-	list_add_tail(&c->waiters, &k->link);
+	list_add_tail(waiters, &k->link);
 	set_off(a, false);
 	return 0;
 }
@@ -198,7 +200,7 @@ void asker_event(struct asker *k, uint32_t events)
 	ssize_t len;
 
 	if (k->waits) {
-		/* A signal, or the program's end; the connect goes on. */
+		/* A signal, or the program's end; what it waited for goes on. */
 		if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR | EPOLLIN))
 			asker_free(k);
 		return;

@@ -8,7 +8,8 @@
  *	agent_flow.c	bytes of a connection, either way
  *	agent_lane.c	sessions of the service, and the memory that bytes go through
  *	agent_meet.c	connecting and accepting
- *	agent_name.c	names
+ *	agent_name.c	what sockets are called
+ *	agent_names.c	names that are looked up
  */
 #ifndef RGATE_AGENT_PRIV_H
 #define RGATE_AGENT_PRIV_H
@@ -107,9 +108,10 @@ struct conn {
 struct asker {
 	struct source source;
 	struct agent *agent;
-	struct link link;		/* agent.askers, oldest first; or conn.waiters */
+	struct link link;		/* agent.askers, oldest first; conn.waiters; of names */
 	int fd;
-	bool waits;			/* for a connect */
+	bool waits;			/* for a connect, or a name */
+	struct query *query;		/* NULL: for no name */
 	uint64_t since;
 };
 
@@ -124,6 +126,7 @@ struct agent {
 	int epfd, control_fd, probe_fd;
 	int data_fd, data_at;		/* who listens there; its name, which is nobody else's */
 	struct closer *closer;
+	struct names *names;		/* NULL: nobody has asked for one */
 	bool control_off;		/* no more questions for now */
 	bool failed;
 	uint64_t control_off_ns;	/* since when it is, or is not */
@@ -251,6 +254,20 @@ void lane_close(struct lane *l);
 /* Those that have nobody, but for one */
 void lanes_reap(struct agent *a);
 
+/* ---- agent_names.c ---- */
+
+/* 1: he waits, or was answered; -errno */
+int names_ask(struct asker *k, const struct agent_ask *ask);
+/* Who asked for a name has gone */
+void names_forget(struct asker *k);
+/* As lane_take() */
+int names_take(struct agent *a);
+/* True: there may be an answer */
+bool names_arm(struct agent *a);
+/* A session that nobody has asked anything for a while is one of others' */
+void names_reap(struct agent *a);
+void names_close(struct agent *a);
+
 /* ---- agent_control.c, agent_ask.c ---- */
 
 int control_open(struct agent *a);
@@ -258,8 +275,8 @@ void control_event(struct agent *a);
 void asker_event(struct asker *k, uint32_t events);
 void asker_answer(struct asker *k, const struct agent_answer *answer, int fd);
 void asker_free(struct asker *k);
-/* Has it wait for the connect; -ENOBUFS */
-int asker_wait(struct asker *k, struct conn *c);
+/* Has it wait among those; -ENOBUFS */
+int asker_wait(struct asker *k, struct link *waiters);
 void askers_expire(struct agent *a, uint64_t now);
 /* Answers, or has it wait; @fd is the caller's */
 void ask_do(struct asker *k, const struct agent_ask *ask, int fd);

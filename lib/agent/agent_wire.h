@@ -30,7 +30,7 @@
 #include <ringgate/assert.h>
 #include <ringgate/socket.h>
 
-#define AGENT_VERSION	3U
+#define AGENT_VERSION	4U
 #define AGENT_ENV	"RGATE_AGENT"	/* DIR */
 #define AGENT_CONTROL	"agent"			/* in DIR: where questions are asked */
 #define AGENT_DATA	"data"
@@ -51,6 +51,11 @@ enum agent_what {
 	AGENT_SETOPT = 7,	/* a: enum rgate_socket_option; value, len */
 	AGENT_GETOPT = 8,	/* the answer has value, len */
 	AGENT_REFUSED = 9,	/* tells of a socket that there is not: a: family, b: type */
+	/*
+	 * a: family, or 0; b: RGATE_SOCKET_RESOLVE_*; value, len: a name. The answer's value is as
+	 * many struct rgate_socket_addr as were found, and the name's proper form
+	 */
+	AGENT_RESOLVE = 10,
 };
 
 #define AGENT_NONBLOCK	1U
@@ -66,11 +71,15 @@ struct agent_ask {
 	uint8_t value[RGATE_SOCKET_OPTION_MAX];
 };
 
+#define AGENT_ANSWER_MAX	(RGATE_SOCKET_FOUND_MAX * sizeof(struct rgate_socket_addr) + 256)
+
 struct agent_answer {
 	int32_t result;		/* 0 or -errno */
 	uint32_t len;
 	struct rgate_socket_addr addr;
-	uint8_t value[RGATE_SOCKET_OPTION_MAX];
+	uint32_t found;
+	uint32_t reserved;
+	uint8_t value[AGENT_ANSWER_MAX];
 };
 
 /* Behind the family in a struct sockaddr_un */
@@ -92,7 +101,9 @@ struct agent_hello {
 
 RGATE_ASSERT(sizeof(struct agent_hello) == 16);
 RGATE_ASSERT(sizeof(struct agent_ask) == 312);
-RGATE_ASSERT(sizeof(struct agent_answer) == 296);
+RGATE_ASSERT(sizeof(struct agent_answer) == 2352);
+RGATE_ASSERT(AGENT_ANSWER_MAX >= RGATE_SOCKET_OPTION_MAX);
+RGATE_ASSERT(RGATE_SOCKET_OPTION_MAX >= RGATE_SOCKET_NAME_MAX);
 RGATE_ASSERT(sizeof(struct agent_name) == 96);
 
 #endif

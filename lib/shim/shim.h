@@ -7,11 +7,13 @@
  *	shim_addr.c	addresses of either kind
  *	shim_calls.c	sockets made, named and connected
  *	shim_data.c	calls that move bytes, where they name an address
+ *	shim_names.c	names that are looked up
  *	shim_options.c	options
  *
- * No call here takes a lock, allocates, or keeps anything: each may be made by any thread, in a
- * signal handler, and after fork(2). What is behind this library is looked up once, when it is
- * loaded: dlsym(3) waits while another thread is in dlopen(3), which may wait for this one.
+ * No call here but those for names takes a lock, allocates, or keeps anything: each may be made by
+ * any thread, in a signal handler, and after fork(2). What is behind this library is looked up once,
+ * when it is loaded: dlsym(3) waits while another thread is in dlopen(3), which may wait for this
+ * one.
  */
 #ifndef RGATE_SHIM_H
 #define RGATE_SHIM_H
@@ -35,6 +37,9 @@ enum shim_call {
 	SHIM_CALL_accept,
 	SHIM_CALL_accept4,
 	SHIM_CALL_getaddrinfo,
+	SHIM_CALL_gethostbyname,
+	SHIM_CALL_gethostbyname2,
+	SHIM_CALL_gethostbyname2_r,
 	SHIM_CALL_setsockopt,
 	SHIM_CALL_getsockopt,
 	SHIM_CALL_send,

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
@@ -279,19 +278,4 @@ SHIM_EXPORT int accept(int fd, struct sockaddr *sa, socklen_t *len)
 	if (sa && !len)
 		return shim_return(-EFAULT);
 	return do_accept(fd, sa, len, 0);
-}
-
-/* ---- Looked up ---- */
-
-/* There is no address in this namespace, and so AI_ADDRCONFIG would leave none. */
-SHIM_EXPORT int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
-			    struct addrinfo **res)
-{
-	struct addrinfo own;
-
-	if (!hints || !(hints->ai_flags & AI_ADDRCONFIG) || !shim_active())
-		return NEXT(getaddrinfo)(node, service, hints, res);
-	own = *hints;
-	own.ai_flags &= ~AI_ADDRCONFIG;
-	return NEXT(getaddrinfo)(node, service, &own, res);
 }

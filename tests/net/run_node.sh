@@ -80,9 +80,14 @@ END
 cluster_keys "$tmp/cluster"
 printf 'allow any socket\n' >"$tmp/requests1"
 printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests0"
-printf 'allow any connect tcp 10.99.0.0/24 any\n' >"$tmp/policy"
+printf 'allow any connect tcp 10.99.0.0/24 any\nallow any resolve .example\n' >"$tmp/policy"
 chmod 600 "$tmp/requests0" "$tmp/requests1" "$tmp/policy"
-begin gateway "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s0" --pool 16M --requests "socket $tmp/r0" \
+# What names mean only the gateway knows.
+printf '127.0.0.1 localhost\n10.99.0.2 files.example alias.example\n' >"$tmp/hosts"
+# shellcheck disable=SC2016 # sh expands it
+knows=(unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$tmp/hosts")
+"${knows[@]}" true 2>/dev/null || knows=()
+begin gateway "${knows[@]}" "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s0" --pool 16M --requests "socket $tmp/r0" \
 	--requests "policy $tmp/requests0" --requests "sockets $tmp/policy"
 begin one "${node[@]}" "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
 	--requests "socket $tmp/r1" --requests "policy $tmp/requests1" --requests "sockets-at gateway"
@@ -131,6 +136,30 @@ run "${far[@]}" "$py" "$tmp/program" threads "$url/file" 8
 is "eight threads have it" "$rc$out$err" "08"
 run "${far[@]}" curl -sS -m 20 "http://10.98.0.2:80/"
 like "what the gateway does not allow" "$rc $err" "^7 .*Permission denied|^7 .*connect"
+
+# ---- Names ----
+
+if [ ${#knows[@]} = 0 ]; then
+	skip "names that the gateway knows" "no mount namespaces for this user"
+else
+	named=${url/$server_at/files.example}
+	run "${node[@]}" getent hosts files.example
+	is "nobody else knows that name" "$rc" 2
+	run "${far[@]}" curl -sS -o "$tmp/got" "$named/file"
+	is "curl has the file, by name" "$rc $(sha256sum <"$tmp/got" | cut -d' ' -f1)" "0 $sum"
+	run "${far[@]}" "$py" "$tmp/program" urllib "$named/file"
+	is "python has it" "$rc $out" "0 $sum"
+	run "${far[@]}" "$py" "$tmp/program" names files.example alias.example $server_at
+	is "the names' answers in each form" "$rc $out $err" "0 names "
+	run "${far[@]}" getent hosts files.example
+	like "gethostbyname2()" "$rc $out" "^0 $server_at +files.example"
+	run "${far[@]}" getent ahosts files.example
+	like "getaddrinfo()" "$rc $out" "^0 $server_at +STREAM files.example"
+	run "${far[@]}" getent hosts nobody.example
+	is "a name that there is not" "$rc$out" 2
+fi
+
+# ---- Others ----
 
 begin echo "${servers[@]}" "$py" -u "$tmp/program" echo threaded
 at=$(port echo)

@@ -281,6 +281,117 @@ static void full_backlog(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* ---- Names ---- */
+
+static struct agent_ask name_ask(const char *name)
+{
+	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_RESOLVE,
+			       .len = (uint32_t)strlen(name) };
+
+	memcpy(q.value, name, q.len);
+	return q;
+}
+
+static bool is_loop(const struct agent_answer *answer)
+{
+	struct rgate_socket_addr a;
+	uint32_t i;
+
+	assert_int_equal(answer->found * sizeof(a) <= answer->len, true);
+	for (i = 0; i < answer->found; i++) {
+		memcpy(&a, answer->value + i * sizeof(a), sizeof(a));
+		if (a.family == AF_INET && !memcmp(a.addr, loop_at(0).addr, 16))
+			return true;
+	}
+	return false;
+}
+
+static void names(void **state)
+{
+	struct agent_answer answer;
+	struct agent_ask q = name_ask("127.0.0.1");
+
+	(void)state;
+	assert_int_equal(ask(q, -1, &answer, NULL), 0);
+	assert_true(is_loop(&answer));
+	assert_int_equal(answer.found, 1);
+	assert_int_equal(answer.len, sizeof(answer.addr));
+	q.b = RGATE_SOCKET_RESOLVE_CANON;
+	assert_int_equal(ask(q, -1, &answer, NULL), 0);
+	assert_int_equal(answer.len, sizeof(answer.addr) + 9);
+	assert_memory_equal(answer.value + sizeof(answer.addr), "127.0.0.1", 9);
+	q.a = AF_INET6;
+	assert_int_equal(ask(q, -1, &answer, NULL), -EADDRNOTAVAIL);
+	assert_int_equal(ask(name_ask("localhost"), -1, &answer, NULL), 0);
+	assert_true(is_loop(&answer));
+	still_works();
+}
+
+static void no_names(void **state)
+{
+	struct agent_ask q = name_ask("");
+	struct agent_answer answer;
+
+	(void)state;
+	assert_int_equal(ask(q, -1, &answer, NULL), -EINVAL);
+	memset(q.value, 'a', sizeof(q.value));
+	q.len = sizeof(q.value);
+	assert_int_equal(ask(q, -1, &answer, NULL), -ENAMETOOLONG);
+	q.len = 8;
+	q.value[3] = 0;
+	assert_int_equal(ask(q, -1, &answer, NULL), -EILSEQ);
+	q.value[3] = '!';
+	assert_int_equal(ask(q, -1, &answer, NULL), -EILSEQ);
+	q = name_ask("localhost");
+	q.b = UINT32_MAX;
+	assert_int_equal(ask(q, -1, &answer, NULL), -EINVAL);
+	q = name_ask("localhost");
+	q.a = 77;
+	assert_true(ask(q, -1, &answer, NULL) < 0);
+	still_works();
+}
+
+/* More than there is room for at once, of whom some go before they are answered */
+static void many_names(void **state)
+{
+	const struct agent_ask q = name_ask("127.0.0.1");
+	struct agent_answer answer;
+	int socks[200], i, known = 0;
+
+	(void)state;
+	pthread_mutex_lock(&turn);
+	for (i = 0; i < 200; i++) {
+		socks[i] = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+		assert_int_equal(rgate_wire_send(socks[i], &q, sizeof(q), NULL, 0, 0), 0);
+	}
+	pthread_mutex_unlock(&turn);
+	for (i = 0; i < 200; i++) {
+		if (i % 3) {
+			answers_in_time(socks[i]);
+			assert_int_equal(rgate_wire_recv(socks[i], &answer, sizeof(answer), NULL, NULL,
+							 0), sizeof(answer));
+			assert_true(answer.result == 0 || answer.result == -EAGAIN);
+			known += !answer.result;
+		}
+		close(socks[i]);
+	}
+	assert_true(known >= 16);
+	still_works();
+}
+
+/* The agent ends while one waits. */
+static void names_end(void **state)
+{
+	const struct agent_ask q = name_ask("nobody.invalid");
+	int sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+
+	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), NULL, 0, 0), 0);
+	(void)down(state);
+	close(sock);
+	(void)up(state);
+	still_works();
+}
+
 static void too_many(void **state)
 {
 	int fds[16], i, made = -1;
@@ -369,6 +480,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(empty_message, up, down),
 	cmocka_unit_test_setup_teardown(no_strangers, up, down),
 	cmocka_unit_test_setup_teardown(full_backlog, up_own, down),
+	cmocka_unit_test_setup_teardown(names, up, down),
+	cmocka_unit_test_setup_teardown(no_names, up, down),
+	cmocka_unit_test_setup_teardown(many_names, up, down),
+	cmocka_unit_test_setup_teardown(names_end, up, down),
 	cmocka_unit_test_setup_teardown(too_many, up_own, down),
 	cmocka_unit_test_setup_teardown(sessions, up, down),
 	cmocka_unit_test_setup_teardown(no_descriptors, up, down),

@@ -201,6 +201,8 @@ static struct agent_ask near_right(struct fuzz_in *in)
 		q.a = fuzz_u32(in);
 	if (how & 64)
 		(void)fuzz_bytes(in, q.value, 8);
+	else
+		memset(q.value, 'a', 8);
 	q.addr = some_addr(in);
 	return q;
 }

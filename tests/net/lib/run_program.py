@@ -730,10 +730,47 @@ def test(what, port):
     print(what)
 
 
+def no_name(name, family=0, service=80):
+    try:
+        got = socket.getaddrinfo(name, service, family)
+    except socket.gaierror:
+        return
+    raise SystemExit(f"{name}, {service}: {got!r}")
+
+
+def looked_up(name, alias, address):
+    """Each way to ask for a name, of which only who has the sockets knows the address"""
+    check("gethostbyname", socket.gethostbyname(name), address)
+    check("gethostbyname_ex", socket.gethostbyname_ex(name), (name, [], [address]))
+    types = [(a[0], a[1], a[4]) for a in socket.getaddrinfo(name, 80)]
+    check("getaddrinfo", types, [(socket.AF_INET, t, (address, 80)) for t in (1, 2, 3)])
+    check("service", socket.getaddrinfo(name, "http", type=1)[0][4], (address, 80))
+    got = socket.getaddrinfo(alias, 80, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
+    check("canonical", got, [(socket.AF_INET, 1, 6, name, (address, 80))])
+    got = socket.getaddrinfo(name, 80, socket.AF_INET6, 1, flags=socket.AI_V4MAPPED)
+    check("mapped", [a[4][0] for a in got], ["::ffff:" + address])
+    check("number", socket.getaddrinfo("10.1.2.3", 80, type=1)[0][4], ("10.1.2.3", 80))
+    check("localhost", socket.gethostbyname("localhost"), HOST)
+    no_name(name, socket.AF_INET6)
+    no_name("nobody.example")
+    no_name(".".join(["a" * 50] * 6))
+    no_name(name, 0, "no-such-service")
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(socket.gethostbyname(name)))
+               for _ in range(20)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check("threads", found, [address] * 20)
+    print("names")
+
+
 COMMANDS = {
     "web": web, "echo": echo, "echoed": echoed, "urllib": urllib_get, "threads": threads,
     "both": both, "peer": peer, "pour": lambda port: pour(int(port)),
     "hold": lambda port: hold(int(port)), "broken": broken, "backlogged": backlogged, "test": test,
+    "names": looked_up,
 }
 
 if __name__ == "__main__":

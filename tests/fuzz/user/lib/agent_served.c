@@ -13,6 +13,7 @@ struct rgate_sockets {
 	size_t len;
 	int fd;
 	uint32_t places, under_way, nopened;
+	struct rgate_socket names;	/* what asks for names is begun on this one */
 };
 
 struct op {
@@ -21,7 +22,7 @@ struct op {
 	struct rgate_socket *made;
 	bool ended;
 	int32_t result;
-	uint64_t order, sum;
+	uint64_t order, sum, value;
 };
 
 struct served served;
@@ -78,6 +79,13 @@ static struct rgate_socket_addr addr_of(const struct rgate_socket *s)
 					   .port = (uint16_t)(SERVED_PORT + s->number) };
 }
 
+static void put(struct op *op)
+{
+	op->s->set->under_way--;
+	served.under_way--;
+	op->s = NULL;
+}
+
 /* ---- Sessions ---- */
 
 int __wrap_rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_opts *o)
@@ -97,6 +105,7 @@ int __wrap_rgate_sockets_open(struct rgate_sockets **out, const struct rgate_soc
 	set->mem = malloc(set->len);
 	FUZZ_CHECK(set->mem);
 	set->there = true;
+	set->names.set = set;
 	*out = set;
 	return 0;
 }
@@ -105,7 +114,11 @@ void __wrap_rgate_sockets_close(struct rgate_sockets *set)
 {
 	unsigned int i;
 
-	FUZZ_CHECK(set->there && !set->under_way);
+	FUZZ_CHECK(set->there);
+	for (i = 0; i < SERVED_OPS; i++)
+		if (ops[i].s == &set->names)
+			put(&ops[i]);
+	FUZZ_CHECK(!set->under_way);
 	for (i = 0; i < SERVED_SOCKETS; i++)
 		FUZZ_CHECK(sockets[i].set != set);
 	close(set->fd);
@@ -218,12 +231,10 @@ static void check_begin(const struct rgate_socket *s, const struct rgate_socket_
 	}
 }
 
-int __wrap_rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_io *io)
+static int begin(struct rgate_socket *s, const struct rgate_socket_io *io)
 {
 	struct op *op = ops;
 
-	FUZZ_CHECK(s->set && s->set->there);
-	check_begin(s, io);
 	if (served.gone)
 		return -EPIPE;
 	if (served.refuses & SERVED_NO_PLACE || s->set->under_way == s->set->places)
@@ -243,11 +254,26 @@ int __wrap_rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_
 	return 0;
 }
 
-static void put(struct op *op)
+int __wrap_rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_io *io)
 {
-	op->s->set->under_way--;
-	served.under_way--;
-	op->s = NULL;
+	FUZZ_CHECK(s->set && s->set->there);
+	check_begin(s, io);
+	return begin(s, io);
+}
+
+int __wrap_rgate_sockets_resolve_begin(struct rgate_sockets *set,
+				       const struct rgate_socket_query *q)
+{
+	const struct rgate_socket_io io = RGATE_OPTS(rgate_socket_io,
+		.what = RGATE_SOCKET_DO_RESOLVE, .flags = RGATE_SOCKET_NOW, .buf = q->buf,
+		.len = q->len, .cookie = q->cookie);
+
+	FUZZ_CHECK(set->there && q->name && q->deadline_us);
+	FUZZ_CHECK(*q->name && strlen(q->name) <= RGATE_SOCKET_NAME_MAX);
+	if (q->flags & ~RGATE_SOCKET_RESOLVE_FLAGS)
+		return -EINVAL;
+	check_buffer(&set->names, &io);
+	return begin(&set->names, &io);
 }
 
 /* ---- How it ends ---- */
@@ -291,9 +317,20 @@ static void end_accept(struct op *op)
 	end(op, 0);
 }
 
+/* As many addresses as there is room for, or as it says in vain */
+static void end_names(struct op *op, uint8_t how, uint16_t n)
+{
+	memset(op->io.buf, how, op->io.len);
+	op->value = (uint64_t)(how & 1 ? n : n & 255) << 32 | n;
+	end(op, how & 2 ? n : n & 63);
+}
+
 static void end_well(struct op *op)
 {
 	switch (op->io.what) {
+	case RGATE_SOCKET_DO_RESOLVE:
+		end_names(op, 0, 2);
+		break;
 	case RGATE_SOCKET_DO_SEND:
 		end(op, (int32_t)op->io.len);
 		break;
@@ -342,6 +379,8 @@ void served_end(struct fuzz_in *in)
 		;
 	if (how >= 6)
 		end(&ops[i], error_of(how_much));
+	else if (ops[i].io.what == RGATE_SOCKET_DO_RESOLVE)
+		end_names(&ops[i], how, how_much);
 	else if (ops[i].io.buf)
 		end_data(&ops[i], how, how_much);
 	else
@@ -415,8 +454,9 @@ int __wrap_rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end
 	if (!first)
 		return 0;
 	*e = (struct rgate_socket_end){
-		.sz = sizeof(*e), .socket = first->s, .cookie = first->io.cookie,
-		.result = first->result, .what = first->io.what, .value = first->io.events,
+		.sz = sizeof(*e), .cookie = first->io.cookie, .result = first->result,
+		.socket = first->s == &set->names ? NULL : first->s, .what = first->io.what,
+		.value = first->s == &set->names ? first->value : first->io.events,
 	};
 	told(first, e);
 	put(first);

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Names, looked up by who serves: a session of its own, made by the first question for one */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "agent_priv.h"
+
+#define QUERIES		32U
+#define ROOM		4096U		/* of one, in the session's memory */
+#define LONGEST_US	30000000U
+#define ALL_FREE	UINT32_MAX
+
+/* One that is under way */
+struct query {
+	struct asker *asker;		/* NULL: he has gone */
+};
+
+struct names {
+	struct source source;
+	struct rgate_sockets *set;
+	unsigned char *mem;
+	uint32_t free_mask;		/* bit N: the Nth query is none */
+	bool lost;			/* another session is needed */
+	bool used;			/* since names_reap() looked */
+	struct link askers;
+	struct query query[QUERIES];
+};
+
+RGATE_ASSERT(ROOM >= AGENT_ANSWER_MAX);
+
+static int names_open(struct agent *a)
+{
+	struct rgate_sockets_opts o = a->sets;
+	struct names *n = calloc(1, sizeof(*n));
+	int err;
+
+	if (!n)
+		return -ENOMEM;
+	n->source.kind = SOURCE_LANE;
+	n->free_mask = ALL_FREE;
+	list_init(&n->askers);
+	o.requests = QUERIES;
+	o.memory = (uint64_t)QUERIES * ROOM;
+	err = rgate_sockets_open(&n->set, &o);
+	if (err)
+		goto free;
+	n->mem = rgate_sockets_memory(n->set, NULL);
+	err = agent_watch(a, rgate_sockets_fd(n->set), EPOLLIN | EPOLLET, &n->source);
+	if (err)
+		goto close;
+	a->names = n;
+	return 0;
+close:
+	rgate_sockets_close(n->set);
+free:
+	free(n);
+	return err;
+}
+
+void names_close(struct agent *a)
+{
+	struct names *n = a->names;
+
+	if (!n)
+		return;
+	while (!list_empty(&n->askers))
+		asker_free(container_of(n->askers.next, struct asker, link));
+	rgate_sockets_close(n->set);
+	free(n);
+	a->names = NULL;
+}
+
+void names_forget(struct asker *k)
+{
+	k->query->asker = NULL;
+	k->query = NULL;
+}
+
+static int begin(struct agent *a, const struct agent_ask *ask, uint32_t at)
+{
+	char name[RGATE_SOCKET_NAME_MAX + 1] = "";
+
+	memcpy(name, ask->value, ask->len);
+	if (strlen(name) != ask->len)
+		return -EILSEQ;
+	return rgate_sockets_resolve_begin(a->names->set, &RGATE_OPTS(rgate_socket_query,
+		.name = name, .family = ask->a, .type = RGATE_SOCKET_STREAM, .flags = ask->b,
+		.buf = a->names->mem + (size_t)at * ROOM, .len = ROOM, .deadline_us = LONGEST_US,
+		.cookie = at));
+}
+
+int names_ask(struct asker *k, const struct agent_ask *ask)
+{
+	struct agent *a = k->agent;
+	struct names *n;
+	uint32_t at;
+	int err;
+
+	if (!ask->len || ask->len > RGATE_SOCKET_NAME_MAX)
+		return ask->len ? -ENAMETOOLONG : -EINVAL;
+	if (a->names && a->names->lost && a->names->free_mask == ALL_FREE)
+		names_close(a);
+	err = a->names ? 0 : names_open(a);
+	if (err)
+		return err;
+	n = a->names;
+	if (!n->free_mask || n->lost)
+		return -EAGAIN;
+	at = (uint32_t)__builtin_ctz(n->free_mask);
+	err = asker_wait(k, &n->askers);
+	if (err)
+		return err;
+	/* He waits, and is answered whatever becomes of it. */
+	err = begin(a, ask, at);
+	if (err) {
+		const struct agent_answer answer = { .result = err };
+
+		asker_answer(k, &answer, -1);
+		return 1;
+	}
+	n->used = true;
+	n->free_mask &= ~(1U << at);
+	n->query[at].asker = k;
+	k->query = &n->query[at];
+	return 1;
+}
+
+/* Whatever who serves says of it: no more than there is room for */
+static void fill(struct agent_answer *answer, const struct rgate_socket_end *end,
+		 const unsigned char *mem)
+{
+	uint32_t found = (uint32_t)end->result, canon = RGATE_SOCKET_CANON(end->value);
+
+	found = found < RGATE_SOCKET_FOUND_MAX ? found : RGATE_SOCKET_FOUND_MAX;
+	canon = canon <= RGATE_SOCKET_NAME_MAX ? canon : 0;
+	answer->found = found;
+	answer->len = found * (uint32_t)sizeof(struct rgate_socket_addr) + canon;
+	memcpy(answer->value, mem, answer->len);
+}
+
+static void ended(struct names *n, const struct rgate_socket_end *end)
+{
+	const uint32_t at = (uint32_t)end->cookie;
+	struct asker *k = n->query[at].asker;
+	struct agent_answer answer = { .result = end->result < 0 ? end->result : 0 };
+
+	if (end->result >= 0)
+		fill(&answer, end, n->mem + (size_t)at * ROOM);
+	/* Its gateway was another one. */
+	n->lost |= end->result == -ECONNRESET;
+	n->free_mask |= 1U << at;
+	n->query[at].asker = NULL;
+	if (!k)
+		return;
+	k->query = NULL;
+	asker_answer(k, &answer, -1);
+}
+
+int names_take(struct agent *a)
+{
+	struct rgate_socket_end end = { .sz = sizeof(end) };
+	int ret = 0;
+
+	while (a->names && (ret = rgate_sockets_next(a->names->set, &end, 0)) == 1)
+		ended(a->names, &end);
+	return ret;
+}
+
+void names_reap(struct agent *a)
+{
+	struct names *n = a->names;
+
+	if (n && !n->used && n->free_mask == ALL_FREE)
+		names_close(a);
+	else if (n)
+		n->used = false;
+}
+
+bool names_arm(struct agent *a)
+{
+	return a->names && rgate_sockets_arm(a->names->set);
+}
