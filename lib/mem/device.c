@@ -361,20 +361,45 @@ static void release(struct rgate_device *dev)
 	free(dev);
 }
 
-int rgate_device_close(struct rgate_device *dev)
+/* Of a device that is gone this fails, and there is nothing any more. */
+static bool deregister(struct ibv_mr *mr)
+{
+	const int err = ibv_dereg_mr(mr);
+
+	return !err || err == EIO;
+}
+
+/*
+ * Under the registry's lock: what the device did not let go is tried again. Whoever holds it, a
+ * memory window of the caller's, does not tell when it is gone.
+ */
+static void drop_left(struct rgate_device *dev)
+{
+	struct rgate_mr **at = &dev->left, *r;
+
+	while ((r = *at)) {
+		if (!deregister(r->mr)) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		free(r);
+		__atomic_sub_fetch(&dev->nleft, 1, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&dev->mrs, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void rgate_device_close(struct rgate_device *dev)
 {
 	bool last = false;
 	uint32_t mrs;
-	int err;
 
-	if (!dev)
-		return 0;
-	err = rgate_device_own(dev);
-	if (err)
-		return err;
+	if (!dev || rgate_device_own(dev))
+		return;
 	pthread_mutex_lock(&registry.lock);
 	if (!--dev->refs) {
 		take_out(dev);
+		drop_left(dev);
 		mrs = __atomic_load_n(&dev->mrs, __ATOMIC_RELAXED);
 		last = !mrs;
 		if (!last)
@@ -384,7 +409,6 @@ int rgate_device_close(struct rgate_device *dev)
 	pthread_mutex_unlock(&registry.lock);
 	if (last)
 		release(dev);
-	return 0;
 }
 
 int rgate_device_own(const struct rgate_device *dev)
@@ -447,10 +471,25 @@ uint32_t rgate_device_mr_count(const struct rgate_device *dev)
 	return __atomic_load_n(&dev->mrs, __ATOMIC_RELAXED);
 }
 
+uint32_t rgate_device_mr_left(struct rgate_device *dev)
+{
+	uint32_t n;
+
+	if (rgate_device_own(dev))
+		return 0;
+	pthread_mutex_lock(&registry.lock);
+	drop_left(dev);
+	n = dev->nleft;
+	pthread_mutex_unlock(&registry.lock);
+	return n;
+}
+
 int rgate_device_take_mr(struct rgate_device *dev)
 {
 	uint32_t limit = __atomic_load_n(&dev->limit, __ATOMIC_RELAXED);
 
+	if (__atomic_load_n(&dev->nleft, __ATOMIC_RELAXED))
+		(void)rgate_device_mr_left(dev);
 	if (__atomic_add_fetch(&dev->mrs, 1, __ATOMIC_RELAXED) <= limit || !limit)
 		return 0;
 	rgate_device_give_mr(dev);
@@ -466,6 +505,29 @@ void rgate_device_give_mr(struct rgate_device *dev)
 	/* Who closes the device sees either this one gone, or that it will be. */
 	pthread_mutex_lock(&registry.lock);
 	last = !__atomic_sub_fetch(&dev->mrs, 1, __ATOMIC_RELAXED) && !dev->refs;
+	pthread_mutex_unlock(&registry.lock);
+	if (last)
+		release(dev);
+}
+
+void rgate_device_drop_mr(struct rgate_device *dev, struct rgate_mr *r)
+{
+	const bool gone = deregister(r->mr);
+	bool last;
+
+	pthread_mutex_lock(&registry.lock);
+	drop_left(dev);
+	if (gone) {
+		free(r);
+		__atomic_sub_fetch(&dev->mrs, 1, __ATOMIC_RELAXED);
+	} else {
+		rgate_warn("%s still holds a memory region that was deregistered: until the "
+			   "memory windows on it are gone", dev->info.name);
+		r->next = dev->left;
+		dev->left = r;
+		__atomic_add_fetch(&dev->nleft, 1, __ATOMIC_RELAXED);
+	}
+	last = !__atomic_load_n(&dev->mrs, __ATOMIC_RELAXED) && !dev->refs;
 	pthread_mutex_unlock(&registry.lock);
 	if (last)
 		release(dev);

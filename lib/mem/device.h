@@ -9,9 +9,16 @@
 
 #include <ringgate/rgate_device.h>
 
+/* A region that the device has. One that is allocated by malloc(3) begins with it */
+struct rgate_mr {
+	struct rgate_mr *next;
+	struct ibv_mr *mr;
+};
+
 /*
- * @refs, @next: under the registry's lock. @mrs, @limit: atomic, relaxed: a count and
- * no order, which sinks under that lock; both 0: it is closed. The rest does not change.
+ * @refs, @next, @left: under the registry's lock. @mrs, @limit: atomic, relaxed: a count and
+ * no order, which sinks under that lock; both 0: it is closed. @nleft: likewise, of @left.
+ * The rest does not change.
  */
 struct rgate_device {
 	struct rgate_device *next;
@@ -21,6 +28,8 @@ struct rgate_device {
 	struct ibv_pd *pd;
 	uint32_t mrs;
 	uint32_t limit;
+	struct rgate_mr *left;	/* deregistered, and the device holds them still */
+	uint32_t nleft;
 	bool gone;		/* atomic: removed or failed */
 	bool in_sysfs;		/* had a name there when it was opened */
 	struct rgate_device_info info;
@@ -35,5 +44,7 @@ int rgate_device_own(const struct rgate_device *dev);
  */
 int rgate_device_take_mr(struct rgate_device *dev);
 void rgate_device_give_mr(struct rgate_device *dev);
+/* Deregisters @r, frees it, and is one region less: now, or when the device lets it go */
+void rgate_device_drop_mr(struct rgate_device *dev, struct rgate_mr *r);
 
 #endif

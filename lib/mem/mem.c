@@ -14,8 +14,8 @@
 #include "opts.h"
 
 struct rgate_mem {
+	struct rgate_mr mr;	/* of the device, once it is deregistered */
 	struct rgate_device *dev;
-	struct ibv_mr *mr;
 	void *addr;
 	size_t len;
 	uint64_t iova;
@@ -138,7 +138,7 @@ static int finish(struct rgate_mem **out, struct rgate_device *dev, struct ibv_m
 		return -ENOMEM;
 	}
 	*mem = (struct rgate_mem){
-		.dev = dev, .mr = mr, .addr = addr, .len = len, .iova = iova,
+		.mr.mr = mr, .dev = dev, .addr = addr, .len = len, .iova = iova,
 		.access = access,
 		.epoch = __atomic_add_fetch(&epochs, 1, __ATOMIC_RELAXED),
 	};
@@ -223,21 +223,15 @@ give:
 	return err;
 }
 
-int rgate_mem_deregister(struct rgate_mem *mem)
+void rgate_mem_deregister(struct rgate_mem *mem)
 {
-	int err;
-
 	if (!mem)
-		return 0;
-	err = rgate_device_own(mem->dev);
-	if (err)
-		return err;
-	err = ibv_dereg_mr(mem->mr);
-	if (err == EBUSY)
-		return -EBUSY;
-	rgate_device_give_mr(mem->dev);
-	free(mem);
-	return -err;
+		return;
+	/* A child of fork() has a copy of what describes it, and no region. */
+	if (rgate_device_own(mem->dev))
+		free(mem);
+	else
+		rgate_device_drop_mr(mem->dev, &mem->mr);
 }
 
 void *rgate_mem_addr(const struct rgate_mem *mem)
@@ -257,12 +251,12 @@ uint64_t rgate_mem_iova(const struct rgate_mem *mem)
 
 uint32_t rgate_mem_lkey(const struct rgate_mem *mem)
 {
-	return mem->mr->lkey;
+	return mem->mr.mr->lkey;
 }
 
 uint32_t rgate_mem_rkey(const struct rgate_mem *mem)
 {
-	return mem->mr->rkey;
+	return mem->mr.mr->rkey;
 }
 
 uint32_t rgate_mem_access(const struct rgate_mem *mem)
@@ -282,6 +276,6 @@ int rgate_mem_desc(const struct rgate_mem *mem, size_t offset, size_t len,
 		return -ERANGE;
 	if (!(mem->access & RGATE_ACCESS_REMOTE))
 		return -EACCES;
-	rgate_desc_fill(desc, mem->mr->rkey, mem->iova + offset, len, mem->access, mem->epoch);
+	rgate_desc_fill(desc, mem->mr.mr->rkey, mem->iova + offset, len, mem->access, mem->epoch);
 	return 0;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log.h"
 #include "pool.h"
 #include "pool_debug.h"
 
@@ -25,8 +24,7 @@ static int register_region(struct rgate_pool *pool, struct rgate_region *r)
 
 static void free_region(struct rgate_region *r)
 {
-	if (r->mem && rgate_mem_deregister(r->mem))
-		rgate_warn("a region of a pool could not be deregistered");
+	rgate_mem_deregister(r->mem);
 	rgate_backing_free(&r->backing);
 	rgate_runs_fini(&r->runs);
 	free(r->owner);

@@ -91,13 +91,9 @@ static void link_open(struct link *l)
 
 static void link_close(struct link *l)
 {
-	int err;
-
 	rgate_rc_destroy(l->near);
 	rgate_rc_destroy(l->far);
-	err = rgate_device_close(l->dev);
-	if (err)
-		fail(err, "rgate_device_close");
+	rgate_device_close(l->dev);
 }
 
 static void buf_open(struct side *s, struct link *l, struct buf *b, uint32_t size)
@@ -127,16 +123,14 @@ static void buf_open(struct side *s, struct link *l, struct buf *b, uint32_t siz
 
 static void buf_close(struct side *s, struct buf *b)
 {
-	int err;
+	int err = s->pool ? rgate_pool_free(s->pool, b->of_pool) : 0;
 
-	if (s->pool) {
-		err = rgate_pool_free(s->pool, b->of_pool);
-	} else {
-		err = rgate_mem_deregister(b->whole);
-		free(b->addr);
-	}
 	if (err)
 		fail(err, "buffer");
+	if (!s->pool) {
+		rgate_mem_deregister(b->whole);
+		free(b->addr);
+	}
 }
 
 static void side_open(struct side *s, struct link *l, uint32_t size)

@@ -33,14 +33,12 @@ NOTHING = {
     "rgate_spawn_start": "a job: rgate_spawn_job_close()",
 }
 SAYS = {
-    "rgate_device_close": "-EPERM: in a process that did not open it",
     "rgate_hub_destroy": "-EBUSY: services are added, nothing was done",
     "rgate_inlet_destroy": "-EBUSY: rings are open, nothing was done",
     "rgate_node_destroy": "-EBUSY: peers, memory or buffers are in use, nothing was done",
     "rgate_share_destroy": "-EBUSY: the device uses it, nothing was done",
     "rgate_pool_destroy": "-EBUSY: buffers are held, nothing was done",
     "rgate_spawn_close": "0: from when it could be refused",
-    "rgate_mem_deregister": "-EBUSY: the device uses it, nothing was done",
     "rgate_socket_close": "as close(2): it is closed, whatever it says",
     "rgate_gpu_stop": "-ETIMEDOUT: the kernel still runs",
     "rgate_pool_free": "of a buffer: not this pool's, or free already",

@@ -19,7 +19,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	return rgate_device_close(dev) || mock_teardown(state);
+	rgate_device_close(dev);
+	return mock_teardown(state);
 }
 
 static void moves(void **state)
@@ -59,7 +60,7 @@ static void moves(void **state)
 	old = 7;
 	assert_true(probe_rdma_fetch_add(&r, sizeof(target), 2, &old) < 0);
 	assert_int_equal(old, 7);
-	assert_int_equal(rgate_mem_deregister(r.target), 0);
+	rgate_mem_deregister(r.target);
 	probe_rdma_close(&r);
 	assert_null(r.rc);
 	assert_null(r.buf);
@@ -107,7 +108,7 @@ static void no_atomics(void **state)
 	assert_int_equal(probe_rdma_open(&r, dev), 0);
 	assert_true(mock.modified[IBV_QPS_INIT].qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC);
 	probe_rdma_close(&r);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	mock.dev[0].no_atomics = true;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_int_equal(probe_rdma_open(&r, dev), 0);

@@ -56,17 +56,17 @@ static void the_best(void **state)
 	(void)state;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock0");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	more_devices();
 	/* the faster of those that are up */
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock2");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	/* atomics come before speed */
 	mock.dev[2].no_atomics = true;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock0");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static void by_name_and_address(void **state)
@@ -79,19 +79,19 @@ static void by_name_and_address(void **state)
 	assert_string_equal(rgate_device_info(dev)->addr, "192.0.2.1");
 	assert_int_equal(rgate_device_info(dev)->gid_index, 3);
 	assert_int_equal(rgate_device_info(dev)->gid_type, RGATE_GID_ROCE_V2);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_int_equal(open_by(&dev, NULL, "192.0.2.3"), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock2");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_int_equal(open_by(&dev, NULL, "2001:db8::3"), 0);
 	assert_int_equal(rgate_device_info(dev)->gid_index, 1);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	/* name and address have to be of one device */
 	assert_int_equal(open_by(&dev, "mock0", "192.0.2.3"), -ENODEV);
 	setenv("RGATE_RDMA_DEVICE", "mock0", 1);
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock0");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static void nothing_there(void **state)
@@ -132,7 +132,7 @@ static void not_usable(void **state)
 	more_devices();
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock2");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static void bad_options(void **state)
@@ -165,11 +165,11 @@ static void one_context(void **state)
 	assert_ptr_equal(a, b);
 	assert_int_equal(mock.contexts, 1);
 	assert_int_equal(mock.pds, 1);
-	assert_int_equal(rgate_device_close(a), 0);
+	rgate_device_close(a);
 	assert_int_equal(mock.contexts, 1);
-	assert_int_equal(rgate_device_close(b), 0);
+	rgate_device_close(b);
 	assert_int_equal(mock.contexts, 0);
-	assert_int_equal(rgate_device_close(NULL), 0);
+	rgate_device_close(NULL);
 }
 
 static void failing_calls(void **state)
@@ -185,10 +185,10 @@ static void failing_calls(void **state)
 	mock.fail_cq = 1;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_int_equal(rgate_device_info(dev)->max_inline, 0);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_int_equal(rgate_device_info(dev)->max_inline, 128);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static int count_ports(void *ctx, const struct rgate_device_info *info)
@@ -247,7 +247,7 @@ static void described(void **state)
 		assert_int_equal(part[i], 'x');
 	}
 	assert_int_equal(rgate_device_json(NULL, text, 1), -EINVAL);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 /* All of it, each of another value */
@@ -312,7 +312,7 @@ static void attributes(void **state)
 	assert_string_equal(info->driver, "");
 	assert_false(info->odp);
 	assert_int_equal(info->lid, 0);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 /* By the codes of the port, lanes and of each of them */
@@ -336,7 +336,7 @@ static void speeds(void **state)
 		mock.dev[0].speed = of[i].speed;
 		assert_int_equal(rgate_device_open(&dev, NULL), 0);
 		assert_int_equal(rgate_device_info(dev)->speed, of[i].mbit * 1000000);
-		assert_int_equal(rgate_device_close(dev), 0);
+		rgate_device_close(dev);
 	}
 }
 
@@ -358,7 +358,7 @@ static void infiniband(void **state)
 	assert_int_equal(info->gid[0], 0xfe);
 	assert_string_equal(info->addr, "");
 	assert_string_equal(info->netdev, "");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 /* The best of the entries, and of devices that are alike the first by name */
@@ -379,24 +379,24 @@ static void the_best_address(void **state)
 		assert_int_equal(rgate_device_open(&dev, NULL), 0);
 		assert_int_equal(rgate_device_info(dev)->gid_index, i);
 		assert_string_equal(rgate_device_info(dev)->addr, gids[i].addr);
-		assert_int_equal(rgate_device_close(dev), 0);
+		rgate_device_close(dev);
 	}
 	/* of equals the first */
 	mock.dev[0].gid[4] = gids[4];
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_int_equal(rgate_device_info(dev)->gid_index, 3);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	mock.dev[1] = mock.dev[0];
 	mock.dev[1].name = "mock00";
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock0");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	/* One that has an address comes before a faster one that has none. */
 	memset(mock.dev[0].gid, 0, sizeof(mock.dev[0].gid));
 	mock.dev[0].speed = 128;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_string_equal(rgate_device_info(dev)->name, "mock00");
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static void limit(void **state)
@@ -411,12 +411,12 @@ static void limit(void **state)
 	assert_int_equal(rgate_device_mr_limit(dev), 1000);
 	rgate_device_set_mr_limit(dev, 0);
 	assert_int_equal(rgate_device_mr_limit(dev), 1000);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	setenv("RGATE_MAX_MR", "7x", 1);
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
 	assert_non_null(strstr(said, "RGATE_MAX_MR"));
 	assert_int_equal(rgate_device_mr_limit(dev), 1000);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static void removed(void **state)
@@ -431,7 +431,7 @@ static void removed(void **state)
 	mock.gone = false;
 	/* it does not come back */
 	assert_int_equal(rgate_device_check(dev), -EIO);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static int level_of_event = -1;
@@ -457,7 +457,7 @@ static void told_events(void **state)
 	assert_int_equal(level_of_event, RGATE_LOG_INFO);
 	mock.event = IBV_EVENT_DEVICE_FATAL;
 	assert_int_equal(rgate_device_check(dev), -EIO);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static int in_child(int sock, void *arg)
@@ -465,11 +465,12 @@ static int in_child(int sock, void *arg)
 	struct rgate_device *dev = arg, *own;
 
 	(void)sock;
-	unit_require(rgate_device_close(dev) == -EPERM);
+	rgate_device_close(dev);
+	unit_require(mock.contexts == 1);
 	unit_require(rgate_device_check(dev) == -EPERM);
 	unit_require(!rgate_device_open(&own, NULL));
 	unit_require(own != dev);
-	unit_require(!rgate_device_close(own));
+	rgate_device_close(own);
 	return 0;
 }
 
@@ -484,7 +485,7 @@ static void after_fork(void **state)
 	unit_reap(pid, 0);
 	close(sock);
 	assert_int_equal(rgate_device_check(dev), 0);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 /* Where memory would move to a child libibverbs is told, once; that it cannot is said. */
@@ -494,16 +495,16 @@ static void forks(void **state)
 
 	(void)state;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_int_equal(mock.fork_inits, 0);
 	mock.fork_disabled = true;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_int_equal(mock.fork_inits, 1);
 	assert_string_equal(said, "");
 	mock.fork_errno = ENOSYS;
 	assert_int_equal(rgate_device_open(&dev, NULL), 0);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_string_equal(said, "fork() may separate registered memory from this process: set "
 			    "RDMAV_FORK_SAFE=1, or use Linux 5.12 or later");
 }
@@ -517,8 +518,7 @@ static void *open_and_close(void *arg)
 	for (i = 0; i < n; i++) {
 		if (rgate_device_open(&dev, NULL))
 			return (void *)1;
-		if (rgate_device_close(dev))
-			return (void *)1;
+		rgate_device_close(dev);
 	}
 	return NULL;
 }

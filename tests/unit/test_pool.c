@@ -724,7 +724,7 @@ static void growth_fails(void **state)
 	assert_int_equal(rgate_pool_alloc(pool, MIB, &bufs[n]), 0);
 	assert_int_equal(stats().regions, 4);
 	/* It has the device until it is gone itself. */
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 	assert_int_equal(rgate_pool_alloc(pool, MIB, &bufs[++n]), 0);
 	for (i = 0; i <= n; i++)
 		assert_int_equal(rgate_pool_free(pool, bufs[i]), 0);
@@ -741,7 +741,7 @@ static void growth_fails(void **state)
 	}
 	o.flags = RGATE_POOL_NO_PREFAULT;
 	assert_int_equal(rgate_pool_create(&pool, dev, &o), -EINVAL);
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static void device_descriptor(void **state)
@@ -770,7 +770,7 @@ static void device_descriptor(void **state)
 	assert_int_equal(rgate_buf_desc(pool, b, 5, 10, &d), -EACCES);
 	assert_int_equal(rgate_pool_free(pool, b), 0);
 	end();
-	assert_int_equal(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 static size_t last_done;

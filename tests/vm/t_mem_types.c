@@ -100,7 +100,7 @@ static void works(const char *what, void *p, size_t len)
 	EXPECT(rgate_mem_device(mem) == dev);
 	transfer(what, p, len, mem);
 	transfer(what, p, len, mem);
-	EXPECT_EQ(rgate_mem_deregister(mem), 0);
+	rgate_mem_deregister(mem);
 }
 
 static void refused(const char *what, void *p, size_t len, uint32_t access, int want)

@@ -94,11 +94,9 @@ bool side_extra_intact(struct pool_side *s, uint64_t payload, size_t len,
 
 int side_extra_drop(struct pool_side *s)
 {
-	int err = rgate_mem_deregister(s->extra_mem);
-
-	if (err != -EBUSY)
-		s->extra_mem = NULL;
-	return err;
+	rgate_mem_deregister(s->extra_mem);
+	s->extra_mem = NULL;
+	return rgate_device_mr_left(s->dev) ? -EBUSY : rgate_device_check(s->dev);
 }
 
 void side_extra_free(struct pool_side *s)
@@ -123,10 +121,7 @@ int side_close(struct pool_side *s, uint64_t rng)
 		ret = carve_destroy(&s->carve);
 		err = err ?: ret;
 	}
-	if (s->dev) {
-		ret = rgate_device_close(s->dev);
-		err = err ?: ret;
-	}
+	rgate_device_close(s->dev);
 	s->dev = NULL;
 	return err;
 }

@@ -151,6 +151,13 @@ static int verify(struct work *w, enum probe_col col, struct rgate_mem *mem)
 	return err;
 }
 
+/* -EBUSY: the device holds it still; -EIO: there is no device any more */
+static int take_back(struct work *w, struct rgate_mem *mem)
+{
+	rgate_mem_deregister(mem);
+	return rgate_device_mr_left(w->dev) ? -EBUSY : rgate_device_check(w->dev);
+}
+
 static void access_columns(struct work *w)
 {
 	struct rgate_mem *mem;
@@ -164,7 +171,7 @@ static void access_columns(struct work *w)
 		err = reg(w, &mem, kinds[col].access, kinds[col].flags);
 		if (!err) {
 			err = verify(w, col, mem);
-			gone = rgate_mem_deregister(mem);
+			gone = take_back(w, mem);
 			err = err ? err : gone;
 		}
 		set(w, col, err, said);
@@ -219,11 +226,10 @@ static void transfer_end(struct work *w)
 
 	doing(w, "taking regions back");
 	if (w->rdma.target)
-		err = rgate_mem_deregister(w->rdma.target);
+		err = take_back(w, w->rdma.target);
 	if (w->rdma.rc)
 		probe_rdma_close(&w->rdma);
-	if (!err && w->dev)
-		err = rgate_device_close(w->dev);
+	rgate_device_close(w->dev);
 	if (err && w->row->cell[COL_TRANSFER].state != PROBE_FAILED)
 		set(w, COL_TRANSFER, err, said);
 }

@@ -104,9 +104,9 @@ RGATE_API int rgate_device_open(struct rgate_device **dev,
 /*
  * rgate_device_close - gives the reference back; NULL is allowed
  * With the last one it is closed, or, where memory or a pool is still registered, when the last of
- * these is gone, as the log says. -EPERM: in a process that did not open it.
+ * these is gone, as the log says. In a process that did not open it nothing is done.
  */
-RGATE_API int rgate_device_close(struct rgate_device *dev);
+RGATE_API void rgate_device_close(struct rgate_device *dev);
 
 /* Limits and names as they were when it was opened; owned by the device */
 RGATE_API const struct rgate_device_info *rgate_device_info(const struct rgate_device *dev);
@@ -141,6 +141,12 @@ RGATE_API uint32_t rgate_device_mr_limit(const struct rgate_device *dev);
 RGATE_API void rgate_device_set_mr_limit(struct rgate_device *dev, uint32_t limit);
 /* Regions registered now through this library */
 RGATE_API uint32_t rgate_device_mr_count(const struct rgate_device *dev);
+/*
+ * rgate_device_mr_left - how many of these were deregistered, and the device holds them still
+ * Memory windows of the caller's own verbs on them do that. Each is gone, and its pages are free,
+ * when those are and this is asked, memory is registered or deregistered, or the device closed.
+ */
+RGATE_API uint32_t rgate_device_mr_left(struct rgate_device *dev);
 
 #ifdef __cplusplus
 }

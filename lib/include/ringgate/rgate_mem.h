@@ -65,10 +65,11 @@ RGATE_API int rgate_mem_register_dmabuf(struct rgate_mem **mem, struct rgate_dev
 
 /*
  * rgate_mem_deregister - no device reaches it any more; NULL is allowed
- * Operations in flight on it end in an error. -EIO: the device is gone: @mem is freed
- * nonetheless; -EBUSY: in use by a memory window or so, and still registered.
+ * Operations in flight on it end in an error. Where the device does not let it go, as the
+ * caller's own verbs have a memory window on it, the log says so, and pages stay pinned until
+ * rgate_device_mr_left() says otherwise; @mem is gone in any case.
  */
-RGATE_API int rgate_mem_deregister(struct rgate_mem *mem);
+RGATE_API void rgate_mem_deregister(struct rgate_mem *mem);
 
 RGATE_API void *rgate_mem_addr(const struct rgate_mem *mem);	/* NULL: dma-buf */
 RGATE_API size_t rgate_mem_length(const struct rgate_mem *mem);

@@ -298,6 +298,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	if (mock.windows)
+		return EBUSY;
 	pthread_mutex_lock(&lock);
 	((struct mock_mr *)mr)->there = false;
 	mock.mrs--;

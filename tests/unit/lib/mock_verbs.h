@@ -43,6 +43,7 @@ extern struct mock {
 	int fork_errno;		/* and fails then */
 	unsigned int fork_inits;
 	bool gone;		/* devices were removed: calls fail with EIO */
+	bool windows;		/* memory windows are on all regions, which stay as long */
 	unsigned int takes;	/* so many sends of the next chain, then ENOMEM; 0: all */
 	int event;		/* the next asynchronous one, once; 0: none */
 	bool silent;		/* sends are never completed */

@@ -52,7 +52,7 @@ struct rgate_device *vt_dev_rdma(unsigned int i)
 
 void vt_dev_close(struct rgate_device *dev)
 {
-	REQUIRE_EQ(rgate_device_close(dev), 0);
+	rgate_device_close(dev);
 }
 
 int vt_mem_try(struct rgate_mem **mem, struct rgate_device *dev, void *addr, size_t len,
@@ -78,7 +78,7 @@ struct rgate_mem *vt_mem(struct rgate_device *dev, void *addr, size_t len,
 
 void vt_mem_drop(struct rgate_mem *mem)
 {
-	REQUIRE_EQ(rgate_mem_deregister(mem), 0);
+	rgate_mem_deregister(mem);
 }
 
 static struct rgate_rc *rc_new(struct rgate_device *dev, uint32_t access)
