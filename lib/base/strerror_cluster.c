@@ -34,8 +34,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "group or run as root), or the memory was not registered for that access" },
 	{ "rgate_mem_", EFAULT, false, "memory that cannot be registered: not mapped, not "
 	  "writable, a device's own, or outside of the pool; `ringgate probe` shows what can" },
-	{ "rgate_mem_", EBUSY, false, "still in use: release its buffers, or deregister the "
-	  "memory, first" },
+	{ "rgate_mem_", EBUSY, false, "the device holds the region still: deallocate the memory "
+	  "windows on it" },
 	{ "rgate_mem_", ENODEV, false, "no such RDMA device, or none at all; `ringgate probe "
 	  "--list`, and for soft-RoCE `rdma link add rxe0 type rxe netdev DEVICE`" },
 	{ "rgate_mem_", EINVAL, false, "invalid argument: a size of 0, flags that contradict "

@@ -17,7 +17,7 @@
 #define DEFAULT_BUFFERS	64
 #define MAX_BUFFERS	65536
 #define CACHE_PART	8			/* of a region, kept by a thread */
-#define NAMED		16			/* holders in the log of a destroy refused */
+#define NAMED		16			/* holders in the log of a pool that ends */
 
 static int check_opts(const struct rgate_pool_opts *o, const struct rgate_device *dev)
 {
@@ -169,7 +169,7 @@ int rgate_pool_create(struct rgate_pool **out, struct rgate_device *dev,
 
 struct naming {
 	const struct rgate_pool *pool;
-	unsigned int n;
+	uint64_t n;
 };
 
 static int name_holder(void *ctx, const struct rgate_pool_holder *h)
@@ -177,7 +177,7 @@ static int name_holder(void *ctx, const struct rgate_pool_holder *h)
 	struct naming *na = ctx;
 
 	if (na->n++ < NAMED)
-		rgate_err("%s: still held: %zu bytes at %p%s%s%s", na->pool->name, h->buf->length,
+		rgate_warn("%s: still held: %zu bytes at %p%s%s%s", na->pool->name, h->buf->length,
 			  h->buf->addr, h->thread ? ", debug: " : "",
 			  h->tag ? h->tag : "", "");
 	return 0;
@@ -200,25 +200,32 @@ static void free_in_child(struct rgate_pool *pool)
 	free_pool(pool);
 }
 
-int rgate_pool_destroy(struct rgate_pool *pool)
+void rgate_pool_destroy(struct rgate_pool *pool)
 {
 	struct naming na = { .pool = pool };
-	int err;
 
 	if (!pool)
-		return 0;
+		return;
 	if (rgate_pool_gone(pool)) {
 		free_in_child(pool);
-		return 0;
+		return;
 	}
-	err = rgate_pool_held(pool, name_holder, &na);
-	if (err)
-		return err;
-	if (na.n) {
-		rgate_err("%s: %u buffers are held: not destroyed", pool->name, na.n);
-		return -EBUSY;
-	}
+	/* What is released from here on goes to the slabs: no thread keeps any of it. */
+	pool->cached = 0;
 	rgate_cache_orphan(pool);
+	(void)rgate_pool_held(pool, name_holder, &na);
+	if (na.n) {
+		rgate_warn("%s: %llu buffers are held: it ends when they are released",
+			   pool->name, (unsigned long long)na.n);
+		__atomic_store_n(&pool->left, na.n, __ATOMIC_RELEASE);
+		return;
+	}
 	free_pool(pool);
-	return 0;
+}
+
+void rgate_pool_back(struct rgate_pool *pool)
+{
+	if (__atomic_load_n(&pool->left, __ATOMIC_ACQUIRE) &&
+	    !__atomic_sub_fetch(&pool->left, 1, __ATOMIC_ACQ_REL))
+		free_pool(pool);
 }

@@ -115,6 +115,8 @@ struct rgate_pool {
 	unsigned int waiters;		/* atomic: threads that wait for a release */
 	unsigned int dry;		/* atomic: a search was in vain, see pool_dry.c */
 
+	uint64_t left;			/* atomic: held of one that was destroyed; else 0 */
+
 	/* atomic, relaxed: counts */
 	uint64_t used_bytes;		/* out of slabs: held, cached, in depots */
 	uint64_t high_bytes;
@@ -166,6 +168,10 @@ static inline bool rgate_pool_tight(const struct rgate_pool *pool)
  * those of several pools can be told apart */
 int rgate_pool_create_keyed(struct rgate_pool **pool, struct rgate_device *dev,
 			    const struct rgate_pool_opts *opts, uint32_t first_key);
+
+/* A buffer came back, and nobody is in the pool for it any more: frees one that was destroyed if
+ * it was the last */
+void rgate_pool_back(struct rgate_pool *pool);
 
 /* What an allocation has to have; found once, used until there is a buffer */
 struct rgate_want {

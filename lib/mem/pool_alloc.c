@@ -364,6 +364,7 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 	if (!err)
 		rgate_slab_give(pool, s->cls, &buf, 1);
 	rgate_pool_released(pool);
+	rgate_pool_back(pool);
 	return err;
 }
 

@@ -4,6 +4,7 @@
  * The number of its descriptor is another file's from then on. The peer gets the memory that
  * it asked for, or none, and what has the number now stays open.
  */
+#include "ended.h"
 #include "ends.h"
 #include "local.h"
 #include "pool.h"
@@ -52,7 +53,7 @@ static void *take_back(void *arg)
 	owns = true;
 	if (back.pool) {
 		unit_require(!back.end->prov->use_pool(back.end->ep, RGATE_PROV_READABLE, NULL));
-		unit_require(!rgate_pool_destroy(back.pool));
+		unit_require(!pool_ended(back.pool));
 	} else {
 		unit_require(!back.end->prov->unshare(back.end->ep, back.share));
 	}

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ended.h"
 #include "link.h"
 
 #define DEPTH	16U
@@ -104,7 +105,7 @@ static void up(struct fixture *f)
 static void down(struct fixture *f)
 {
 	rgate_link_destroy(f->link);
-	assert_int_equal(rgate_pool_destroy(f->pool), 0);
+	assert_int_equal(pool_ended(f->pool), 0);
 }
 
 /* One operation of the user's, or of the library's own */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* rgate_pool_*: what one thread sees of it. */
 #include "unit.h"
+#include "ended.h"
 #include "mock_verbs.h"
 #include "cache.h"
 #include "sizeclass.h"
@@ -36,6 +37,14 @@ static int setup(void **state)
 	return mock_setup(state);
 }
 
+static int fds(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
 static void make(size_t region, size_t max, uint32_t flags)
 {
 	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = region,
@@ -63,7 +72,7 @@ static void end(void)
 	assert_int_equal(st.used_buffers, 0);
 	assert_int_equal(st.cached_buffers, 0);
 	assert_int_equal(st.free_bytes, st.region_bytes);
-	assert_int_equal(rgate_pool_destroy(pool), 0);
+	assert_int_equal(pool_ended(pool), 0);
 }
 
 static void options(void **state)
@@ -86,7 +95,7 @@ static void options(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(rgate_pool_create(&pool, NULL, &bad[i]), -EINVAL);
-	assert_int_equal(rgate_pool_destroy(NULL), 0);
+	rgate_pool_destroy(NULL);
 }
 
 /* The quota holds where nothing is said of the regions, too. */
@@ -599,12 +608,49 @@ static void held(void **state)
 	assert_int_equal(rgate_pool_held(pool, count_held, &n), 0);
 	assert_int_equal(n, 3);
 	assert_int_equal(rgate_pool_held(pool, stop_at_once, NULL), 99);
-	assert_int_equal(rgate_pool_destroy(pool), -EBUSY);
-	assert_non_null(strstr(said, "5000 bytes"));
-	/* it goes on as if nothing had been */
 	assert_int_equal(rgate_pool_free_batch(pool, bufs, 3), 0);
 	memset(bufs, 0, sizeof(bufs));
 	end();
+}
+
+/* A pool that was destroyed is there, and the device has it, until its last buffer comes back */
+static void held_beyond_its_end(void **state)
+{
+	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB);
+	static const size_t sizes[] = { 100, 5000, 300000, 100, 2048 };
+	const int before = fds();
+	struct rgate_device *dev;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(rgate_device_open(&dev, NULL), 0);
+	assert_int_equal(rgate_pool_create(&pool, dev, &o), 0);
+	for (i = 0; i < ARRAY_LEN(sizes); i++)
+		assert_int_equal(rgate_pool_alloc(pool, sizes[i], &bufs[i]), 0);
+	/* this one is the thread's own again */
+	assert_int_equal(rgate_pool_free(pool, bufs[3]), 0);
+	rgate_device_close(dev);
+	rgate_pool_destroy(pool);
+	assert_non_null(strstr(said, "5000 bytes"));
+	assert_non_null(strstr(said, "4 buffers are held"));
+	assert_int_equal(mock.mrs, 1);
+	memset(bufs[2]->addr, 1, 300000);
+	assert_int_equal(rgate_pool_free(pool, bufs[2]), 0);
+	memset(bufs[1]->addr, 2, 5000);
+	memset(bufs[0]->addr, 3, 100);
+	/* what is no buffer, or none any more, is not counted */
+	assert_int_equal(rgate_pool_free(pool, NULL), 0);
+	assert_int_equal(rgate_pool_free(pool, bufs[3]), -EALREADY);
+	bufs[3] = NULL;
+	bufs[2] = bufs[4];
+	assert_int_equal(mock.mrs, 1);
+	assert_int_equal(rgate_pool_free_batch(pool, bufs, 2), 0);
+	assert_int_equal(mock.contexts, 1);
+	assert_int_equal(rgate_pool_free_batch(pool, bufs + 2, 2), 0);
+	memset(bufs, 0, sizeof(bufs));
+	assert_int_equal(mock.mrs, 0);
+	assert_int_equal(mock.contexts, 0);
+	assert_int_equal(fds(), before);
 }
 
 static int see_class(void *ctx, const struct rgate_pool_class *c)
@@ -817,14 +863,6 @@ static void memory(void **state)
 	assert_non_null(strstr(said, "nr_hugepages"));
 }
 
-static int fds(void)
-{
-	int fd = dup(0);
-
-	close(fd);
-	return fd;
-}
-
 static void over_and_over(void **state)
 {
 	unsigned int i, n = unit_rounds(3000);
@@ -836,7 +874,7 @@ static void over_and_over(void **state)
 		make(2 * MIB, 0, RGATE_POOL_NO_PREFAULT);
 		assert_int_equal(rgate_pool_alloc(pool, 1 + i * 10 % 100000, &b), 0);
 		assert_int_equal(rgate_pool_free(pool, b), 0);
-		assert_int_equal(rgate_pool_destroy(pool), 0);
+		assert_int_equal(pool_ended(pool), 0);
 	}
 	assert_int_equal(fds(), before);
 }
@@ -849,7 +887,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
 	TEST(asked_once), TEST(room_is_cheap), TEST(dry), TEST(meta_quota),
 	TEST(mistakes), TEST(looked_up), TEST(described),
-	TEST(held), TEST(counted), TEST(fragmented), TEST(grows), TEST(growth_fails),
+	TEST(held), TEST(held_beyond_its_end), TEST(counted), TEST(fragmented), TEST(grows),
+	TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* rgate_pool_*: several threads, waiting, thread exit, fork. */
 #include "unit.h"
+#include "ended.h"
 #include "mock_verbs.h"
 #include "cache.h"
 
@@ -47,7 +48,7 @@ static void end(void)
 	assert_int_equal(st.used_buffers, 0);
 	assert_int_equal(st.cached_buffers, 0);
 	assert_int_equal(st.free_bytes, st.region_bytes);
-	assert_int_equal(rgate_pool_destroy(pool), 0);
+	assert_int_equal(pool_ended(pool), 0);
 }
 
 /* Starts @n threads and waits; each returns NULL if all was well */
@@ -381,7 +382,7 @@ static void *many_pools(void *arg)
 			CHECK(!rgate_pool_free(p[i % 3], b));
 		}
 		for (i = 0; i < 3; i++)
-			CHECK(!rgate_pool_destroy(p[i]));
+			CHECK(!pool_ended(p[i]));
 	}
 	return NULL;
 }
@@ -391,6 +392,47 @@ static void pools_come_and_go(void **state)
 	(void)state;
 	rgate_log_set(NULL, NULL);
 	run(many_pools, THREADS);
+}
+
+/* Buffers that a pool that was destroyed leaves to threads, which are rid of them at once */
+static const struct rgate_buf *left_to[THREADS];
+
+static void *gives_back(void *arg)
+{
+	struct rgate_pool *of = arg;
+	static unsigned int next;
+	const unsigned int mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % THREADS;
+
+	memset(left_to[mine]->addr, 1, 500);
+	return rgate_pool_free(of, left_to[mine]) ? (void *)1 : NULL;
+}
+
+static void last_one_ends_it(void **state)
+{
+	unsigned int rounds = unit_rounds(300), i;
+	const unsigned int before = unit_mappings("ringgate-last");
+	const struct rgate_pool_opts o = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB,
+						    .name = "last",
+						    .flags = RGATE_POOL_NO_PREFAULT);
+	pthread_t t[THREADS];
+	void *bad;
+
+	(void)state;
+	rgate_log_set(NULL, NULL);
+	while (rounds--) {
+		assert_int_equal(rgate_pool_create(&pool, NULL, &o), 0);
+		for (i = 0; i < THREADS; i++)
+			assert_int_equal(rgate_pool_alloc(pool, 500, &left_to[i]), 0);
+		rgate_pool_destroy(pool);
+		assert_int_equal(unit_mappings("ringgate-last"), before + 1);
+		for (i = 0; i < THREADS; i++)
+			assert_int_equal(pthread_create(&t[i], NULL, gives_back, pool), 0);
+		for (i = 0; i < THREADS; i++) {
+			assert_int_equal(pthread_join(t[i], &bad), 0);
+			assert_null(bad);
+		}
+		assert_int_equal(unit_mappings("ringgate-last"), before);
+	}
 }
 
 /* The pool ends while a thread that used it still lives, and ends later */
@@ -413,7 +455,7 @@ static void thread_outlives_pool(void **state)
 	pthread_barrier_init(&barrier, NULL, 2);
 	assert_int_equal(pthread_create(&t, NULL, outlives, NULL), 0);
 	pthread_barrier_wait(&barrier);
-	assert_int_equal(rgate_pool_destroy(pool), 0);
+	assert_int_equal(pool_ended(pool), 0);
 	pthread_barrier_wait(&barrier);
 	assert_int_equal(pthread_join(t, &bad), 0);
 	assert_null(bad);
@@ -523,13 +565,13 @@ static int in_child(int sock, void *arg)
 	unit_require(rgate_buf_desc(pool, parents, 0, 0, &d) == -EPERM);
 	/* the memory is not there */
 	unit_require(mincore(addr, 1, &vec) == -1 && errno == ENOMEM);
-	unit_require(rgate_pool_destroy(pool) == 0);
+	rgate_pool_destroy(pool);
 	/* a pool of its own */
 	unit_require(!rgate_pool_create(&pool, NULL, &o));
 	unit_require(!rgate_pool_alloc(pool, 100, &b));
 	memset(b->addr, 0, 100);
 	unit_require(!rgate_pool_free(pool, b));
-	unit_require(!rgate_pool_destroy(pool));
+	unit_require(!pool_ended(pool));
 	/* of the parent's, too: it ends without looking, as it is no program's end */
 	pool = NULL;
 	unit_require(!__lsan_do_recoverable_leak_check || !__lsan_do_recoverable_leak_check());
@@ -560,7 +602,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(hammered), TEST(hammered_dry), TEST(handed_on), TEST(thread_exit),
 	TEST(taken_back), TEST(owner_off_cpu), TEST(dry_for_all), TEST(waits),
 	TEST(nobody_is_forgotten), TEST(pools_come_and_go),
-	TEST(thread_outlives_pool), TEST(grows_once), TEST(grows_slowly),
+	TEST(last_one_ends_it), TEST(thread_outlives_pool), TEST(grows_once), TEST(grows_slowly),
 	TEST(after_fork),
 };
 

@@ -117,8 +117,12 @@ int carve_free(struct carve *c, uint64_t *rng)
 
 int carve_destroy(struct carve *c)
 {
-	int err = rgate_pool_destroy(c->pool);
+	struct rgate_pool_stats s = { .sz = sizeof(s) };
+	int err = rgate_pool_stats(c->pool, &s);
 
+	if (!err && s.used_buffers)
+		err = -EBUSY;
+	rgate_pool_destroy(c->pool);
 	free(c->touched);
 	free(c->bufs);
 	*c = (struct carve){ 0 };

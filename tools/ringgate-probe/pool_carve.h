@@ -42,7 +42,7 @@ int carve_all(struct carve *c);
 bool carve_complete(const struct carve *c, char text[CARVE_TEXT]);
 /* Takes all back in random order: 0 or the first error of rgate_pool_free() */
 int carve_free(struct carve *c, uint64_t *rng);
-/* 0 or what rgate_pool_destroy() said */
+/* 0, or -EBUSY: buffers of the pool are held, and it stays as long */
 int carve_destroy(struct carve *c);
 
 /* What is wrong with place and keys of buffer @i, or NULL */

@@ -87,11 +87,13 @@ RGATE_API int rgate_pool_create(struct rgate_pool **pool, struct rgate_device *d
 				const struct rgate_pool_opts *opts);
 
 /*
- * rgate_pool_destroy - frees a pool that nobody uses; NULL is allowed
- * No other thread may be in the pool. -EBUSY: buffers are held: nothing was done, and
- * the log names them (the first 16); see rgate_pool_held().
+ * rgate_pool_destroy - ends a pool; NULL is allowed
+ * No other thread may be in the pool meanwhile. Buffers that are held stay what they are, for the
+ * device as well: the memory goes when the last is released, by rgate_pool_free() or
+ * rgate_pool_free_batch(), which are all that there is of the pool from then on; any thread. The
+ * log names them (the first 16). Who wants to know before asks rgate_pool_held().
  */
-RGATE_API int rgate_pool_destroy(struct rgate_pool *pool);
+RGATE_API void rgate_pool_destroy(struct rgate_pool *pool);
 
 /*
  * rgate_pool_alloc - a buffer of @size bytes, on a cache line; contents undefined

@@ -97,10 +97,7 @@ static __always_inline void ringgate_put_bulk(void *thread, void **bufs, unsigne
 
 static void ringgate_close(void *pool)
 {
-	int err = rgate_pool_destroy(((const struct ringgate *)pool)->pool);
-
-	if (err)
-		ringgate_die(err, "rgate_pool_destroy");
+	rgate_pool_destroy(((const struct ringgate *)pool)->pool);
 }
 
 POOL_LOOPS(ringgate_get, ringgate_get_bulk, ringgate_addr, ringgate_put, ringgate_put_bulk)

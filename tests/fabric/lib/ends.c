@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include "ended.h"
 #include "ends.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ void end_close(struct end *e)
 	unit_require(!rgate_pool_free(e->pool, e->buf));
 	unit_require(!rgate_pool_free(e->pool, e->slots));
 	unit_require(!e->prov->use_pool(e->ep, RGATE_PROV_POOL, NULL));
-	unit_require(!rgate_pool_destroy(e->pool));
+	unit_require(!pool_ended(e->pool));
 	e->prov->close(e->ep);
 }
 

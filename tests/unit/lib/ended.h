@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* The end of a source, and why it ended before */
+/* What is ended, and whether it was as it should be before */
 #ifndef ENDED_H
 #define ENDED_H
 
+#include <ringgate/rgate_pool.h>
 #include <ringgate/rgate_source.h>
+
+/* 0: nothing of it was held */
+static inline int pool_ended(struct rgate_pool *pool)
+{
+	struct rgate_pool_stats st = { .sz = sizeof(st) };
+
+	if (pool)
+		(void)rgate_pool_stats(pool, &st);
+	rgate_pool_destroy(pool);
+	return st.used_buffers ? -1 : 0;
+}
 
 /* -errno, or 0: it had not ended */
 static inline int source_ended(struct rgate_source *src)
