@@ -177,7 +177,7 @@ int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,
 void local_unmap_all(struct rgate_conn *conn);
 int local_share_add(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
 		    uint32_t access, struct rgate_prov_share *share);
-int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share);
+void local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share);
 int local_share_bell(struct rgate_ep *ep, struct rgate_prov_share *share, int fd);
 
 /* local_serve.c; -errno. The socket is taken over, also where it fails */

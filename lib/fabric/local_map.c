@@ -304,12 +304,12 @@ free_share:
 	return err == -EPROTO ? -EINVAL : err;
 }
 
-int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share)
+void local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share)
 {
 	struct local_share **at = &ep->shares, *s = share->priv;
 
 	if (!s)
-		return 0;
+		return;
 	/* Who has it mapped keeps it; new connections do not get it. */
 	pthread_mutex_lock(&ep->lock);
 	while (*at != s)
@@ -320,7 +320,6 @@ int local_share_del(struct rgate_ep *ep, struct rgate_prov_share *share)
 	if (s->bell >= 0)
 		close(s->bell);
 	free(s);
-	return 0;
 }
 
 int local_share_bell(struct rgate_ep *ep, struct rgate_prov_share *share, int fd)

@@ -406,22 +406,18 @@ int rgate_share_create(struct rgate_share **out, struct rgate_node *node, void *
 	return 0;
 }
 
-int rgate_share_destroy(struct rgate_share *share)
+void rgate_share_destroy(struct rgate_share *share)
 {
 	struct rgate_node *node;
-	int err;
 
 	if (!share)
-		return 0;
+		return;
 	node = share->node;
 	pthread_mutex_lock(&node->lock);
-	err = node->prov->unshare(node->ep, &share->at);
+	node->prov->unshare(node->ep, &share->at);
 	pthread_mutex_unlock(&node->lock);
-	if (err == -EBUSY)
-		return err;
 	__atomic_sub_fetch(&node->shares, 1, __ATOMIC_RELEASE);
 	free(share);
-	return err;
 }
 
 bool rgate_node_bells(const struct rgate_node *node)

@@ -122,7 +122,7 @@ struct rgate_prov_ops {
 			const struct rgate_pool *pool);
 	int (*share)(struct rgate_ep *ep, void *addr, size_t len, int fd, uint64_t fd_off,
 		     uint32_t access, struct rgate_prov_share *share);
-	int (*unshare)(struct rgate_ep *ep, struct rgate_prov_share *share);
+	void (*unshare)(struct rgate_ep *ep, struct rgate_prov_share *share);
 	/* Operations with RGATE_OP_BELL to what was shared add to @fd; NULL: they do not */
 	int (*bell)(struct rgate_ep *ep, struct rgate_prov_share *share, int fd);
 	/* An epoll or other descriptor that is readable when event() has something */

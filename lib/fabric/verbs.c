@@ -145,11 +145,10 @@ static int verbs_share(struct rgate_ep *ep, void *addr, size_t len, int fd, uint
 	return 0;
 }
 
-static int verbs_unshare(struct rgate_ep *ep, struct rgate_prov_share *share)
+static void verbs_unshare(struct rgate_ep *ep, struct rgate_prov_share *share)
 {
 	(void)ep;
 	rgate_mem_deregister(share->priv);
-	return 0;
 }
 
 static int verbs_fd(struct rgate_ep *ep)

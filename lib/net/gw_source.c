@@ -63,7 +63,7 @@ void gw_source_unbind(struct gw_source *src)
 {
 	free(src->refs);
 	src->refs = NULL;
-	(void)rgate_share_destroy(src->share);
+	rgate_share_destroy(src->share);
 	src->share = NULL;
 }
 

@@ -59,10 +59,7 @@ none:
 
 void inlet_ring_free(struct rgate_inlet *in, struct inlet_ring *r)
 {
-	int err = rgate_share_destroy(r->share);
-
-	if (err)
-		rgate_warn("a ring's memory is still registered: %s", strerror(-err));
+	rgate_share_destroy(r->share);
 	(void)rgate_producer_find(&r->p);
 	rgate_producer_fini(&r->p);
 	inlet_pack_end(in, r);

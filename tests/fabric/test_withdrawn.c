@@ -55,7 +55,7 @@ static void *take_back(void *arg)
 		unit_require(!back.end->prov->use_pool(back.end->ep, RGATE_PROV_READABLE, NULL));
 		unit_require(!pool_ended(back.pool));
 	} else {
-		unit_require(!back.end->prov->unshare(back.end->ep, back.share));
+		back.end->prov->unshare(back.end->ep, back.share);
 	}
 	for (i = 0; i < ARRAY_LEN(back.number); i++)
 		unit_require(back.number[i] < 0 || fcntl(back.other[i], F_DUPFD_CLOEXEC,

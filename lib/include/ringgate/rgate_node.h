@@ -112,9 +112,8 @@ RGATE_API int rgate_share_create(struct rgate_share **share, struct rgate_node *
 				 void *addr, size_t len, int fd, uint64_t fd_off,
 				 uint32_t access);
 /* rgate_share_destroy - no peer may reach it any more, but for those of the local provider that
- * have it mapped: until their connection ends. NULL is allowed. -EBUSY: the device still
- * uses it, nothing was done. */
-RGATE_API int rgate_share_destroy(struct rgate_share *share);
+ * have it mapped: until their connection ends; and as rgate_mem_deregister(). NULL is allowed. */
+RGATE_API void rgate_share_destroy(struct rgate_share *share);
 /*
  * rgate_share_bell - writes of peers to this memory with RGATE_OP_BELL wake who waits for @fd
  * @fd: an eventfd with EFD_NONBLOCK; stays the caller's, and may be closed. Each such write adds
