@@ -107,8 +107,6 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_node_create", EADDRINUSE, false, "another process is that node: `ss -ltnp` and "
 	  "`systemctl status ringgated` tell which" },
 	{ "rgate_node_create", EACCES, false, KEY_OPEN },
-	{ "rgate_node_", EBUSY, false, "peers are open, memory is shared, or buffers are held: "
-	  "close them first" },
 	{ "rgate_peer_open", ENOENT, false, NO_SUCH_NODE },
 	{ "rgate_peer_open", EBUSY, false, "this node has that peer open already" },
 	{ "rgate_peer_wait_up", ETIMEDOUT, true, NO_ANSWER },

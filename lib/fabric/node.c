@@ -215,6 +215,7 @@ int rgate_node_create(struct rgate_node **out, const struct rgate_cluster *clust
 	if (!node)
 		return -ENOMEM;
 	node->cluster = cluster;
+	node->users = 1;
 	pthread_mutex_init(&node->lock, NULL);
 	err = rgate_node_find(cluster, id, &node->self);
 	if (!err)
@@ -251,39 +252,15 @@ void rgate_node_wake(struct rgate_node *node)
 	eventfd_write(node->wake_fd, 1);
 }
 
-static uint64_t used_buffers(const struct rgate_pool *pool)
+void rgate_node_get(struct rgate_node *node)
 {
-	struct rgate_pool_stats stats = { .sz = sizeof(stats) };
-
-	if (pool)
-		rgate_pool_stats(pool, &stats);
-	return stats.used_buffers;
+	__atomic_add_fetch(&node->users, 1, __ATOMIC_RELAXED);
 }
 
-static bool is_used(struct rgate_node *node)
+void rgate_node_put(struct rgate_node *node)
 {
-	uint64_t buffers = used_buffers(node->pool) + used_buffers(node->stage);
-	bool peers;
-
-	pthread_mutex_lock(&node->lock);
-	peers = node->peers;
-	buffers += used_buffers(node->readable);
-	pthread_mutex_unlock(&node->lock);
-	if (!peers && !__atomic_load_n(&node->shares, __ATOMIC_ACQUIRE) && !buffers)
-		return false;
-	rgate_err("node %u is in use: %s, %u shares, %llu buffers", node->self.id,
-		  peers ? "peers are open" : "no peers",
-		  __atomic_load_n(&node->shares, __ATOMIC_RELAXED),
-		  (unsigned long long)buffers);
-	return true;
-}
-
-int rgate_node_destroy(struct rgate_node *node)
-{
-	if (!node)
-		return 0;
-	if (is_used(node))
-		return -EBUSY;
+	if (__atomic_sub_fetch(&node->users, 1, __ATOMIC_ACQ_REL))
+		return;
 	/* Handshakes that somebody else began hold buffers for a moment: they end here. */
 	__atomic_store_n(&node->stop, true, __ATOMIC_RELEASE);
 	rgate_node_wake(node);
@@ -294,7 +271,19 @@ int rgate_node_destroy(struct rgate_node *node)
 	rgate_secret_destroy(node->secret);
 	pthread_mutex_destroy(&node->lock);
 	free(node);
-	return 0;
+}
+
+void rgate_node_destroy(struct rgate_node *node)
+{
+	struct rgate_node_stats s = { .sz = sizeof(s) };
+
+	if (!node)
+		return;
+	(void)rgate_node_stats(node, &s);
+	if (s.peers || s.shares)
+		rgate_info("node %u goes on until %u peers and %u shares are closed",
+			   node->self.id, s.peers, s.shares);
+	rgate_node_put(node);
 }
 
 struct rgate_link_opts rgate_node_link_opts(const struct rgate_node *node,
@@ -366,6 +355,30 @@ uint64_t rgate_node_incarnation(const struct rgate_node *node)
 	return node->incarnation;
 }
 
+static uint64_t used_buffers(const struct rgate_pool *pool)
+{
+	struct rgate_pool_stats stats = { .sz = sizeof(stats) };
+
+	if (pool)
+		rgate_pool_stats(pool, &stats);
+	return stats.used_buffers;
+}
+
+/* What is in use of it, and whether it still works */
+static void read_use(struct rgate_node *node, struct rgate_node_stats *s)
+{
+	const struct rgate_peer *peer;
+
+	s->buffers = used_buffers(node->pool) + used_buffers(node->stage);
+	s->shares = __atomic_load_n(&node->shares, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&node->lock);
+	for (peer = node->peers; peer; peer = peer->next)
+		s->peers++;
+	s->buffers += used_buffers(node->readable);
+	s->error = node->broken;
+	pthread_mutex_unlock(&node->lock);
+}
+
 int rgate_node_stats(const struct rgate_node *node, struct rgate_node_stats *stats)
 {
 	struct rgate_node_stats s = {
@@ -376,6 +389,7 @@ int rgate_node_stats(const struct rgate_node *node, struct rgate_node_stats *sta
 		.timeouts = __atomic_load_n(&node->stats.timeouts, __ATOMIC_RELAXED),
 	};
 
+	read_use((struct rgate_node *)node, &s);
 	return rgate_info_copy(stats, &s, sizeof(s));
 }
 
@@ -402,6 +416,7 @@ int rgate_share_create(struct rgate_share **out, struct rgate_node *node, void *
 		return err;
 	}
 	__atomic_add_fetch(&node->shares, 1, __ATOMIC_RELAXED);
+	rgate_node_get(node);
 	*out = share;
 	return 0;
 }
@@ -416,8 +431,9 @@ void rgate_share_destroy(struct rgate_share *share)
 	pthread_mutex_lock(&node->lock);
 	node->prov->unshare(node->ep, &share->at);
 	pthread_mutex_unlock(&node->lock);
-	__atomic_sub_fetch(&node->shares, 1, __ATOMIC_RELEASE);
+	__atomic_sub_fetch(&node->shares, 1, __ATOMIC_RELAXED);
 	free(share);
+	rgate_node_put(node);
 }
 
 bool rgate_node_bells(const struct rgate_node *node)

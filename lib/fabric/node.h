@@ -46,11 +46,12 @@ struct rgate_node {
 	pthread_mutex_t lock;
 	struct rgate_peer *peers;
 	struct rgate_link *incoming;	/* handshakes with those who connected */
-	bool broken;			/* the endpoint has failed */
+	int broken;			/* -errno: why the endpoint has failed; 0 */
 	bool busy;			/* more events wait than one turn takes */
 	struct rgate_suspect suspects[RGATE_SUSPECTS];
 	uint32_t next_suspect;
 	uint32_t shares;		/* atomic */
+	uint32_t users;			/* atomic: who made it, its peers, shares and hubs */
 	struct rgate_node_stats stats;	/* atomic words */
 	uint64_t refused_told_ns;	/* when the log heard of one last */
 	uint64_t refused_more;		/* and those since */
@@ -100,6 +101,10 @@ static inline uint64_t rgate_ticket(const struct rgate_link *link, uint64_t seq)
 {
 	return (uint64_t)(link->epoch & 0xffff) << RGATE_EPOCH_SHIFT | seq;
 }
+
+/* One more has the node; one less, and the last one ends it. Not the node's thread */
+void rgate_node_get(struct rgate_node *node);
+void rgate_node_put(struct rgate_node *node);
 
 /* The thread; started by rgate_node_create() */
 void *rgate_node_main(void *node);

@@ -227,7 +227,7 @@ static bool take_events(struct rgate_node *node)
 			continue;
 		}
 		rgate_err("node %u: the endpoint has failed: %s", node->self.id, strerror(-ret));
-		node->broken = true;
+		node->broken = ret;
 		epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, node->prov->fd(node->ep), NULL);
 	}
 	return !node->broken;
@@ -248,7 +248,7 @@ static int turn(struct rgate_node *node)
 		tick(node, peer, now);
 	if (node->dev && !node->broken && rgate_device_check(node->dev) == -EIO) {
 		rgate_err("node %u: the RDMA device is gone", node->self.id);
-		node->broken = true;
+		node->broken = -EIO;
 	}
 	ms = more ? 0 : pause_of(node, now);
 	pthread_mutex_unlock(&node->lock);

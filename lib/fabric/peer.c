@@ -235,6 +235,7 @@ int rgate_peer_open(struct rgate_peer **out, struct rgate_node *node, uint32_t i
 	}
 	peer->next = node->peers;
 	node->peers = peer;
+	rgate_node_get(node);
 	pthread_mutex_unlock(&node->lock);
 	rgate_node_wake(node);
 	*out = peer;
@@ -274,6 +275,7 @@ void rgate_peer_close(struct rgate_peer *peer)
 	pthread_mutex_unlock(&node->lock);
 	rgate_pool_free(node->pool, peer->word);
 	free_peer(peer);
+	rgate_node_put(node);
 }
 
 static struct timespec deadline_after(int ms)

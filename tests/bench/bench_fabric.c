@@ -111,7 +111,7 @@ static void side_close(struct side *s)
 	rgate_peer_close(s->peer);
 	must(rgate_pool_free(rgate_node_pool(s->node), s->out), "buffer");
 	must(rgate_pool_free(rgate_node_pool(s->node), s->in), "buffer");
-	must(rgate_node_destroy(s->node), "rgate_node_destroy");
+	rgate_node_destroy(s->node);
 	rgate_cluster_destroy(s->cluster);
 }
 

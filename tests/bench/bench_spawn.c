@@ -173,7 +173,7 @@ static void disconnect(void)
 
 	(void)rgate_spawn_close(spawn);
 	rgate_peer_close(peer);
-	(void)rgate_node_destroy(node);
+	rgate_node_destroy(node);
 	kill(server, SIGTERM);
 	(void)waitpid(server, NULL, 0);
 	(void)unlink(policy);

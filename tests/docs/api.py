@@ -35,7 +35,6 @@ NOTHING = {
 SAYS = {
     "rgate_hub_destroy": "-EBUSY: services are added, nothing was done",
     "rgate_inlet_destroy": "-EBUSY: rings are open, nothing was done",
-    "rgate_node_destroy": "-EBUSY: peers, memory or buffers are in use, nothing was done",
     "rgate_spawn_close": "0: from when it could be refused",
     "rgate_socket_close": "as close(2): it is closed, whatever it says",
     "rgate_gpu_stop": "-ETIMEDOUT: the kernel still runs",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Processes that ask a node for a connection without end, and in vain. */
+#include "ended.h"
 #include "siege.h"
 
 #include <stdio.h>
@@ -90,7 +91,7 @@ static uint64_t come_back(struct cluster *c, int timeout_ms)
 	assert_int_equal(rgate_peer_wait_up(peer, timeout_ms), 0);
 	took = unit_now_ns() - begun;
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	return took;
 }
 
@@ -194,8 +195,8 @@ static void flooded(void **state)
 	rgate_peer_close(one);
 	rgate_peer_close(two);
 	rgate_peer_close(back);
-	assert_int_equal(rgate_node_destroy(third), 0);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(third), 0);
+	assert_int_equal(node_ended(node), 0);
 	munmap(f, sizeof(*f));
 	cluster_free(&c);
 }

@@ -3,6 +3,7 @@
  * What a node withstands: strangers who say nothing, and members that have proved who
  * they are and break the rules. What somebody may send until then: test_trust.c.
  */
+#include "ended.h"
 #include "siege.h"
 
 #include <endian.h>
@@ -56,7 +57,7 @@ static void mute_server(void **state)
 		e.conn = NULL;
 	}
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	end_close(&e);
 	cluster_free(&c);
 }

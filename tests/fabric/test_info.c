@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What is told of a peer: each field, while it is up and once it is gone. */
+#include "ended.h"
 #include "nodes.h"
 
 #include "link.h"
@@ -74,7 +75,7 @@ static void leave(struct duo *d, unsigned int i)
 {
 	rgate_peer_close(d->peer[i]);
 	assert_int_equal(rgate_pool_free(rgate_node_pool(d->node[i]), d->buf[i]), 0);
-	assert_int_equal(rgate_node_destroy(d->node[i]), 0);
+	assert_int_equal(node_ended(d->node[i]), 0);
 }
 
 static void gone(void **state)

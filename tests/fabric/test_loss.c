@@ -3,6 +3,7 @@
  * Peers that go in the middle of something: each operation has an end, and it is said
  * what is known of it. And connections that come and go: nothing is left of them.
  */
+#include "ended.h"
 #include "nodes.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static int lender(int sock, void *arg)
 	(void)!read(sock, &end, 1);
 	rgate_peer_close(peer);
 	unit_require(!rgate_pool_free(rgate_node_pool(node), buf));
-	unit_require(!rgate_node_destroy(node));
+	unit_require(!node_ended(node));
 	return 0;
 }
 
@@ -82,7 +83,7 @@ static void couple_down(struct couple *p)
 	unit_reap(p->pid, 0);
 	rgate_peer_close(p->peer);
 	assert_int_equal(rgate_pool_free(rgate_node_pool(p->node), p->buf), 0);
-	assert_int_equal(rgate_node_destroy(p->node), 0);
+	assert_int_equal(node_ended(p->node), 0);
 	cluster_free(&p->c);
 }
 
@@ -421,7 +422,7 @@ static void thousand(void **state)
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(rgate_pool_stats(rgate_node_pool(node[i]), &ps), 0);
 		assert_int_equal(ps.used_buffers, 0);
-		assert_int_equal(rgate_node_destroy(node[i]), 0);
+		assert_int_equal(node_ended(node[i]), 0);
 	}
 	cluster_free(&c);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Operations on a peer and messages to it, over whichever provider. */
+#include "ended.h"
 #include "nodes.h"
 
 #include <errno.h>
@@ -569,7 +570,71 @@ static void threads(void **state)
 	duo_down(&d);
 }
 
-/* Memory that is not of the pool */
+static struct rgate_node_stats use_of(const struct rgate_node *node)
+{
+	struct rgate_node_stats s = { .sz = sizeof(s) };
+
+	assert_int_equal(rgate_node_stats(node, &s), 0);
+	return s;
+}
+
+/* A node that was destroyed is what it was for what is open of it, and ends with the last */
+static void outlived(void **state)
+{
+	struct rgate_node_stats s;
+	struct rgate_remote shared;
+	struct rgate_share *share;
+	struct rgate_node *again;
+	struct rgate_pool *pool;
+	struct rgate_desc desc;
+	struct rgate_sge sge;
+	struct duo d;
+	void *mem;
+	int fd;
+
+	(void)state;
+	duo_up(&d, 0);
+	fd = nodes_memfd(4096, &mem);
+	assert_int_equal(rgate_share_create(&share, d.node[1], mem, 4096, fd, 0,
+					    RGATE_ACCESS_REMOTE), 0);
+	assert_int_equal(rgate_share_desc(share, 0, 4096, &desc), 0);
+	assert_int_equal(rgate_desc_parse(&shared, &desc, sizeof(desc)), 0);
+	s = use_of(d.node[1]);
+	assert_int_equal(s.peers, 1);
+	assert_int_equal(s.shares, 1);
+	assert_int_equal(s.error, 0);
+	assert_true(s.buffers > 1);
+	pool = rgate_node_pool(d.node[1]);
+	rgate_node_destroy(d.node[1]);
+	/* both ways, pool and share, and a connection that is made anew */
+	sge = duo_sge(&d, 0, 0, 4096);
+	memset(sge.addr, 5, 4096);
+	assert_int_equal(rgate_peer_write(d.peer[0], &d.at[1], 0, &sge, MS), 0);
+	assert_int_equal(rgate_peer_write(d.peer[0], &shared, 0, &sge, MS), 0);
+	assert_int_equal(rgate_peer_flush(d.peer[0], MS), 0);
+	assert_memory_equal(mem, sge.addr, 4096);
+	assert_memory_equal(d.buf[1]->addr, sge.addr, 4096);
+	rgate_peer_cut(d.peer[0]);
+	assert_int_equal(rgate_peer_wait_up(d.peer[1], MS), 0);
+	sge = duo_sge(&d, 1, 4096, 64);
+	wait_for(!rgate_peer_write(d.peer[1], &d.at[0], 4096, &sge, MS));
+	rgate_peer_close(d.peer[1]);
+	/* its address is taken until the last is closed, which the share is */
+	assert_int_equal(rgate_node_create(&again, d.c.conf, 1, &d.c.opts), -EADDRINUSE);
+	rgate_share_destroy(share);
+	again = cluster_node(&d.c, 1);
+	assert_int_equal(node_ended(again), 0);
+	/* and a buffer until it is released */
+	memset(d.buf[1]->addr, 6, DUO_BYTES);
+	assert_int_equal(rgate_pool_free(pool, d.buf[1]), 0);
+	munmap(mem, 4096);
+	close(fd);
+	rgate_peer_close(d.peer[0]);
+	assert_int_equal(rgate_pool_free(rgate_node_pool(d.node[0]), d.buf[0]), 0);
+	assert_int_equal(node_ended(d.node[0]), 0);
+	cluster_free(&d.c);
+}
+
 /* Memory that peers read, and nobody but its own node changes */
 static void read_only(void **state)
 {
@@ -607,19 +672,20 @@ static void read_only(void **state)
 	assert_int_equal(rgate_peer_read(d.peer[0], &at, 0, &sge, MS), 0);
 	assert_memory_equal(sge.addr, buf->addr, 4096);
 	assert_int_equal(*(unsigned char *)buf->addr, 7);
-	/* In use as any other */
+	/* In use as any other, and there until it is released */
 	rgate_peer_close(d.peer[1]);
 	assert_int_equal(rgate_pool_free(rgate_node_pool(d.node[1]), d.buf[1]), 0);
-	assert_int_equal(rgate_node_destroy(d.node[1]), -EBUSY);
+	wait_for(use_of(d.node[1]).buffers == 1);
+	rgate_node_destroy(d.node[1]);
+	memset(buf->addr, 9, 4096);
 	assert_int_equal(rgate_pool_free(pool, buf), 0);
-	assert_int_equal(rgate_node_destroy(d.node[1]), 0);
 	/* Nothing else is called readable. */
 	d.c.opts.pool = NULL;
 	d.c.opts.readable = &po;
 	assert_int_equal(rgate_node_create(&node, d.c.conf, 1, &d.c.opts), -EINVAL);
 	rgate_peer_close(d.peer[0]);
 	assert_int_equal(rgate_pool_free(rgate_node_pool(d.node[0]), d.buf[0]), 0);
-	assert_int_equal(rgate_node_destroy(d.node[0]), 0);
+	assert_int_equal(node_ended(d.node[0]), 0);
 	cluster_free(&d.c);
 }
 
@@ -640,7 +706,7 @@ static void shares(void **state)
 	m.fd = nodes_memfd(65536, (void **)&m.at);
 	assert_int_equal(rgate_share_create(&share, d.node[1], m.at, 65536, m.fd, 0,
 					    RGATE_ACCESS_REMOTE), 0);
-	assert_int_equal(rgate_node_destroy(d.node[1]), -EBUSY);
+	assert_int_equal(use_of(d.node[1]).shares, 1);
 	assert_int_equal(rgate_share_desc(share, 65530, 7, &desc), -ERANGE);
 	assert_int_equal(rgate_share_desc(share, 4096, 8192, &desc), 0);
 	assert_int_equal(rgate_desc_parse(&r, &desc, sizeof(desc)), 0);
@@ -797,6 +863,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(pieces),
 	cmocka_unit_test(malformed),
 	cmocka_unit_test(loopback),
+	cmocka_unit_test(outlived),
 	cmocka_unit_test(sleeping),
 	cmocka_unit_test(receiving),
 	cmocka_unit_test(other_connection),

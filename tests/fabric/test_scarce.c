@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Descriptors run out: proper errors, nothing left behind, no node that stands still. */
+#include "ended.h"
 #include "nodes.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static int try_node(struct cluster *c)
 
 	opts.pool = &pool;
 	err = rgate_node_create(&node, c->conf, 0, &opts);
-	return err ? err : rgate_node_destroy(node);
+	return err ? err : node_ended(node);
 }
 
 static void node_refused(void **state)
@@ -80,7 +81,7 @@ static int connects(int sock, void *arg)
 	unit_require(!rgate_peer_wait_up(peer, MS));
 	unit_require(read(sock, &go, 1) == 1);
 	rgate_peer_close(peer);
-	unit_require(!rgate_node_destroy(node));
+	unit_require(!node_ended(node));
 	return 0;
 }
 
@@ -160,7 +161,7 @@ static void none_left(void **state)
 	assert_int_equal(status, 0);
 	close(sock);
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	munmap(at, len);
 	close(fd);
 	cluster_free(&c);

@@ -3,6 +3,7 @@
  * Who is let in: the node that has the key, and nobody who replays, turns, cuts or forges
  * what it says, whichever of the three messages that is.
  */
+#include "ended.h"
 #include "siege.h"
 
 #include <endian.h>
@@ -223,7 +224,7 @@ static void nothing_kept(void **state)
 	close(sock);
 	unit_reap(pid, 0);
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	cluster_free(&c);
 }
 
@@ -266,8 +267,8 @@ static void another_node(void **state)
 	assert_int_equal(rgate_peer_wait_up(to, MS), 0);
 	rgate_peer_close(to);
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(third), 0);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(third), 0);
+	assert_int_equal(node_ended(node), 0);
 	cluster_free(&c);
 }
 
@@ -577,7 +578,7 @@ static void false_server(void **state)
 	/* over RDMA the short one comes with zeros up to its full length */
 	assert_true(node_stats(node).bad_key == bad || node_stats(node).bad_key == bad + 1);
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	end_close(&e);
 	cluster_free(&c);
 }
@@ -606,7 +607,7 @@ static void files_differ(void **state)
 	assert_true(node_stats(node[0]).bad_key > 0);
 	assert_int_equal(node_stats(node[0]).accepted + node_stats(node[1]).accepted, 0);
 	rgate_peer_close(peer[1]);
-	assert_int_equal(rgate_node_destroy(node[1]), 0);
+	assert_int_equal(node_ended(node[1]), 0);
 	rgate_cluster_destroy(d.conf);
 	/* and with the right one */
 	node[1] = cluster_node(&c, 1);
@@ -615,8 +616,8 @@ static void files_differ(void **state)
 	assert_int_equal(rgate_peer_wait_up(peer[0], MS), 0);
 	rgate_peer_close(peer[0]);
 	rgate_peer_close(peer[1]);
-	assert_int_equal(rgate_node_destroy(node[0]), 0);
-	assert_int_equal(rgate_node_destroy(node[1]), 0);
+	assert_int_equal(node_ended(node[0]), 0);
+	assert_int_equal(node_ended(node[1]), 0);
 	cluster_free(&c);
 }
 

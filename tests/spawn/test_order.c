@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What comes at a bad moment: in the middle of a read, while an answer waits, in a start. */
+#include "ended.h"
 #include "raw.h"
 #include "own_spawner.h"
 
@@ -211,7 +212,7 @@ static void close_unanswered(void **state)
 	s.spawn = NULL;
 	assert_true(used_buffers() <= before);
 	rgate_peer_close(s.peer);
-	assert_int_equal(rgate_node_destroy(s.node), 0);
+	assert_int_equal(node_ended(s.node), 0);
 	kill(s.server, SIGCONT);
 	serve_client_up(&s);
 	wait_for(!serve_stats(&s).jobs);
@@ -418,7 +419,7 @@ static void removed_while_gone(void **state)
 	assert_in_range(calls(sd, 3 * GRACE_MS), 0, 10);
 	rgate_spawnd_destroy(sd);
 	rgate_peer_close(peer);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	serve_start(&s);
 }
 

@@ -4,6 +4,7 @@
  * nothing of a private one stays in memory.
  */
 #include "unit.h"
+#include "ended.h"
 
 #include <ringgate/rgate_key.h>
 #include <ringgate/rgate_node.h>
@@ -338,7 +339,7 @@ static void wiped_after_node(void **state)
 	/* what loading it leaves, and the copy that the node's own was made of */
 	last_wiped(NULL, RGATE_KEY_LEN);
 	wiped_were(2, 2);
-	assert_int_equal(rgate_node_destroy(node), 0);
+	assert_int_equal(node_ended(node), 0);
 	/* with what was made of it for each other node */
 	last_wiped(NULL, 3 * RGATE_KEY_LEN);
 	wiped_were(0, 1);

@@ -165,7 +165,7 @@ void spawn_node_close(struct spawn_node *sn)
 		(void)rgate_spawn_close(sn->target[i].spawn);
 		rgate_peer_close(sn->target[i].peer);
 	}
-	(void)rgate_node_destroy(sn->node);
+	rgate_node_destroy(sn->node);
 	rgate_cluster_destroy(sn->cluster);
 }
 

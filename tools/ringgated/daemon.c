@@ -156,13 +156,16 @@ destroy_hub:
 	(void)rgate_hub_destroy(d->hub);
 	d->hub = NULL;
 destroy_node:
-	(void)rgate_node_destroy(d->node);
+	rgate_node_destroy(d->node);
 	return err;
 }
 
 void daemon_stop(struct daemon *d)
 {
-	if (modules_stop(d) || rgate_hub_destroy(d->hub) || rgate_node_destroy(d->node)) {
+	const bool busy = modules_stop(d) || rgate_hub_destroy(d->hub);
+
+	rgate_node_destroy(d->node);
+	if (busy) {
 		say("something is still in use; the kernel takes it back");
 		d->cluster = NULL;
 	}

@@ -3,8 +3,8 @@
  * A process in a cluster: its device, its memory that others reach, and the thread
  * that makes connections, keeps them alive and makes them anew.
  *
- * All functions are thread-safe, rgate_node_destroy() excepted. Not to be used in a
- * child of fork(2).
+ * All functions are thread-safe, what ends the node excepted: rgate_node_destroy(), or the close
+ * of the last of its peers, shares and hubs after it. Not to be used in a child of fork(2).
  */
 #ifndef RINGGATE_RGATE_NODE_H
 #define RINGGATE_RGATE_NODE_H
@@ -44,7 +44,7 @@ enum rgate_node_flags {
 
 /*
  * rgate_node_create - become node @id of @cluster
- * @cluster: must stay as long as the node
+ * @cluster: must stay as long as the node, its peers, shares and hubs
  * @opts: NULL for the defaults
  * Opens device and pool, listens, and starts a thread, which blocks all signals (and with
  * RGATE_PROVIDER_LOCAL one that answers where memory is). The key is copied.
@@ -56,9 +56,13 @@ enum rgate_node_flags {
 RGATE_API int rgate_node_create(struct rgate_node **node, const struct rgate_cluster *cluster,
 				uint32_t id, const struct rgate_node_opts *opts);
 
-/* rgate_node_destroy - closes what is open; NULL is allowed. -EBUSY: peers are open,
- * memory is shared, or buffers of its pools are held: nothing was done. */
-RGATE_API int rgate_node_destroy(struct rgate_node *node);
+/*
+ * rgate_node_destroy - the node is nobody's any more; NULL is allowed
+ * Peers, shares and hubs that are open go on, and the node with them, as it was: it ends with the
+ * last of them, and the log says that there are some. Its pools go as rgate_pool_destroy() says:
+ * buffers that are held stay until they are released. rgate_node_stats() tells all that before.
+ */
+RGATE_API void rgate_node_destroy(struct rgate_node *node);
 
 RGATE_API uint32_t rgate_node_id(const struct rgate_node *node);
 RGATE_API const struct rgate_cluster *rgate_node_cluster(const struct rgate_node *node);
@@ -92,6 +96,13 @@ struct rgate_node_stats {
 	uint64_t garbage;	/* connections refused: malformed, wrong version or id */
 	uint64_t timeouts;	/* connections that did not get ready in time, or gave way
 				 * to a newer one of the same node */
+	/* What is in use now, also after an error */
+	uint64_t buffers;	/* held of its pools, by the library for its connections too */
+	uint32_t peers;		/* open */
+	uint32_t shares;
+	int32_t error;		/* -errno: the device is gone, or the endpoint has failed, and no
+				 * connection comes up any more; 0 */
+	uint32_t reserved;	/* 0 */
 };
 
 /* @stats->sz is set by the caller */

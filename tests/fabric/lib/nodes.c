@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include "ended.h"
 #include "nodes.h"
 
 #include <fcntl.h>
@@ -153,7 +154,7 @@ void duo_down(struct duo *d)
 		assert_int_equal(rgate_pool_free(rgate_node_pool(d->node[i]), d->buf[i]), 0);
 	}
 	for (i = 0; i < 2; i++)
-		assert_int_equal(rgate_node_destroy(d->node[i]), 0);
+		assert_int_equal(node_ended(d->node[i]), 0);
 	cluster_free(&d->c);
 }
 

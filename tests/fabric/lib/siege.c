@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include "ended.h"
 #include "siege.h"
 
 #include <endian.h>
@@ -44,7 +45,7 @@ void siege_end(struct siege *s)
 	rgate_peer_close(s->peer);
 	end_close(&s->e);
 	assert_int_equal(rgate_pool_free(rgate_node_pool(s->node), s->buf), 0);
-	assert_int_equal(rgate_node_destroy(s->node), 0);
+	assert_int_equal(node_ended(s->node), 0);
 	cluster_free(&s->c);
 }
 

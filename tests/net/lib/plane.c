@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include "ended.h"
 #include "plane.h"
 
 #include <arpa/inet.h>
@@ -48,7 +49,7 @@ void compute_down(struct plane *p, unsigned int id)
 	compute_close_ring(p, id);
 	unit_require(!rgate_inlet_destroy(at->inlet));
 	unit_require(!rgate_hub_destroy(at->hub));
-	unit_require(!rgate_node_destroy(at->node));
+	unit_require(!node_ended(at->node));
 	memset(at, 0, sizeof(*at));
 }
 
@@ -72,7 +73,7 @@ void gateway_down(struct plane *p)
 {
 	rgate_gateway_destroy(p->gw);
 	unit_require(!rgate_hub_destroy(p->hub));
-	unit_require(!rgate_node_destroy(p->node));
+	unit_require(!node_ended(p->node));
 }
 
 unsigned int plane_rings(struct plane *p)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include "ended.h"
 #include "serve.h"
 
 #include <dirent.h>
@@ -88,7 +89,7 @@ static int server(int sock, void *arg)
 	serve_loop(sock, sd);
 	rgate_spawnd_destroy(sd);
 	unit_require(!rgate_hub_destroy(hub));
-	unit_require(!rgate_node_destroy(node));
+	unit_require(!node_ended(node));
 	return 0;
 }
 
@@ -131,7 +132,7 @@ void serve_client_down_raw(struct serve *s, const struct rgate_buf *buf)
 	s->spawn = NULL;
 	rgate_peer_close(s->peer);
 	assert_int_equal(rgate_pool_free(rgate_node_pool(s->node), buf), 0);
-	assert_int_equal(rgate_node_destroy(s->node), 0);
+	assert_int_equal(node_ended(s->node), 0);
 }
 
 void serve_client_down(struct serve *s)
@@ -142,7 +143,7 @@ void serve_client_down(struct serve *s)
 	assert_int_equal(rgate_spawn_close(s->spawn), 0);
 	s->spawn = NULL;
 	rgate_peer_close(s->peer);
-	assert_int_equal(rgate_node_destroy(s->node), 0);
+	assert_int_equal(node_ended(s->node), 0);
 }
 
 static void write_policy(struct serve *s, const char *policy)
