@@ -123,6 +123,7 @@ lib: $(lib_real) $(lib_static) $(lib_pc)
 
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
+$(O)/obj/lib/cluster/%.o: EXTRA += -Ilib/fabric
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/sync/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory

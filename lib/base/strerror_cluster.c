@@ -135,7 +135,6 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_hub_create", EBUSY, false, "a peer of the node is open already" },
 	{ "rgate_hub_create", EINVAL, false, "flags that there are not" },
 	{ "rgate_hub_start", EALREADY, false, "the hub has begun before" },
-	{ "rgate_hub_destroy", EBUSY, false, "services are added still: remove them first" },
 	{ "rgate_hub_", EEXIST, false, "the hub has that service already" },
 	{ "rgate_hub_", EAGAIN, false, "256 messages wait for that node already: later" },
 	{ "rgate_hub_", EMSGSIZE, false, "longer than a message to that node may be" },

@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "node_ref.h"
 #include "opts.h"
 #include "outbox.h"
 #include "session.h"
@@ -43,6 +44,7 @@ struct rgate_hub {
 	int wake_fd;
 	bool started;			/* there is a thread */
 	bool stop;			/* atomic */
+	uint32_t users;			/* atomic: who made it, and its services' roles */
 	struct rgate_hub_stats stats;	/* atomic words */
 
 	struct hub_peer peers[RGATE_NODES_MAX];
@@ -351,6 +353,7 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	if (!hub)
 		return -ENOMEM;
 	hub->node = node;
+	hub->users = 1;
 	hub->wake_fd = -1;
 	hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	err = hub->epoll_fd < 0 ? -errno : 0;
@@ -368,6 +371,7 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	err = o.flags & RGATE_HUB_PAUSED ? 0 : rgate_hub_start(hub);
 	if (err)
 		goto close_peers;
+	rgate_node_get(node);
 	*out = hub;
 	return 0;
 
@@ -384,17 +388,13 @@ free_hub:
 	return err;
 }
 
-int rgate_hub_destroy(struct rgate_hub *hub)
+/* One less has the hub; the last one ends it. Not its thread: who calls from there has a role */
+static void put(struct rgate_hub *hub)
 {
-	unsigned int i;
+	struct rgate_node *node = hub->node;
 
-	if (!hub)
-		return 0;
-	for (i = 0; i < ROLES; i++)
-		if (hub->roles[i].ops.sz) {
-			rgate_err("the hub is in use by service %u", i % RGATE_SERVICES_MAX);
-			return -EBUSY;
-		}
+	if (__atomic_sub_fetch(&hub->users, 1, __ATOMIC_ACQ_REL))
+		return;
 	__atomic_store_n(&hub->stop, true, __ATOMIC_RELEASE);
 	rgate_hub_wake(hub);
 	if (hub->started)
@@ -404,7 +404,20 @@ int rgate_hub_destroy(struct rgate_hub *hub)
 	close(hub->wake_fd);
 	close(hub->epoll_fd);
 	free(hub);
-	return 0;
+	rgate_node_put(node);
+}
+
+void rgate_hub_destroy(struct rgate_hub *hub)
+{
+	struct rgate_hub_stats s = { .sz = sizeof(s) };
+
+	if (!hub)
+		return;
+	(void)rgate_hub_stats(hub, &s);
+	if (s.serving | s.asking)
+		rgate_info("the hub of node %u goes on until its services are removed (%#x, %#x)",
+			   rgate_node_id(hub->node), s.serving, s.asking);
+	put(hub);
 }
 
 int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *ops,
@@ -422,10 +435,12 @@ int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_ser
 	made.ops.sz = sizeof(made.ops);
 	r = &hub->roles[i];
 	pthread_mutex_lock(turn_of(hub, i));
-	if (r->ops.sz)
+	if (r->ops.sz) {
 		err = -EEXIST;
-	else
+	} else {
 		*r = made;
+		__atomic_add_fetch(&hub->users, 1, __ATOMIC_RELAXED);
+	}
 	pthread_mutex_unlock(turn_of(hub, i));
 	if (err)
 		return err;
@@ -438,13 +453,17 @@ int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_ser
 void rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
 {
 	const unsigned int i = place(number);
+	bool was;
 
 	if (i == ROLES)
 		return;
 	__atomic_and_fetch(&hub->there, ~(1U << i), __ATOMIC_RELAXED);
 	pthread_mutex_lock(turn_of(hub, i));
+	was = hub->roles[i].ops.sz;
 	memset(&hub->roles[i], 0, sizeof(hub->roles[i]));
 	pthread_mutex_unlock(turn_of(hub, i));
+	if (was)
+		put(hub);
 }
 
 struct rgate_node *rgate_hub_node(const struct rgate_hub *hub)
@@ -494,11 +513,14 @@ void rgate_hub_wake(struct rgate_hub *hub)
 
 int rgate_hub_stats(const struct rgate_hub *hub, struct rgate_hub_stats *stats)
 {
+	const uint32_t there = __atomic_load_n(&hub->there, __ATOMIC_RELAXED);
 	const struct rgate_hub_stats s = {
 		.messages = __atomic_load_n(&hub->stats.messages, __ATOMIC_RELAXED),
 		.notices = __atomic_load_n(&hub->stats.notices, __ATOMIC_RELAXED),
 		.unknown = __atomic_load_n(&hub->stats.unknown, __ATOMIC_RELAXED),
 		.stale = __atomic_load_n(&hub->stats.stale, __ATOMIC_RELAXED),
+		.serving = there & ((1U << RGATE_SERVICES_MAX) - 1),
+		.asking = there >> RGATE_SERVICES_MAX,
 	};
 
 	return rgate_info_copy(stats, &s, sizeof(s));

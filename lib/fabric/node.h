@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "link.h"
+#include "node_ref.h"
 #include "secret.h"
 
 #define RGATE_PAST	64	/* ended connections whose tickets are known */
@@ -101,10 +102,6 @@ static inline uint64_t rgate_ticket(const struct rgate_link *link, uint64_t seq)
 {
 	return (uint64_t)(link->epoch & 0xffff) << RGATE_EPOCH_SHIFT | seq;
 }
-
-/* One more has the node; one less, and the last one ends it. Not the node's thread */
-void rgate_node_get(struct rgate_node *node);
-void rgate_node_put(struct rgate_node *node);
 
 /* The thread; started by rgate_node_create() */
 void *rgate_node_main(void *node);

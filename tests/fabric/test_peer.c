@@ -620,6 +620,7 @@ static void outlived(void **state)
 	wait_for(!rgate_peer_write(d.peer[1], &d.at[0], 4096, &sge, MS));
 	rgate_peer_close(d.peer[1]);
 	/* its address is taken until the last is closed, which the share is */
+	d.c.opts.key = d.c.keys[1];
 	assert_int_equal(rgate_node_create(&again, d.c.conf, 1, &d.c.opts), -EADDRINUSE);
 	rgate_share_destroy(share);
 	again = cluster_node(&d.c, 1);

@@ -95,7 +95,7 @@ static void pair_down(struct pair *p)
 
 	rgate_hub_remove(p->hub, SERVICE);
 	rgate_peer_close(p->peer);
-	assert_int_equal(rgate_hub_destroy(p->hub), 0);
+	rgate_hub_destroy(p->hub);
 	assert_int_equal(rgate_pool_stats(rgate_node_pool(p->node[0]), &ps), 0);
 	assert_int_equal(ps.used_buffers, 0);
 	assert_int_equal(node_ended(p->node[1]), 0);
@@ -318,7 +318,6 @@ static void roles(void **state)
 	tell_as(&p, RGATE_SERVICE_ASKER, 2);
 	tell_as(&p, RGATE_SERVICES_MAX | RGATE_SERVICE_ASKER, 2);
 	wait_for(unknown(&p) == 3);
-	assert_int_equal(rgate_hub_destroy(p.hub), -EBUSY);
 	rgate_hub_remove(p.hub, number);
 	tell_as(&p, number, 2);
 	wait_for(unknown(&p) == 4);
@@ -326,6 +325,48 @@ static void roles(void **state)
 	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 3);
 	assert_int_equal(p.answers, 2);
 	pair_down(&p);
+}
+
+static struct rgate_node_stats use_of(const struct rgate_node *node)
+{
+	struct rgate_node_stats s = { .sz = sizeof(s) };
+
+	assert_int_equal(rgate_node_stats(node, &s), 0);
+	return s;
+}
+
+/* A hub that was destroyed, with its node, goes on for its services, and ends with the last */
+static void outlived(void **state)
+{
+	const struct rgate_service other = { .sz = sizeof(other), .state = on_state };
+	struct rgate_hub_stats s = { .sz = sizeof(s) };
+	struct rgate_node *again;
+	struct pair p;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	assert_int_equal(rgate_hub_add(p.hub, SERVICE | RGATE_SERVICE_ASKER, &other, &p), 0);
+	assert_int_equal(rgate_hub_stats(p.hub, &s), 0);
+	assert_int_equal(s.serving, 1U << SERVICE);
+	assert_int_equal(s.asking, 1U << SERVICE);
+	assert_int_equal(use_of(p.node[0]).peers, 1);
+	rgate_node_destroy(p.node[0]);
+	rgate_hub_destroy(p.hub);
+	tell(&p, 51);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 1);
+	rgate_hub_remove(p.hub, SERVICE | RGATE_SERVICE_ASKER);
+	rgate_hub_remove(p.hub, SERVICE + 1);
+	tell(&p, 52);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 2);
+	p.c.opts.key = p.c.keys[0];
+	assert_int_equal(rgate_node_create(&again, p.c.conf, 0, &p.c.opts), -EADDRINUSE);
+	rgate_hub_remove(p.hub, SERVICE);
+	again = cluster_node(&p.c, 0);
+	assert_int_equal(node_ended(again), 0);
+	rgate_peer_close(p.peer);
+	assert_int_equal(node_ended(p.node[1]), 0);
+	cluster_free(&p.c);
 }
 
 static void *come_and_go(void *arg)
@@ -383,7 +424,7 @@ static void paused(void **state)
 	p.node[1] = cluster_node(&p.c, 1);
 	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &wrong), -EINVAL);
 	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &o), 0);
-	assert_int_equal(rgate_hub_destroy(p.hub), 0);
+	rgate_hub_destroy(p.hub);
 	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &o), 0);
 	assert_int_equal(rgate_peer_open(&p.peer, p.node[1], 0), 0);
 	assert_int_equal(rgate_peer_wait_up(p.peer, MS), 0);
@@ -408,6 +449,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(late),
 	cmocka_unit_test(sizes),
 	cmocka_unit_test(roles),
+	cmocka_unit_test(outlived),
 	cmocka_unit_test(beside),
 	cmocka_unit_test(paused),
 };

@@ -69,7 +69,7 @@ static void liar_up(struct plane *p, struct liar *l, unsigned int id, unsigned i
 static void liar_down(struct liar *l)
 {
 	rgate_hub_remove(l->hub, RGATE_SERVICE_NET);
-	unit_require(!rgate_hub_destroy(l->hub));
+	rgate_hub_destroy(l->hub);
 	rgate_pool_free(rgate_node_pool(l->node), l->buf);
 	unit_require(!node_ended(l->node));
 }
@@ -361,7 +361,7 @@ static void gateway_lies(void **state)
 	/* closing takes its time, as this gateway does not answer, and an end */
 	compute_close_ring(&p, 1);
 	rgate_hub_remove(l.hub, RGATE_SERVICE_NET);
-	unit_require(!rgate_hub_destroy(l.hub));
+	rgate_hub_destroy(l.hub);
 	rgate_pool_free(rgate_node_pool(l.node), l.buf);
 	unit_require(!node_ended(l.node));
 	compute_down(&p, 1);

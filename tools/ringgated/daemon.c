@@ -153,7 +153,7 @@ int daemon_start(struct daemon *d)
 	say("cannot start the services: %s", strerror(-err));
 	(void)modules_stop(d);
 destroy_hub:
-	(void)rgate_hub_destroy(d->hub);
+	rgate_hub_destroy(d->hub);
 	d->hub = NULL;
 destroy_node:
 	rgate_node_destroy(d->node);
@@ -162,8 +162,9 @@ destroy_node:
 
 void daemon_stop(struct daemon *d)
 {
-	const bool busy = modules_stop(d) || rgate_hub_destroy(d->hub);
+	const bool busy = modules_stop(d);
 
+	rgate_hub_destroy(d->hub);
 	rgate_node_destroy(d->node);
 	if (busy) {
 		say("something is still in use; the kernel takes it back");

@@ -60,7 +60,7 @@ struct rgate_service {
 
 /*
  * rgate_hub_create - opens the peers and starts the thread, which blocks all signals
- * @node: must stay as long as the hub. -EBUSY: one of the peers is open already; -EINVAL: flags.
+ * -EBUSY: one of the peers is open already; -EINVAL: flags.
  */
 RGATE_API int rgate_hub_create(struct rgate_hub **hub, struct rgate_node *node,
 			       const struct rgate_hub_opts *opts);
@@ -71,8 +71,12 @@ RGATE_API int rgate_hub_create(struct rgate_hub **hub, struct rgate_node *node,
  */
 RGATE_API int rgate_hub_start(struct rgate_hub *hub);
 
-/* rgate_hub_destroy - closes the peers; NULL is allowed. -EBUSY: services are added */
-RGATE_API int rgate_hub_destroy(struct rgate_hub *hub);
+/*
+ * rgate_hub_destroy - the hub is nobody's any more; NULL is allowed
+ * Services that are added go on: the hub ends, and closes its peers, when the last of them is
+ * removed, which rgate_hub_stats() tells before. Not from a service's function.
+ */
+RGATE_API void rgate_hub_destroy(struct rgate_hub *hub);
 
 /*
  * rgate_hub_add - @number is this service's from now on
@@ -126,6 +130,8 @@ struct rgate_hub_stats {
 	uint64_t notices;
 	uint64_t unknown;	/* messages and notices for services that are not here */
 	uint64_t stale;		/* of a connection that was over before services knew of it */
+	uint32_t serving;	/* bit N: a service of number N is added now, */
+	uint32_t asking;	/* likewise with RGATE_SERVICE_ASKER */
 };
 
 /* @stats->sz is set by the caller */

@@ -97,9 +97,9 @@ static bool open_ring(struct g_remote *r)
 /* What is in the ring was taken, or will be: its consumers hold handles of their own. */
 static bool close_ring(struct g_remote *r)
 {
-	bool ok = !rgate_inlet_remove(r->inlet, r->number) && !rgate_inlet_destroy(r->inlet) &&
-		  !rgate_hub_destroy(r->hub);
+	bool ok = !rgate_inlet_remove(r->inlet, r->number) && !rgate_inlet_destroy(r->inlet);
 
+	rgate_hub_destroy(r->hub);
 	rgate_node_destroy(r->node);
 	return ok;
 }
@@ -156,7 +156,7 @@ static void gateway_main(struct g_remote *r)
 	must(all(r->sock, &byte, 1, true));
 	must(all(r->sock, &byte, 1, false));
 	rgate_gateway_destroy(gw);
-	must(!rgate_hub_destroy(hub));
+	rgate_hub_destroy(hub);
 	rgate_node_destroy(node);
 	_exit(0);
 }
