@@ -154,7 +154,6 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_inlet_add", ENOSPC, false, "64 rings are open: close one first" },
 	{ "rgate_inlet_add", EOPNOTSUPP, false, "frames of a gateway do not overwrite: make the "
 	  "ring with another policy" },
-	{ "rgate_inlet_", EBUSY, false, "rings are open: close them first" },
 	{ "rgate_inlet_", ENOENT, false, "no ring of that number is open" },
 	{ "rgate_inlet_device", EAGAIN, false, "the gateway was asked: again in some "
 	  "milliseconds" },

@@ -219,23 +219,6 @@ free_inlet:
 	return err;
 }
 
-int rgate_inlet_destroy(struct rgate_inlet *in)
-{
-	unsigned int i;
-
-	if (!in)
-		return 0;
-	for (i = 0; i < NET_RINGS_MAX; i++)
-		if (in->rings[i].ring || in->rings[i].making)
-			return -EBUSY;
-	rgate_hub_remove(in->hub, RGATE_SERVICE_NET);
-	pthread_cond_destroy(&in->left);
-	pthread_mutex_destroy(&in->lock);
-	rgate_pool_free(rgate_node_pool(in->node), in->words);
-	free(in);
-	return 0;
-}
-
 /* A free place for a ring of that name */
 static int place(struct rgate_inlet *in, const char *name)
 {
@@ -329,35 +312,30 @@ give_place_back:
 	return err;
 }
 
-/* With the lock, which is let go meanwhile */
-static void wait_left(struct rgate_inlet *in, struct inlet_ring *r)
+/* With the lock: the gateway is told that the ring goes */
+static void begin_close(struct rgate_inlet *in, struct inlet_ring *r)
 {
-	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + LEAVE_NS;
+	const struct net_hdr msg = {
+		.service = RGATE_SERVICE_NET, .type = NET_WITHDRAW,
+		.ring = htole16((uint16_t)r->number),
+	};
+
+	r->closing = true;
+	r->left = !in->up || inlet_send(in, &msg, sizeof(msg));
+}
+
+/*
+ * With the lock, which is let go meanwhile: the gateway has left, or it is @end (CLOCK_MONOTONIC):
+ * then it finds no memory there, and its connection ends.
+ */
+static void end_close(struct rgate_inlet *in, struct inlet_ring *r, uint64_t end)
+{
 	const struct timespec ts = rgate_clock_timespec(end);
+	struct inlet_ring closed;
 
 	while (!r->left)
 		if (pthread_cond_timedwait(&in->left, &in->lock, &ts))
 			break;
-}
-
-int rgate_inlet_remove(struct rgate_inlet *in, uint32_t number)
-{
-	struct net_hdr msg = {
-		.service = RGATE_SERVICE_NET, .type = NET_WITHDRAW,
-		.ring = htole16((uint16_t)number),
-	};
-	struct inlet_ring *r, closed;
-
-	pthread_mutex_lock(&in->lock);
-	r = find(in, number);
-	if (!r || r->closing) {
-		pthread_mutex_unlock(&in->lock);
-		return -ENOENT;
-	}
-	r->closing = true;
-	if (in->up && !inlet_send(in, &msg, sizeof(msg)))
-		wait_left(in, r);
-	/* A gateway that does not answer finds no memory there; its connection ends. */
 	closed = *r;
 	memset(r, 0, sizeof(*r));
 	/* Its number is another's only once its memory cannot be reached any more. */
@@ -366,8 +344,52 @@ int rgate_inlet_remove(struct rgate_inlet *in, uint32_t number)
 	inlet_ring_free(in, &closed);
 	pthread_mutex_lock(&in->lock);
 	r->making = false;
+}
+
+static uint64_t latest(void)
+{
+	return rgate_clock_now(CLOCK_MONOTONIC) + LEAVE_NS;
+}
+
+int rgate_inlet_remove(struct rgate_inlet *in, uint32_t number)
+{
+	struct inlet_ring *r;
+	int err = 0;
+
+	pthread_mutex_lock(&in->lock);
+	r = find(in, number);
+	if (!r || r->closing) {
+		err = -ENOENT;
+	} else {
+		begin_close(in, r);
+		end_close(in, r, latest());
+	}
 	pthread_mutex_unlock(&in->lock);
-	return 0;
+	return err;
+}
+
+void rgate_inlet_destroy(struct rgate_inlet *in)
+{
+	uint64_t end;
+	unsigned int i;
+
+	if (!in)
+		return;
+	/* All of them are told before any is waited for: they leave at the same time. */
+	pthread_mutex_lock(&in->lock);
+	for (i = 0; i < NET_RINGS_MAX; i++)
+		if (in->rings[i].ring)
+			begin_close(in, &in->rings[i]);
+	end = latest();
+	for (i = 0; i < NET_RINGS_MAX; i++)
+		if (in->rings[i].ring)
+			end_close(in, &in->rings[i], end);
+	pthread_mutex_unlock(&in->lock);
+	rgate_hub_remove(in->hub, RGATE_SERVICE_NET);
+	pthread_cond_destroy(&in->left);
+	pthread_mutex_destroy(&in->lock);
+	rgate_pool_free(rgate_node_pool(in->node), in->words);
+	free(in);
 }
 
 static void describe(struct inlet_ring *r, struct rgate_inlet_ring *info)

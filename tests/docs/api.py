@@ -33,7 +33,6 @@ NOTHING = {
     "rgate_spawn_start": "a job: rgate_spawn_job_close()",
 }
 SAYS = {
-    "rgate_inlet_destroy": "-EBUSY: rings are open, nothing was done",
     "rgate_spawn_close": "0: from when it could be refused",
     "rgate_socket_close": "as close(2): it is closed, whatever it says",
     "rgate_gpu_stop": "-ETIMEDOUT: the kernel still runs",

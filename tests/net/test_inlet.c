@@ -157,8 +157,81 @@ static void registration(void **state)
 	plane_down(&p);
 }
 
+/* What an inlet has open when it ends is closed with it, and what came can be taken */
+static void ends_with_rings(void **state)
+{
+	struct compute *at;
+	struct rgate_slot hdr;
+	struct other other;
+	unsigned int flow;
+	struct plane p;
+	uint64_t began;
+	uint64_t i;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	at = &p.at[1];
+	other.inlet = at->inlet;
+	open_other(&other);
+	assert_int_equal(other.err, 0);
+	wait_for(plane_rings(&p) == 2);
+	plane_rules(&p, "all node:1/r\n");
+	assert_true(plane_send(&p, 1, 7, 100, true));
+	wait_for(plane_inlet(at).stats.delivered == 1);
+	began = unit_now_ns();
+	rgate_inlet_destroy(at->inlet);
+	/* the gateway has left by itself: nobody waited for the end of his patience */
+	assert_true(unit_now_ns() - began < 2000000000ULL);
+	wait_for(!plane_rings(&p));
+	assert_true(plane_take(at, &flow, &i, &hdr, 0));
+	assert_int_equal(i, 7);
+	assert_false(plane_take(at, &flow, &i, &hdr, 0));
+	rgate_ring_close(other.ring);
+	rgate_ring_close(at->ring);
+	at->ring = NULL;
+	at->inlet = NULL;
+	plane_down(&p);
+}
+
+/* A gateway that says nothing is waited for once, however many rings there are */
+static void ends_unanswered(void **state)
+{
+	struct rgate_ring *rings[8];
+	struct compute *at;
+	struct plane p;
+	uint64_t took;
+	uint32_t n;
+	unsigned int i;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	at = &p.at[1];
+	for (i = 0; i < ARRAY_LEN(rings); i++) {
+		const char name[] = { 'a' + (char)i, '\0' };
+		const struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 64,
+							    .slot_size = 2048, .name = name);
+
+		assert_int_equal(rgate_inlet_add(at->inlet, &rings[i], &o, &n), 0);
+	}
+	wait_for(plane_rings(&p) == 1 + ARRAY_LEN(rings));
+	rgate_gateway_destroy(p.gw);
+	took = unit_now_ns();
+	rgate_inlet_destroy(at->inlet);
+	took = unit_now_ns() - took;
+	assert_true(took >= 2000000000ULL && took < 4000000000ULL * unit_patience());
+	for (i = 0; i < ARRAY_LEN(rings); i++)
+		rgate_ring_close(rings[i]);
+	rgate_ring_close(at->ring);
+	at->ring = NULL;
+	at->inlet = NULL;
+	p.gw = NULL;
+	plane_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(registration),
+	cmocka_unit_test(ends_with_rings),
+	cmocka_unit_test(ends_unanswered),
 };
 
 UNIT_MAIN(tests)

@@ -26,8 +26,9 @@ struct rgate_inlet;
  */
 RGATE_API int rgate_inlet_create(struct rgate_inlet **inlet, struct rgate_hub *hub);
 
-/* rgate_inlet_destroy - NULL is allowed. -EBUSY: rings are open */
-RGATE_API int rgate_inlet_destroy(struct rgate_inlet *inlet);
+/* rgate_inlet_destroy - removes the rings that are there, all at once, as rgate_inlet_remove(): who
+ * has handles of them may drain them; NULL is allowed */
+RGATE_API void rgate_inlet_destroy(struct rgate_inlet *inlet);
 
 /*
  * rgate_inlet_add - a ring that the gateway fills

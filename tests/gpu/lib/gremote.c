@@ -97,8 +97,9 @@ static bool open_ring(struct g_remote *r)
 /* What is in the ring was taken, or will be: its consumers hold handles of their own. */
 static bool close_ring(struct g_remote *r)
 {
-	bool ok = !rgate_inlet_remove(r->inlet, r->number) && !rgate_inlet_destroy(r->inlet);
+	const bool ok = !rgate_inlet_remove(r->inlet, r->number);
 
+	rgate_inlet_destroy(r->inlet);
 	rgate_hub_destroy(r->hub);
 	rgate_node_destroy(r->node);
 	return ok;
