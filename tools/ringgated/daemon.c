@@ -151,7 +151,7 @@ int daemon_start(struct daemon *d)
 	if (!err)
 		return 0;
 	say("cannot start the services: %s", strerror(-err));
-	(void)modules_stop(d);
+	modules_stop(d);
 destroy_hub:
 	rgate_hub_destroy(d->hub);
 	d->hub = NULL;
@@ -162,13 +162,8 @@ destroy_node:
 
 void daemon_stop(struct daemon *d)
 {
-	const bool busy = modules_stop(d);
-
+	modules_stop(d);
 	rgate_hub_destroy(d->hub);
 	rgate_node_destroy(d->node);
-	if (busy) {
-		say("something is still in use; the kernel takes it back");
-		d->cluster = NULL;
-	}
 	d->hub = NULL;
 }

@@ -243,19 +243,18 @@ int gateway_steer_remove(struct daemon *d, const char *name, char *why, size_t l
 	return changed(d, why, len);
 }
 
-static int gateway_stop(struct daemon *d)
+static void gateway_stop(struct daemon *d)
 {
 	unsigned int i;
 
 	if (!d->gw)
-		return 0;
+		return;
 	for (i = 0; i < SOURCES_MAX; i++)
 		close_source(d, &d->sources[i]);
 	rgate_gateway_destroy(d->gw);
 	rgate_steer_destroy(d->steer);
 	d->gw = NULL;
 	d->steer = NULL;
-	return 0;
 }
 
 static int gateway_start(struct daemon *d)

@@ -33,10 +33,9 @@ static int inlet_start(struct daemon *d)
 	return err;
 }
 
-static int inlet_stop(struct daemon *d)
+static void inlet_stop(struct daemon *d)
 {
 	rgate_inlet_destroy(d->inlet);
-	return 0;
 }
 
 static void json_ring(struct json *j, const struct rgate_inlet_ring *r)

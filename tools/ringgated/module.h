@@ -23,8 +23,7 @@ struct module {
 	void (*close)(struct daemon *d);
 	/* Node and hub are there; nothing is received yet */
 	int (*start)(struct daemon *d);
-	/* -EBUSY: something is still in use */
-	int (*stop)(struct daemon *d);
+	void (*stop)(struct daemon *d);
 	/* Reads its files again; what holds stays if they are malformed. 1: read; 0: has none */
 	int (*reload)(struct daemon *d);
 	const char *files;	/* what it reads again, in words */
@@ -45,8 +44,7 @@ int modules_check(struct daemon *d);
 int modules_prepare(struct daemon *d);
 int modules_open(struct daemon *d);
 int modules_start(struct daemon *d);
-/* -EBUSY: of one of them */
-int modules_stop(struct daemon *d);
+void modules_stop(struct daemon *d);
 void modules_close(struct daemon *d);
 void modules_discard(struct daemon *d);
 /* Says what was read */

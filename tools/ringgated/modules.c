@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include "module.h"
 
-#include <errno.h>
-
 #include "util.h"
 
 /* That all peers go when the daemon ends is no news: so who tells of them is stopped first. */
@@ -79,14 +77,11 @@ void modules_close(struct daemon *d)
 	close_some(d, ARRAY_SIZE(modules));
 }
 
-static int stop(struct daemon *d, unsigned int n)
+static void stop(struct daemon *d, unsigned int n)
 {
-	int busy = 0;
-
 	while (n--)
-		if (modules[n]->stop && modules[n]->stop(d))
-			busy = -EBUSY;
-	return busy;
+		if (modules[n]->stop)
+			modules[n]->stop(d);
 }
 
 int modules_start(struct daemon *d)
@@ -100,13 +95,13 @@ int modules_start(struct daemon *d)
 			break;
 	}
 	if (err)
-		(void)stop(d, i);
+		stop(d, i);
 	return err;
 }
 
-int modules_stop(struct daemon *d)
+void modules_stop(struct daemon *d)
 {
-	return stop(d, ARRAY_SIZE(modules));
+	stop(d, ARRAY_SIZE(modules));
 }
 
 void modules_reload(struct daemon *d)

@@ -88,10 +88,9 @@ static int peers_start(struct daemon *d)
 	return rgate_hub_add(d->hub, SERVICE, &service, d);
 }
 
-static int peers_stop(struct daemon *d)
+static void peers_stop(struct daemon *d)
 {
 	rgate_hub_remove(d->hub, SERVICE);
-	return 0;
 }
 
 const struct module peers_module = { .start = peers_start, .stop = peers_stop };

@@ -240,13 +240,13 @@ fail:
 	return err;
 }
 
-static int requests_stop(struct daemon *d)
+static void requests_stop(struct daemon *d)
 {
 	struct requests *rq = d->requests;
 	struct request_client *c;
 
 	if (!rq)
-		return 0;
+		return;
 	eventfd_write(rq->stop_fd, 1);
 	pthread_join(rq->thread, NULL);
 	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
@@ -254,7 +254,6 @@ static int requests_stop(struct daemon *d)
 			clients_drop(rq, c);
 	close_fds(rq);
 	stop_engine(rq);
-	return 0;
 }
 
 static int requests_reload(struct daemon *d)

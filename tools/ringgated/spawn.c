@@ -110,15 +110,14 @@ fail:
 	return err;
 }
 
-static int spawn_stop(struct daemon *d)
+static void spawn_stop(struct daemon *d)
 {
 	if (!d->spawnd)
-		return 0;
+		return;
 	eventfd_write(d->spawn_stop, 1);
 	pthread_join(d->spawn_thread, NULL);
 	close(d->spawn_stop);
 	spawn_discard(d);
-	return 0;
 }
 
 static int spawn_reload(struct daemon *d)

@@ -114,6 +114,12 @@ void status_json(struct daemon *d, FILE *f)
 	json_u64(&j, "accepted", s.accepted);
 	json_u64(&j, "bad_key", s.bad_key);
 	json_u64(&j, "garbage", s.garbage);
+	json_str(&j, "error", s.error ? strerror(-s.error) : NULL);
+	json_object(&j, "in_use");
+	json_u64(&j, "peers", s.peers);
+	json_u64(&j, "shares", s.shares);
+	json_u64(&j, "buffers", s.buffers);
+	json_object_end(&j);
 	json_array(&j, "peers");
 	for (i = 0; !rgate_cluster_node(d->cluster, i, &n); i++)
 		json_peer(d, &j, &n);
@@ -157,8 +163,15 @@ static void text_peers(struct daemon *d, FILE *f)
 
 void status_text(struct daemon *d, FILE *f)
 {
-	fprintf(f, "node %u (%s), %s, provider %s, up %.0f s\n\n", d->self.id, d->self.name,
+	struct rgate_node_stats s = { .sz = sizeof(s) };
+
+	fprintf(f, "node %u (%s), %s, provider %s, up %.0f s\n", d->self.id, d->self.name,
 		role_name(d->self.role), provider_name(d), seconds_since(d->began_ns));
+	if (!rgate_node_stats(d->node, &s) && s.error)
+		fprintf(f, "it has no connections any more: %s; in use are %u peers, %u shares, "
+			"%llu buffers\n", strerror(-s.error), s.peers, s.shares,
+			(unsigned long long)s.buffers);
+	fputc('\n', f);
 	text_peers(d, f);
 	modules_status_text(d, f);
 }

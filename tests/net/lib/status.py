@@ -79,6 +79,8 @@ def node(i):
         "provider": "local", "up_s": between(0.2, seconds),
         # the one with the higher number connects
         "accepted": 2 - i, "bad_key": 0, "garbage": 0, "lines_left_out": 0,
+        # a connection has two buffers at least
+        "error": None, "in_use": {"peers": 2, "shares": 1, "buffers": between(4, 1000)},
         "peers": [peer(i, k) for k in range(3) if k != i],
     }
 
