@@ -12,18 +12,28 @@
 #define ROOM_LEN	512U
 #define FLAGS		(RGATE_SYNC_AT | RGATE_SYNC_OF | RGATE_SYNC_EXISTS | RGATE_SYNC_ANYBODY)
 
-/* The completion of @cookie, when it is there: 1; others are of what was given up, or kept */
+/* Of two requests and what cancels one of them two come before the third at most. */
+static void keep(struct sync_client *sc, const struct rgate_completion *c)
+{
+	if (sc->nkept < sizeof(sc->kept) / sizeof(sc->kept[0]))
+		sc->kept[sc->nkept++] = *c;
+}
+
+/* The completion of @cookie, when it is there: 1; others wait until they are asked for */
 static int take(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
 {
+	unsigned int i;
 	int n;
 
-	if (sc->kept.cookie == cookie) {
-		*c = sc->kept;
+	for (i = 0; i < sc->nkept; i++) {
+		if (sc->kept[i].cookie != cookie)
+			continue;
+		*c = sc->kept[i];
+		sc->kept[i] = sc->kept[--sc->nkept];
 		return 1;
 	}
 	while ((n = rgate_session_poll(sc->session, c, 1)) == 1 && c->cookie != cookie)
-		if (c->cookie == sc->awaited)
-			sc->kept = *c;
+		keep(sc, c);
 	return n;
 }
 
@@ -54,17 +64,32 @@ static int await(struct sync_client *sc, uint64_t cookie, int timeout_ms,
 	}
 }
 
-/* It ends soon, one way or the other: what it had done by then counts. */
-static int give_up(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
+/* 1: it is there; or why it never will be */
+static int await_surely(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
 {
 	int ret;
 
-	ret = rgate_session_cancel(sc->session, cookie, ++sc->cookie);
-	if (ret)
-		return ret;
 	do {
 		ret = await(sc, cookie, -1, c);
 	} while (ret == -EINTR);
+	return ret;
+}
+
+/*
+ * It ends soon, one way or the other: what it had done by then counts. What cancels it may end
+ * after it, and a session that was lent is left with no completion that its owner knows nothing of.
+ */
+static int give_up(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
+{
+	const uint64_t own = ++sc->cookie;
+	struct rgate_completion end;
+	int ret;
+
+	ret = rgate_session_cancel(sc->session, cookie, own);
+	if (!ret)
+		ret = await_surely(sc, cookie, c);
+	if (ret == 1)
+		ret = await_surely(sc, own, &end);
 	return ret;
 }
 
@@ -75,8 +100,7 @@ static int submit(struct sync_client *sc, struct rgate_request *q, unsigned int 
 
 	for (i = 0; i < n; i++)
 		q[i].cookie = ++sc->cookie;
-	sc->awaited = n > 1 ? q[1].cookie : 0;
-	sc->kept.cookie = 0;
+	sc->nkept = 0;
 	/* There are places for all: no others are under way. */
 	ret = rgate_session_submit_many(sc->session, q, n);
 	return ret < 0 ? ret : 0;

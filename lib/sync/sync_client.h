@@ -12,8 +12,8 @@ struct sync_client {
 	void *room;		/* of the session, for what is told: SYNC_CLIENT_ROOM */
 	struct rgate_request open; /* to be asked again when its life is over */
 	uint64_t cookie;
-	uint64_t awaited;	/* of a request whose end is waited for after another's; 0: none */
-	struct rgate_completion kept; /* of that, if it came before: else its cookie is 0 */
+	unsigned int nkept;
+	struct rgate_completion kept[2]; /* that came while another one's was waited for */
 	uint32_t handle;
 	int timeout_ms;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Two requests at once, whose ends come in any order, beside those of what was given up. */
+/* Two requests at once, whose ends come in any order, beside that of what cancels one of them. */
 #include "unit.h"
 
 #include <errno.h>
@@ -8,8 +8,11 @@
 
 static struct rgate_completion told[8];
 static unsigned int n_told, n_taken;
-static uint64_t cancelled;
+static uint64_t cancelled, late;	/* late: a cookie whose completion comes by waiting; 0 */
+static bool cancels_late;
 static int wait_err;
+
+static void tell(uint64_t cookie, int result);
 
 int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *q,
 				     unsigned int n);
@@ -35,7 +38,7 @@ int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *
 	return 1;
 }
 
-/* Nothing comes by waiting but @wait_err. */
+/* Nothing comes by waiting but @wait_err and what is late. */
 int __wrap_rgate_session_wait(struct rgate_session *s, int timeout_ms)
 {
 	const int err = wait_err;
@@ -44,6 +47,11 @@ int __wrap_rgate_session_wait(struct rgate_session *s, int timeout_ms)
 	if (err || !timeout_ms) {
 		wait_err = 0;
 		return err;
+	}
+	if (late) {
+		tell(late, 0);
+		late = 0;
+		return 1;
 	}
 	fail_msg("it would wait for ever");
 	return 0;
@@ -55,12 +63,15 @@ static void tell(uint64_t cookie, int result)
 						    .value = cookie };
 }
 
-/* What is cancelled ends so. */
+/* What is cancelled ends so; the end of what cancels comes before it, or after a wait */
 int __wrap_rgate_session_cancel(struct rgate_session *s, uint64_t target, uint64_t cookie)
 {
 	(void)s;
 	cancelled = target;
-	tell(cookie, 0);
+	if (cancels_late)
+		late = cookie;
+	else
+		tell(cookie, 0);
 	tell(target, -ECANCELED);
 	return 0;
 }
@@ -85,9 +96,7 @@ static void any_order(void **state)
 	(void)state;
 	for (second = 0; second < 2; second++) {
 		begin(&sc, q);
-		tell(7, 9);
 		tell(second ? 43 : 42, second ? 6 : 5);
-		tell(8, 9);
 		tell(second ? 42 : 43, second ? 5 : 6);
 		assert_int_equal(sync_client_finish(&sc, 42, -1, &value), 5);
 		assert_int_equal(value, 42);
@@ -96,23 +105,41 @@ static void any_order(void **state)
 	}
 }
 
-/* One is given up; what the other one was told stays. */
-static void given_up(void **state)
+/* One is given up; what the other one was told stays, and nothing comes after that. */
+static void give_up_each(void)
 {
 	struct rgate_request q[2] = { { .op = 1 }, { .op = 2 } };
 	struct sync_client sc;
 
-	(void)state;
 	begin(&sc, q);
 	tell(43, 6);
 	assert_int_equal(sync_client_finish(&sc, 42, 0, NULL), -ETIMEDOUT);
 	assert_int_equal(cancelled, 42);
+	assert_int_equal(late, 0);
+	assert_int_equal(n_taken, n_told);
 	assert_int_equal(sync_client_finish(&sc, 43, -1, NULL), 6);
+	begin(&sc, q);
+	assert_int_equal(sync_client_finish(&sc, 43, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(late, 0);
+	tell(42, 7);
+	assert_int_equal(sync_client_finish(&sc, 42, 0, NULL), 7);
+	assert_int_equal(n_taken, n_told);
 	begin(&sc, q);
 	wait_err = -EINTR;
 	assert_int_equal(sync_client_finish(&sc, 42, -1, NULL), -EINTR);
 	assert_int_equal(sync_client_finish(&sc, 43, 0, NULL), -ETIMEDOUT);
 	assert_int_equal(cancelled, 43);
+	assert_int_equal(late, 0);
+	assert_int_equal(n_taken, n_told);
+}
+
+static void given_up(void **state)
+{
+	(void)state;
+	cancels_late = false;
+	give_up_each();
+	cancels_late = true;
+	give_up_each();
 }
 
 /* What was kept for a request of before is nobody's. */
