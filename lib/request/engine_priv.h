@@ -16,6 +16,7 @@
 #include "area.h"
 #include "engine.h"
 #include "heap.h"
+#include "index.h"
 #include "list.h"
 #include "spin.h"
 
@@ -65,7 +66,7 @@ struct rgate_req {
 	struct rgate_req *prev, *next;	/* in its chain, while both are under way */
 	struct rgate_req *queue;	/* free, ready, or ended and not seen yet */
 	struct link of_seat;
-	struct link of_cookie;
+	struct index_node of_cookie;
 	struct heap_node timer;	/* of its deadline, CLOCK_MONOTONIC, ns */
 };
 
@@ -166,8 +167,8 @@ struct rgate_engine {
 	struct rgate_req *ready_first, **ready_last;
 	struct rgate_req *free;
 	struct req_chunk *chunks;
-	struct link *cookies;
-	uint64_t ncookies, cookie_places, secret[2];
+	struct index cookies;
+	uint64_t secret[2];
 	struct heap timers;
 	uint64_t tick_at;		/* a service wants to be called then */
 	uint32_t ticks;			/* atomic: bit N: service N has a clock */

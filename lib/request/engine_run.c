@@ -5,7 +5,6 @@
 
 #include "engine_priv.h"
 
-#define COOKIES_FIRST	64U	/* places in the table; it doubles when there are as many */
 #define READY_TURN	64U	/* of chains, as much as is begun in one turn */
 
 /* ---- Memory ---- */
@@ -46,21 +45,9 @@ struct rgate_req *req_alloc(struct rgate_engine *e)
 	return r;
 }
 
-static struct link *new_table(uint64_t places)
-{
-	struct link *t = malloc(places * sizeof(*t));
-	uint64_t i;
-
-	for (i = 0; t && i < places; i++)
-		list_init(&t[i]);
-	return t;
-}
-
 int req_init(struct rgate_engine *e)
 {
-	e->cookies = new_table(COOKIES_FIRST);
-	e->cookie_places = COOKIES_FIRST;
-	return e->cookies ? 0 : -ENOMEM;
+	return index_init(&e->cookies);
 }
 
 void req_free_all(struct rgate_engine *e)
@@ -73,7 +60,7 @@ void req_free_all(struct rgate_engine *e)
 		free(c);
 	}
 	heap_fini(&e->timers);
-	free(e->cookies);
+	index_fini(&e->cookies);
 }
 
 /* ---- Who is under way ---- */
@@ -82,8 +69,7 @@ void req_free_all(struct rgate_engine *e)
  * Both halves of the product, and those mixed again: each bit of the cookie counts for each one
  * of the place. With less a client knew cookies that share a place, whatever the secret is.
  */
-static struct link *bucket(const struct rgate_engine *e, const struct rgate_seat *s,
-			   uint64_t cookie)
+static uint64_t place_of(const struct rgate_engine *e, const struct rgate_seat *s, uint64_t cookie)
 {
 	__extension__ unsigned __int128 all = cookie ^ e->secret[0] ^ (uint64_t)s->owner << 32;
 	uint64_t h;
@@ -91,29 +77,7 @@ static struct link *bucket(const struct rgate_engine *e, const struct rgate_seat
 	all *= e->secret[1];
 	h = (uint64_t)all ^ (uint64_t)(all >> 64);
 	h = (h ^ h >> 32) * e->secret[1];
-	return &e->cookies[(h >> 32) & (e->cookie_places - 1)];
-}
-
-/* Without memory the table stays, and is slower. */
-static void grow(struct rgate_engine *e)
-{
-	struct link *was = e->cookies, *t = new_table(e->cookie_places * 2), *l;
-	uint64_t i, n = e->cookie_places;
-	struct rgate_req *r;
-
-	if (!t)
-		return;
-	e->cookies = t;
-	e->cookie_places *= 2;
-	for (i = 0; i < n; i++) {
-		while (!list_empty(&was[i])) {
-			l = was[i].next;
-			list_del(l);
-			r = container_of(l, struct rgate_req, of_cookie);
-			list_add_tail(bucket(e, r->seat, r->q.cookie), l);
-		}
-	}
-	free(was);
+	return h >> 32;
 }
 
 static void track(struct rgate_req *r)
@@ -125,10 +89,7 @@ static void track(struct rgate_req *r)
 		return;
 	r->tracked = true;
 	list_add_tail(&s->reqs, &r->of_seat);
-	if (e->ncookies == e->cookie_places)
-		grow(e);
-	list_add_tail(bucket(e, s, r->q.cookie), &r->of_cookie);
-	e->ncookies++;
+	index_add(&e->cookies, &r->of_cookie, place_of(e, s, r->q.cookie));
 }
 
 static void untrack(struct rgate_req *r)
@@ -137,17 +98,16 @@ static void untrack(struct rgate_req *r)
 		return;
 	r->tracked = false;
 	list_del(&r->of_seat);
-	list_del(&r->of_cookie);
-	r->seat->engine->ncookies--;
+	index_del(&r->seat->engine->cookies, &r->of_cookie);
 }
 
 struct rgate_req *req_find(struct rgate_seat *s, uint64_t cookie)
 {
-	struct link *b = bucket(s->engine, s, cookie), *l;
+	struct link *b = index_at(&s->engine->cookies, place_of(s->engine, s, cookie)), *l;
 	struct rgate_req *r;
 
 	for (l = b->next; l != b; l = l->next) {
-		r = container_of(l, struct rgate_req, of_cookie);
+		r = container_of(l, struct rgate_req, of_cookie.link);
 		if (r->seat == s && r->q.cookie == cookie)
 			return r;
 	}

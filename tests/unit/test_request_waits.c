@@ -230,9 +230,9 @@ static unsigned int longest_bucket(void)
 	const struct link *l;
 	uint64_t i;
 
-	for (i = 0; i < e->cookie_places; i++) {
+	for (i = 0; i < e->cookies.places; i++) {
 		n = 0;
-		for (l = e->cookies[i].next; l != &e->cookies[i]; l = l->next)
+		for (l = e->cookies.place[i].next; l != &e->cookies.place[i]; l = l->next)
 			n++;
 		most = n > most ? n : most;
 	}
