@@ -320,12 +320,12 @@ static void more(struct wish *w, const struct gate_result *r)
 
 static struct gate_caller *caller_of(const struct gate_node *n, uint64_t id)
 {
-	struct link *const all = &n->sv->callers;
+	struct link *const ring = index_at(&n->sv->by_id, id);
 	struct gate_caller *c;
 	struct link *l;
 
-	for (l = all->next; l != all; l = l->next) {
-		c = container_of(l, struct gate_caller, of_service);
+	for (l = ring->next; l != ring; l = l->next) {
+		c = container_of(l, struct gate_caller, by_id.link);
 		if (c->id == id && c->node == n)
 			return c;
 	}

@@ -9,11 +9,44 @@
 #define KEPT_MOST	256U		/* of a node, which has fewer guests at once */
 #define NO_REQUEST	UINT64_MAX	/* no serial of one: the node takes none that is so high */
 
+/* ---- Who is whose ---- */
+
+/* Addresses differ in no low bits. */
+static uint64_t hash_of(const struct rgate_seat *seat)
+{
+	return (uint64_t)(uintptr_t)seat * 0x9e3779b97f4a7c15 >> 32;
+}
+
+void gate_caller_add(struct gate_caller *c)
+{
+	struct gate_service *sv = c->sv;
+
+	c->id = ++sv->serial;
+	list_add_tail(&sv->callers, &c->of_service);
+	index_add(&sv->by_id, &c->by_id, c->id);
+	index_add(&sv->by_seat, &c->by_seat, hash_of(c->seat));
+}
+
+struct gate_caller *gate_caller_of(const struct gate_service *sv, const struct rgate_seat *seat,
+				   const struct gate_caller *last)
+{
+	struct link *const ring = index_at(&sv->by_seat, hash_of(seat)), *l;
+	struct gate_caller *c;
+
+	for (l = last ? last->by_seat.link.next : ring->next; l != ring; l = l->next) {
+		c = container_of(l, struct gate_caller, by_seat.link);
+		if (c->seat == seat)
+			return c;
+	}
+	return NULL;
+}
+
 /* ---- A session ends ---- */
 
 static void free_caller(struct gate_caller *c)
 {
 	list_del(&c->of_service);
+	index_del(&c->sv->by_id, &c->by_id);
 	free(c);
 }
 
@@ -78,6 +111,7 @@ static void leave(struct gate_caller *c)
 void gate_ask_leave(struct gate_caller *c)
 {
 	c->seat = NULL;
+	index_del(&c->sv->by_seat, &c->by_seat);
 	if (c->probing)
 		errand_end(&c->probe, 0);
 	leave(c);

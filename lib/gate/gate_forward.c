@@ -18,8 +18,7 @@ static int add_caller(struct gate_service *sv, struct gate_caller *c)
 {
 	if (sv->over)
 		return -ECONNRESET;
-	c->id = ++sv->serial;
-	list_add_tail(&sv->callers, &c->of_service);
+	gate_caller_add(c);
 	return 0;
 }
 
@@ -191,17 +190,13 @@ int gate_forward(struct gate_caller *c, struct rgate_req *r, const struct gate_a
 
 static struct wish *find_wish(struct gate_service *sv, const struct rgate_req *r)
 {
-	const struct rgate_seat *seat = rgate_req_seat(r);
-	const struct gate_caller *c;
-	struct link *l;
+	const struct gate_caller *c = NULL;
 	uint32_t i;
 
-	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
-		c = container_of(l, struct gate_caller, of_service);
-		for (i = 0; c->seat == seat && i < GATE_TICKETS; i++)
+	while ((c = gate_caller_of(sv, rgate_req_seat(r), c)))
+		for (i = 0; i < GATE_TICKETS; i++)
 			if (c->ticket[i] && c->ticket[i]->r == r)
 				return c->ticket[i];
-	}
 	return NULL;
 }
 

@@ -6,17 +6,10 @@
 
 static struct gate_caller *find_caller(struct gate_service *sv, const struct rgate_seat *seat)
 {
-	struct gate_caller *c = NULL;
-	struct link *l;
+	struct gate_caller *c;
 
 	fair_lock(&sv->lock);
-	for (l = sv->callers.next; l != &sv->callers; l = l->next) {
-		c = container_of(l, struct gate_caller, of_service);
-		if (c->seat == seat)
-			break;
-	}
-	if (l == &sv->callers)
-		c = NULL;
+	c = gate_caller_of(sv, seat, NULL);
 	fair_unlock(&sv->lock);
 	return c;
 }

@@ -28,6 +28,7 @@
 #include "errand.h"
 #include "gate_service.h"
 #include "gate_wire.h"
+#include "index.h"
 #include "limit.h"
 
 /* ---- Who asks ---- */
@@ -77,6 +78,7 @@ struct gate_caller {
 	struct errand leave;		/* GATE_LEAVE */
 	struct errand probe;		/* is its guest there? */
 	struct link of_service;
+	struct index_node by_id, by_seat;	/* the second one as long as it has a seat */
 	struct gate_service *sv;
 	struct gate_node *node;
 	struct rgate_seat *seat;	/* NULL: is over */
@@ -170,6 +172,7 @@ struct gate_service {
 	bool over;			/* gate_service_quit() */
 	uint64_t serial;		/* of requests and guests */
 	struct link callers;
+	struct index by_id, by_seat;	/* the same ones */
 	/* of guests: */
 	int epfd, stop_fd;
 	pthread_t thread;
@@ -202,6 +205,11 @@ void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
 int gate_plain_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len);
 
 /* gate_caller.c */
+/* It has all but an id */
+void gate_caller_add(struct gate_caller *c);
+/* Of that session: the next one after @last, the first one after NULL; NULL: there is no more */
+struct gate_caller *gate_caller_of(const struct gate_service *sv, const struct rgate_seat *seat,
+				   const struct gate_caller *last);
 /* It has nothing at its node: all that is under way fails with @err, and the node is told. */
 void gate_caller_lose(struct gate_caller *c, int err);
 /* Asks, if need be: what waits there for as long as it likes does not tell of a guest that is gone */

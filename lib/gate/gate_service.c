@@ -152,7 +152,11 @@ int gate_service_create(struct gate_service **out, const struct gate_opts *opts)
 	sv->silence_ns = (o.silence_ms ? o.silence_ms : SILENCE_MS) * 1000000ULL;
 	list_init(&sv->callers);
 	fair_init(&sv->lock);
-	err = start(sv);
+	err = index_init(&sv->by_id);
+	if (!err)
+		err = index_init(&sv->by_seat);
+	if (!err)
+		err = start(sv);
 	if (err) {
 		gate_service_quit(sv);
 		gate_service_destroy(sv);
@@ -207,5 +211,7 @@ void gate_service_destroy(struct gate_service *sv)
 		errands_destroy(n->errands);
 	board_destroy(sv->board);
 	fair_destroy(&sv->lock);
+	index_fini(&sv->by_seat);
+	index_fini(&sv->by_id);
 	free(sv);
 }
