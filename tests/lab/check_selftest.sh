@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+#
+# Who interrupts scripts/check has interrupted all of it: what runs beside, both lanes of a
+# sanitizer, and what is waited for.
+
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+. "$here/tap.inc"
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# program PATH: a test that says its process id and has no end, nor has what it started
+program()
+{
+	mkdir -p "$(dirname "$dir/$1")"
+	cat >"$dir/$1" <<-END
+	#!/bin/bash
+	echo 1..1
+	sleep 1000 &
+	echo "\$\$ \$!" >"$dir/pids.${1//\//-}"
+	wait
+	END
+	chmod +x "$dir/$1"
+}
+
+# there N: so many have begun
+there()
+{
+	local i
+
+	for ((i = 0; i < 300; i++)); do
+		[ "$(cat "$dir"/pids.* 2>/dev/null | wc -l)" -ge "$1" ] && return
+		sleep 0.1
+	done
+	return 1
+}
+
+gone()
+{
+	local i left
+
+	for ((i = 0; i < 100; i++)); do
+		left=0
+		for pid in $(cat "$dir"/pids.*); do
+			kill -0 "$pid" 2>/dev/null && left=$((left + 1))
+		done
+		[ $left = 0 ] && return
+		sleep 0.1
+	done
+	echo "# $left processes go on"
+	# shellcheck disable=SC2046 # numbers
+	kill $(cat "$dir"/pids.*) 2>/dev/null
+	return 1
+}
+
+# interrupted SIGNAL TO N GROUP...: N programs of the groups have begun when it is sent, to the
+# process (+) or to its group, as a terminal does (-)
+interrupted()
+{
+	local signal=$1 to=${2#+} n=$3 pid
+	shift 3
+
+	rm -f "$dir"/pids.*
+	set -m
+	O=$dir "$here/../../scripts/check" "$@" >"$dir/out" 2>&1 </dev/null &
+	set +m
+	pid=$!
+	there "$n" || { cat "$dir/out"; kill -- -$pid; return 1; }
+	kill "-$signal" -- "$to$pid"
+	wait $pid 2>/dev/null
+	gone
+}
+
+# Sources of these names there are.
+program asan/tests/unit/test_link
+program asan/tests/fabric/test_loss
+program tsan/tests/unit/test_link
+program tsan/tests/fabric/test_loss
+program tests/unit/test_link
+program tests/fabric/test_loss
+
+expect "both lanes of a sanitizer" interrupted TERM + 2 "asan:test_l*"
+expect "... and of the other one beside it" interrupted TERM + 4 "asan:test_l*" "tsan:test_l*"
+expect "... by a terminal" interrupted INT - 4 "asan:test_l*" "tsan:test_l*"
+expect "what is waited for, and what runs beside it" interrupted TERM + 2 "unit:test_l*" \
+	"fabric:test_l*"
+expect "... by a terminal" interrupted INT - 2 "unit:test_l*" "fabric:test_l*"
+tap_end
