@@ -10,6 +10,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <ringgate/rgate_key.h>
 
 #define DEPTH	8
 
@@ -363,6 +366,72 @@ static void looped(void **state)
 	assert_int_equal(mock_cm.disconnects, 0);
 }
 
+static struct rgate_node_stats use_of(const struct rgate_node *node)
+{
+	struct rgate_node_stats s = { .sz = sizeof(s) };
+
+	assert_int_equal(rgate_node_stats(node, &s), 0);
+	return s;
+}
+
+static struct rgate_cluster *cluster_of_one(uint8_t key[RGATE_KEY_LEN])
+{
+	/* of RFC 7748, 6.1 */
+	static const char text[] = "provider verbs\nprivate-key /none\n"
+		"node 0 gateway 192.0.2.1:7002 zero\n"
+		"public-key 0 hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\n"
+		"node 1 compute 192.0.2.2:7002 one\n" UNIT_KEY_LINE(1);
+	struct rgate_cluster *conf;
+
+	assert_int_equal(rgate_key_from_text(key, "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo="),
+			 0);
+	assert_int_equal(rgate_cluster_parse(&conf, "test", text, sizeof(text) - 1), 0);
+	return conf;
+}
+
+/* When its device is lost a node says so, and what there is to be given back: in any order */
+static void lost(void **state)
+{
+	struct rgate_pool_opts pool = RGATE_OPTS(rgate_pool_opts, .region_size = 2 << 20,
+						 .access = RGATE_ACCESS_REMOTE);
+	uint8_t key[RGATE_KEY_LEN];
+	const struct rgate_node_opts o = RGATE_OPTS(rgate_node_opts, .key = key, .pool = &pool,
+						    .timeout_ms = 100);
+	const unsigned int before = mock.mrs;
+	struct rgate_cluster *conf = cluster_of_one(key);
+	const uint64_t end = unit_now_ns() + 10000000000ULL;
+	const struct rgate_buf *buf;
+	struct rgate_share *mine;
+	struct rgate_node *node;
+	struct rgate_pool *of;
+	unsigned int mrs;
+
+	(void)state;
+	assert_int_equal(rgate_node_create(&node, conf, 0, &o), 0);
+	of = rgate_node_pool(node);
+	assert_int_equal(rgate_pool_alloc(of, 100, &buf), 0);
+	assert_int_equal(rgate_share_create(&mine, node, memory, 64, -1, 0, 0), 0);
+	assert_int_equal(use_of(node).error, 0);
+	__atomic_store_n(&mock.gone, true, __ATOMIC_RELAXED);
+	while (!use_of(node).error && unit_now_ns() < end)
+		usleep(1000);
+	assert_int_equal(use_of(node).error, -EIO);
+	assert_int_equal(use_of(node).shares, 1);
+	assert_int_equal(use_of(node).buffers, 1);
+	assert_int_equal(use_of(node).peers, 0);
+	mrs = mock.mrs;
+	rgate_node_destroy(node);
+	assert_int_equal(mock.mrs, mrs);
+	rgate_share_destroy(mine);
+	/* what is left is the region that the buffer lies in */
+	assert_int_equal(mock.mrs, before + 1);
+	memset(buf->addr, 1, 100);
+	assert_int_equal(rgate_pool_free(of, buf), 0);
+	assert_int_equal(mock.mrs, before);
+	mock.gone = false;
+	rgate_cluster_destroy(conf);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 	cmocka_unit_test_setup_teardown(opened, setup, teardown),
@@ -375,6 +444,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(woken, setup, teardown),
 	cmocka_unit_test_setup_teardown(not_looped, setup, teardown),
 	cmocka_unit_test_setup_teardown(looped, setup, teardown),
+	cmocka_unit_test_setup_teardown(lost, setup, teardown),
 };
 
 UNIT_MAIN(tests)

@@ -17,6 +17,12 @@
 #define MRS	4096
 
 struct mock mock;
+
+/* A test takes the device away from a thread that looks. */
+static bool is_gone(void)
+{
+	return __atomic_load_n(&mock.gone, __ATOMIC_RELAXED);
+}
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct mock_cq {
@@ -73,7 +79,7 @@ struct ibv_device **ibv_get_device_list(int *num)
 		errno = mock.list_errno;
 		return NULL;
 	}
-	for (; n < MOCK_DEVICES && mock.dev[n].name && !mock.gone; n++) {
+	for (; n < MOCK_DEVICES && mock.dev[n].name && !is_gone(); n++) {
 		snprintf(devices[n].name, sizeof(devices[n].name), "%s", mock.dev[n].name);
 		list[n] = &devices[n];
 	}
@@ -135,7 +141,7 @@ int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
 	const struct mock_device *d = device_of(ctx);
 
-	if (mock.gone)
+	if (is_gone())
 		return EIO;
 	memset(a, 0, sizeof(*a));
 	strcpy(a->fw_ver, "1.2.3");
@@ -160,7 +166,7 @@ int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_por
 	struct ibv_port_attr *a = (struct ibv_port_attr *)compat;
 	const struct mock_device *d = device_of(ctx);
 
-	if (mock.gone)
+	if (is_gone())
 		return EIO;
 	if (port != 1)
 		return EINVAL;
@@ -246,7 +252,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t io
 
 	pthread_mutex_lock(&lock);
 	mock.access = access;
-	if (mock.gone) {
+	if (is_gone()) {
 		errno = EIO;
 	} else if (fails(&mock.fail_mr)) {
 		mr = NULL;
@@ -304,7 +310,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	((struct mock_mr *)mr)->there = false;
 	mock.mrs--;
 	pthread_mutex_unlock(&lock);
-	return mock.gone ? EIO : 0;
+	return is_gone() ? EIO : 0;
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
@@ -650,7 +656,7 @@ static int poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct mock_cq *cq = (struct mock_cq *)ibcq;
 	int got = 0;
 
-	if (mock.gone)
+	if (is_gone())
 		return -1;
 	pthread_mutex_lock(&lock);
 	while (got < n && cq->out != cq->in)
@@ -667,7 +673,7 @@ int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 		mock.event = 0;
 		return 0;
 	}
-	errno = mock.gone ? EIO : EAGAIN;
+	errno = is_gone() ? EIO : EAGAIN;
 	return -1;
 }
 
