@@ -66,7 +66,7 @@ static int ask(struct rgate_node *node, struct rgate_peer *peer, const char *con
 		ret = tell(job);
 		rgate_spawn_job_close(job);
 	}
-	(void)rgate_spawn_close(spawn);
+	rgate_spawn_close(spawn);
 	return ret;
 }
 

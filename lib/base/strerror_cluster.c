@@ -331,7 +331,7 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_spawn_", EINVAL, false, "the request is malformed: see the log" },
 	{ "rgate_spawn_", EMSGSIZE, false, "the other node takes shorter messages, or the rings "
 	  "do not fit: make them smaller" },
-	{ "rgate_spawn_", EBUSY, false, "jobs are not closed: rgate_spawn_job_close() first" },
+	{ "rgate_spawn_", EBUSY, false, "somebody is attached to the job already" },
 	{ "rgate_spawn_record_encode", ENOBUFS, false, "the record is longer than the buffer" },
 	{ "rgate_spawn_status_decode", EINVAL, false, "a structure of another size" },
 	{ "rgate_spawn_next", ETIMEDOUT, false, "no news in time" },

@@ -108,7 +108,7 @@ static void close_nodes(struct spawn_service *sv)
 	uint32_t id;
 
 	for (id = 0; id < RGATE_NODES_MAX; id++)
-		(void)rgate_spawn_close(sv->node[id].spawn);
+		rgate_spawn_close(sv->node[id].spawn);
 }
 
 int spawn_service_create(struct spawn_service **out, struct rgate_hub *hub)

@@ -513,12 +513,12 @@ static struct rgate_spawn_job *left_open(struct rgate_spawn *sp)
 	return job;
 }
 
-int rgate_spawn_close(struct rgate_spawn *sp)
+void rgate_spawn_close(struct rgate_spawn *sp)
 {
 	struct rgate_spawn_job *job;
 
 	if (!sp)
-		return 0;
+		return;
 	while ((job = left_open(sp)))
 		rgate_spawn_job_close(job);
 	if (client_wait(sp, none_left, sp, CLIENT_CLOSE_MS))
@@ -528,7 +528,6 @@ int rgate_spawn_close(struct rgate_spawn *sp)
 	close(sp->epoll_fd);
 	pthread_mutex_destroy(&sp->lock);
 	free(sp);
-	return 0;
 }
 
 int rgate_spawn_fd(const struct rgate_spawn *sp)

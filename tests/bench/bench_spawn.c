@@ -171,7 +171,7 @@ static void disconnect(void)
 	char path[64];
 	unsigned int i;
 
-	(void)rgate_spawn_close(spawn);
+	rgate_spawn_close(spawn);
 	rgate_peer_close(peer);
 	rgate_node_destroy(node);
 	kill(server, SIGTERM);

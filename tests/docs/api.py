@@ -9,7 +9,7 @@ A line for each of these that does not hold:
 - open() goes with close(), create() with destroy(), init() with fini(), start() with stop():
   what ends in one of these has a function that makes it (MADE: by another name), and the other way
   round (NOTHING: there is nothing to be undone)
-- what ends an object returns nothing, but where it can be refused, or something is learned (SAYS)
+- what ends an object returns nothing, but where something is learned (SAYS)
 - SOURCEs ask the environment for RGATE_... alone, or for what is everybody's (COMMON)
 A row of these tables that is not needed any more is told, too.
 """
@@ -33,7 +33,6 @@ NOTHING = {
     "rgate_spawn_start": "a job: rgate_spawn_job_close()",
 }
 SAYS = {
-    "rgate_spawn_close": "0: from when it could be refused",
     "rgate_socket_close": "as close(2): it is closed, whatever it says",
     "rgate_gpu_stop": "-ETIMEDOUT: the kernel still runs",
     "rgate_pool_free": "of a buffer: not this pool's, or free already",

@@ -146,7 +146,7 @@ static int make_spawn(void)
 		return err;
 	err = rgate_spawn_open(&sp, p.at[3].node, peer, NULL);
 	if (!err)
-		err = rgate_spawn_close(sp);
+		rgate_spawn_close(sp);
 	rgate_peer_close(peer);
 	return err;
 }

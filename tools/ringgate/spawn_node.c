@@ -162,7 +162,7 @@ void spawn_node_close(struct spawn_node *sn)
 	}
 	/* What the other side does not let go of ends with the connection. */
 	for (i = 0; i < sn->n; i++) {
-		(void)rgate_spawn_close(sn->target[i].spawn);
+		rgate_spawn_close(sn->target[i].spawn);
 		rgate_peer_close(sn->target[i].peer);
 	}
 	rgate_node_destroy(sn->node);

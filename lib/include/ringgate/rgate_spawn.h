@@ -125,12 +125,12 @@ enum rgate_spawn_open_flags {
 RGATE_API int rgate_spawn_open(struct rgate_spawn **spawn, struct rgate_node *node,
 			       struct rgate_peer *peer, const struct rgate_spawn_opts *opts);
 
-/* rgate_spawn_close - NULL is allowed; 0. Closes its jobs, too, as rgate_spawn_job_close() does.
+/* rgate_spawn_close - NULL is allowed. Closes its jobs, too, as rgate_spawn_job_close() does.
  * Where memory of jobs that were closed is still used by the node that runs
  * them after 2 s, its connection is ended (and made anew), so that it is ours again. Without
  * a connection that node is not told of jobs that were closed meanwhile: it ends them when
  * this node stays away or is created anew. */
-RGATE_API int rgate_spawn_close(struct rgate_spawn *spawn);
+RGATE_API void rgate_spawn_close(struct rgate_spawn *spawn);
 
 /* rgate_spawn_fd - readable when rgate_spawn_process() has something to do */
 RGATE_API int rgate_spawn_fd(const struct rgate_spawn *spawn);

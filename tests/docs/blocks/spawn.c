@@ -22,7 +22,7 @@ static int program(const char *const *argv)
 
 #include BLOCK_1
 	fprintf(stderr, "exit code %d\n", result.exit_code);
-	(void)rgate_spawn_close(spawn);
+	rgate_spawn_close(spawn);
 	return err;
 }
 

@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	spawn_peer_connection(0);
 	for (k = 0; k < PEER_JOBS; k++)
 		rgate_spawn_job_close(job[k]);
-	FUZZ_CHECK(!rgate_spawn_close(spawn));
+	rgate_spawn_close(spawn);
 	spawn_peer_check_pool();
 	return 0;
 }
