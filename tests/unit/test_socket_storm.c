@@ -206,8 +206,10 @@ static void *run(void *arg)
 		while (take(s))
 			;
 		if (s->under_way >= UNDER_WAY) {
-			/* What waits for nothing that will come is ended. */
-			CANCEL(s, 300);
+			/* What waits for nothing that will come is ended; an engine without a CPU
+			 * is waited for before its places are full. */
+			if (s->under_way < NET_PLACES / 2)
+				CANCEL(s, 300);
 			usleep(50);
 		}
 	}
