@@ -6,51 +6,9 @@
 # shellcheck disable=SC2317 # functions that wait_for calls
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
+# shellcheck source=tests/net/lib/queues.sh
+. "$(dirname "$0")/lib/queues.sh"
 
-ringgated=$build/tools/ringgated
-declare -A pid
-trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
-
-chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	timeout $((slow > 15 ? 60000 : 4000 * slow))
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-	node 2 compute $tmp/n2 two
-END
-cluster_keys "$tmp/cluster"
-# policy NODE RULE...
-policy()
-{
-	printf '%s\n' "${@:2}" >"$tmp/policy$1"
-	chmod 600 "$tmp/policy$1"
-}
-for n in 0 1 2; do
-	policy $n 'allow any queue' 'node any any' "node any user:$(id -u)"
-done
-# start NODE
-start()
-{
-	: >"$tmp/log$1"
-	"$ringgated" -C "$tmp/cluster" -n "$1" -s "$tmp/s$1" --pool 16M \
-		--requests "socket $tmp/r$1" --requests "policy $tmp/policy$1" >>"$tmp/log$1" 2>&1 &
-	pid[$1]=$!
-}
-kill_node()
-{
-	kill -9 "${pid[$1]}"
-	wait "${pid[$1]}" 2>/dev/null
-	unset "pid[$1]"
-}
-ready() { grep -q "is ready" "$tmp/log$1"; }
-# The home is node 1. at NODE ACTION...: asked there
-at() { cmd=(env RGATE_REQUESTS="$tmp/r$1" timeout 120 "$ringgate" queue --node 1 "${@:2}"); }
-queue() { at "$@"; run "${cmd[@]}"; }
-# put NODE: standard input
-put() { at "$1" put "${@:2}"; "${cmd[@]}" 2>>"$tmp/puts"; }
-stat_of() { at "$1" stats --json "$2"; "${cmd[@]}" 2>/dev/null | json "$3"; }
-stat_is() { [ "$(stat_of "$@" 2>/dev/null)" = "$4" ]; }
 guests() { "$ringgate" cluster status -s "$tmp/s1" --json | json 'j["requests"]["queues"]["guests"]'; }
 no_guests() { [ "$(guests)" = 0 ]; }
 # hold NODE KEY QUEUE: a worker whose command does not end, in a process group of its own
@@ -60,13 +18,6 @@ hold()
 	RGATE_REQUESTS=$tmp/r$1 setsid "${cmd[@]:4}" >/dev/null 2>"$tmp/$2.err" &
 	pid[$2]=$!
 }
-# work KEY: likewise, until there is the file KEY.go
-work()
-{
-	at 2 run a -- sh -c "echo {} >$tmp/$1; while [ ! -e $tmp/$1.go ]; do sleep 0.1; done"
-	"${cmd[@]}" 2>"$tmp/$1.err" &
-	pid[$1]=$!
-}
 # The whole group: workers are processes of their own
 kill_worker()
 {
@@ -74,21 +25,8 @@ kill_worker()
 	wait "${pid[$1]}" 2>/dev/null
 	unset "pid[$1]"
 }
-said() { grep -q . "$tmp/$1"; }
-# ended KEY: its exit status is in status
-ended()
-{
-	wait "${pid[$1]}" 2>/dev/null
-	status=$?
-	unset "pid[$1]"
-}
 
-for n in 0 1 2; do
-	start $n
-done
-for n in 0 1 2; do
-	ok "daemon $n" wait_for 20 ready $n
-done
+start_all
 
 # What is the home's own, and no other node's
 queue 2 create --attempts 3 a
@@ -143,7 +81,7 @@ is "... and another node's worker does it" "$rc/$(stat_of 1 a 'j["completed"]')"
 
 # The worker's daemon is killed
 echo node | put 0 a
-work second
+work 2 second a
 ok "a worker of node 2 has a task" wait_for 20 said second
 kill_node 2
 : >"$tmp/second.go"
@@ -158,7 +96,7 @@ is "... and does it itself" "$rc/$(stat_of 1 a 'j["completed"]')" "0/42"
 # A node that is stopped for longer than it may be silent has nothing any more: what it says then
 # of its task nobody takes.
 echo stopped | put 0 a
-work third
+work 2 third a
 ok "a worker of node 2 has a task" wait_for 20 said third
 kill -STOP "${pid[2]}"
 ok "its daemon is stopped: the task is ready again" wait_for $((20 + 10)) \
