@@ -516,6 +516,12 @@ static void in_any_order(void **state)
 	q.guest = 150;
 	assert_int_equal(done_of(q).result, 0);
 	serves_become(3);
+	/* the end of one below all that are known takes nobody else for gone */
+	guest = 150;
+	assert_int_equal(ask(QUESTION(GATE_LEAVE)).result, 0);
+	q.guest = 260;
+	assert_int_equal(done_of(q).result, 0);
+	serves_become(2);
 }
 
 static void away_too_long(void **state)
