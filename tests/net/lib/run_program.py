@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import http.server
 import os
+import resource
 import select
 import signal
 import socket
@@ -561,6 +562,27 @@ def test_lowest(port):
     fd = os.open("/dev/null", os.O_RDONLY)
     os.close(fd)
     check("number", libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0), fd)
+
+
+def test_limit(port):
+    """At the limit of descriptors a socket is refused, and takes none that is somebody's"""
+    fd = os.open("/dev/null", os.O_RDONLY)
+    os.close(fd)
+    stdin, was = os.fstat(0), resource.getrlimit(resource.RLIMIT_NOFILE)
+    for free in range(4):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (fd + free, was[1]))
+        try:
+            ask(port, "silent").close()
+        except OSError as e:
+            check("error", e.errno, errno.EMFILE)
+        else:
+            check("one is needed, at least", free > 0, True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, was)
+        again = os.open("/dev/null", os.O_RDONLY)
+        os.close(again)
+        check("the lowest free descriptor", again, fd)
+        check("standard input", os.fstat(0), stdin)
+    ask(port, "silent").close()
 
 
 def test_getaddrinfo(port):
