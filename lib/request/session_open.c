@@ -286,6 +286,7 @@ static int open_session(struct rgate_session **session, const struct rgate_sessi
 	*session = s;
 	return 0;
 leave:
+	rgate_session_delist(s);
 	leave(s);
 free:
 	free_session(s);
@@ -348,6 +349,8 @@ void rgate_session_close(struct rgate_session *s)
 {
 	if (!s)
 		return;
+	/* first: a child that is forked meanwhile closes the descriptors of sessions that it finds */
+	rgate_session_delist(s);
 	if (s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED)) {
 		close_copy(s);
 	} else {
@@ -387,7 +390,10 @@ static int open_in_time(struct rgate_session **fresh, const struct rgate_session
 	}
 }
 
-/* What @fresh has is @s's, and the other way round; the memory stays where it was */
+/*
+ * What @fresh has is @s's; the memory stays where it was. Neither is in the list of sessions
+ * meanwhile: a child that was forked would close descriptors that may be another's by then.
+ */
 static int take_over(struct rgate_session *s, struct rgate_session *fresh)
 {
 	if (fresh->mem_len != s->mem_len)
@@ -396,6 +402,8 @@ static int take_over(struct rgate_session *s, struct rgate_session *fresh)
 			     s->mem) == MAP_FAILED)
 		return -errno;
 	fresh->mem = NULL;
+	rgate_session_delist(fresh);
+	rgate_session_delist(s);
 	let_go(s);
 	s->area = fresh->area;
 	s->owner = fresh->owner;
@@ -407,6 +415,7 @@ static int take_over(struct rgate_session *s, struct rgate_session *fresh)
 	s->misses = 0;
 	s->armed = false;
 	__atomic_store_n(&s->over, 0, __ATOMIC_RELAXED);
+	rgate_session_enlist(s);
 	free_session(fresh);
 	return 0;
 }
