@@ -32,6 +32,15 @@ void meet_accept_more(struct conn *c)
 	c->accepting = true;
 }
 
+/*
+ * An end that a program sends to. Urgent bytes come in their turn: else the kernel drops them when
+ * what follows is read, and closes what was passed with them while the agent waits.
+ */
+static bool in_turn(int fd)
+{
+	return !setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){ 1 }, sizeof(int));
+}
+
 /* The agent's end, with its name, which the program's accept(2) reads; -errno */
 static int make_end(struct conn *c, int error)
 {
@@ -46,6 +55,10 @@ static int make_end(struct conn *c, int error)
 
 	if (fd < 0)
 		return -errno;
+	if (!in_turn(fd)) {
+		close(fd);
+		return -EIO;
+	}
 	/* All users have these names, and one that can be guessed might be taken. */
 	for (tries = 0; tries < NAME_TRIES; tries++) {
 		(void)getrandom(&name.random, sizeof(name.random), GRND_NONBLOCK);
@@ -257,6 +270,10 @@ static int accept_data(struct agent *a)
 {
 	int fd = accept4(a->data_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+	if (fd >= 0 && !in_turn(fd)) {
+		close(fd);
+		return -EIO;
+	}
 	return fd < 0 ? -errno : fd;
 }
 

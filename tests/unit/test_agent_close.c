@@ -148,6 +148,56 @@ static void accepted(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* As urgent bytes, which the kernel drops with all that they have once what follows is read */
+static void urgent(void **state)
+{
+	struct agent_hello hello = { .magic = AGENT_MAGIC };
+	struct agent_name name;
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	uint16_t port;
+	int fd, peer, got;
+
+	(void)state;
+	make_slow();
+	fd = listening(&port);
+	peer = outside(port);
+	got = accept(fd, (struct sockaddr *)&un, &len);
+	assert_true(got >= 0);
+	assert_int_equal(len, offsetof(struct sockaddr_un, sun_path) + sizeof(name));
+	memcpy(&name, un.sun_path, sizeof(name));
+	hello.id = name.id;
+	pthread_mutex_lock(&turn);
+	assert_int_equal(rgate_wire_send(got, "u", 1, &slow, 1, MSG_OOB), 0);
+	assert_int_equal(write(got, &hello, sizeof(hello)), sizeof(hello));
+	left_to_it();
+	end_slow();
+	close(got);
+	close(fd);
+	close(peer);
+	eventually(info_now().now == 0);
+}
+
+static void urgent_later(void **state)
+{
+	uint16_t port;
+	int peer, listener = server(&port), fd;
+
+	(void)state;
+	make_slow();
+	fd = connected(listener, port, &peer);
+	pthread_mutex_lock(&turn);
+	assert_int_equal(write(fd, "before", 6), 6);
+	assert_int_equal(rgate_wire_send(fd, "u", 1, &slow, 1, MSG_OOB), 0);
+	assert_int_equal(write(fd, "behind", 6), 6);
+	close(fd);
+	left_to_it();
+	end_slow();
+	eventually(info_now().now == 0);
+	close(peer);
+	close(listener);
+}
+
 /* While it connects, and then it fails: where nobody answers any more */
 static void connecting(void **state)
 {
@@ -238,6 +288,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(within, up, down),
 	cmocka_unit_test_setup_teardown(in_stream, up, down),
 	cmocka_unit_test_setup_teardown(accepted, up, down),
+	cmocka_unit_test_setup_teardown(urgent, up, down),
+	cmocka_unit_test_setup_teardown(urgent_later, up, down),
 	cmocka_unit_test_setup_teardown(connecting, up, down),
 	cmocka_unit_test_setup_teardown(many, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
