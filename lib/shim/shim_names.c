@@ -137,8 +137,12 @@ static int make_list(const struct agent_answer *answer, const char *name, const 
 	own.ai_flags = (own.ai_flags & (AI_NUMERICSERV | AI_PASSIVE)) | AI_NUMERICHOST;
 	for (i = 0; i < answer->found && !ret; i++) {
 		a = found(answer, i);
-		ret = add(&a, service, &own, &last);
+		/* whatever who serves says: the caller looks at what he has asked for */
+		if (hints->ai_family == AF_UNSPEC || hints->ai_family == (int)a.family)
+			ret = add(&a, service, &own, &last);
 	}
+	if (!ret && !all)
+		ret = EAI_NODATA;
 	if (!ret && hints->ai_flags & AI_CANONNAME) {
 		all->ai_canonname = canon_of(answer);
 		if (!all->ai_canonname)
