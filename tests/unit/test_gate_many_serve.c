@@ -180,22 +180,25 @@ static void told_again(void **state)
 /* Who does not take what he is told keeps nobody else from hearing, and gets all of it later. */
 static void slow(void **state)
 {
-	uint32_t l, i, n;
+	uint32_t l, h, i, n;
 	struct gate_result r;
 	bool poll_heard = false;
 	uint64_t c, poll;
+	int fd[100], other;
 	uint16_t port;
-	int fd[100];
 
 	(void)state;
 	l = listener(&port);
+	h = serves_connected(&other);
 	c = begin(ACCEPTS(l, 101), 0);
-	poll = begin(SUBMIT(POLL, .handle = l, .a0 = RGATE_SOCKET_IN), 63);
+	poll = begin(SUBMIT(POLL, .handle = h, .a0 = RGATE_SOCKET_IN), 63);
 	peer_say_full(PEER, true);
+	/* of another socket, and before the connections: its end has come when all of them have */
+	raw_write(other, "x", 1);
 	for (i = 0; i < 100; i++)
 		fd[i] = raw_connect(port);
-	serves_become(101);
-	while (handles() != 101)
+	serves_become(102);
+	while (handles() != 102)
 		usleep(1000);
 	nothing();
 	peer_say_full(PEER, false);
@@ -214,6 +217,7 @@ static void slow(void **state)
 	}
 	hear_end(c, 100, -ENOBUFS);
 	assert_true(poll_heard);
+	close(other);
 	for (i = 0; i < 100; i++)
 		close(fd[i]);
 }
