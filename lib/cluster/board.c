@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "hub_ref.h"
+
 #define ROOM_NS		1000000	/* between looks for room for messages */
 
 struct board {
@@ -126,6 +128,8 @@ int board_create(struct board **out, const struct board_opts *opts, const struct
 		free(b);
 		return err;
 	}
+	/* After board_leave(), too, its lines use the hub and its peers. */
+	rgate_hub_get(opts->hub);
 	*out = b;
 	return 0;
 }
@@ -163,11 +167,15 @@ void board_leave(struct board *b)
 
 void board_destroy(struct board *b)
 {
+	struct rgate_hub *hub;
+
 	if (!b)
 		return;
+	hub = b->o.hub;
 	board_leave(b);
 	destroy_lines(b);
 	free(b);
+	rgate_hub_put(hub);
 }
 
 struct line *board_line(const struct board *b, uint32_t node)

@@ -47,7 +47,8 @@ struct board_opts {
 };
 
 /*
- * Makes the lines; nothing is called before board_join(). @ops and the lock have to stay.
+ * Makes the lines; nothing is called before board_join(). @ops and the lock have to stay, and
+ * the hub does until board_destroy().
  * -ENOMEM, or as rgate_pool_alloc()
  */
 int board_create(struct board **board, const struct board_opts *opts, const struct board_ops *ops,

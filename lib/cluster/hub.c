@@ -10,6 +10,7 @@
 #include <ringgate/rgate_hub.h>
 
 #include "clock.h"
+#include "hub_ref.h"
 #include "log.h"
 #include "node_ref.h"
 #include "opts.h"
@@ -44,7 +45,7 @@ struct rgate_hub {
 	int wake_fd;
 	bool started;			/* there is a thread */
 	bool stop;			/* atomic */
-	uint32_t users;			/* atomic: who made it, and its services' roles */
+	uint32_t users;			/* atomic: who made it, its services' roles, hub_ref.h */
 	struct rgate_hub_stats stats;	/* atomic words */
 
 	struct hub_peer peers[RGATE_NODES_MAX];
@@ -388,8 +389,13 @@ free_hub:
 	return err;
 }
 
-/* One less has the hub; the last one ends it. Not its thread: who calls from there has a role */
-static void put(struct rgate_hub *hub)
+void rgate_hub_get(struct rgate_hub *hub)
+{
+	__atomic_add_fetch(&hub->users, 1, __ATOMIC_RELAXED);
+}
+
+/* Not its thread: who calls from there has a role */
+void rgate_hub_put(struct rgate_hub *hub)
 {
 	struct rgate_node *node = hub->node;
 
@@ -417,7 +423,7 @@ void rgate_hub_destroy(struct rgate_hub *hub)
 	if (s.serving | s.asking)
 		rgate_info("the hub of node %u goes on until its services are removed (%#x, %#x)",
 			   rgate_node_id(hub->node), s.serving, s.asking);
-	put(hub);
+	rgate_hub_put(hub);
 }
 
 int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *ops,
@@ -439,7 +445,7 @@ int rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_ser
 		err = -EEXIST;
 	} else {
 		*r = made;
-		__atomic_add_fetch(&hub->users, 1, __ATOMIC_RELAXED);
+		rgate_hub_get(hub);
 	}
 	pthread_mutex_unlock(turn_of(hub, i));
 	if (err)
@@ -463,7 +469,7 @@ void rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
 	memset(&hub->roles[i], 0, sizeof(hub->roles[i]));
 	pthread_mutex_unlock(turn_of(hub, i));
 	if (was)
-		put(hub);
+		rgate_hub_put(hub);
 }
 
 struct rgate_node *rgate_hub_node(const struct rgate_hub *hub)

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "gateway.h"
+#include "hub_ref.h"
 #include "log.h"
 #include "opts.h"
 #include "thread.h"
@@ -339,11 +340,15 @@ free_gw:
 
 void rgate_gateway_destroy(struct rgate_gateway *gw)
 {
+	struct rgate_hub *hub;
 	unsigned int i;
 
 	if (!gw)
 		return;
-	rgate_hub_remove(gw->hub, RGATE_SERVICE_NET);
+	hub = gw->hub;
+	/* Its node and its peers are used until the end. */
+	rgate_hub_get(hub);
+	rgate_hub_remove(hub, RGATE_SERVICE_NET);
 	stop_thread(gw);
 	for (i = 0; i < RGATE_NODES_MAX; i++)
 		cancel(gw, i, -1);
@@ -367,6 +372,7 @@ void rgate_gateway_destroy(struct rgate_gateway *gw)
 	pthread_mutex_destroy(&gw->lock);
 	close(gw->wake_fd);
 	free(gw);
+	rgate_hub_put(hub);
 }
 
 /* The thread binds it, as sources are its own. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "hub_ref.h"
 #include "inlet.h"
 #include "log.h"
 #include "opts.h"
@@ -370,11 +371,13 @@ int rgate_inlet_remove(struct rgate_inlet *in, uint32_t number)
 
 void rgate_inlet_destroy(struct rgate_inlet *in)
 {
+	struct rgate_hub *hub;
 	uint64_t end;
 	unsigned int i;
 
 	if (!in)
 		return;
+	hub = in->hub;
 	/* All of them are told before any is waited for: they leave at the same time. */
 	pthread_mutex_lock(&in->lock);
 	for (i = 0; i < NET_RINGS_MAX; i++)
@@ -385,11 +388,14 @@ void rgate_inlet_destroy(struct rgate_inlet *in)
 		if (in->rings[i].ring)
 			end_close(in, &in->rings[i], end);
 	pthread_mutex_unlock(&in->lock);
-	rgate_hub_remove(in->hub, RGATE_SERVICE_NET);
+	/* Its node and its peers are used until the end. */
+	rgate_hub_get(hub);
+	rgate_hub_remove(hub, RGATE_SERVICE_NET);
 	pthread_cond_destroy(&in->left);
 	pthread_mutex_destroy(&in->lock);
 	rgate_pool_free(rgate_node_pool(in->node), in->words);
 	free(in);
+	rgate_hub_put(hub);
 }
 
 static void describe(struct inlet_ring *r, struct rgate_inlet_ring *info)

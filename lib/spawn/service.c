@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "hub_ref.h"
 #include "service_priv.h"
 
 #define NUMBER	(RGATE_SERVICE_SPAWN | RGATE_SERVICE_ASKER)
@@ -168,16 +169,21 @@ static void settle(struct spawn_service *sv, struct rgate_spawn *spawn)
 
 void spawn_service_destroy(struct spawn_service *sv)
 {
+	struct rgate_hub *hub;
 	uint32_t id;
 
 	if (!sv)
 		return;
+	hub = sv->hub;
 	for (id = 0; id < RGATE_NODES_MAX; id++)
 		if (sv->node[id].spawn)
 			settle(sv, sv->node[id].spawn);
-	rgate_hub_remove(sv->hub, NUMBER);
+	/* Its node and its peers are used until the end. */
+	rgate_hub_get(hub);
+	rgate_hub_remove(hub, NUMBER);
 	close_nodes(sv);
 	pthread_mutex_destroy(&sv->share_lock);
 	pthread_mutex_destroy(&sv->lock);
 	free(sv);
+	rgate_hub_put(hub);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "hub_ref.h"
 #include "log.h"
 #include "opts.h"
 #include "spawnd.h"
@@ -560,12 +561,17 @@ int rgate_spawnd_stats(struct rgate_spawnd *sd, struct rgate_spawnd_stats *stats
 void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 {
 	struct spawnd_client *c;
+	struct rgate_hub *hub;
 	bool blocked = false;
 
 	if (!sd)
 		return;
-	if (sd->hub)
-		rgate_hub_remove(sd->hub, RGATE_SERVICE_SPAWN);
+	hub = sd->hub;
+	if (hub) {
+		/* Its node and its peers are used until the end. */
+		rgate_hub_get(hub);
+		rgate_hub_remove(hub, RGATE_SERVICE_SPAWN);
+	}
 	for (c = sd->client; c < sd->client + RGATE_NODES_MAX; c++) {
 		spawnd_client_remove(c);
 		free(c->spare);
@@ -584,4 +590,6 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 	free(sd->cgroup);
 	free(sd->policy_path);
 	free(sd);
+	if (hub)
+		rgate_hub_put(hub);
 }

@@ -228,10 +228,36 @@ static void ends_unanswered(void **state)
 	plane_down(&p);
 }
 
+/* Both go on until they end themselves, though their hub and their node are nobody's any more */
+static void end_last(void **state)
+{
+	struct compute *at;
+	struct plane p;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 2 });
+	at = &p.at[1];
+	rgate_hub_destroy(at->hub);
+	rgate_node_destroy(at->node);
+	rgate_inlet_destroy(at->inlet);
+	rgate_ring_close(at->ring);
+	memset(at, 0, sizeof(*at));
+	/* with a ring that it fills */
+	wait_for(plane_rings(&p) == 1);
+	rgate_hub_destroy(p.hub);
+	rgate_node_destroy(p.node);
+	rgate_gateway_destroy(p.gw);
+	p.gw = NULL;
+	p.hub = NULL;
+	p.node = NULL;
+	plane_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(registration),
 	cmocka_unit_test(ends_with_rings),
 	cmocka_unit_test(ends_unanswered),
+	cmocka_unit_test(end_last),
 };
 
 UNIT_MAIN(tests)

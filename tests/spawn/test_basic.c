@@ -40,6 +40,23 @@ static void hello(void **state)
 	assert_ran(&d, 127, "");
 }
 
+/* The service ends last, with answers under way and processes that run */
+static void ends_last(void **state)
+{
+	struct rgate_spawn_job *jobs[20];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(jobs); i++)
+		jobs[i] = start(&s, 0, "/bin/sleep", "1000");
+	wait_for((rgate_spawn_process(s.spawn), serve_stats(&s).started == ARRAY_LEN(jobs)));
+	serve_stop(&s, 0);
+	for (i = 0; i < ARRAY_LEN(jobs); i++)
+		rgate_spawn_job_close(jobs[i]);
+	s.early = false;
+	serve_start(&s);
+}
+
 /* The arguments of a shell as the kernel has them */
 static void arguments(void **state)
 {
@@ -428,12 +445,20 @@ static int up_hub(void **state)
 	return 0;
 }
 
+static int up_early(void **state)
+{
+	setenv("RGATE_LOCAL_LATE", "100000", 1);
+	s.early = true;
+	return up_hub(state);
+}
+
 static int down(void **state)
 {
 	(void)state;
 	serve_down(&s);
+	unsetenv("RGATE_LOCAL_LATE");
 	s.cgroup = NULL;
-	s.hub = false;
+	s.hub = s.early = false;
 	return 0;
 }
 
@@ -443,6 +468,7 @@ static int down(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(hello, up, down),
 	{ "hello (on a hub)", hello, up_hub, down, NULL },
+	cmocka_unit_test_setup_teardown(ends_last, up_early, down),
 	cmocka_unit_test_setup_teardown(arguments, up, down),
 	WITH(environment),
 	WITHOUT(environment),

@@ -368,7 +368,7 @@ struct rgate_spawnd_stats {
 RGATE_API int rgate_spawnd_stats(struct rgate_spawnd *spawnd,
 				 struct rgate_spawnd_stats *stats);
 
-/* rgate_spawnd_destroy - kills what runs; before the node is destroyed */
+/* rgate_spawnd_destroy - kills what runs; before the node is destroyed, if that has no hub */
 RGATE_API void rgate_spawnd_destroy(struct rgate_spawnd *spawnd);
 
 /* "request", "exec", ... */

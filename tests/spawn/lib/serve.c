@@ -87,6 +87,12 @@ static int server(int sock, void *arg)
 	}
 	unit_require(write(sock, "", 1) == 1);
 	serve_loop(sock, sd);
+	if (s->early) {
+		rgate_hub_destroy(hub);
+		rgate_node_destroy(node);
+		rgate_spawnd_destroy(sd);
+		return 0;
+	}
 	rgate_spawnd_destroy(sd);
 	rgate_hub_destroy(hub);
 	unit_require(!node_ended(node));

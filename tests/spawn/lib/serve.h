@@ -18,7 +18,8 @@ struct serve {
 	uint32_t silent_ms;		/* for so long: a peer is dead */
 	uint32_t start_ms;
 	unsigned int nodes;		/* of the cluster; 0: 2, the server's and the client's */
-	bool hub;			/* the server shares its peers with other services */
+	bool hub;			/* the server shares its peers with other services, */
+	bool early;			/* and ends its hub and its node before the service */
 	const char *cgroup;		/* as struct rgate_spawnd_opts */
 	struct rgate_node *node;	/* 1: the client's */
 	struct rgate_peer *peer;

@@ -23,6 +23,8 @@ static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
 int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rgate_service *s,
 			 void *ctx);
 void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number);
+void __wrap_rgate_hub_get(struct rgate_hub *hub);
+void __wrap_rgate_hub_put(struct rgate_hub *hub);
 struct rgate_node *__wrap_rgate_hub_node(struct rgate_hub *hub);
 struct rgate_peer *__wrap_rgate_hub_peer(const struct rgate_hub *hub, uint32_t node);
 uint32_t __wrap_rgate_hub_epoch(const struct rgate_hub *hub, uint32_t node);
@@ -67,6 +69,17 @@ int __wrap_rgate_hub_add(struct rgate_hub *hub, uint32_t number, const struct rg
 void __wrap_rgate_hub_remove(struct rgate_hub *hub, uint32_t number)
 {
 	role_of(hub, number)->sz = 0;
+}
+
+void __wrap_rgate_hub_get(struct rgate_hub *hub)
+{
+	hub->users++;
+}
+
+void __wrap_rgate_hub_put(struct rgate_hub *hub)
+{
+	need(hub->users);
+	hub->users--;
 }
 
 struct rgate_node *__wrap_rgate_hub_node(struct rgate_hub *hub)
@@ -159,6 +172,8 @@ int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_
 	need(ticket && ticket <= p->ticket && timeout_ms == SETTLE_MS);
 	if (p->hub->asks.sz || p->hub->serves.sz)
 		p->settled_early = true;
+	if (!p->hub->users)
+		p->settled_late = true;
 	p->held = false;
 	p->settles++;
 	return 0;

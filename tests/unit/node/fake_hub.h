@@ -48,7 +48,8 @@ struct rgate_peer {
 	uint64_t ticket, lost;
 	struct msgs asked, said;	/* by posts, and by the hub: without an order among them */
 	unsigned int awaits, settles, cuts; /* times */
-	bool settled_early;		/* while there was a role */
+	bool settled_early;		/* while there was a role, */
+	bool settled_late;		/* or when nobody kept the hub */
 };
 
 struct rgate_hub {
@@ -59,6 +60,7 @@ struct rgate_hub {
 	uint32_t taken;			/* a role that another one has */
 	struct rgate_peer *peer[HUB_NODES]; /* NULL: none to that node */
 	unsigned int wakes;		/* times */
+	unsigned int users;		/* who keeps it */
 };
 
 /* All is 0 before that, and @peer is down */
