@@ -385,6 +385,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 	epoll_wait syscall)
 $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
 	rgate_session_wait rgate_session_cancel)
+$(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)

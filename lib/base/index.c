@@ -51,7 +51,8 @@ static void grow(struct index *x)
 
 void index_add(struct index *x, struct index_node *o, uint64_t hash)
 {
-	if (x->n == x->places)
+	/* More than that where there was no memory the last time. */
+	if (x->n >= x->places)
 		grow(x);
 	o->hash = hash;
 	list_add_tail(index_at(x, hash), &o->link);

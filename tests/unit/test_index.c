@@ -12,6 +12,20 @@ static struct thing {
 	struct index_node of;
 } things[N];
 
+static unsigned int refuse;	/* so many of the next allocations find no memory */
+
+void *__real_malloc(size_t len);
+void *__wrap_malloc(size_t len);
+
+void *__wrap_malloc(size_t len)
+{
+	if (refuse) {
+		refuse--;
+		return NULL;
+	}
+	return __real_malloc(len);
+}
+
 static struct thing *find(const struct index *x, uint64_t key)
 {
 	struct link *const ring = index_at(x, key), *l;
@@ -102,8 +116,25 @@ static void share_a_place(void **state)
 	index_fini(&x);
 }
 
+/* One that found no memory for more places has them as soon as there is some. */
+static void grows_later(void **state)
+{
+	struct index x;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(index_init(&x), 0);
+	refuse = 1;
+	add_all(&x, 1);
+	assert_int_equal(refuse, 0);
+	assert_int_equal(longest(&x), 1);
+	for (i = 0; i < N; i++)
+		assert_ptr_equal(find(&x, i), &things[i]);
+	index_fini(&x);
+}
+
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(finds), cmocka_unit_test(share_a_place),
+	cmocka_unit_test(finds), cmocka_unit_test(share_a_place), cmocka_unit_test(grows_later),
 };
 
 UNIT_MAIN(tests)
