@@ -82,9 +82,13 @@ static void ready(struct rgate_inlet *in, const struct net_ready *msg)
 		inlet_devices_forget(in);
 	}
 	in->instance = instance;
-	for (i = 0; i < NET_RINGS_MAX; i++)
-		if (in->rings[i].ring && !in->rings[i].offered)
-			inlet_ring_offer(in, &in->rings[i]);
+	for (i = 0; i < NET_RINGS_MAX; i++) {
+		struct inlet_ring *r = &in->rings[i];
+
+		/* The gateway would fill one of which it was told that it goes. */
+		if (r->ring && !r->offered && !r->closing)
+			inlet_ring_offer(in, r);
+	}
 }
 
 static void message(struct rgate_inlet *in, const struct net_hdr *hdr, size_t len)

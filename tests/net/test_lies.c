@@ -516,6 +516,38 @@ static void told_too_late(void **state)
 	cluster_free(&p.c);
 }
 
+/* What is withdrawn is not offered to the next instance, which would fill what is gone by then. */
+static void offered_too_late(void **state)
+{
+	const struct rgate_service s = { .sz = sizeof(s), .message = victim_heard };
+	struct plane p = { .n = 1 };
+	pthread_t thread;
+	unsigned int i;
+	struct liar l;
+
+	(void)state;
+	offers_seen = withdrawals_seen = 0;
+	cluster_make(&p.c, 2, 0);
+	compute_up(&p, 1);
+	liar_up(&p, &l, 0, 1);
+	rgate_hub_remove(l.hub, RGATE_SERVICE_NET);
+	unit_require(!rgate_hub_add(l.hub, RGATE_SERVICE_NET, &s, &l));
+	/* Of the first ring, one offer too many would be here before the second's withdrawal. */
+	for (i = 1; i <= 2; i++) {
+		compute_ring(&p, 1, SLOTS, SIZE);
+		ready(&l, i);
+		wait_for(__atomic_load_n(&offers_seen, __ATOMIC_ACQUIRE) >= i);
+		assert_int_equal(pthread_create(&thread, NULL, close_ring, &p), 0);
+		wait_for(__atomic_load_n(&withdrawals_seen, __ATOMIC_ACQUIRE) == i);
+		assert_int_equal(__atomic_load_n(&offers_seen, __ATOMIC_ACQUIRE), i);
+		ready(&l, i + 1);
+		pthread_join(thread, NULL);
+	}
+	liar_down(&l);
+	compute_down(&p, 1);
+	cluster_free(&p.c);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(offers),
 	cmocka_unit_test(credits),
@@ -524,6 +556,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(gateway_lies),
 	cmocka_unit_test(clocks),
 	cmocka_unit_test(told_too_late),
+	cmocka_unit_test(offered_too_late),
 };
 
 UNIT_MAIN(tests)
