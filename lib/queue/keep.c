@@ -124,6 +124,8 @@ int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
 	t->of = of;
 	t->id = id;
 	enter(q, t);
+	if (of > q->latest)
+		q->latest = of;
 	return 0;
 }
 

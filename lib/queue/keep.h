@@ -49,7 +49,6 @@ enum talk {
 	TALK_AGAIN,			/* what the former process had */
 	TALK_CHECK,			/* what has ended before it was followed? */
 	TALK_FOLLOW,
-	TALK_REMOVE,			/* it was made for nothing */
 	TALK_CLOSE,
 };
 
@@ -70,15 +69,16 @@ struct kept_queue {
 	enum talk state;		/* of the request that is under way */
 	bool asked;			/* there is one */
 	bool make;			/* it was not there */
-	bool made;			/* by that, and has nothing so far */
 	bool looked, ruled;
 	bool behind, unsure;		/* not all is looked at: for AGAIN; for CHECK */
 	uint32_t handle;		/* 0: it is not open */
 	uint64_t of;			/* which it is */
+	uint64_t latest;		/* that a task was put into */
 	uint64_t next;			/* of FOLLOW */
 	uint64_t due;			/* nothing before then; */
 	uint64_t again_due;		/* no AGAIN */
-	uint64_t gone;			/* whose tasks went with it; 0: none */
+	uint64_t gone;			/* tasks went with it, and with older ones of its
+					 * process; 0: none */
 	struct link *purge_at, *again_at, *check_at; /* the next task of each */
 	uint64_t base, bits[RGATE_QUEUE_OVER_MAX / 64]; /* of CHECK */
 	uint32_t words;

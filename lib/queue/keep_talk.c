@@ -113,6 +113,30 @@ static void open_it(struct kept_queue *q)
 		.a1 = RGATE_QUEUE_OPEN_A1(q->as.owner, flags), .len = sizeof(place) });
 }
 
+/* What it had, and older ones of its process, went with it. */
+static void begin_purge(struct kept_queue *q, uint64_t of)
+{
+	q->gone = of;
+	q->purge_at = q->tasks.next;
+}
+
+/*
+ * Tasks that the process there had taken were in a queue that was removed. If there are some of a
+ * former one, it is made for these.
+ */
+static void is_not_there(struct kept_queue *q)
+{
+	struct queue_service *sv = container_of(q->user->keeper, struct queue_service, keeper);
+	const uint64_t last = keep_of(queue_away_lacks(sv, q->user->seat, q->node), 0xffffff);
+
+	if (keep_life(q->latest) >= keep_life(last))
+		begin_purge(q, q->latest < last ? q->latest : last);
+	if (q->as.owner == q->user->uid)
+		q->make = true;
+	else
+		q->due = now(q) + RETRY_NS;
+}
+
 static void opened(struct kept_queue *q, int result, uint64_t value)
 {
 	const bool makes = q->make;
@@ -120,10 +144,9 @@ static void opened(struct kept_queue *q, int result, uint64_t value)
 	q->make = false;
 	if (!result) {
 		q->handle = (uint32_t)value;
-		q->made = makes;
 		q->looked = q->ruled = false;
-	} else if (result == -ENOENT && !makes && q->as.owner == q->user->uid) {
-		q->make = true;
+	} else if (result == -ENOENT && !makes) {
+		is_not_there(q);
 	} else if (result != -EEXIST) {
 		q->due = now(q) + RETRY_NS;
 	}
@@ -137,15 +160,13 @@ static void close_it(struct kept_queue *q)
 /* With its node, or with its queue: what is kept is looked at anew, over another handle. */
 static void lost(struct kept_queue *q, int err)
 {
-	if (err == -ESTALE && q->looked) {
-		q->gone = q->of;
-		q->purge_at = q->tasks.next;
-	}
+	if (err == -ESTALE && q->looked)
+		begin_purge(q, q->of);
 	q->due = now(q) + (err == -ECONNRESET || err == -ESTALE ? PAUSE_NS : RETRY_NS);
 	close_it(q);
 }
 
-/* In steps: those of a queue that was removed */
+/* In steps: those of a queue that was removed, and of older ones */
 static void purge(struct kept_queue *q)
 {
 	struct kept *t;
@@ -154,7 +175,7 @@ static void purge(struct kept_queue *q)
 	for (i = 0; i < QUEUE_STEPS && q->purge_at != &q->tasks; i++) {
 		t = container_of(q->purge_at, struct kept, of_queue);
 		q->purge_at = t->of_queue.next;
-		if (t->of == q->gone)
+		if (t->of <= q->gone && keep_life(t->of) == keep_life(q->gone))
 			keep_forget(q, t);
 	}
 	if (q->purge_at == &q->tasks)
@@ -280,7 +301,6 @@ static void again(struct kept_queue *q)
 		return;
 	}
 	q->user->submits = q;
-	q->made = false;
 	ASK(q, AGAIN, .op = RGATE_REQ_QUEUE_SUBMIT, .len = len);
 }
 
@@ -443,8 +463,6 @@ static void go_on(struct kept_queue *q)
 {
 	if (!q->looked)
 		look(q);
-	else if (!q->n && q->made && !q->behind)
-		ASK(q, REMOVE, .op = RGATE_REQ_QUEUE_REMOVE);
 	else if (!q->n && !q->behind)
 		close_it(q);
 	else if (!q->ruled)
@@ -468,8 +486,10 @@ uint64_t keep_talk(struct kept_queue *q)
 	if (q->asked)
 		return UINT64_MAX;
 	/* What is submitted now will say whether there is something. */
-	if (!q->n && q->under_way)
+	if (!q->n && q->under_way) {
+		q->make = false;
 		return UINT64_MAX;
+	}
 	if (q->gone)
 		return now(q);
 	if (now(q) < q->due)
@@ -499,9 +519,6 @@ static void heard(struct kept_queue *q, int result, uint64_t value)
 		return;
 	case TALK_AGAIN:
 		submitted(q, result, value);
-		return;
-	case TALK_REMOVE:
-		q->made = false;
 		return;
 	case TALK_CLOSE:
 		q->handle = 0;

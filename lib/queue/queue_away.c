@@ -84,6 +84,13 @@ static int visit_of(struct queue_service *sv, struct rgate_req *r, uint32_t node
 	return gate_caller_new(sv->gate, seat, node, &(*out)->caller);
 }
 
+uint64_t queue_away_lacks(struct queue_service *sv, const struct rgate_seat *seat, uint32_t node)
+{
+	const struct visit *v = find_visit(sv, seat, node);
+
+	return v ? __atomic_load_n(&v->lacks, __ATOMIC_RELAXED) : 0;
+}
+
 void queue_visit_drop(struct visit *v)
 {
 	if (v->caller)
@@ -153,6 +160,8 @@ static int is_open(void *ctx, int result, uint64_t *value)
 
 	if (result > 0 || (!result && (!*value || *value > UINT32_MAX)))
 		result = -EPROTO;
+	if (result == -ENOENT)
+		__atomic_store_n(&a->visit->lacks, gate_caller_life(o->caller), __ATOMIC_RELAXED);
 	if (result) {
 		fails(o->sv, a);
 	} else {

@@ -58,6 +58,7 @@ struct visit {
 	struct gate_caller *caller;	/* NULL: what it had there was lost */
 	uint32_t node;
 	uint32_t life;			/* how often it was lost */
+	uint64_t lacks;			/* as queue_away_lacks(). Atomic */
 };
 
 /* A queue of another node */
@@ -154,6 +155,8 @@ int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node
 /* The request's handle is that one. */
 int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a);
 int queue_away_close(struct queue_service *sv, struct rgate_req *r, struct away *a);
+/* Which process of the node said last that a queue is not there: gate_caller_life() */
+uint64_t queue_away_lacks(struct queue_service *sv, const struct rgate_seat *seat, uint32_t node);
 /* As drop() */
 void queue_away_drop(struct queue_service *sv, struct away *a);
 void queue_visit_drop(struct visit *v);
