@@ -17,6 +17,7 @@
 #define MS		1000000ULL
 #define RETRY_NS	(1000 * MS)
 #define PAUSE_NS	(100 * MS)	/* where it is asked again and again */
+#define ANSWER_US	10000000U	/* a home that has not answered by then is lost */
 #define WAITS		48U		/* requests that wait at once: GATE_TICKETS is the limit */
 #define ROOM		RGATE_QUEUE_PART_MAX
 
@@ -83,6 +84,9 @@ bool keep_is_own(const struct keeper *k, const struct rgate_seat *seat)
 static void ask(struct kept_queue *q, enum talk state, struct rgate_request r)
 {
 	r.cookie = q->slot;
+	/* Others wait for what a queue has under way; only the ends of tasks may take long. */
+	if (state != TALK_FOLLOW || (uint32_t)r.a1 & RGATE_FOLLOW_NOW)
+		r.deadline_us = ANSWER_US;
 	q->state = state;
 	q->asked = !rgate_session_submit(q->user->session, &r);
 	if (!q->asked)

@@ -2,7 +2,24 @@
 /* Who keeps tasks that were submitted to another node, when its home does not go along */
 #include "queue_home.h"
 
-#include <string.h>
+#include <time.h>
+
+#define SECOND	(1000 * MS)
+
+static uint64_t ahead;			/* the clock is */
+
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	const int err = __real_clock_gettime(id, ts);
+	const uint64_t ns = (uint64_t)ts->tv_nsec + ahead;
+
+	ts->tv_sec += (time_t)(ns / SECOND);
+	ts->tv_nsec = (long)(ns % SECOND);
+	return err;
+}
 
 /* What the process there had is removed, while what a former one had waits for a queue. */
 static void one_was_removed(void **state)
@@ -24,10 +41,38 @@ static void one_was_removed(void **state)
 	assert_true(home.there);
 }
 
+/* It has taken what was submitted again, and never says so. */
+static void says_nothing(void **state)
+{
+	unsigned int s;
+
+	(void)state;
+	put_far(open_far(), "ab");
+	home.holds = true;
+	home_dies(8, 0);
+	until(home.nheld == 1);
+	home.holds = false;
+	for (s = 0; s < 5; s++) {
+		ahead += SECOND;
+		run();
+	}
+	assert_int_equal(home.submits, 2);
+	/* and then as long as it may be silent of what is cancelled */
+	for (s = 0; s < 9; s++) {
+		ahead += SECOND;
+		run();
+	}
+	until(kept().again == 2);
+	assert_string_equal(home.got, "abab");
+	assert_int_equal(kept().tasks, 2);
+	has_ended(3, 4);
+	assert_int_equal(kept().tasks, 0);
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	KEPT(one_was_removed),
+	KEPT(one_was_removed), KEPT(says_nothing),
 };
 
 UNIT_MAIN(tests)
