@@ -477,6 +477,10 @@ void seat_bury(struct rgate_engine *e)
 		close_seat(s);
 		if (s->over)
 			s->over(s->ctx);
+		/* Who did not know yet that it is over may have asked for that. */
+		pthread_mutex_lock(&e->lock);
+		list_del(&s->to_remove);
+		pthread_mutex_unlock(&e->lock);
 		user_discharge(e, s);
 		free(s);
 	}
