@@ -524,6 +524,9 @@ static uint64_t look_after(struct keep_user *u)
 	if (k->home->now < u->idle_ns + IDLE_NS)
 		return u->idle_ns + IDLE_NS;
 	keep_session_end(u);
+	/* Its end names the user. */
+	if (u->seat)
+		return UINT64_MAX;
 	list_del(&u->of_keeper);
 	free(u);
 	return UINT64_MAX;

@@ -93,7 +93,7 @@ struct keep_user {
 	struct link queues;
 	uint32_t n;
 	struct rgate_session *session;	/* NULL: none so far */
-	struct rgate_seat *seat;
+	struct rgate_seat *seat;	/* NULL: there is none any more */
 	unsigned char *mem;
 	uint64_t idle_ns;		/* since when; while there are no queues */
 	struct kept_queue *slot[KEEP_QUEUES];
@@ -178,7 +178,7 @@ void keep_count(uint64_t *at, uint64_t n);
 uint64_t keep_talk(struct kept_queue *q);
 /* What the home has answered */
 void keep_hear(struct keep_user *u);
-/* Closes it, if there is one */
+/* Closes it, if there is one; u->seat is there until the engine has buried it */
 void keep_session_end(struct keep_user *u);
 /* With that seat? */
 bool keep_is_own(const struct keeper *k, const struct rgate_seat *seat);

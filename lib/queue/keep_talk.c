@@ -38,17 +38,30 @@ static unsigned char *slot_mem(const struct kept_queue *q)
 	return q->user->mem + slot_off(q);
 }
 
+/* That is when it was removed, or when the engine stops. */
+static void seat_over(void *ctx)
+{
+	struct keep_user *u = ctx;
+
+	u->seat = NULL;
+	u->keeper->due = 0;
+}
+
 static int session_begin(struct keep_user *u)
 {
 	struct keeper *k = u->keeper;
 	struct rgate_limits limits;
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = u->uid,
 		.requests = KEEP_QUEUES, .completions = KEEP_QUEUES, .limits = &limits,
-		.modest = true, .memory = ROOM + KEEP_QUEUES * KEEP_SLOT);
+		.modest = true, .memory = ROOM + KEEP_QUEUES * KEEP_SLOT,
+		.over = seat_over, .ctx = u);
 	int err;
 
 	if (u->session)
 		return 0;
+	/* The former one is not over yet. */
+	if (u->seat)
+		return -EBUSY;
 	err = gate_service_limits(k->gate, u->uid, &limits);
 	if (err)
 		return err;
@@ -66,9 +79,9 @@ void keep_session_end(struct keep_user *u)
 	if (!u->session)
 		return;
 	rgate_session_close(u->session);
-	rgate_seat_remove(u->seat);
 	u->session = NULL;
-	u->seat = NULL;
+	if (u->seat)
+		rgate_seat_remove(u->seat);
 }
 
 bool keep_is_own(const struct keeper *k, const struct rgate_seat *seat)
@@ -551,7 +564,7 @@ void keep_hear(struct keep_user *u)
 	struct kept_queue *q;
 	uint64_t at;
 
-	while (u->session && rgate_session_poll(u->session, &done, 1) == 1) {
+	while (u->session && u->seat && rgate_session_poll(u->session, &done, 1) == 1) {
 		q = done.cookie < KEEP_QUEUES ? u->slot[done.cookie] : NULL;
 		if (!q || !q->asked)
 			continue;

@@ -2,11 +2,16 @@
 /* Who keeps tasks that were submitted to another node, when its home does not go along */
 #include "queue_home.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #define SECOND	(1000 * MS)
 
+#define LOOKS	12U
+
 static uint64_t ahead;			/* the clock is */
+static unsigned int looks;		/* at it, while the engine stops */
+static unsigned int jump;		/* at which of them it is later; 0: the engine does not stop */
 
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
@@ -14,8 +19,11 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
 	const int err = __real_clock_gettime(id, ts);
-	const uint64_t ns = (uint64_t)ts->tv_nsec + ahead;
+	uint64_t ns;
 
+	if (jump && ++looks == jump)
+		ahead += 5 * SECOND;
+	ns = (uint64_t)ts->tv_nsec + ahead;
 	ts->tv_sec += (time_t)(ns / SECOND);
 	ts->tv_nsec = (long)(ns % SECOND);
 	return err;
@@ -69,10 +77,41 @@ static void says_nothing(void **state)
 	assert_int_equal(kept().tasks, 0);
 }
 
+static void *ends_late(void *cookie)
+{
+	usleep(30000);
+	late_end(*(uint64_t *)cookie, 0, 0);
+	return NULL;
+}
+
+/* The engine takes its seat away, which was to be given back then, or a little later. */
+static void engine_stops(void **state)
+{
+	unsigned int i;
+	pthread_t thread;
+	uint64_t last;
+
+	for (i = 1; i < LOOKS; i++) {
+		put_far(open_far(), "a");
+		has_ended(1);
+		until(home.closes == 1);
+		last = submit((struct rgate_request){ .op = LATE_SURE });
+		assert_true(late_has(last));
+		looks = 0;
+		jump = i;
+		assert_int_equal(pthread_create(&thread, NULL, ends_late, &last), 0);
+		(void)teardown(state);
+		pthread_join(thread, NULL);
+		jump = 0;
+		assert_false(late_has(last));
+		(void)home_setup(state);
+	}
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	KEPT(one_was_removed), KEPT(says_nothing),
+	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
 };
 
 UNIT_MAIN(tests)
