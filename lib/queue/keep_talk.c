@@ -317,8 +317,11 @@ static void again(struct kept_queue *q)
 		q->behind = q->again_at != &q->tasks;
 		return;
 	}
-	q->user->submits = q;
 	ASK(q, AGAIN, .op = RGATE_REQ_QUEUE_SUBMIT, .len = len);
+	if (q->asked)
+		q->user->submits = q;
+	else
+		q->again_at = &q->user->batch[0]->of_queue;
 }
 
 static bool is_loss(int result)
@@ -390,6 +393,8 @@ static uint32_t fill_bits(struct kept_queue *q)
 
 static void check(struct kept_queue *q)
 {
+	struct link *const from = q->check_at;
+
 	q->words = fill_bits(q);
 	if (!q->words) {
 		q->unsure = q->check_at != &q->tasks;
@@ -398,6 +403,8 @@ static void check(struct kept_queue *q)
 	memcpy(slot_mem(q), q->bits, q->words * sizeof(q->bits[0]));
 	ASK(q, CHECK, .op = RGATE_REQ_QUEUE_OVER, .a0 = q->base, .off = slot_off(q),
 	    .len = (uint32_t)(q->words * sizeof(q->bits[0])));
+	if (!q->asked)
+		q->check_at = from;
 }
 
 static void checked(struct kept_queue *q, int result)

@@ -2,6 +2,7 @@
 /* Who keeps tasks that were submitted to another node, when its home does not go along */
 #include "queue_home.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -27,6 +28,19 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	ts->tv_sec += (time_t)(ns / SECOND);
 	ts->tv_nsec = (long)(ns % SECOND);
 	return err;
+}
+
+static uint32_t full;			/* for the next request of that op; 0: for none */
+
+int __real_rgate_session_submit(struct rgate_session *s, const struct rgate_request *r);
+int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_request *r);
+
+int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_request *r)
+{
+	if (!full || r->op != full)
+		return __real_rgate_session_submit(s, r);
+	full = 0;
+	return -EAGAIN;
 }
 
 /* What the process there had is removed, while what a former one had waits for a queue. */
@@ -108,10 +122,32 @@ static void engine_stops(void **state)
 	}
 }
 
+/* A request of it finds no place once: it is made later, and of the same tasks. */
+static void no_place(void **state)
+{
+	(void)state;
+	put_far(open_far(), "abc");
+	until(home.followed);
+	full = RGATE_REQ_QUEUE_OVER;
+	home.over = 0x2;
+	home.followed = false;
+	home_tells(&home.follow, NULL, 0, RGATE_ENDS_MISSED);
+	until(kept().tasks == 2);
+	assert_int_equal(full, 0);
+	full = RGATE_REQ_QUEUE_SUBMIT;
+	home_dies(8, 0);
+	until(kept().again == 2);
+	assert_int_equal(full, 0);
+	assert_string_equal(home.got, "ac");
+	has_ended(1, 2);
+	assert_int_equal(kept().tasks, 0);
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
+	KEPT(no_place),
 };
 
 UNIT_MAIN(tests)
