@@ -435,7 +435,7 @@ static void checked(struct kept_queue *q, int result)
 
 static void follow(struct kept_queue *q)
 {
-	const bool at_once = q->behind || q->user->n > WAITS;
+	const bool at_once = q->behind || q->crowded || q->user->n > WAITS;
 
 	ASK(q, FOLLOW, .op = RGATE_REQ_QUEUE_FOLLOW, .a0 = q->next, .off = slot_off(q),
 	    .len = KEEP_SLOT,
@@ -473,6 +473,7 @@ static void followed(struct kept_queue *q, int result, uint64_t value)
 		return;
 	}
 	q->next = value;
+	q->crowded = false;
 	/* Nothing came of it, whether that was asked for or is of no use. */
 	if (!take_ends(q, head.n))
 		q->due = now(q) + PAUSE_NS;
@@ -525,12 +526,15 @@ uint64_t keep_talk(struct kept_queue *q)
 	return q->asked ? UINT64_MAX : q->due > now(q) ? q->due : now(q);
 }
 
-/* Requests are under way at that node: later */
+/* Requests are under way at that node, or wait at that queue: later */
 static void too_many(struct kept_queue *q)
 {
 	q->due = now(q) + PAUSE_NS;
 	if (q->state == TALK_CHECK)
 		q->check_at = q->tasks.next;
+	/* What does not wait takes no place of those who follow, whoever they are. */
+	if (q->state == TALK_FOLLOW)
+		q->crowded = true;
 }
 
 static void heard(struct kept_queue *q, int result, uint64_t value)

@@ -143,11 +143,26 @@ static void no_place(void **state)
 	assert_int_equal(kept().tasks, 0);
 }
 
+/* Others have all the places to wait in at the queue. */
+static void no_place_there(void **state)
+{
+	(void)state;
+	put_far(open_far(), "abc");
+	until(home.followed);
+	home.crowded = true;
+	has_ended(1);
+	home.ended = 2;
+	until(kept().tasks == 1);
+	home.crowded = false;
+	has_ended(3);
+	assert_int_equal(kept().tasks + kept().refused, 0);
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
-	KEPT(no_place),
+	KEPT(no_place), KEPT(no_place_there),
 };
 
 UNIT_MAIN(tests)

@@ -73,7 +73,12 @@ static void is_followed(const struct gate_question *q)
 	assert_true(q->a1 >> 32);
 	home.looks += !q->a0;
 	if ((uint32_t)q->a1 & RGATE_FOLLOW_NOW) {
-		home_tells(q, NULL, 0, 0);
+		home_tells(q, &home.ended, q->a0 && home.ended, 0);
+		home.ended = q->a0 ? 0 : home.ended;
+		return;
+	}
+	if (home.crowded) {
+		home_ends(q, -ENOBUFS, 0, NULL, 0);
 		return;
 	}
 	if (home.deaf)

@@ -20,6 +20,8 @@ struct home {
 	uint64_t last;			/* number of a task */
 	uint64_t next;			/* of FOLLOW */
 	bool deaf;			/* who follows hears nothing */
+	bool crowded;			/* nobody can wait for what ends */
+	uint64_t ended;			/* who follows at once hears of that one; 0: of none */
 	bool holds;			/* SUBMITs are taken, and end later */
 	uint32_t takes;			/* tasks of one, at most; 0: all */
 	int fails;			/* the next one, with that */
