@@ -389,7 +389,8 @@ $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
-$(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit)
+$(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \
+	gate_forward)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)
 $(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)
 $(O)/tests/unit/test_socket_resolve: EXTRA_LIBS += $(call wrap,getaddrinfo freeaddrinfo)

@@ -71,6 +71,7 @@ struct kept_queue {
 	bool make;			/* it was not there */
 	bool looked, ruled;
 	bool behind, unsure;		/* not all is looked at: for AGAIN; for CHECK */
+	bool closes;			/* its handle is good for CLOSE alone */
 	bool crowded;			/* too many follow it: no place to wait in */
 	uint32_t handle;		/* 0: it is not open */
 	uint64_t of;			/* which it is */

@@ -171,7 +171,19 @@ static void opened(struct kept_queue *q, int result, uint64_t value)
 
 static void close_it(struct kept_queue *q)
 {
+	q->closes = true;
 	ASK(q, CLOSE, .op = RGATE_REQ_QUEUE_CLOSE);
+}
+
+/* What did not reach the one who has the handle is said again. */
+static void closed(struct kept_queue *q, int result)
+{
+	if (result == -ENOBUFS || result == -ENOMEM) {
+		q->due = now(q) + PAUSE_NS;
+		return;
+	}
+	q->handle = 0;
+	q->closes = q->looked = false;
 }
 
 /* With its node, or with its queue: what is kept is looked at anew, over another handle. */
@@ -486,7 +498,9 @@ static void followed(struct kept_queue *q, int result, uint64_t value)
 /* What is next, of a queue that is open */
 static void go_on(struct kept_queue *q)
 {
-	if (!q->looked)
+	if (q->closes)
+		close_it(q);
+	else if (!q->looked)
 		look(q);
 	else if (!q->n && !q->behind)
 		close_it(q);
@@ -549,8 +563,7 @@ static void heard(struct kept_queue *q, int result, uint64_t value)
 		submitted(q, result, value);
 		return;
 	case TALK_CLOSE:
-		q->handle = 0;
-		q->looked = false;
+		closed(q, result);
 		return;
 	default:
 		break;

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "gate_service.h"
+
 #define SECOND	(1000 * MS)
 
 #define LOOKS	12U
@@ -41,6 +43,19 @@ int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_requ
 		return __real_rgate_session_submit(s, r);
 	full = 0;
 	return -EAGAIN;
+}
+
+static uint32_t no_ticket;		/* likewise, when the home is to be asked it */
+
+int __real_gate_forward(struct gate_caller *c, struct rgate_req *r, const struct gate_as *as);
+int __wrap_gate_forward(struct gate_caller *c, struct rgate_req *r, const struct gate_as *as);
+
+int __wrap_gate_forward(struct gate_caller *c, struct rgate_req *r, const struct gate_as *as)
+{
+	if (!no_ticket || rgate_req_get(r)->op != no_ticket)
+		return __real_gate_forward(c, r, as);
+	no_ticket = 0;
+	return -ENOBUFS;
 }
 
 /* What the process there had is removed, while what a former one had waits for a queue. */
@@ -158,11 +173,27 @@ static void no_place_there(void **state)
 	assert_int_equal(kept().tasks + kept().refused, 0);
 }
 
+/* It is closed when the home can be told so. */
+static void closes_later(void **state)
+{
+	(void)state;
+	put_far(open_far(), "a");
+	no_ticket = RGATE_REQ_QUEUE_CLOSE;
+	has_ended(1);
+	until(!no_ticket);
+	assert_int_equal(home.closes, 0);
+	until(home.closes == 1);
+	/* it is no more than closed, and another one is opened */
+	put_far(open_far(), "b");
+	has_ended(2);
+	assert_int_equal(kept().tasks + kept().refused, 0);
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
-	KEPT(no_place), KEPT(no_place_there),
+	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later),
 };
 
 UNIT_MAIN(tests)
