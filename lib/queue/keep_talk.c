@@ -164,8 +164,8 @@ static void opened(struct kept_queue *q, int result, uint64_t value)
 		q->looked = q->ruled = false;
 	} else if (result == -ENOENT && !makes) {
 		is_not_there(q);
-	} else if (result != -EEXIST) {
-		q->due = now(q) + RETRY_NS;
+	} else {
+		q->due = now(q) + (result == -EEXIST ? PAUSE_NS : RETRY_NS);
 	}
 }
 

@@ -189,11 +189,29 @@ static void closes_later(void **state)
 	assert_int_equal(kept().tasks + kept().refused, 0);
 }
 
+/* It is not there, and is, and so on: the home is not asked all the time. */
+static void there_and_not(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	put_far(open_far(), "ab");
+	home.hidden = true;
+	home_dies(8, 9);
+	until(home.makes);
+	start = unit_now_ns();
+	until(home.makes == 4);
+	assert_true(unit_now_ns() - start > 200 * MS);
+	home.hidden = false;
+	until(kept().again == 2);
+	assert_string_equal(home.got, "ab");
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
-	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later),
+	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later), KEPT(there_and_not),
 };
 
 UNIT_MAIN(tests)

@@ -47,7 +47,7 @@ static void opens(const struct gate_question *q)
 		home.makes++;
 		assert_int_equal(q->data_len, sizeof(home.place));
 		memcpy(&home.place, q->data, sizeof(home.place));
-	} else if (!home.there && !(flags & RGATE_QUEUE_CREATE)) {
+	} else if (home.hidden || (!home.there && !(flags & RGATE_QUEUE_CREATE))) {
 		result = -ENOENT;
 	}
 	home.there |= !result;

@@ -16,6 +16,7 @@
 
 struct home {
 	bool there;			/* the queue */
+	bool hidden;			/* it cannot be opened, nor made */
 	uint32_t serial;		/* its number */
 	uint64_t last;			/* number of a task */
 	uint64_t next;			/* of FOLLOW */
