@@ -123,13 +123,14 @@ static void unnamed(void **state)
 	struct sockaddr_un un;
 	socklen_t len = sizeof(un);
 	uint16_t port;
-	int taken = listening(&port), fd = new_socket();
+	int taken = listening(&port), fd = new_socket(), err;
 
 	(void)state;
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&un, &len), 0);
 	assert_int_equal(unlink(un.sun_path), 0);
-	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(port)),
-			 -EADDRINUSE);
+	/* The agent may have looked for sockets that nobody has any more, and found this one. */
+	err = ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(port));
+	assert_true(err == -EADDRINUSE || err == -EINVAL);
 	close(taken);
 	close(fd);
 	eventually(info_now().now == 0);

@@ -296,6 +296,22 @@ static void end(struct op *op, int32_t result)
 	op->order = orders++;
 }
 
+/* What has not ended is cancelled, or cannot be any more */
+int __wrap_rgate_sockets_cancel(struct rgate_sockets *set, uint64_t cookie)
+{
+	struct op *op;
+
+	FUZZ_CHECK(set->there);
+	if (served.gone)
+		return -EPIPE;
+	if (served.refuses & SERVED_NO_PLACE)
+		return -EAGAIN;
+	for (op = ops; op < ops + SERVED_OPS; op++)
+		if (op->s == &set->names && op->io.cookie == cookie && !op->ended)
+			end(op, -ECANCELED);
+	return 1;
+}
+
 static void end_recv(struct op *op, uint32_t n, uint32_t lie)
 {
 	unsigned char *p = op->io.buf;

@@ -80,6 +80,7 @@ int __wrap_rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **ou
 int __wrap_rgate_socket_close(struct rgate_socket *s);
 int __wrap_rgate_sockets_resolve_begin(struct rgate_sockets *set,
 				       const struct rgate_socket_query *q);
+int __wrap_rgate_sockets_cancel(struct rgate_sockets *set, uint64_t cookie);
 int __wrap_rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_io *io);
 int __wrap_rgate_socket_bind(struct rgate_socket *s, const struct rgate_socket_addr *addr);
 int __wrap_rgate_socket_listen(struct rgate_socket *s, int backlog);
