@@ -9,7 +9,7 @@ set -eu
 
 bin=$1 module=$2
 work=$(mktemp -d)
-rounds="1 2 3"	# ring and recvmmsg take turns
+rounds="1 2 3 4 5"	# ring and recvmmsg take turns
 server=
 
 finish()
@@ -78,7 +78,7 @@ tcp()
 	echo "{\"test\":\"vm-tcp\",\"who\":\"curl\",\"hash\":\"sha256:$(sum "$work/got")\",\"bytes\":$(stat -c %s "$work/got")}"
 	export DEMO_TEST=vm-tcp-fast
 	for _ in $rounds; do
-		ring -i veth1 -f "tcp src port 8080" -m -k tcp -S 8192 -Z 4096 -c -- $get
+		ring -i veth1 -f "tcp src port 8080" -m -k frames -S 8192 -Z 4096 -c -- $get
 		plain -i veth1 -f "tcp src port 8080" -- $get
 	done
 	kill $server

@@ -143,6 +143,38 @@ static void take_frame(struct frames *f, const unsigned char *frame, size_t len)
 	demo_sum_add(&f->sum, frame, len);
 }
 
+static bool has_fin(const struct rgate_slot *s)
+{
+	struct tcphdr tcp;
+
+	if (s->ip_proto != IPPROTO_TCP || s->l4_off == RGATE_OFF_NONE ||
+	    s->l4_off + sizeof(tcp) > s->len)
+		return false;
+	memcpy(&tcp, rgate_slot_data(s) + s->l4_off, sizeof(tcp));
+	return tcp.fin;
+}
+
+/*
+ * A frame without a tag to put back is read where it lies. All parts but the last fill
+ * their slots, whose room is a multiple of the sum's words: the sum is that of the whole.
+ */
+static void take_parts(struct frames *f, const struct rgate_consumer *c,
+		       const struct rgate_slot *s)
+{
+	unsigned int i, n = rgate_consumer_parts(c);
+	size_t len = 0;
+
+	for (i = 0; i < n; i++) {
+		const struct rgate_slot *part = rgate_consumer_part(c, i);
+
+		demo_sum_add(&f->sum, rgate_slot_data(part), part->len);
+		len += part->len;
+	}
+	f->res->bytes += len;
+	f->res->classes[frames_class(rgate_slot_data(s), len)]++;
+	f->fin |= has_fin(s);
+}
+
 void frames_take(struct frames *f, const struct rgate_consumer *c,
 		 const struct rgate_slot *s)
 {
@@ -156,10 +188,12 @@ void frames_take(struct frames *f, const struct rgate_consumer *c,
 	r->last = now;
 	r->frames++;
 	r->slots += rgate_consumer_parts(c);
-	frame = whole(f, c, s, &len);
 	if (s->flags & RGATE_SLOT_TRUNC)
-		malformed(f);
-	else if (r->kind == RESULT_STREAM)
+		return malformed(f);
+	if (r->kind == RESULT_FRAMES && !(s->flags & RGATE_SLOT_VLAN))
+		return take_parts(f, c, s);
+	frame = whole(f, c, s, &len);
+	if (r->kind == RESULT_STREAM)
 		take_stream(f, frame, len, s, now);
 	else if (r->kind == RESULT_TCP)
 		take_tcp(f, frame, len, s);
@@ -169,7 +203,9 @@ void frames_take(struct frames *f, const struct rgate_consumer *c,
 
 bool frames_complete(const struct frames *f)
 {
-	return f->res->want ? f->res->frames >= f->res->want : tcp_stream_complete(&f->stream);
+	if (f->res->want)
+		return f->res->frames >= f->res->want;
+	return f->res->kind == RESULT_TCP ? tcp_stream_complete(&f->stream) : f->fin;
 }
 
 static void finish_tcp(struct frames *f)

@@ -14,6 +14,7 @@ struct frames {
 	unsigned char *buf;	/* a chained frame, or one with its tag put back */
 	struct tcp_stream stream;	/* TCP */
 	uint32_t next;		/* datagram expected */
+	bool fin;		/* frames: one that ends a TCP connection was there */
 };
 
 void frames_init(struct frames *f, struct result *res);
