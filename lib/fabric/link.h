@@ -172,6 +172,8 @@ void rgate_link_fail(struct rgate_link *link, int err);
 
 /* Credits left for messages */
 uint32_t rgate_link_credits(const struct rgate_link *link);
+/* Tells the peer how many receives were posted anew, if it does not know */
+int rgate_link_tell_credit(struct rgate_link *link);
 /* Sends a heartbeat if it is time, and asks for the peer's if it is late; -ETIMEDOUT: the
  * peer was silent for too long */
 int rgate_link_beat(struct rgate_link *link, uint64_t now, uint64_t interval_ns,
