@@ -62,6 +62,9 @@ void gate_wish_end(struct wish *w, int result, uint64_t value)
 
 	if (w->cancelling)
 		errand_end(&w->cancel, 0);
+	w->unsaid = false;
+	if (w->hearing)
+		errand_end(&w->hear, 0);
 	list_del(&w->queue);
 	w->caller->ticket[w->ticket] = NULL;
 	result = why(w, result);
@@ -296,7 +299,7 @@ static bool is_next(const struct wish *w, const struct gate_result *r)
 
 static void more(struct wish *w, const struct gate_result *r)
 {
-	/* Told before, over another connection */
+	/* What was heard has been said before there was more, over another connection. */
 	if (r->number < w->heard)
 		return;
 	if (!is_next(w, r)) {
@@ -314,6 +317,57 @@ static void more(struct wish *w, const struct gate_result *r)
 	w->moved = 0;
 	w->came++;
 	(void)rgate_req_more(w->r, r->result, r->value);
+}
+
+static size_t heard_ask(struct errand *e, struct ask *a)
+{
+	const struct wish *w = container_of(e, struct wish, hear);
+	struct gate_question q = question(w, GATE_HEARD, a);
+
+	q.a0 = w->heard;
+	e->more = false;
+	return gate_question_put(role_of(w), a->msg, &q);
+}
+
+static void say_heard(struct wish *w);
+
+static void heard_over(struct errand *e, int err)
+{
+	struct wish *w = container_of(e, struct wish, hear);
+
+	w->hearing = false;
+	/* Without a connection it is said over the next one. */
+	if (err && err != -ENOTCONN)
+		forgotten(w, err);
+	else
+		/* That may have been taken before the last pause. */
+		say_heard(w);
+}
+
+static const struct errand_ops heard_ops = {
+	.ask = heard_ask, .answer = gate_plain_answer, .over = heard_over,
+};
+
+static void say_heard(struct wish *w)
+{
+	if (!w->unsaid || w->hearing || w->state != WISH_WAITS)
+		return;
+	w->unsaid = false;
+	memset(&w->hear, 0, sizeof(w->hear));
+	w->hearing = !errand_begin(w->caller->node->errands, &w->hear, &heard_ops,
+				   w->caller->uid);
+	if (!w->hearing)
+		forgotten(w, -ENOMEM);
+}
+
+void gate_ask_again(struct wish *w)
+{
+	if (!w->shots)
+		return;
+	/* What it has never been asked it tells of its own accord. */
+	w->unsaid = w->state == WISH_WAITS ||
+		    (w->state == WISH_SUBMITS && w->errand.under_way);
+	say_heard(w);
 }
 
 /* ---- What is told without a question ---- */
@@ -385,6 +439,7 @@ static void submit_over(struct errand *e, int err)
 		w->state = WISH_WAITS;
 		if (w->unwanted)
 			end_there(w);
+		say_heard(w);
 	}
 	start(c);
 }

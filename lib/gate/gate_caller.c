@@ -155,6 +155,15 @@ void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool othe
 
 /* ---- Another connection ---- */
 
+static void ask_again(struct gate_caller *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < GATE_TICKETS; i++)
+		if (c->ticket[i])
+			gate_ask_again(c->ticket[i]);
+}
+
 /* Of no request: 0 if there is such a guest */
 static size_t probe_ask(struct errand *e, struct ask *a)
 {
@@ -208,5 +217,6 @@ void gate_ask_up(struct gate_node *n)
 		/* What is asked again may be answered as it was before. */
 		c->unsure = c->there || !list_empty(&c->queue);
 		gate_caller_make_sure(c);
+		ask_again(c);
 	}
 }

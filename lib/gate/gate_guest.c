@@ -246,7 +246,8 @@ static void completed(struct guest *g, const struct rgate_completion *c)
 		came(t->shots, c);
 	else
 		is_over(g, t, c);
-	t->untold = g->node->untold = true;
+	t->untold = !t->shots || !t->shots->silent;
+	g->node->untold |= t->untold;
 }
 
 static void take(struct guest *g)

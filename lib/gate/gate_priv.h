@@ -12,10 +12,10 @@
  * bytes, if they are many, then the request; the next one follows when that was taken. There it
  * waits for as long as it likes, and its end is told by GATE_DONE, over each new connection again.
  *
- * So is, by GATE_MORE, what one with many completions comes to before. All of them have their place
- * from the begin: at the engine that asks, as those of any such request; here with the ticket, and
- * in the ring of the guest's session. So nobody has to wait for who takes them, nor to hold more
- * than the request could have.
+ * What one with many completions comes to before is told by GATE_MORE, and over a new connection
+ * from where GATE_HEARD says. All of them have their place from the begin: at the engine that asks,
+ * as those of any such request; here with the ticket, and in the ring of the guest's session. So
+ * nobody has to wait for who takes them, nor to hold more than the request could have.
  */
 #ifndef RGATE_GATE_PRIV_H
 #define RGATE_GATE_PRIV_H
@@ -45,7 +45,8 @@ enum wish_state {
 struct wish {
 	struct errand errand;		/* but of WISH_QUEUED and WISH_WAITS */
 	struct errand cancel;		/* GATE_CANCEL */
-	bool cancelling;		/* there is that one */
+	struct errand hear;		/* GATE_HEARD */
+	bool cancelling, hearing;	/* there is that one */
 	struct link queue;		/* of the caller, till it was taken; of the node, if its end
 					 * is due; else in no list
 					 */
@@ -71,6 +72,7 @@ struct wish {
 	uint32_t share;			/* bytes of its part that each has */
 	uint32_t came;
 	uint64_t heard;			/* GATE_MORE, all in their order */
+	bool unsaid;			/* over this connection */
 };
 
 /* A session, at one other node */
@@ -105,8 +107,9 @@ enum ticket_state {
 struct shots {
 	uint32_t most, share;		/* that can come; bytes of the part that each has */
 	uint32_t came;
-	uint32_t told, moved;		/* over this connection; bytes of the next one, likewise */
+	uint32_t told, moved;		/* of these; bytes of the next one, likewise */
 	uint64_t said;			/* messages that took */
+	bool silent;			/* what was heard of them is not known */
 	struct {
 		uint64_t value;
 		int result;
@@ -198,6 +201,8 @@ void gate_wish_end(struct wish *w, int result, uint64_t value);
 void gate_wish_give_up(struct wish *w, int err);
 /* As rgate_req_op.cancel has it */
 int gate_ask_cancel(struct wish *w);
+/* Another connection: the node tells what follows on that which was heard */
+void gate_ask_again(struct wish *w);
 /* Gives up what should have ended; in how many ns the next one is, UINT64_MAX: none */
 uint64_t gate_ask_expire(struct gate_node *n, uint64_t now);
 void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
@@ -225,7 +230,7 @@ void gate_ask_up(struct gate_node *n);
 void gate_serve_question(struct gate_node *n, const void *msg, size_t len);
 /* Tells what has ended, as far as there is room */
 void gate_serve_pump(struct gate_node *n);
-/* Another connection: all that has ended is told again */
+/* Another connection: each end is told again, of many when it is known what was heard */
 void gate_serve_up(struct gate_node *n);
 
 /* gate_guest.c */

@@ -24,7 +24,7 @@ static struct gate_result about(const struct guest *g, uint32_t i, enum gate_kin
 
 	return (struct gate_result){
 		.kind = kind, .guest = g->id, .serial = t->serial, .ticket = i,
-		.number = t->shots ? t->shots->said : 0,
+		.number = t->shots && !t->shots->silent ? t->shots->said : 0,
 	};
 }
 
@@ -131,15 +131,12 @@ void gate_serve_pump(struct gate_node *n)
 	n->untold = false;
 }
 
-/* All of it again, whatever was heard of it */
+/* An end again, whatever was heard of it; of many nothing, so far */
 static void tell_again(struct ticket *t)
 {
-	if (t->shots && t->state != TICKET_FREE) {
-		t->shots->told = t->shots->moved = 0;
-		t->shots->said = 0;
-		t->untold = t->shots->came;
-	}
-	t->untold |= t->state == TICKET_DONE;
+	if (t->shots)
+		t->shots->silent = true;
+	t->untold = t->state == TICKET_DONE && !t->shots;
 }
 
 void gate_serve_up(struct gate_node *n)
@@ -281,6 +278,50 @@ static int get(struct guest *g, const struct gate_question *q, struct gate_resul
 	return 0;
 }
 
+/* Messages that tell of one of many */
+static uint32_t messages(const struct ticket *t, uint32_t i)
+{
+	const uint32_t len = gate_share(t->has, t->shots->share, t->shots->shot[i].result);
+
+	return len ? (len + GATE_PIECE - 1) / GATE_PIECE : 1;
+}
+
+/* It is told from there on: -EINVAL: there are not so many messages */
+static int go_to(struct ticket *t, uint64_t said)
+{
+	struct shots *s = t->shots;
+	uint64_t left = said;
+	uint32_t i;
+
+	for (i = 0; i < s->came && left >= messages(t, i); i++)
+		left -= messages(t, i);
+	if (i == s->came && left)
+		return -EINVAL;
+	s->told = i;
+	s->moved = (uint32_t)left * GATE_PIECE;
+	s->said = said;
+	return 0;
+}
+
+static int heard(struct guest *g, const struct gate_question *q)
+{
+	struct ticket *t = &g->ticket[q->ticket];
+	int err;
+
+	if (!t->shots || t->serial != q->serial)
+		return -ESTALE;
+	/* What is told since then was not heard when that was said. */
+	if (!t->shots->silent)
+		return 0;
+	err = go_to(t, q->a0);
+	if (err)
+		return err;
+	t->shots->silent = false;
+	t->untold = has_more(t) || t->state == TICKET_DONE;
+	g->node->untold |= t->untold;
+	return 0;
+}
+
 static int cancel(struct guest *g, const struct gate_question *q)
 {
 	const struct ticket *t = &g->ticket[q->ticket];
@@ -345,6 +386,8 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 		return get(g, q, r);
 	case GATE_CANCEL:
 		return cancel(g, q);
+	case GATE_HEARD:
+		return heard(g, q);
 	default:
 		gate_guest_end(g);
 		return 0;
@@ -366,6 +409,7 @@ void gate_serve_question(struct gate_node *n, const void *msg, size_t len)
 	if (!err)
 		r.result = carry_out(n, &q, &r);
 	line_say(n->line, q.number, answer, gate_answer_put(role, answer, &r));
+	gate_serve_pump(n);
 }
 
 /* ---- Another policy ---- */

@@ -77,7 +77,9 @@ static bool fits(const struct gate_role *role, const struct gate_question *q)
 
 	if (!q->guest || q->ticket >= GATE_TICKETS || (q->kind != GATE_LEAVE && !q->serial))
 		return false;
-	if (!submits && (q->op || q->handle || q->a0 || q->a1 || q->addr))
+	if (!submits && (q->op || q->handle || q->a1 || q->addr))
+		return false;
+	if (!submits && q->kind != GATE_HEARD && q->a0)
 		return false;
 	if (moves && !is_part(role, q->off, q->len))
 		return false;
@@ -104,7 +106,8 @@ int gate_question_get(const struct gate_role *role, struct gate_question *q, con
 	};
 	if (m.version != GATE_VERSION)
 		return -EPROTONOSUPPORT;
-	if ((m.kind < GATE_PUT || m.kind > GATE_LEAVE) && m.kind != GATE_SUBMIT_MANY)
+	if ((m.kind < GATE_PUT || m.kind > GATE_LEAVE) && m.kind != GATE_SUBMIT_MANY &&
+	    m.kind != GATE_HEARD)
 		return -EOPNOTSUPP;
 	if (get_rest(msg, sizeof(m), len, m.has_addr, &q->addr, &q->data, &q->data_len))
 		return -EPROTO;

@@ -7,8 +7,9 @@
  *
  * What a request with RGATE_REQ_MULTI comes to before its end is told by GATE_MORE, which nobody
  * has asked for, either: a completion in as many messages as its bytes take. A request's are
- * counted from 0 on, and told anew from there over each new connection: who has heard one passes
- * it over, and GATE_DONE says how many there were, so none is missed.
+ * counted from 0 on, and GATE_DONE says how many there were, so none is missed. Over another
+ * connection nothing of it is told before GATE_HEARD has said how many were heard, and then what
+ * follows these: who has heard of its end is silent, and so is who tells.
  *
  * A session is a guest at the other node, and each of its requests has a ticket there: room for
  * bytes to send or to receive into, as much as its role has, and an address.
@@ -41,6 +42,7 @@ enum gate_kind {
 	GATE_DONE = 6,		/* no question: address and first bytes follow */
 	GATE_SUBMIT_MANY = 7,	/* as GATE_SUBMIT, with RGATE_REQ_MULTI; a1: completions */
 	GATE_MORE = 8,		/* no question: bytes of one of them follow */
+	GATE_HEARD = 9,		/* a0: messages of GATE_MORE that came of one of those */
 };
 
 struct gate_ask {

@@ -13,31 +13,6 @@
 #define BYTES	((N - 1) * GATE_ADDR)
 #define LISTENS	.handle = 77, .a1 = N, .flags = RGATE_REQ_MULTI
 
-/* A message of the request of the question @i, as it should be: of that handle's connection */
-static struct gate_result more_of(unsigned int i, uint64_t n, uint64_t value)
-{
-	static struct rgate_socket_addr from;
-	struct gate_result r = end_of(i, 0, value);
-
-	from = (struct rgate_socket_addr){ .family = 2, .port = (uint16_t)value };
-	r.kind = GATE_MORE;
-	r.number = n;
-	r.len = r.data_len = question(i).len / (uint32_t)(question(i).a1 - 1);
-	r.data = &from;
-	return r;
-}
-
-/* That one's, with MORE */
-static void came(uint64_t cookie, uint64_t value)
-{
-	const struct rgate_completion done = asks_next();
-
-	assert_int_equal(done.cookie, cookie);
-	assert_int_equal(done.result, 0);
-	assert_int_equal(done.flags, GOES_ON);
-	assert_int_equal(done.value, value);
-}
-
 static bool is_told_of(uint32_t place, uint16_t port)
 {
 	struct rgate_socket_addr a;
@@ -187,62 +162,6 @@ static void too_many(void **state)
 	client_close(&c);
 }
 
-/* All of it is told anew over another connection: none is lost, and none comes twice. */
-static void told_again(void **state)
-{
-	(void)state;
-	submit(ACCEPT, 2, LISTENS, .off = AT, .len = BYTES);
-	answer(0, 0);
-	say(more_of(0, 0, 100));
-	came(2, 100);
-	other_goes_down();
-	/* lost with it */
-	say(more_of(0, 1, 101));
-	assert_true(asks_quiet());
-	other_comes_up(7);
-	memset(prog.mem + AT, 0, BYTES);
-	say(more_of(0, 0, 100));
-	assert_true(asks_quiet());
-	assert_true(is_told_of(0, 0));
-	say(more_of(0, 1, 101));
-	came(2, 101);
-	other_goes_down();
-	other_comes_up(7);
-	say(more_of(0, 0, 100));
-	say(more_of(0, 1, 101));
-	say(more_of(0, 2, 102));
-	say(last_of(0, 3, -ENOBUFS));
-	came(2, 102);
-	assert_int_equal(asks_result(2, NULL), -ENOBUFS);
-	other_goes_down();
-	other_comes_up(7);
-	say(more_of(0, 0, 100));
-	say(last_of(0, 3, -ENOBUFS));
-	assert_true(asks_quiet());
-}
-
-/* What was taken is known by what it comes to, where the answer was lost. */
-static void taken_unheard(void **state)
-{
-	(void)state;
-	submit(ACCEPT, 2, LISTENS);
-	other_goes_down();
-	other_comes_up(7);
-	asks_turn();
-	assert_int_equal(o.peer.asked.n, 3);
-	assert_int_equal(question(1).kind, GATE_SUBMIT_MANY);
-	/* is the guest there? */
-	assert_int_equal(question(2).kind, GATE_CANCEL);
-	answer(2, 0);
-	say(more_of(0, 0, 100));
-	came(2, 100);
-	/* the answer that was asked for again finds nobody */
-	answer(1, -EBUSY);
-	assert_true(asks_quiet());
-	say(last_of(0, 1, -ECONNABORTED));
-	assert_int_equal(asks_result(2, NULL), -ECONNABORTED);
-}
-
 /* Those that came before the end are there: they are told of, and nobody else knows of them. */
 static void cancelled(void **state)
 {
@@ -360,23 +279,6 @@ static void gateway_ends(void **state)
 	came(2, 100);
 	usleep(40000);
 	assert_int_equal(asks_result(2, NULL), -ECONNRESET);
-}
-
-/* A policy that does not allow it any more: what was told of it may be told half anew. */
-static void revoked(void **state)
-{
-	(void)state;
-	submit(ACCEPT, 2, LISTENS);
-	answer(0, 0);
-	say(more_of(0, 0, 100));
-	say(more_of(0, 1, 101));
-	other_goes_down();
-	other_comes_up(7);
-	say(more_of(0, 0, 100));
-	say(last_of(0, 1, -EACCES));
-	came(2, 100);
-	came(2, 101);
-	assert_int_equal(asks_result(2, NULL), -EACCES);
 }
 
 /* ---- Lies ---- */
@@ -517,9 +419,9 @@ static void malformed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(accepts), BED(out_of_step), BED(refused), BED(too_many), BED(told_again),
-	BED(taken_unheard), BED(cancelled), BED(cancelled_in_vain), BED(leaves), BED(gateway_ends),
-	BED(revoked), BED(lies_of_more), BED(lies_of_whom), BED(malformed),
+	BED(accepts), BED(out_of_step), BED(refused), BED(too_many), BED(cancelled),
+	BED(cancelled_in_vain), BED(leaves), BED(gateway_ends), BED(lies_of_more),
+	BED(lies_of_whom), BED(malformed),
 };
 
 UNIT_MAIN(tests)

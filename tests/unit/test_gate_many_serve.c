@@ -61,11 +61,24 @@ static uint32_t hear_more(uint64_t of, uint64_t n, uint32_t len)
 	return (uint32_t)r.value;
 }
 
+/* But ends of others that have one completion */
 static void nothing(void)
 {
+	struct gate_result r;
+
 	usleep(20000);
 	serves_turn();
-	assert_false(other_heard(&heard));
+	while (other_heard(&heard)) {
+		assert_int_equal(gate_answer_get(&r, heard.data, heard.len), 0);
+		assert_int_equal(r.kind, GATE_DONE);
+		assert_int_equal(r.number, 0);
+	}
+}
+
+/* So many messages of that request, over the connection before */
+static int has_heard(uint64_t of, uint32_t ticket, uint64_t n)
+{
+	return asks_of(of, QUESTION(GATE_HEARD, .ticket = ticket, .a0 = n));
 }
 
 static uint16_t port_of(int fd)
@@ -111,10 +124,9 @@ static void accepts(void **state)
 	nothing();
 }
 
-/* All of it is told anew, over each new connection, from the first on. */
+/* Over a new connection nothing is told before the node has said what it heard, then the rest. */
 static void told_again(void **state)
 {
-	struct gate_result r;
 	uint32_t l, h[2];
 	uint16_t port;
 	uint64_t c;
@@ -130,51 +142,114 @@ static void told_again(void **state)
 	fd[1] = raw_connect(port);
 	nothing();
 	other_comes_up(7);
-	assert_int_equal(hear_more(c, 0, 0), h[0]);
+	nothing();
+	assert_int_equal(has_heard(c, 1, 1), 0);
 	h[1] = hear_more(c, 1, 0);
-	/* also if nobody comes any more */
+	assert_int_not_equal(h[0], h[1]);
+	/* none of it was heard; nobody comes any more */
 	other_goes_down();
 	other_comes_up(7);
+	assert_int_equal(has_heard(c, 1, 0), 0);
 	assert_int_equal(hear_more(c, 0, 0), h[0]);
 	assert_int_equal(hear_more(c, 1, 0), h[1]);
+	/* once for a connection */
+	assert_int_equal(has_heard(c, 1, 0), 0);
+	nothing();
 	other_goes_down();
 	/* the service sees it before the hub does */
 	other_comes_up_unseen(7);
 	fd[2] = raw_connect(port);
 	nothing();
 	peer_is_seen(PEER);
-	assert_int_equal(hear_more(c, 0, 0), h[0]);
+	nothing();
+	assert_int_equal(has_heard(c, 1, 1), 0);
 	assert_int_equal(hear_more(c, 1, 0), h[1]);
 	(void)hear_more(c, 2, 0);
 	hear_end(c, 3, -ENOBUFS);
+	/* all of it but the end */
 	other_goes_down();
 	other_comes_up(7);
-	assert_int_equal(hear_more(c, 0, 0), h[0]);
+	nothing();
+	assert_int_equal(has_heard(c, 1, 3), 0);
+	hear_end(c, 3, -ENOBUFS);
 	/* while it is told */
 	other_goes_down();
-	while (other_heard(&heard))
-		;
 	other_comes_up(7);
-	assert_int_equal(hear_more(c, 0, 0), h[0]);
-	assert_int_equal(hear_more(c, 1, 0), h[1]);
-	(void)hear_more(c, 2, 0);
-	hear_end(c, 3, -ENOBUFS);
-	/* the ticket's next one: nobody needs to hear of the last */
-	(void)begin(ACCEPTS(l, 4), 1);
+	assert_int_equal(has_heard(c, 1, 2), 0);
 	other_goes_down();
 	while (other_heard(&heard))
 		;
 	other_comes_up(7);
-	usleep(20000);
-	serves_turn();
-	while (other_heard(&heard)) {
-		assert_int_equal(gate_answer_get(&r, heard.data, heard.len), 0);
-		assert_int_equal(r.kind, GATE_DONE);
-		assert_int_not_equal(r.serial, c);
-	}
+	assert_int_equal(has_heard(c, 1, 2), 0);
+	(void)hear_more(c, 2, 0);
+	hear_end(c, 3, -ENOBUFS);
 	close(fd[0]);
 	close(fd[1]);
 	close(fd[2]);
+}
+
+/* A node that comes and goes, and has heard of the end, is told nothing of it any more. */
+static void comes_and_goes(void **state)
+{
+	struct gate_result r;
+	unsigned int i;
+	uint16_t port;
+	uint64_t c;
+	uint32_t l;
+	int fd[20];
+
+	(void)state;
+	l = listener(&port);
+	c = begin(ACCEPTS(l, 21), 1);
+	for (i = 0; i < 20; i++)
+		fd[i] = raw_connect(port);
+	for (i = 0; i < 20; i++)
+		(void)hear_more(c, i, 0);
+	hear_end(c, 20, -ENOBUFS);
+	for (i = 0; i < 5; i++) {
+		other_goes_down();
+		other_comes_up(7);
+		usleep(20000);
+		serves_turn();
+		/* but the ends of those that have one completion */
+		while (other_heard(&heard)) {
+			assert_int_equal(gate_answer_get(&r, heard.data, heard.len), 0);
+			assert_int_equal(r.kind, GATE_DONE);
+			assert_int_not_equal(r.serial, c);
+		}
+	}
+	for (i = 0; i < 20; i++)
+		close(fd[i]);
+}
+
+/* Of what it has not been told, or of another request, it has heard nothing. */
+static void heard_wrong(void **state)
+{
+	uint16_t port;
+	uint64_t c, d;
+	uint32_t l;
+	int fd;
+
+	(void)state;
+	l = listener(&port);
+	c = begin(ACCEPTS(l, 4), 1);
+	d = begin(SUBMIT(POLL, .handle = l, .a0 = RGATE_SOCKET_IN), 2);
+	fd = raw_connect(port);
+	(void)hear_more(c, 0, 0);
+	other_goes_down();
+	other_comes_up(7);
+	assert_int_equal(has_heard(c, 1, 2), -EINVAL);
+	assert_int_equal(has_heard(c, 1, UINT64_MAX), -EINVAL);
+	assert_int_equal(has_heard(c - 1, 1, 0), -ESTALE);
+	assert_int_equal(has_heard(c, 3, 0), -ESTALE);
+	assert_int_equal(has_heard(d, 2, 0), -ESTALE);
+	nothing();
+	guest++;
+	assert_int_equal(has_heard(c, 1, 0), -ECONNRESET);
+	guest--;
+	assert_int_equal(has_heard(c, 1, 0), 0);
+	(void)hear_more(c, 0, 0);
+	close(fd);
 }
 
 /* Who does not take what he is told keeps nobody else from hearing, and gets all of it later. */
@@ -462,7 +537,8 @@ static void limited(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, serves_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(accepts), BED(told_again), BED(slow), BED(turns), BED(cancelled), BED(leaves),
+	BED(accepts), BED(told_again), BED(comes_and_goes), BED(heard_wrong),
+	BED(slow), BED(turns), BED(cancelled), BED(leaves),
 	BED(revoked), BED(hostile), BED(most), BED(limited),
 };
 

@@ -60,7 +60,8 @@ static void receives(void **state)
 	/* in the middle of it */
 	other_goes_down();
 	other_comes_up(7);
-	say(piece_of(0, 0, 0, SLOT));
+	asks_hears(0, 2);
+	/* it has not heard that when it tells of it */
 	say(piece_of(0, 1, PIECE, SLOT));
 	assert_true(asks_quiet());
 	say(piece_of(0, 2, 2 * PIECE, SLOT));

@@ -37,8 +37,15 @@ static uint64_t hear_bytes(uint64_t of, uint64_t n, uint32_t front, const void *
 	return n;
 }
 
+/* So many messages of the request of ticket 2 */
+static int has_heard(uint64_t of, uint64_t n)
+{
+	return asks_of(of, QUESTION(GATE_HEARD, .ticket = 2, .a0 = n));
+}
+
 static void receives(void **state)
 {
+	struct gate_result r;
 	uint8_t bytes[2000];
 	uint32_t h, i;
 	uint64_t c, n;
@@ -54,24 +61,33 @@ static void receives(void **state)
 	raw_write(fd, bytes, SLOT);
 	n = hear_bytes(c, n, 0, bytes, SLOT);
 	assert_int_equal(n, 4);
-	/* anew, with what comes then, and lost in the middle of it */
+	/* what comes then, and is lost in the middle of a slot */
 	other_goes_down();
 	raw_write(fd, bytes, 200);
 	usleep(20000);
 	other_comes_up(7);
-	n = hear_bytes(c, 0, 0, bytes, 10);
+	assert_int_equal(has_heard(c, 3), 0);
+	r = hear_of(c);
+	assert_int_equal(r.number, 3);
+	assert_int_equal(r.len, SLOT);
+	assert_int_equal(r.data_len, SLOT - 2 * GATE_PIECE);
+	assert_memory_equal(r.data, bytes + 2 * GATE_PIECE, r.data_len);
+	n = hear_bytes(c, n, 0, bytes, 200);
 	other_goes_down();
-	while (other_heard(&heard))
-		;
-	/* there is room for the first ones, of which one is in the middle of a slot */
-	peer_say_most(PEER, 3);
 	other_comes_up(7);
-	assert_int_equal(o.peer.said.n, 3);
+	/* there is room for the answer, and for the first ones */
+	peer_say_most(PEER, 4);
+	serial = c;
+	ask_only(QUESTION(GATE_HEARD, .ticket = 2));
+	serial += 100;
+	assert_int_equal(o.peer.said.n, 4);
 	other_goes_down();
 	while (other_heard(&heard))
 		;
 	peer_say_most(PEER, 0);
 	other_comes_up(7);
+	assert_int_equal(has_heard(c, 7), -EINVAL);
+	assert_int_equal(has_heard(c, 0), 0);
 	n = hear_bytes(c, 0, 0, bytes, 10);
 	n = hear_bytes(c, n, 0, bytes, SLOT);
 	n = hear_bytes(c, n, 0, bytes, 200);

@@ -6,7 +6,8 @@
  * memory of their own tickets, which does not change while they are under way, and no third node.
  * Whatever the node that is asked answers, each request ends once, and no byte is written that is
  * not its own. One with many completions has no more before its end than it has places for, and
- * what a node is told of its own comes in its order, from the first on over each connection.
+ * what a node is told of its own comes in its order, over another connection not before, and from
+ * where, it says.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -453,6 +454,39 @@ static void says(bool to_server, const void *msg, size_t len)
 	free(copy);
 }
 
+/*
+ * What a node has heard of a request's GATE_MORE, and of which it has not said so over the
+ * connection that there is: guests and tickets of asks() alone, as one of raw() may have any
+ * number.
+ */
+static struct heard {
+	uint64_t serial, messages;
+	bool silent;
+} heard[257][8];
+
+static struct heard *heard_of(uint64_t guest, uint32_t ticket)
+{
+	/* Without a guest it answers a question of such a kind. */
+	return guest && guest <= 256 && ticket < 8 ? &heard[guest][ticket] : NULL;
+}
+
+static bool is_silent(const struct gate_question *q)
+{
+	const struct guest *g = gate_guest_of(&sv->node[OTHER], q->guest);
+
+	return g && g->ticket[q->ticket].shots && g->ticket[q->ticket].shots->silent;
+}
+
+static void says_question(const struct gate_question *q, const void *msg, size_t len)
+{
+	const bool hears = q->kind == GATE_HEARD && is_silent(q);
+	struct heard *h = heard_of(q->guest, q->ticket);
+
+	says(true, msg, len);
+	if (hears && !is_silent(q) && h)
+		*h = (struct heard){ .serial = q->serial, .messages = q->a0 };
+}
+
 static void raw(void)
 {
 	unsigned char again[RGATE_HUB_MSG_MAX];
@@ -466,6 +500,9 @@ static void raw(void)
 		FUZZ_CHECK(gate_question_put(role, again, &q) == len);
 		/* the first byte is the hub's */
 		FUZZ_CHECK(!memcmp(again + 1, msg + 1, len - 1));
+		says_question(&q, msg, len);
+		free(msg);
+		return;
 	}
 	if (!to_server && !gate_answer_get(&r, msg, len)) {
 		FUZZ_CHECK(r.result >= -4095 && r.data_len <= r.len);
@@ -545,13 +582,20 @@ static void asks(void)
 	case GATE_LEAVE:
 		q.serial = 0;
 		break;
+	case GATE_CANCEL:
+		if (!(addr.family & 1))
+			break;
+		/* mostly what it has heard */
+		q.kind = GATE_HEARD;
+		q.a0 = addr.family & 6 ? heard[q.guest][q.ticket].messages : addr.family >> 3;
+		break;
 	default:
 		break;
 	}
 	got = q;
 	/* what was asked already is answered as it was */
 	got_number = q.kind == GATE_GET && !again ? q.number : 0;
-	says(true, msg, gate_question_put(role, msg, &q));
+	says_question(&q, msg, gate_question_put(role, msg, &q));
 	check_got();
 }
 
@@ -647,25 +691,16 @@ static void answers(void)
 	says(false, msg, gate_answer_put(role, msg, &r));
 }
 
-/*
- * What a node has heard of a request's GATE_MORE, over the connection that there is: guests and
- * tickets of asks() alone, as one of raw() may have any number.
- */
-static struct heard {
-	uint64_t serial, messages;
-} heard[257][8];
-
 static void check_more(const struct gate_result *r)
 {
-	struct heard *h;
+	struct heard *h = heard_of(r->guest, r->ticket);
 
-	/* Without a guest it answers a question of such a kind. */
-	if (!r->guest || r->guest > 256 || r->ticket >= 8)
+	if (!h)
 		return;
-	h = &heard[r->guest][r->ticket];
 	if (h->serial != r->serial)
 		*h = (struct heard){ .serial = r->serial };
 	FUZZ_CHECK(r->number == h->messages);
+	FUZZ_CHECK(!h->silent || (r->kind == GATE_DONE && !r->number));
 	h->messages += r->kind == GATE_MORE;
 }
 
@@ -686,6 +721,7 @@ static void check_said(void)
 
 static void step(void)
 {
+	unsigned int i;
 	bool other;
 
 	switch (fuzz_u8(&in) % 10) {
@@ -713,7 +749,10 @@ static void step(void)
 			break;
 		}
 		other = fuzz_u8(&in) & 1;
-		memset(heard, 0, sizeof(heard));
+		for (i = 0; i < 257 * 8; i++)
+			heard[i / 8][i % 8].silent = true;
+		if (other)
+			memset(heard, 0, sizeof(heard));
 		number = other ? 0 : number;
 		other_comes_up(o.peer.incarnation + other);
 		break;

@@ -81,6 +81,43 @@ struct gate_result last_of(unsigned int i, uint64_t n, int result)
 	return r;
 }
 
+struct gate_result more_of(unsigned int i, uint64_t n, uint64_t value)
+{
+	static struct rgate_socket_addr from;
+	struct gate_result r = end_of(i, 0, value);
+
+	from = (struct rgate_socket_addr){ .family = 2, .port = (uint16_t)value };
+	r.kind = GATE_MORE;
+	r.number = n;
+	r.len = r.data_len = question(i).len / (uint32_t)(question(i).a1 - 1);
+	r.data = &from;
+	return r;
+}
+
+void came(uint64_t cookie, uint64_t value)
+{
+	const struct rgate_completion done = asks_next();
+
+	assert_int_equal(done.cookie, cookie);
+	assert_int_equal(done.result, 0);
+	assert_int_equal(done.flags, GOES_ON);
+	assert_int_equal(done.value, value);
+}
+
+void asks_hears(unsigned int i, uint64_t n)
+{
+	struct gate_question q;
+
+	asks_turn();
+	q = question(o.peer.asked.n - 1);
+	assert_int_equal(q.kind, GATE_HEARD);
+	assert_int_equal(q.guest, question(i).guest);
+	assert_int_equal(q.serial, question(i).serial);
+	assert_int_equal(q.ticket, question(i).ticket);
+	assert_int_equal(q.a0, n);
+	answer(o.peer.asked.n - 1, 0);
+}
+
 int asks_setup(void **state)
 {
 	struct gate_question q;

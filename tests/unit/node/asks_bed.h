@@ -38,5 +38,11 @@ bool asks_quiet(void);
 #define GOES_ON		RGATE_COMP_MORE
 /* The end of the question @i's request, after so many messages of GATE_MORE */
 struct gate_result last_of(unsigned int i, uint64_t n, int result);
+/* A message of the request of the question @i, as it should be: of that handle's connection */
+struct gate_result more_of(unsigned int i, uint64_t n, uint64_t value);
+/* The next completion is of one of these. */
+void came(uint64_t cookie, uint64_t value);
+/* It is asked last, over another connection, that so many messages of GATE_MORE were heard. */
+void asks_hears(unsigned int i, uint64_t n);
 
 #endif

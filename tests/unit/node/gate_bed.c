@@ -39,13 +39,20 @@ struct gate_result hear(void)
 	return r;
 }
 
-struct gate_result ask(struct gate_question q)
+void ask_only(struct gate_question q)
 {
 	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
-	struct gate_result r;
 
 	q.number = number++;
 	hub_says(HUB, OTHER, msg, gate_question_put(role, msg, &q));
+}
+
+struct gate_result ask(struct gate_question q)
+{
+	struct gate_result r;
+
+	q.number = number;
+	ask_only(q);
 	do
 		r = hear();
 	while (r.kind == GATE_DONE);

@@ -30,6 +30,8 @@ extern struct msg heard;		/* what it was told last */
 
 /* What it is told next, and it has to be told something */
 struct gate_result hear(void);
+/* Without the answer */
+void ask_only(struct gate_question q);
 /* The answer; ends that were told before it are passed over */
 struct gate_result ask(struct gate_question q);
 /* A request that is taken: its end */
