@@ -258,8 +258,12 @@ static int submit(struct guest *g, const struct gate_question *q)
 	t->len = q->len;
 	fill_room(g, q, (uint32_t)has, &req);
 	err = rgate_session_submit(g->session, &req);
-	if (err)
+	if (err) {
+		/* They count against the guest while it is under way. */
+		free(t->shots);
+		t->shots = NULL;
 		return err;
+	}
 	t->state = TICKET_BUSY;
 	g->shots += t->shots ? t->shots->most : 0;
 	return 0;
