@@ -7,6 +7,8 @@
 #include "clock.h"
 #include "gate_priv.h"
 
+#define ENDS_MOST	8U	/* times as long as a node may be silent: what is not wanted has */
+
 static void start(struct gate_caller *c);
 
 static struct wish *wish_of(struct errand *e)
@@ -113,13 +115,26 @@ static size_t cancel_ask(struct errand *e, struct ask *a)
 	return gate_question_put(role_of(w), a->msg, &q);
 }
 
-/* A node that says no more of it is not waited for. */
-static void ends_soon(struct wish *w)
+/* Last in the line of those that are given up, if it is in it: the node has said more of it */
+static void goes_on(struct wish *w)
 {
 	struct gate_node *n = w->caller->node;
+	const uint64_t now = w->last_ns ? rgate_clock_now(CLOCK_MONOTONIC) : 0;
 
-	w->end_ns = rgate_clock_now(CLOCK_MONOTONIC) + n->sv->silence_ns;
+	if (now >= w->last_ns)
+		return;
+	w->end_ns = now + n->sv->silence_ns;
+	list_del(&w->queue);
 	list_add_tail(&n->ending, &w->queue);
+}
+
+/* A node that says no more of it is not waited for, nor one that never comes to its end. */
+static void ends_soon(struct wish *w)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	w->last_ns = now + ENDS_MOST * w->caller->node->sv->silence_ns;
+	goes_on(w);
 }
 
 static void cancel_over(struct errand *e, int err)
@@ -179,6 +194,9 @@ uint64_t gate_ask_expire(struct gate_node *n, uint64_t now)
 	bool failing = false;
 	struct wish *w;
 
+	/* That is no silence of it: if it does not come back, all that it has is given up. */
+	if (n->down_ns)
+		return UINT64_MAX;
 	while (!list_empty(&n->ending)) {
 		w = container_of(n->ending.next, struct wish, queue);
 		if (w->end_ns > now)
@@ -268,6 +286,7 @@ static void done(struct wish *w, const struct gate_result *r)
 		return;
 	}
 	list_del(&w->queue);
+	w->last_ns = 0;
 	w->result = r->result;
 	w->value = r->value;
 	w->total = r->len;
@@ -309,6 +328,7 @@ static void more(struct wish *w, const struct gate_result *r)
 	if (r->data_len)
 		memcpy(w->mem + (size_t)w->came * w->share + w->moved, r->data, r->data_len);
 	w->heard++;
+	goes_on(w);
 	w->result = r->result;
 	w->value = r->value;
 	w->moved += r->data_len;
@@ -362,6 +382,7 @@ static void say_heard(struct wish *w)
 
 void gate_ask_again(struct wish *w)
 {
+	goes_on(w);
 	if (!w->shots)
 		return;
 	/* What it has never been asked it tells of its own accord. */

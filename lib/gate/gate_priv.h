@@ -58,7 +58,8 @@ struct wish {
 	uint32_t has;			/* enum gate_has */
 	uint32_t ticket;
 	uint64_t serial, due;
-	uint64_t end_ns;		/* CLOCK_MONOTONIC: then its end is due */
+	uint64_t end_ns;		/* CLOCK_MONOTONIC: then its end is due, */
+	uint64_t last_ns;		/* whatever it comes to before; 0: it is not due at all */
 	unsigned char *mem;
 	uint32_t len, in;		/* bytes of its part; those that are sent */
 	struct rgate_socket_addr addr;	/* the copy that is sent */
@@ -201,7 +202,7 @@ void gate_wish_end(struct wish *w, int result, uint64_t value);
 void gate_wish_give_up(struct wish *w, int err);
 /* As rgate_req_op.cancel has it */
 int gate_ask_cancel(struct wish *w);
-/* Another connection: the node tells what follows on that which was heard */
+/* Another connection: what was heard is said, and what ends has its time again */
 void gate_ask_again(struct wish *w);
 /* Gives up what should have ended; in how many ns the next one is, UINT64_MAX: none */
 uint64_t gate_ask_expire(struct gate_node *n, uint64_t now);

@@ -201,35 +201,6 @@ static void cancelled(void **state)
 	assert_int_equal(asks_result(5, NULL), -ECANCELED);
 }
 
-/* One that is not wanted, of which the gateway goes on to tell, or tells nothing, ends in time. */
-static void cancelled_in_vain(void **state)
-{
-	struct rgate_completion done;
-	unsigned int i;
-
-	(void)state;
-	(void)asks_teardown(NULL);
-	asks_make(30);
-	submit(OPEN, 1);
-	answer(0, 0);
-	say(end_of(0, 0, 77));
-	assert_int_equal(asks_result(1, NULL), 0);
-	submit(ACCEPT, 2, .handle = 77, .a1 = 64, .flags = RGATE_REQ_MULTI);
-	answer(1, 0);
-	cancel(2);
-	answer(2, 0);
-	for (i = 0; i < 20; i++) {
-		say(more_of(1, i, 100 + i));
-		usleep(5000);
-	}
-	for (i = 0; (done = asks_next()).flags; i++)
-		assert_int_equal(done.value, 100 + i);
-	assert_in_range(i, 1, 19);
-	assert_int_equal(done.result, -ETIMEDOUT);
-	/* and what it may have accepted ends */
-	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
-}
-
 /* The program is gone: what comes for it then ends with its guest. */
 static void leaves(void **state)
 {
@@ -419,9 +390,8 @@ static void malformed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(accepts), BED(out_of_step), BED(refused), BED(too_many), BED(cancelled),
-	BED(cancelled_in_vain), BED(leaves), BED(gateway_ends), BED(lies_of_more),
-	BED(lies_of_whom), BED(malformed),
+	BED(accepts), BED(out_of_step), BED(refused), BED(too_many), BED(cancelled), BED(leaves),
+	BED(gateway_ends), BED(lies_of_more), BED(lies_of_whom), BED(malformed),
 };
 
 UNIT_MAIN(tests)
