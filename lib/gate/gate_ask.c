@@ -273,10 +273,15 @@ static bool is_sound(const struct wish *w, const struct gate_result *r)
 	return r->len == gate_bytes(w->has, w->len, r->result);
 }
 
-/* Of one with many: have all come that were before it? It has no bytes of its own. */
+/*
+ * Of one with many: have all come that were before it? It has no bytes of its own. A node whose
+ * policy does not allow it any more stops in the middle of one.
+ */
 static bool is_last(const struct wish *w, const struct gate_result *r)
 {
-	return r->number <= w->heard && !w->moved && r->result <= 0 && !r->len && !r->addr;
+	if (w->moved && r->result != -EACCES)
+		return false;
+	return r->number <= w->heard && r->result <= 0 && !r->len && !r->addr;
 }
 
 static void done(struct wish *w, const struct gate_result *r)

@@ -118,6 +118,27 @@ static void receives_datagrams(void **state)
 	assert_int_equal(asks_result(3, NULL), -ENETDOWN);
 }
 
+/* A policy that does not allow it any more, in the middle of one: that one did not come. */
+static void revoked(void **state)
+{
+	(void)state;
+	memset(prog.mem + AT, 0xee, 3 * SLOT);
+	submit(RECV, 2, RECEIVES, .len = 3 * SLOT);
+	submit(POLL, 3, .handle = 77, .a0 = 1);
+	answer(0, 0);
+	answer(1, 0);
+	say(piece_of(0, 0, 0, 10));
+	received(2, 0, 0, 10);
+	say(piece_of(0, 1, 0, SLOT));
+	say(last_of(0, 2, -EACCES));
+	assert_int_equal(asks_result(2, NULL), -EACCES);
+	assert_int_equal(prog.mem[AT + SLOT + PIECE], 0xee);
+	/* no other one is lost for it: it is told of each */
+	assert_true(asks_quiet());
+	say(end_of(1, -EACCES, 0));
+	assert_int_equal(asks_result(3, NULL), -EACCES);
+}
+
 enum { LONGER, OTHER_RESULT, OTHER_VALUE, SHORT_PIECE, EMPTY_PIECE, WITH_ADDR, ENDS_SO, FROM_ALL,
        FROM_NONE, LIES };
 
@@ -168,7 +189,7 @@ static void lies_of_pieces(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(receives), BED(receives_datagrams), BED(lies_of_pieces),
+	BED(receives), BED(receives_datagrams), BED(revoked), BED(lies_of_pieces),
 };
 
 UNIT_MAIN(tests)

@@ -146,10 +146,35 @@ static void receives_datagrams(void **state)
 	close(fd);
 }
 
+/* The policy does not allow it any more, while there is no room for the rest of one. */
+static void revoked(void **state)
+{
+	uint8_t bytes[SLOT] = { 1 };
+	struct gate_result r;
+	uint32_t h;
+	uint64_t c;
+	int fd;
+
+	(void)state;
+	h = serves_connected(&fd);
+	c = begin(RECEIVES(RECV, h, 4), 2);
+	/* its first piece, then one message more */
+	peer_say_most(PEER, 1);
+	raw_write(fd, bytes, SLOT);
+	r = hear_of(c);
+	assert_int_equal(r.number, 0);
+	assert_int_equal(r.data_len, GATE_PIECE);
+	serves_banned = ME;
+	gate_service_review(serves_sv);
+	hear_end(c, 1, -EACCES);
+	serves_become(0);
+	close(fd);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, serves_setup, serves_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(receives), BED(receives_datagrams),
+	BED(receives), BED(receives_datagrams), BED(revoked),
 };
 
 UNIT_MAIN(tests)
