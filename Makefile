@@ -228,7 +228,7 @@ sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
 node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed)
 node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed queue_home)
-node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers gate_ending gate_heard gate_many gate_many_serve \
+node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers gate_ending gate_heard gate_left gate_many gate_many_serve \
 	gate_many_storm gate_serve gate_slots gate_slots_serve gate_unbegun queue_serve queue_nodes \
 	queue_kept queue_keeper)
 gate_test_bin := $(filter $(O)/tests/unit/test_gate%,$(node_test_bin))
@@ -390,6 +390,7 @@ $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
 $(O)/tests/unit/test_gate_ending: EXTRA_LIBS += $(call wrap,clock_gettime)
+$(O)/tests/unit/test_gate_left: EXTRA_LIBS += $(call wrap,clock_gettime rgate_seat_uid)
 $(O)/tests/unit/test_gate_unbegun: EXTRA_LIBS += $(call wrap,rgate_session_submit calloc free)
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \
 	gate_forward)

@@ -43,33 +43,26 @@ struct gate_caller *gate_caller_of(const struct gate_service *sv, const struct r
 
 /* ---- A session ends ---- */
 
+static void set_kept(struct gate_caller *c, bool kept)
+{
+	c->node->nkept += (uint32_t)kept - (uint32_t)c->kept;
+	c->kept = kept;
+}
+
 static void free_caller(struct gate_caller *c)
 {
+	set_kept(c, false);
 	list_del(&c->of_service);
 	index_del(&c->sv->by_id, &c->by_id);
 	free(c);
 }
 
 /* It is over, and is not told to the node just now: is that to be told later? */
-static bool is_kept(const struct gate_caller *c)
-{
-	const struct link *const all = &c->sv->callers;
-	const struct gate_caller *k;
-	const struct link *l;
-	unsigned int n = 0;
-
-	if (!c->there || c->sv->over)
-		return false;
-	for (l = all->next; l != all; l = l->next) {
-		k = container_of(l, struct gate_caller, of_service);
-		n += k != c && k->node == c->node && !k->seat && !k->leaving;
-	}
-	return n < KEPT_MOST;
-}
-
 static void settle(struct gate_caller *c)
 {
-	if (!is_kept(c))
+	if (c->there && !c->sv->over && c->node->nkept < KEPT_MOST)
+		set_kept(c, true);
+	else
 		free_caller(c);
 }
 
@@ -106,6 +99,8 @@ static void leave(struct gate_caller *c)
 	memset(&c->leave, 0, sizeof(c->leave));
 	c->leaving = !errand_begin(c->node->errands, &c->leave, &leave_ops, c->uid);
 	c->there = !c->leaving;
+	if (c->leaving)
+		set_kept(c, false);
 }
 
 void gate_ask_leave(struct gate_caller *c)

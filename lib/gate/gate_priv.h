@@ -89,6 +89,7 @@ struct gate_caller {
 	uint64_t id;			/* of the guest */
 	bool there;			/* the node may know of it, and not that it leaves */
 	bool leaving;			/* it is told */
+	bool kept;			/* its session is over, and it is to be told that later */
 	bool unsure;			/* it may have given the guest up, over another connection */
 	bool probing;			/* it is asked that */
 	bool lost;			/* the node has nothing of it any more */
@@ -157,6 +158,7 @@ struct gate_node {
 	uint64_t life;			/* of its processes: how many were there before */
 	/* who asks */
 	struct link ending;		/* wishes that are not wanted, whose end is due soon */
+	uint32_t nkept;			/* callers that are */
 	/* who serves */
 	struct link guests;
 	uint32_t nguests;
