@@ -202,7 +202,7 @@ struct ends {
 	struct ended at[QUEUE_ENDS];
 };
 
-/* From now on they are remembered. -EDQUOT, -ENOMEM */
+/* From now on they are remembered. -ENOMEM */
 int queue_ends_begin(struct queue *q);
 void queue_ends_free(struct queue *q);
 /* @t, which is done or buried, or gone */

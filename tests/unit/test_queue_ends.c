@@ -7,7 +7,7 @@
 
 #include <ringgate/queue.h>
 
-#include "queue_service.h"
+#include "queue_priv.h"
 
 #define ROOM		8192U		/* where a client has what it is told */
 #define ME		1U
@@ -327,6 +327,29 @@ static void over_now(void **state)
 	assert_int_equal(got[0], 0);
 }
 
+/* Its owner's queues have all that they may: who follows hears of the ends nonetheless. */
+static void owner_has_no_more(void **state)
+{
+	struct quota *mine = container_of(sv->home.quotas.next, struct quota, of_home);
+	uint64_t at, others;
+
+	(void)state;
+	(void)put(1, TAG, 1);
+	(void)put(1, 0, 1);
+	assert_int_equal(mine->uid, ME);
+	/* those of other queues */
+	others = QUEUES_UID_BYTES - mine->bytes;
+	assert_int_equal(quota_take(mine, others), 0);
+	assert_int_equal(ask(1, SUBMIT, .len = sizeof(struct rgate_queue_put)), -EDQUOT);
+	assert_int_equal(result_of(1, follows(1, 0, TAG, RGATE_FOLLOW_NOW), &at),
+			 sizeof(struct rgate_queue_ends));
+	assert_int_equal(completes(), 1);
+	assert_int_equal(result_of(1, follows(1, at, TAG, RGATE_FOLLOW_NOW), NULL),
+			 sizeof(struct rgate_queue_ends) + 8);
+	assert_int_equal(told(1, 0), 1);
+	quota_give(mine, others);
+}
+
 static void refused(void **state)
 {
 	struct rgate_queue_put one = { .len = 0 };
@@ -362,7 +385,8 @@ static void refused(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(waits), TEST(each_his_own), TEST(once), TEST(too_many), TEST(over_now), TEST(refused),
+	TEST(waits), TEST(each_his_own), TEST(once), TEST(too_many), TEST(over_now),
+	TEST(owner_has_no_more), TEST(refused),
 };
 
 UNIT_MAIN(tests)

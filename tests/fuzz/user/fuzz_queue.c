@@ -278,7 +278,7 @@ static uint64_t check_queue(const struct queue *q)
 	FUZZ_CHECK(q->count.done <= q->count.submitted);
 	FUZZ_CHECK(q->handles || q->n || q->rules.flags & RGATE_QUEUE_KEEP);
 	check_waiters(q);
-	return all + q->places * sizeof(struct task *) + (q->ends ? sizeof(*q->ends) : 0);
+	return all + q->places * sizeof(struct task *);
 }
 
 static void check(void)
