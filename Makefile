@@ -394,6 +394,8 @@ $(O)/tests/unit/test_gate_left: EXTRA_LIBS += $(call wrap,clock_gettime rgate_se
 $(O)/tests/unit/test_gate_unbegun: EXTRA_LIBS += $(call wrap,rgate_session_submit calloc free)
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \
 	gate_forward)
+$(O)/tests/unit/test_queue_shares: EXTRA_LIBS += $(call wrap,rgate_req_seat rgate_seat_uid rgate_req_get \
+	rgate_req_mem)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)
 $(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)
 $(O)/tests/unit/test_socket_resolve: EXTRA_LIBS += $(call wrap,getaddrinfo freeaddrinfo)

@@ -30,27 +30,44 @@ static uint64_t cost(uint32_t len)
 	return sizeof(struct kept) + len + 2 * sizeof(struct kept *);
 }
 
-static int take(struct kept_queue *q, uint64_t bytes)
+/*
+ * Have all, and that home of these, room for @more? One that never says that something has ended
+ * leaves for others as much as it has, and so does the next one.
+ */
+static bool has_room(uint64_t all, uint64_t of_home, uint64_t more, uint64_t most)
+{
+	return all + of_home + 2 * more <= most;
+}
+
+/* -@bytes gives them back. */
+static void charge(struct kept_queue *q, uint64_t bytes)
 {
 	struct keep_user *u = q->user;
 	struct keeper *k = u->keeper;
 
-	if (q->bytes + bytes > k->most / 4 * 3 || u->bytes + bytes > k->most ||
-	    k->count.bytes + bytes > k->most * 2)
-		return -EDQUOT;
 	q->bytes += bytes;
 	u->bytes += bytes;
+	u->of_home[q->node].bytes += bytes;
+	k->of_home[q->node].bytes += bytes;
 	keep_count(&k->count.bytes, bytes);
+}
+
+static int take(struct kept_queue *q, uint64_t bytes)
+{
+	const struct keep_user *u = q->user;
+	const struct keeper *k = u->keeper;
+
+	if (q->bytes + bytes > k->most / 8 * 3 ||
+	    !has_room(u->bytes, u->of_home[q->node].bytes, bytes, k->most) ||
+	    !has_room(k->count.bytes, k->of_home[q->node].bytes, bytes, k->most * 2))
+		return -EDQUOT;
+	charge(q, bytes);
 	return 0;
 }
 
 static void free_task(struct kept_queue *q, struct kept *t)
 {
-	const uint64_t bytes = cost(t->put.len);
-
-	q->bytes -= bytes;
-	q->user->bytes -= bytes;
-	keep_count(&q->user->keeper->count.bytes, -bytes);
+	charge(q, -cost(t->put.len));
 	free(t);
 }
 
@@ -230,6 +247,17 @@ static struct kept_queue *find(const struct keep_user *u, uint32_t node,
 	return NULL;
 }
 
+static void count_queue(struct kept_queue *q, uint32_t n)
+{
+	struct keep_user *u = q->user;
+	struct keeper *k = u->keeper;
+
+	u->n += n;
+	u->of_home[q->node].queues += n;
+	k->n += n;
+	k->of_home[q->node].queues += n;
+}
+
 static struct kept_queue *make(struct keep_user *u, uint32_t node, const struct queue_open *as)
 {
 	struct kept_queue *q = calloc(1, sizeof(*q));
@@ -246,8 +274,7 @@ static struct kept_queue *make(struct keep_user *u, uint32_t node, const struct 
 	list_init(&q->tasks);
 	q->purge_at = q->again_at = q->check_at = &q->tasks;
 	list_add_tail(&u->queues, &q->of_user);
-	u->n++;
-	u->keeper->n++;
+	count_queue(q, 1);
 	return q;
 }
 
@@ -261,7 +288,8 @@ static int queue_for(struct keeper *k, uid_t uid, uint32_t node, const struct qu
 	*out = find(u, node, as);
 	if (*out)
 		return 0;
-	if (u->n == KEEP_QUEUES || k->n == QUEUES_MOST)
+	if (!has_room(u->n, u->of_home[node].queues, 1, KEEP_QUEUES) ||
+	    !has_room(k->n, k->of_home[node].queues, 1, QUEUES_MOST))
 		return -EDQUOT;
 	*out = make(u, node, as);
 	return *out ? 0 : -ENOMEM;
@@ -282,8 +310,7 @@ void keep_queue_free(struct kept_queue *q)
 	free(q->strays);
 	list_del(&q->of_user);
 	u->slot[q->slot] = NULL;
-	u->n--;
-	u->keeper->n--;
+	count_queue(q, -1U);
 	u->idle_ns = u->keeper->home->now;
 	u->keeper->due = 0;
 	free(q);

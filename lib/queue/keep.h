@@ -87,6 +87,12 @@ struct kept_queue {
 	uint32_t doubts;		/* times: what was under way then has to be asked for, too */
 };
 
+/* What is kept for one home: no more than is left for all others */
+struct keep_share {
+	uint64_t bytes;
+	uint32_t queues;
+};
+
 struct keep_user {
 	struct link of_keeper;
 	struct keeper *keeper;
@@ -94,6 +100,7 @@ struct keep_user {
 	uint64_t bytes;
 	struct link queues;
 	uint32_t n;
+	struct keep_share of_home[RGATE_NODES_MAX];
 	struct rgate_session *session;	/* NULL: none so far */
 	struct rgate_seat *seat;	/* NULL: there is none any more */
 	unsigned char *mem;
@@ -125,6 +132,7 @@ struct keeper {
 	uint64_t most;			/* bytes of a user's */
 	uint32_t tag;
 	uint32_t n;			/* queues */
+	struct keep_share of_home[RGATE_NODES_MAX];
 	struct link users;
 	struct keeping *ended;		/* atomic */
 	uint64_t due;
@@ -150,7 +158,8 @@ static inline uint64_t keep_life(uint64_t of)
 
 /*
  * keep_begin - a SUBMIT to a queue at @node, of a session there
- * Copies its tasks, as far as the home can take them. -EDQUOT: too much is kept; -ENOMEM
+ * Copies its tasks, as far as the home can take them. -EDQUOT: too much is kept, for that home or
+ * at all; -ENOMEM
  * @out: NULL: it is the keeper's own
  */
 int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struct queue_open *as,
