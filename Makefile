@@ -396,6 +396,7 @@ $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate
 	gate_forward)
 $(O)/tests/unit/test_queue_shares: EXTRA_LIBS += $(call wrap,rgate_req_seat rgate_seat_uid rgate_req_get \
 	rgate_req_mem)
+$(O)/tests/unit/test_queue_table: EXTRA_LIBS += $(call wrap,realloc)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)
 $(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)
 $(O)/tests/unit/test_socket_resolve: EXTRA_LIBS += $(call wrap,getaddrinfo freeaddrinfo)

@@ -9,7 +9,6 @@
 
 #include "clock.h"
 
-#define PLACES_FIRST	64U
 #define BACK_MOST	1024U	/* tasks that one is put before: their SUBMITs ended in another order */
 #define IDLE_NS		1000000000ULL	/* a session without tasks stays for so long */
 
@@ -71,80 +70,7 @@ static void free_task(struct kept_queue *q, struct kept *t)
 	free(t);
 }
 
-/* ---- By number ---- */
-
-static struct kept **place_of(const struct kept_queue *q, uint64_t id)
-{
-	return &q->table[id & (q->places - 1)];
-}
-
-struct kept *keep_find(const struct kept_queue *q, uint64_t of, uint64_t id)
-{
-	struct kept *t;
-
-	if (!q->places)
-		return NULL;
-	for (t = *place_of(q, id); t && (t->id != id || t->of != of); t = t->chain)
-		;
-	return t;
-}
-
-static void enter(struct kept_queue *q, struct kept *t)
-{
-	struct kept **at = place_of(q, t->id);
-
-	t->chain = *at;
-	*at = t;
-}
-
-static void leave(struct kept_queue *q, struct kept *t)
-{
-	struct kept **at;
-
-	if (!t->of)
-		return;
-	for (at = place_of(q, t->id); *at != t; at = &(*at)->chain)
-		;
-	*at = t->chain;
-	t->of = 0;
-}
-
-/* Without memory the table stays, and is slower. The first one has to be. */
-static int grow(struct kept_queue *q)
-{
-	const uint32_t places = q->places ? q->places * 2 : PLACES_FIRST;
-	struct kept **table;
-	struct kept *t;
-	struct link *l;
-
-	if (q->n < q->places)
-		return 0;
-	table = calloc(places, sizeof(struct kept *));
-	if (!table)
-		return q->places ? 0 : -ENOMEM;
-	free(q->table);
-	q->table = table;
-	q->places = places;
-	for (l = q->tasks.next; l != &q->tasks; l = l->next) {
-		t = container_of(l, struct kept, of_queue);
-		if (t->of)
-			enter(q, t);
-	}
-	return 0;
-}
-
-int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
-{
-	if (keep_find(q, of, id))
-		return -EEXIST;
-	leave(q, t);
-	t->of = of;
-	t->id = id;
-	enter(q, t);
-	if (of > q->latest)
-		q->latest = of;
-	return 0;
-}
+/* ---- It has ended ---- */
 
 static void pass(struct link **at, const struct kept *t)
 {
@@ -154,7 +80,7 @@ static void pass(struct link **at, const struct kept *t)
 
 void keep_forget(struct kept_queue *q, struct kept *t)
 {
-	leave(q, t);
+	keep_displace(q, t);
 	pass(&q->purge_at, t);
 	pass(&q->again_at, t);
 	pass(&q->check_at, t);
@@ -476,7 +402,7 @@ static void keep(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
 		free_task(q, t);
 		return;
 	}
-	if (grow(q) || keep_place(q, t, of, id)) {
+	if (keep_grow(q) || keep_place(q, t, of, id)) {
 		keep_refuse(q->user->keeper);
 		free_task(q, t);
 		return;

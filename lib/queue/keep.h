@@ -60,7 +60,7 @@ struct kept_queue {
 	struct queue_open as;
 	struct link tasks;
 	struct kept **table;
-	uint32_t places, n;
+	uint32_t room, places, n;	/* places of the table there can be, and are; tasks */
 	uint32_t under_way;		/* SUBMITs of programs */
 	uint64_t bytes;			/* theirs, too */
 	struct keep_name *strays;	/* NULL: none */
@@ -169,11 +169,18 @@ int keep_over(void *ctx, int result, uint64_t *value);
 /* It was not sent. */
 void keep_undo(struct keeping *g);
 
-/* ---- For keep_talk.c ---- */
+/* ---- keep_table.c: by number ---- */
 
 struct kept *keep_find(const struct kept_queue *q, uint64_t of, uint64_t id);
+/* For one more. Without memory the table stays, and is slower. -ENOMEM: there is none */
+int keep_grow(struct kept_queue *q);
 /* It is in the queue @of by that number. -EEXIST: another one is */
 int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id);
+/* It has no number any more, if it had one. */
+void keep_displace(struct kept_queue *q, struct kept *t);
+
+/* ---- For keep_talk.c ---- */
+
 void keep_forget(struct kept_queue *q, struct kept *t);
 /* The home has said so of a task that is not kept. */
 void keep_stray(struct kept_queue *q, uint64_t of, uint64_t id);
