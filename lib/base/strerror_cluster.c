@@ -250,6 +250,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_queue_", EACCES, true, "that is not for this user: its owner makes it for others, "
 	  "and the file of ringgated's `requests policy` allows `queue`" },
 	{ "rgate_queue_", ETIMEDOUT, true, "nothing came in time" },
+	{ "rgate_queue_submit", EOPNOTSUPP, true, "its home cannot tell when a task has ended: "
+	  "update ringgated there" },
 	{ "rgate_queue_submit", ETIMEDOUT, true, "it was full all the time: start more workers" },
 	{ "rgate_queue_", EAGAIN, false, "there is nothing to claim, or no room, for now" },
 	{ "rgate_queue_", ESTALE, true, "the claim is over, or the queue was removed" },

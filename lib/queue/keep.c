@@ -342,6 +342,7 @@ int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struc
 	list_init(&g->tasks);
 	q->under_way++;
 	err = copy_all(g, r);
+	g->sound = g->ntasks && !((uint32_t)rgate_req_get(r)->a1 & ~RGATE_SUBMIT_ROOM);
 	if (err)
 		keep_undo(g);
 	else
@@ -366,6 +367,9 @@ int keep_over(void *ctx, int result, uint64_t *value)
 	g->lie = !result || (result > 0 && (uint32_t)result > g->ntasks);
 	if (g->lie)
 		result = -EPROTO;
+	/* Without a tag nobody would hear of its end: it is told, rather than not kept. */
+	if (result == -EINVAL && g->sound)
+		result = -EOPNOTSUPP;
 	if (result > 0) {
 		g->n = (uint32_t)result;
 		g->of = keep_of(gate_caller_life(g->caller), RGATE_SUBMIT_QUEUE(*value));

@@ -122,6 +122,7 @@ struct keeping {
 	uint32_t n;			/* of these the home has taken */
 	uint32_t doubts;		/* of the queue, when it began */
 	bool lie;			/* more than there were */
+	bool sound;			/* the home has nothing to refuse but the tag */
 	uint64_t of, first;
 };
 
@@ -164,7 +165,10 @@ static inline uint64_t keep_life(uint64_t of)
  */
 int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struct queue_open *as,
 	       struct gate_caller *caller, struct keeping **out);
-/* As gate_as.over; @ctx: the keeping, which is not the caller's any more */
+/*
+ * As gate_as.over; @ctx: the keeping, which is not the caller's any more. -EOPNOTSUPP: the home is
+ * of a version that knows no tags
+ */
 int keep_over(void *ctx, int result, uint64_t *value);
 /* It was not sent. */
 void keep_undo(struct keeping *g);

@@ -207,11 +207,36 @@ static void there_and_not(void **state)
 	assert_string_equal(home.got, "ab");
 }
 
+/* A home that does not know tags: it has to be said, as nobody would hear of an end there. */
+static void older_home(void **state)
+{
+	uint64_t n;
+	uint32_t h;
+
+	(void)state;
+	h = open_far();
+	home.fails = -EINVAL;
+	n = puts_some(h, "ab");
+	run();
+	assert_int_equal(result_of(n, NULL), -EOPNOTSUPP);
+	assert_int_equal(kept().tasks + kept().bytes + kept().refused, 0);
+	/* what it would refuse in any case */
+	home.fails = -EINVAL;
+	n = puts_as(h, "a", (struct rgate_queue_put){ .flags = 0x80 });
+	run();
+	assert_int_equal(result_of(n, NULL), -EINVAL);
+	home.fails = -EINVAL;
+	n = submit(REQ(SUBMIT, .handle = h, .a1 = RGATE_SUBMIT_A1(0, 0x80), .len = 24));
+	run();
+	assert_int_equal(result_of(n, NULL), -EINVAL);
+}
+
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
 	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later), KEPT(there_and_not),
+	KEPT(older_home),
 };
 
 UNIT_MAIN(tests)

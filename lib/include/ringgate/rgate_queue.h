@@ -103,7 +103,8 @@ struct rgate_queue_job {
  * @first: out, may be NULL: the number of the first; each has the next one
  * Returns how many, at least one: those that a request has room for, and the queue; or -EAGAIN,
  * -ETIMEDOUT: it is full; -EDQUOT: its owner's queues have too much; -EMSGSIZE: the first can never
- * have room; -EINVAL; -EACCES; -ESTALE: it was removed; -EINTR; -EPIPE; -EOWNERDEAD
+ * have room; -EOPNOTSUPP: its home is another node, of an older version that cannot tell when a
+ * task has ended; -EINVAL; -EACCES; -ESTALE: it was removed; -EINTR; -EPIPE; -EOWNERDEAD
  */
 RGATE_API int rgate_queue_submit(struct rgate_queue *queue, const struct rgate_queue_job *jobs,
 				 unsigned int n, int timeout_ms, uint64_t *first);
