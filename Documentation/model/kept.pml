@@ -51,7 +51,7 @@ chan acks = [T] of { byte, byte, byte };	/* process, task, number */
 chan settles = [T] of { byte, byte, byte };
 chan ends = [4] of { byte, byte };		/* process, number */
 
-/* ---- The daemon: lib/queue/keep.c, keep_talk.c ---- */
+/* ---- The daemon: lib/queue/keep.c, keep_talk.c, keep_again.c, keep_ends.c ---- */
 
 bool kept[T + 1];
 byte where[T + 1], id[T + 1];		/* process and number */
@@ -206,9 +206,9 @@ end:
 		looked = process;
 		doubts++;
 		unsure = true }
-	/* lost() */
+	/* keep_lost() */
 	:: atomic { looked && looked != process -> looked = 0 }
-	/* again(), and submitted(): a home that dies between them has taken nothing that stays */
+	/* keep_again(), and keep_submitted(): a home that dies between them has taken nothing that stays */
 	:: atomic { looked == process && ANY_BEHIND ->
 		find_behind();
 		put(t);
@@ -217,7 +217,7 @@ end:
 		id[t] = last;
 #endif
 		t = 0 }
-	/* check() */
+	/* keep_check() */
 	:: atomic { looked == process && unsure && !ANY_BEHIND ->
 #ifndef NO_CHECK
 		t = 1;

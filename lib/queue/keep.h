@@ -183,7 +183,7 @@ int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id);
 /* It has no number any more, if it had one. */
 void keep_displace(struct kept_queue *q, struct kept *t);
 
-/* ---- For keep_talk.c ---- */
+/* ---- For keep_talk.c, keep_again.c, keep_ends.c ---- */
 
 void keep_forget(struct kept_queue *q, struct kept *t);
 /* The home has said so of a task that is not kept. */

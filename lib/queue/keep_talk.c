@@ -3,40 +3,21 @@
  * What a home is told and asked of the tasks that are kept: one request after the other for each
  * queue, in a session of this node's own for each user.
  *
- * Open it; look which one it is; submit what a former process of the home had, and has not ended;
- * ask what has ended before that; then follow the ends. When the home is lost: from the beginning.
+ * Open it; look which one it is; submit what a former process of the home had, and has not ended
+ * (keep_again.c); ask what has ended before that; then follow the ends (keep_ends.c). When the home
+ * is lost: from the beginning.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "keep.h"
+#include "keep_talk.h"
 #include "queue_priv.h"
 #include "session_at.h"
 
-#define MS		1000000ULL
-#define RETRY_NS	(1000 * MS)
-#define PAUSE_NS	(100 * MS)	/* where it is asked again and again */
 #define ANSWER_US	10000000U	/* a home that has not answered by then is lost */
-#define WAITS		48U		/* requests that wait at once: GATE_TICKETS is the limit */
-#define ROOM		RGATE_QUEUE_PART_MAX
-
-static uint64_t now(const struct kept_queue *q)
-{
-	return q->user->keeper->home->now;
-}
 
 /* ---- The session ---- */
-
-static uint64_t slot_off(const struct kept_queue *q)
-{
-	return ROOM + (uint64_t)q->slot * KEEP_SLOT;
-}
-
-static unsigned char *slot_mem(const struct kept_queue *q)
-{
-	return q->user->mem + slot_off(q);
-}
 
 /* That is when it was removed, or when the engine stops. */
 static void seat_over(void *ctx)
@@ -53,7 +34,7 @@ static int session_begin(struct keep_user *u)
 	struct rgate_limits limits;
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = u->uid,
 		.requests = KEEP_QUEUES, .completions = KEEP_QUEUES, .limits = &limits,
-		.modest = true, .memory = ROOM + KEEP_QUEUES * KEEP_SLOT,
+		.modest = true, .memory = KEEP_ROOM + KEEP_QUEUES * KEEP_SLOT,
 		.over = seat_over, .ctx = u);
 	int err;
 
@@ -94,7 +75,7 @@ bool keep_is_own(const struct keeper *k, const struct rgate_seat *seat)
 	return false;
 }
 
-static void ask(struct kept_queue *q, enum talk state, struct rgate_request r)
+void keep_ask(struct kept_queue *q, enum talk state, struct rgate_request r)
 {
 	r.cookie = q->slot;
 	/* Others wait for what a queue has under way; only the ends of tasks may take long. */
@@ -103,11 +84,8 @@ static void ask(struct kept_queue *q, enum talk state, struct rgate_request r)
 	q->state = state;
 	q->asked = !rgate_session_submit(q->user->session, &r);
 	if (!q->asked)
-		q->due = now(q) + RETRY_NS;
+		q->due = keep_now(q) + KEEP_RETRY_NS;
 }
-
-#define ASK(q, op_, ...) \
-	ask((q), TALK_##op_, (struct rgate_request){ .handle = (q)->handle, ##__VA_ARGS__ })
 
 /* ---- It is opened, and closed ---- */
 
@@ -117,16 +95,16 @@ static void open_it(struct kept_queue *q)
 	struct rgate_queue_place place = q->as.place;
 
 	if (session_begin(q->user)) {
-		q->due = now(q) + RETRY_NS;
+		q->due = keep_now(q) + KEEP_RETRY_NS;
 		return;
 	}
 	if (!q->make) {
 		memset(&place, 0, sizeof(place));
 		memcpy(place.name, q->as.place.name, sizeof(place.name));
 	}
-	memcpy(slot_mem(q), &place, sizeof(place));
-	ask(q, q->make ? TALK_MAKE : TALK_OPEN, (struct rgate_request){
-		.op = RGATE_REQ_QUEUE_OPEN, .a0 = q->node, .off = slot_off(q),
+	memcpy(keep_slot_mem(q), &place, sizeof(place));
+	keep_ask(q, q->make ? TALK_MAKE : TALK_OPEN, (struct rgate_request){
+		.op = RGATE_REQ_QUEUE_OPEN, .a0 = q->node, .off = keep_slot_off(q),
 		.a1 = RGATE_QUEUE_OPEN_A1(q->as.owner, flags), .len = sizeof(place) });
 }
 
@@ -151,7 +129,7 @@ static void is_not_there(struct kept_queue *q)
 	if (q->as.owner == q->user->uid)
 		q->make = true;
 	else
-		q->due = now(q) + RETRY_NS;
+		q->due = keep_now(q) + KEEP_RETRY_NS;
 }
 
 static void opened(struct kept_queue *q, int result, uint64_t value)
@@ -165,7 +143,7 @@ static void opened(struct kept_queue *q, int result, uint64_t value)
 	} else if (result == -ENOENT && !makes) {
 		is_not_there(q);
 	} else {
-		q->due = now(q) + (result == -EEXIST ? PAUSE_NS : RETRY_NS);
+		q->due = keep_now(q) + (result == -EEXIST ? KEEP_PAUSE_NS : KEEP_RETRY_NS);
 	}
 }
 
@@ -179,19 +157,19 @@ static void close_it(struct kept_queue *q)
 static void closed(struct kept_queue *q, int result)
 {
 	if (result == -ENOBUFS || result == -ENOMEM) {
-		q->due = now(q) + PAUSE_NS;
+		q->due = keep_now(q) + KEEP_PAUSE_NS;
 		return;
 	}
 	q->handle = 0;
 	q->closes = q->looked = false;
 }
 
-/* With its node, or with its queue: what is kept is looked at anew, over another handle. */
-static void lost(struct kept_queue *q, int err)
+void keep_lost(struct kept_queue *q, int err)
 {
 	if (err == -ESTALE && q->looked)
 		begin_purge(q, q->of);
-	q->due = now(q) + (err == -ECONNRESET || err == -ESTALE ? PAUSE_NS : RETRY_NS);
+	q->due = keep_now(q) +
+		 (err == -ECONNRESET || err == -ESTALE ? KEEP_PAUSE_NS : KEEP_RETRY_NS);
 	close_it(q);
 }
 
@@ -215,16 +193,15 @@ static void purge(struct kept_queue *q)
 
 static void look(struct kept_queue *q)
 {
-	ASK(q, LOOK, .op = RGATE_REQ_QUEUE_FOLLOW, .off = slot_off(q), .len = KEEP_SLOT,
+	ASK(q, LOOK, .op = RGATE_REQ_QUEUE_FOLLOW, .off = keep_slot_off(q), .len = KEEP_SLOT,
 	    .a1 = RGATE_FOLLOW_A1(q->user->keeper->tag, RGATE_FOLLOW_NOW));
 }
 
-/* Of a FOLLOW. -EPROTO: it is not what that can say */
-static int read_head(const struct kept_queue *q, int result, struct rgate_queue_ends *head)
+int keep_read_head(const struct kept_queue *q, int result, struct rgate_queue_ends *head)
 {
 	if (result < (int)sizeof(*head))
 		return -EPROTO;
-	memcpy(head, slot_mem(q), sizeof(*head));
+	memcpy(head, keep_slot_mem(q), sizeof(*head));
 	if (head->queue >> 24 || (uint32_t)result - sizeof(*head) != head->n * 8ULL)
 		return -EPROTO;
 	return 0;
@@ -235,9 +212,9 @@ static void looked(struct kept_queue *q, int result, uint64_t value)
 	const struct away *a = rgate_seat_object(q->user->seat, RGATE_REQ_QUEUE, q->handle);
 	struct rgate_queue_ends head;
 
-	if (read_head(q, result, &head) || !a || !value) {
+	if (keep_read_head(q, result, &head) || !a || !value) {
 		keep_refuse(q->user->keeper);
-		lost(q, -EPROTO);
+		keep_lost(q, -EPROTO);
 		return;
 	}
 	q->of = keep_of(a->born, head.queue);
@@ -251,7 +228,7 @@ static void looked(struct kept_queue *q, int result, uint64_t value)
 
 static void ask_rules(struct kept_queue *q)
 {
-	ASK(q, RULES, .op = RGATE_REQ_QUEUE_STATE, .off = slot_off(q),
+	ASK(q, RULES, .op = RGATE_REQ_QUEUE_STATE, .off = keep_slot_off(q),
 	    .len = sizeof(struct rgate_queue_info));
 }
 
@@ -261,7 +238,7 @@ static void ruled(struct kept_queue *q)
 	struct queue_open as = q->as;
 	struct rgate_queue_info info;
 
-	memcpy(&info, slot_mem(q), sizeof(info));
+	memcpy(&info, keep_slot_mem(q), sizeof(info));
 	as.flags = info.flags & (RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK);
 	as.place.bytes = info.bytes_max;
 	as.place.tasks = info.tasks_max;
@@ -274,223 +251,6 @@ static void ruled(struct kept_queue *q)
 		return;
 	as.flags &= ~RGATE_QUEUE_CREATE;
 	q->as = as;
-}
-
-/* ---- What a former process had is submitted again ---- */
-
-static uint32_t delay_of(const struct kept *t, uint64_t at)
-{
-	return t->due_ns > at ? (uint32_t)((t->due_ns - at) / MS) : 0;
-}
-
-static uint32_t write_task(const struct kept *t, unsigned char *mem, uint64_t at)
-{
-	struct rgate_queue_put put = t->put;
-	const uint32_t len = (uint32_t)(sizeof(put) + RGATE_QUEUE_PADDED(put.len));
-
-	put.delay_ms = delay_of(t, at);
-	memset(mem, 0, len);
-	memcpy(mem, &put, sizeof(put));
-	memcpy(mem + sizeof(put), t->data, put.len);
-	return len;
-}
-
-/* Bytes of those that go together */
-static uint32_t fill_batch(struct kept_queue *q)
-{
-	struct keep_user *u = q->user;
-	uint32_t off = 0, i;
-	struct kept *t;
-
-	u->nbatch = 0;
-	for (i = 0; i < QUEUE_STEPS && q->again_at != &q->tasks; i++) {
-		t = container_of(q->again_at, struct kept, of_queue);
-		if (off + sizeof(t->put) + RGATE_QUEUE_PADDED(t->put.len) > ROOM)
-			break;
-		q->again_at = t->of_queue.next;
-		if (t->of >= q->of)
-			continue;
-		if (keep_life(t->of) == keep_life(q->of)) {
-			/* That process has removed the queue that it was in. */
-			keep_forget(q, t);
-			continue;
-		}
-		off += write_task(t, u->mem + off, now(q));
-		u->batch[u->nbatch++] = t;
-	}
-	return off;
-}
-
-static void again(struct kept_queue *q)
-{
-	const uint32_t len = fill_batch(q);
-
-	if (!len) {
-		q->behind = q->again_at != &q->tasks;
-		return;
-	}
-	ASK(q, AGAIN, .op = RGATE_REQ_QUEUE_SUBMIT, .len = len);
-	if (q->asked)
-		q->user->submits = q;
-	else
-		q->again_at = &q->user->batch[0]->of_queue;
-}
-
-static bool is_loss(int result)
-{
-	return result == -ECONNRESET || result == -ESTALE || result == -EBADF ||
-	       result == -ETIMEDOUT || result == -ENOTCONN || result == -EPROTO;
-}
-
-static void submitted(struct kept_queue *q, int result, uint64_t value)
-{
-	struct keep_user *u = q->user;
-	struct keeper *k = u->keeper;
-	int i;
-
-	u->submits = NULL;
-	if (result > 0 && ((uint32_t)result > u->nbatch ||
-			   RGATE_SUBMIT_QUEUE(value) != (q->of & 0xffffff))) {
-		keep_refuse(k);
-		result = -EPROTO;
-	}
-	if (is_loss(result)) {
-		lost(q, result);
-		return;
-	}
-	for (i = 0; i < result; i++)
-		if (keep_place(q, u->batch[i], q->of, RGATE_SUBMIT_FIRST(value) + (uint32_t)i)) {
-			keep_refuse(k);
-			keep_forget(q, u->batch[i]);
-		}
-	if (result > 0)
-		keep_count(&k->count.again, (uint64_t)result);
-	i = result > 0 ? result : 0;
-	if ((uint32_t)i == u->nbatch)
-		return;
-	q->again_at = &u->batch[i]->of_queue;
-	q->again_due = now(q) + (i || result == -EAGAIN ? PAUSE_NS : RETRY_NS);
-	/* The queue that was made anew, by somebody else, has never room for it. */
-	if (result == -EMSGSIZE || result == -EINVAL) {
-		keep_refuse(k);
-		keep_forget(q, u->batch[0]);
-	}
-}
-
-/* ---- What has ended that nobody told of? ---- */
-
-/* Those of the next numbers: how many 64s of bits */
-static uint32_t fill_bits(struct kept_queue *q)
-{
-	uint32_t words = 0, i;
-	struct kept *t;
-	uint64_t n;
-
-	memset(q->bits, 0, sizeof(q->bits));
-	q->base = 0;
-	for (i = 0; i < RGATE_QUEUE_OVER_MAX && q->check_at != &q->tasks; i++) {
-		t = container_of(q->check_at, struct kept, of_queue);
-		if (t->of == q->of) {
-			q->base = q->base ? q->base : t->id;
-			n = t->id - q->base;
-			if (t->id < q->base || n >= RGATE_QUEUE_OVER_MAX)
-				break;
-			q->bits[n / 64] |= 1ULL << n % 64;
-			words = n / 64 < words ? words : (uint32_t)(n / 64 + 1);
-		}
-		q->check_at = t->of_queue.next;
-	}
-	return words;
-}
-
-static void check(struct kept_queue *q)
-{
-	struct link *const from = q->check_at;
-
-	q->words = fill_bits(q);
-	if (!q->words) {
-		q->unsure = q->check_at != &q->tasks;
-		return;
-	}
-	memcpy(slot_mem(q), q->bits, q->words * sizeof(q->bits[0]));
-	ASK(q, CHECK, .op = RGATE_REQ_QUEUE_OVER, .a0 = q->base, .off = slot_off(q),
-	    .len = (uint32_t)(q->words * sizeof(q->bits[0])));
-	if (!q->asked)
-		q->check_at = from;
-}
-
-static void checked(struct kept_queue *q, int result)
-{
-	uint64_t bits;
-	struct kept *t;
-	uint32_t i;
-
-	if ((uint32_t)result != q->words * sizeof(bits)) {
-		keep_refuse(q->user->keeper);
-		lost(q, -EPROTO);
-		return;
-	}
-	for (i = 0; i < q->words; i++) {
-		memcpy(&bits, slot_mem(q) + i * sizeof(bits), sizeof(bits));
-		if (bits & ~q->bits[i])
-			keep_refuse(q->user->keeper);
-		for (bits &= q->bits[i]; bits; bits &= bits - 1) {
-			t = keep_find(q, q->of, q->base + i * 64ULL +
-				      (unsigned int)__builtin_ctzll(bits));
-			if (t)
-				keep_forget(q, t);
-		}
-	}
-}
-
-/* ---- What ends ---- */
-
-static void follow(struct kept_queue *q)
-{
-	const bool at_once = q->behind || q->crowded || q->user->n > WAITS;
-
-	ASK(q, FOLLOW, .op = RGATE_REQ_QUEUE_FOLLOW, .a0 = q->next, .off = slot_off(q),
-	    .len = KEEP_SLOT,
-	    .a1 = RGATE_FOLLOW_A1(q->user->keeper->tag, at_once ? RGATE_FOLLOW_NOW : 0));
-}
-
-/* Has any of those ended that are kept? */
-static bool take_ends(struct kept_queue *q, uint32_t n)
-{
-	bool any = false;
-	struct kept *t;
-	uint64_t id;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		memcpy(&id, slot_mem(q) + sizeof(struct rgate_queue_ends) + i * sizeof(id),
-		       sizeof(id));
-		t = keep_find(q, q->of, id);
-		any |= t != NULL;
-		if (t)
-			keep_forget(q, t);
-		else
-			keep_stray(q, q->of, id);
-	}
-	return any;
-}
-
-static void followed(struct kept_queue *q, int result, uint64_t value)
-{
-	struct rgate_queue_ends head;
-
-	if (read_head(q, result, &head) || head.queue != (q->of & 0xffffff) || !value) {
-		keep_refuse(q->user->keeper);
-		lost(q, -EPROTO);
-		return;
-	}
-	q->next = value;
-	q->crowded = false;
-	/* Nothing came of it, whether that was asked for or is of no use. */
-	if (!take_ends(q, head.n))
-		q->due = now(q) + PAUSE_NS;
-	if (head.flags & RGATE_ENDS_MISSED)
-		keep_doubt(q);
 }
 
 /* ---- One after the other ---- */
@@ -506,12 +266,12 @@ static void go_on(struct kept_queue *q)
 		close_it(q);
 	else if (!q->ruled)
 		ask_rules(q);
-	else if (q->behind && now(q) >= q->again_due && !q->user->submits)
-		again(q);
+	else if (q->behind && keep_now(q) >= q->again_due && !q->user->submits)
+		keep_again(q);
 	else if (q->unsure)
-		check(q);
+		keep_check(q);
 	else
-		follow(q);
+		keep_follow(q);
 }
 
 uint64_t keep_talk(struct kept_queue *q)
@@ -530,20 +290,20 @@ uint64_t keep_talk(struct kept_queue *q)
 		return UINT64_MAX;
 	}
 	if (q->gone)
-		return now(q);
-	if (now(q) < q->due)
+		return keep_now(q);
+	if (keep_now(q) < q->due)
 		return q->due;
 	if (q->handle)
 		go_on(q);
 	else
 		open_it(q);
-	return q->asked ? UINT64_MAX : q->due > now(q) ? q->due : now(q);
+	return q->asked ? UINT64_MAX : q->due > keep_now(q) ? q->due : keep_now(q);
 }
 
 /* Requests are under way at that node, or wait at that queue: later */
 static void too_many(struct kept_queue *q)
 {
-	q->due = now(q) + PAUSE_NS;
+	q->due = keep_now(q) + KEEP_PAUSE_NS;
 	if (q->state == TALK_CHECK)
 		q->check_at = q->tasks.next;
 	/* What does not wait takes no place of those who follow, whoever they are. */
@@ -560,7 +320,7 @@ static void heard(struct kept_queue *q, int result, uint64_t value)
 		opened(q, result, value);
 		return;
 	case TALK_AGAIN:
-		submitted(q, result, value);
+		keep_submitted(q, result, value);
 		return;
 	case TALK_CLOSE:
 		closed(q, result);
@@ -571,15 +331,15 @@ static void heard(struct kept_queue *q, int result, uint64_t value)
 	if (result == -ENOBUFS)
 		too_many(q);
 	else if (result < 0)
-		lost(q, result);
+		keep_lost(q, result);
 	else if (q->state == TALK_LOOK)
 		looked(q, result, value);
 	else if (q->state == TALK_RULES)
 		ruled(q);
 	else if (q->state == TALK_CHECK)
-		checked(q, result);
+		keep_checked(q, result);
 	else
-		followed(q, result, value);
+		keep_followed(q, result, value);
 }
 
 void keep_hear(struct keep_user *u)

@@ -5,7 +5,7 @@
  *			queue_ops_ends.c: to who follows what becomes of tasks
  *	queue_pend.c	those that wait
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
- *	keep.c, keep_talk.c	tasks that went there
+ *	keep*.c		tasks that went there
  *	queues.c	queues whose home is this node
  *	queue.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
  */
