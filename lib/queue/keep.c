@@ -433,7 +433,7 @@ static void settle(struct keeping *g)
 	if (g->n && g->doubts != q->doubts)
 		keep_doubt(q);
 	/* Of an older process, or queue, than the one that is asked by now */
-	if (g->n && q->looked && g->of < q->of) {
+	if (g->n && q->looked && keep_before(g->of, q->of)) {
 		q->behind = true;
 		q->again_at = q->tasks.next;
 	}

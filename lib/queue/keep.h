@@ -24,7 +24,7 @@
 #define KEEP_SLOT	4096U	/* bytes of a queue's requests */
 
 /*
- * A task. @of: in which process of its home, and in which of that one's queues, the later the more;
+ * A task. @of: in which process of its home, and in which of that one's queues: keep_before();
  * 0: in none
  */
 struct kept {
@@ -81,6 +81,7 @@ struct kept_queue {
 	uint64_t again_due;		/* no AGAIN */
 	uint64_t gone;			/* tasks went with it, and with older ones of its
 					 * process; 0: none */
+	bool all_gone;			/* with all of that process */
 	struct link *purge_at, *again_at, *check_at; /* the next task of each */
 	uint64_t base, bits[RGATE_QUEUE_OVER_MAX / 64]; /* of CHECK */
 	uint32_t words;
@@ -155,6 +156,17 @@ static inline uint64_t keep_of(uint64_t life, uint32_t queue)
 static inline uint64_t keep_life(uint64_t of)
 {
 	return of >> 24;
+}
+
+/*
+ * Is @a the former one? A home that has had 2^24 queues begins anew, so of two the later one is not
+ * more than half of that behind.
+ */
+static inline bool keep_before(uint64_t a, uint64_t b)
+{
+	if (keep_life(a) != keep_life(b))
+		return keep_life(a) < keep_life(b);
+	return (int32_t)((uint32_t)(a - b) << 8) < 0;
 }
 
 /*

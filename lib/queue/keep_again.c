@@ -35,7 +35,7 @@ static uint32_t fill_batch(struct kept_queue *q)
 		if (off + sizeof(t->put) + RGATE_QUEUE_PADDED(t->put.len) > KEEP_ROOM)
 			break;
 		q->again_at = t->of_queue.next;
-		if (t->of >= q->of)
+		if (!keep_before(t->of, q->of))
 			continue;
 		if (keep_life(t->of) == keep_life(q->of)) {
 			/* That process has removed the queue that it was in. */

@@ -100,7 +100,7 @@ int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
 	t->of = of;
 	t->id = id;
 	enter(q, t);
-	if (of > q->latest)
+	if (keep_before(q->latest, of))
 		q->latest = of;
 	return 0;
 }

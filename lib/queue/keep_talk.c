@@ -108,10 +108,11 @@ static void open_it(struct kept_queue *q)
 		.a1 = RGATE_QUEUE_OPEN_A1(q->as.owner, flags), .len = sizeof(place) });
 }
 
-/* What it had, and older ones of its process, went with it. */
-static void begin_purge(struct kept_queue *q, uint64_t of)
+/* What it had, and older ones of its process, or @all of it, went with it. */
+static void begin_purge(struct kept_queue *q, uint64_t of, bool all)
 {
 	q->gone = of;
+	q->all_gone = all;
 	q->purge_at = q->tasks.next;
 }
 
@@ -122,10 +123,12 @@ static void begin_purge(struct kept_queue *q, uint64_t of)
 static void is_not_there(struct kept_queue *q)
 {
 	struct queue_service *sv = container_of(q->user->keeper, struct queue_service, keeper);
-	const uint64_t last = keep_of(queue_away_lacks(sv, q->user->seat, q->node), 0xffffff);
+	const uint64_t some = keep_of(queue_away_lacks(sv, q->user->seat, q->node), 0);
 
-	if (keep_life(q->latest) >= keep_life(last))
-		begin_purge(q, q->latest < last ? q->latest : last);
+	if (keep_life(q->latest) > keep_life(some))
+		begin_purge(q, some, true);
+	else if (keep_life(q->latest) == keep_life(some))
+		begin_purge(q, q->latest, false);
 	if (q->as.owner == q->user->uid)
 		q->make = true;
 	else
@@ -167,7 +170,7 @@ static void closed(struct kept_queue *q, int result)
 void keep_lost(struct kept_queue *q, int err)
 {
 	if (err == -ESTALE && q->looked)
-		begin_purge(q, q->of);
+		begin_purge(q, q->of, false);
 	q->due = keep_now(q) +
 		 (err == -ECONNRESET || err == -ESTALE ? KEEP_PAUSE_NS : KEEP_RETRY_NS);
 	close_it(q);
@@ -182,7 +185,8 @@ static void purge(struct kept_queue *q)
 	for (i = 0; i < QUEUE_STEPS && q->purge_at != &q->tasks; i++) {
 		t = container_of(q->purge_at, struct kept, of_queue);
 		q->purge_at = t->of_queue.next;
-		if (t->of <= q->gone && keep_life(t->of) == keep_life(q->gone))
+		if (keep_life(t->of) == keep_life(q->gone) &&
+		    (q->all_gone || !keep_before(q->gone, t->of)))
 			keep_forget(q, t);
 	}
 	if (q->purge_at == &q->tasks)

@@ -207,6 +207,69 @@ static void there_and_not(void **state)
 	assert_string_equal(home.got, "ab");
 }
 
+/* The number of a queue begins anew when there have been 2^24: the later one is the later one. */
+static void serials_wrap(void **state)
+{
+	uint64_t n;
+	uint32_t h;
+
+	(void)state;
+	home.serial = 0xffffff;
+	h = open_far();
+	put_far(h, "ab");
+	until(home.followed);
+	home.holds = true;
+	n = puts_some(h, "c");
+	run();
+	home.holds = false;
+	/* it was removed, and is there anew, with tasks */
+	home.serial = 0;
+	home.last = 0;
+	h = open_far();
+	put_far(h, "ef");
+	assert_int_equal(kept().tasks, 4);
+	home.followed = false;
+	home_ends(&home.follow, -ESTALE, 0, NULL, 0);
+	until(kept().tasks == 2);
+	until(home.followed);
+	/* what was taken by the former one is said now */
+	home.serial = 0xffffff;
+	home_lets_go(0, 1);
+	home.serial = 0;
+	assert_int_equal(result_of(n, NULL), 1);
+	home.followed = false;
+	home_tells(&home.follow, NULL, 0, 0);
+	until(home.followed);
+	assert_int_equal(kept().tasks, 2);
+	has_ended(1, 2);
+	assert_int_equal(kept().tasks, 0);
+	assert_int_equal(kept().again + kept().refused, 0);
+}
+
+/* None is there, and the tasks were of one before that, or after it. */
+static void serials_wrap_unheard(void **state)
+{
+	(void)state;
+	home.serial = 0xffffff;
+	put_far(open_far(), "ab");
+	home.serial = 0;
+	home.last = 0;
+	put_far(open_far(), "cd");
+	home.there = false;
+	home_stands_still();
+	until(kept().tasks == 0);
+	assert_int_equal(home.makes + kept().again, 0);
+	/* a process later they are submitted again, of whichever they were */
+	home.serial = 0xffffff;
+	put_far(open_far(), "ab");
+	home.serial = 0;
+	home.last = 0;
+	put_far(open_far(), "cd");
+	home_dies(8, 0);
+	until(kept().again == 4);
+	assert_string_equal(home.got, "abcd");
+}
+
 /* A home that does not know tags: it has to be said, as nobody would hear of an end there. */
 static void older_home(void **state)
 {
@@ -232,11 +295,12 @@ static void older_home(void **state)
 }
 
 #define KEPT(fn)	cmocka_unit_test_setup_teardown(fn, home_setup, teardown)
+#define PAUSE(fn)	cmocka_unit_test_setup_teardown(fn, home_setup_silent, teardown)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
 	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later), KEPT(there_and_not),
-	KEPT(older_home),
+	KEPT(older_home), KEPT(serials_wrap), PAUSE(serials_wrap_unheard),
 };
 
 UNIT_MAIN(tests)
