@@ -99,17 +99,31 @@ void keep_doubt(struct kept_queue *q)
 
 /* ---- Ends that come before the one of the SUBMIT ---- */
 
+/* So many are of nothing that is kept. */
+static void pass_ends(struct kept_queue *q, uint64_t n)
+{
+	const uint64_t late = n < q->excused ? n : q->excused;
+	struct queue_kept_stats *count = &q->user->keeper->count;
+
+	q->excused -= late;
+	keep_count(&count->late, late);
+	keep_count(&count->refused, n - late);
+}
+
 void keep_stray(struct kept_queue *q, uint64_t of, uint64_t id)
 {
-	if (q->under_way && !q->strays)
-		q->strays = calloc(KEEP_STRAYS, sizeof(*q->strays));
-	if (!q->under_way || !q->strays || q->nstrays == KEEP_STRAYS) {
-		if (q->under_way)
-			keep_doubt(q);
-		keep_refuse(q->user->keeper);
+	if (!q->under_way) {
+		pass_ends(q, 1);
 		return;
 	}
-	q->strays[q->nstrays++] = (struct keep_name){ .of = of, .id = id };
+	if (!q->strays)
+		q->strays = calloc(KEEP_STRAYS, sizeof(*q->strays));
+	if (q->strays && q->nstrays < KEEP_STRAYS) {
+		q->strays[q->nstrays++] = (struct keep_name){ .of = of, .id = id };
+		return;
+	}
+	keep_doubt(q);
+	keep_count(&q->user->keeper->count.late, 1);
 }
 
 static bool take_stray(struct kept_queue *q, uint64_t of, uint64_t id)
@@ -128,7 +142,7 @@ static bool take_stray(struct kept_queue *q, uint64_t of, uint64_t id)
 /* No SUBMIT is left that they could be of. */
 static void drop_strays(struct kept_queue *q)
 {
-	keep_count(&q->user->keeper->count.refused, q->nstrays);
+	pass_ends(q, q->nstrays);
 	free(q->strays);
 	q->strays = NULL;
 	q->nstrays = 0;
@@ -364,6 +378,7 @@ int keep_over(void *ctx, int result, uint64_t *value)
 	struct keeping *g = ctx;
 	struct keeper *k = g->keeper;
 
+	g->unheard = result == -ECONNRESET || result == -ETIMEDOUT;
 	g->lie = !result || (result > 0 && (uint32_t)result > g->ntasks);
 	if (g->lie)
 		result = -EPROTO;
@@ -406,7 +421,12 @@ static void keep(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
 		free_task(q, t);
 		return;
 	}
-	if (keep_grow(q) || keep_place(q, t, of, id)) {
+	if (keep_grow(q)) {
+		keep_count(&q->user->keeper->count.lost, 1);
+		free_task(q, t);
+		return;
+	}
+	if (keep_place(q, t, of, id)) {
 		keep_refuse(q->user->keeper);
 		free_task(q, t);
 		return;
@@ -429,6 +449,8 @@ static void settle(struct keeping *g)
 	}
 	if (g->lie)
 		keep_refuse(g->keeper);
+	if (g->unheard)
+		q->excused += g->ntasks;
 	/* It was asked for what has ended, and of these nobody had known then. */
 	if (g->n && g->doubts != q->doubts)
 		keep_doubt(q);

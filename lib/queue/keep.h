@@ -65,6 +65,7 @@ struct kept_queue {
 	uint64_t bytes;			/* theirs, too */
 	struct keep_name *strays;	/* NULL: none */
 	uint32_t nstrays;
+	uint64_t excused;		/* ends of what is not kept that may be told nonetheless */
 	/* what is said to the home */
 	enum talk state;		/* of the request that is under way */
 	bool asked;			/* there is one */
@@ -123,6 +124,7 @@ struct keeping {
 	uint32_t n;			/* of these the home has taken */
 	uint32_t doubts;		/* of the queue, when it began */
 	bool lie;			/* more than there were */
+	bool unheard;			/* whether it has is not known */
 	bool sound;			/* the home has nothing to refuse but the tag */
 	uint64_t of, first;
 };

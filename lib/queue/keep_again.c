@@ -82,6 +82,7 @@ void keep_submitted(struct kept_queue *q, int result, uint64_t value)
 		result = -EPROTO;
 	}
 	if (is_loss(result)) {
+		q->excused += u->nbatch;
 		keep_lost(q, result);
 		return;
 	}
@@ -99,7 +100,7 @@ void keep_submitted(struct kept_queue *q, int result, uint64_t value)
 	q->again_due = keep_now(q) + (i || result == -EAGAIN ? KEEP_PAUSE_NS : KEEP_RETRY_NS);
 	/* The queue that was made anew, by somebody else, has never room for it. */
 	if (result == -EMSGSIZE || result == -EINVAL) {
-		keep_refuse(k);
+		keep_count(&k->count.lost, 1);
 		keep_forget(q, u->batch[0]);
 	}
 }

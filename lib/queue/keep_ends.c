@@ -67,8 +67,11 @@ void keep_checked(struct kept_queue *q, int result)
 		for (bits &= q->bits[i]; bits; bits &= bits - 1) {
 			t = keep_find(q, q->of, q->base + i * 64ULL +
 				      (unsigned int)__builtin_ctzll(bits));
-			if (t)
-				keep_forget(q, t);
+			if (!t)
+				continue;
+			keep_forget(q, t);
+			/* It may be told, too. */
+			q->excused++;
 		}
 	}
 }

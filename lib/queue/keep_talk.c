@@ -221,6 +221,8 @@ static void looked(struct kept_queue *q, int result, uint64_t value)
 		keep_lost(q, -EPROTO);
 		return;
 	}
+	if (q->of != keep_of(a->born, head.queue))
+		q->excused = 0;
 	q->of = keep_of(a->born, head.queue);
 	q->next = value;
 	q->looked = true;

@@ -68,6 +68,8 @@ int queue_service_kept(const struct queue_service *sv, struct queue_kept_stats *
 	stats->bytes = read_count(&c->bytes);
 	stats->again = read_count(&c->again);
 	stats->refused = read_count(&c->refused);
+	stats->late = read_count(&c->late);
+	stats->lost = read_count(&c->lost);
 	return 0;
 }
 

@@ -36,6 +36,10 @@ struct queue_kept_stats {
 	uint64_t bytes;
 	uint64_t again;		/* submitted once more, so far */
 	uint64_t refused;	/* what homes have said that could not be */
+	uint64_t late;		/* ends that were known, or of what nobody has heard was taken */
+	uint64_t lost;		/* tasks that the next process can never have, or for want of
+				 * memory
+				 */
 };
 
 /* Any thread; @stats->sz is set by the caller. -EINVAL */

@@ -207,6 +207,62 @@ static void there_and_not(void **state)
 	assert_string_equal(home.got, "ab");
 }
 
+/* An end that was asked for is told as well: that is no lie, and the next one is. */
+static void told_late(void **state)
+{
+	uint64_t n;
+	uint32_t h;
+
+	(void)state;
+	h = open_far();
+	put_far(h, "abcd");
+	until(home.followed);
+	home.over = 0x7;
+	home.followed = false;
+	home_tells(&home.follow, NULL, 0, RGATE_ENDS_MISSED);
+	until(kept().tasks == 1);
+	has_ended(1, 2);
+	assert_int_equal(kept().late, 2);
+	/* as a stray that is of nothing that is submitted */
+	home.holds = true;
+	n = puts_some(h, "e");
+	run();
+	has_ended(3, 1);
+	assert_int_equal(kept().late + kept().refused, 2);
+	home_lets_go(0, 1);
+	assert_int_equal(result_of(n, NULL), 1);
+	assert_int_equal(kept().late, 3);
+	assert_int_equal(kept().refused, 1);
+	assert_int_equal(kept().tasks, 2);
+}
+
+/* The home has taken it, and that was not heard: its end is told. */
+static void taken_unheard(void **state)
+{
+	uint64_t n;
+	uint32_t h;
+
+	(void)state;
+	h = open_far();
+	put_far(h, "a");
+	home.holds = true;
+	n = puts_some(h, "bc");
+	run();
+	home.holds = false;
+	home_stands_still();
+	assert_int_equal(result_of(n, NULL), -ECONNRESET);
+	has_ended(2, 3);
+	assert_int_equal(kept().late, 2);
+	has_ended(3);
+	assert_int_equal(kept().late, 2);
+	assert_int_equal(kept().refused, 1);
+	/* nor is that of another queue */
+	home_dies(8, 9);
+	until(kept().again == 1);
+	has_ended(1);
+	assert_int_equal(kept().tasks, 0);
+}
+
 /* The number of a queue begins anew when there have been 2^24: the later one is the later one. */
 static void serials_wrap(void **state)
 {
@@ -301,6 +357,7 @@ static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
 	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later), KEPT(there_and_not),
 	KEPT(older_home), KEPT(serials_wrap), PAUSE(serials_wrap_unheard),
+	KEPT(told_late), PAUSE(taken_unheard),
 };
 
 UNIT_MAIN(tests)

@@ -159,14 +159,16 @@ static void no_room(void **state)
 	until(kept().again == 2);
 	assert_string_equal(home.got, "bc");
 	assert_int_equal(kept().tasks, 2);
-	assert_int_equal(kept().refused, 1);
+	assert_int_equal(kept().lost, 1);
+	assert_int_equal(kept().refused, 0);
 	home.fails = -EAGAIN;
 	home_dies(9, 9);
 	until(kept().again == 4);
 	assert_string_equal(home.got, "bc");
 	has_ended(1, 2);
 	assert_int_equal(kept().tasks, 0);
-	assert_int_equal(kept().refused, 1);
+	assert_int_equal(kept().lost, 1);
+	assert_int_equal(kept().refused, 0);
 }
 
 /* What comes from the next process before the keeper has looked there is of that one. */

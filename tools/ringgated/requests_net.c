@@ -142,6 +142,8 @@ static void json_queues(struct daemon *d, struct json *j)
 	json_u64(j, "kept_bytes", ks.bytes);
 	json_u64(j, "kept_again", ks.again);
 	json_u64(j, "kept_refused", ks.refused);
+	json_u64(j, "kept_late", ks.late);
+	json_u64(j, "kept_lost", ks.lost);
 	json_object_end(j);
 }
 
