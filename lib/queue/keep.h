@@ -74,6 +74,7 @@ struct kept_queue {
 	bool behind, unsure;		/* not all is looked at: for AGAIN; for CHECK */
 	bool closes;			/* its handle is good for CLOSE alone */
 	bool crowded;			/* too many follow it: no place to wait in */
+	uint32_t quiet;			/* times that it told of nothing, in a row */
 	uint32_t handle;		/* 0: it is not open */
 	uint64_t of;			/* which it is */
 	uint64_t latest;		/* that a task was put into */

@@ -6,6 +6,7 @@
 #include "keep_talk.h"
 
 #define WAITS	48U	/* requests that wait at once: GATE_TICKETS is the limit */
+#define QUIET	3U	/* times that the pause is doubled */
 
 /* ---- What has ended that nobody told of? ---- */
 
@@ -120,8 +121,12 @@ void keep_followed(struct kept_queue *q, int result, uint64_t value)
 	q->next = value;
 	q->crowded = false;
 	/* Nothing came of it, whether that was asked for or is of no use. */
-	if (!take_ends(q, head.n))
-		q->due = keep_now(q) + KEEP_PAUSE_NS;
+	if (take_ends(q, head.n)) {
+		q->quiet = 0;
+	} else {
+		q->due = keep_now(q) + (KEEP_PAUSE_NS << q->quiet);
+		q->quiet += q->quiet < QUIET;
+	}
 	if (head.flags & RGATE_ENDS_MISSED)
 		keep_doubt(q);
 }

@@ -173,6 +173,38 @@ static void no_place_there(void **state)
 	assert_int_equal(kept().tasks + kept().refused, 0);
 }
 
+/* So it is asked, and less often where nothing ends. */
+static void quiet(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	put_far(open_far(), "abc");
+	until(home.followed);
+	home.crowded = true;
+	has_ended(1);
+	home.asked_now = 0;
+	for (i = 0; i < 100; i++) {
+		ahead += 100 * MS;
+		run();
+	}
+	/* each time but the first ones 900 ms later: there is no place to wait in, either */
+	assert_in_range(home.asked_now, 10, 15);
+	/* and as often as before when something does */
+	home.ended = 2;
+	for (i = 0; kept().tasks == 2; i++) {
+		assert_true(i < 10);
+		ahead += 100 * MS;
+		run();
+	}
+	home.asked_now = 0;
+	for (i = 0; i < 10; i++) {
+		ahead += 100 * MS;
+		run();
+	}
+	assert_in_range(home.asked_now, 3, 10);
+}
+
 /* It is closed when the home can be told so. */
 static void closes_later(void **state)
 {
@@ -355,7 +387,7 @@ static void older_home(void **state)
 
 static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
-	KEPT(no_place), KEPT(no_place_there), KEPT(closes_later), KEPT(there_and_not),
+	KEPT(no_place), KEPT(no_place_there), KEPT(quiet), KEPT(closes_later), KEPT(there_and_not),
 	KEPT(older_home), KEPT(serials_wrap), PAUSE(serials_wrap_unheard),
 	KEPT(told_late), PAUSE(taken_unheard),
 };

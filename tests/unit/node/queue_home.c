@@ -73,6 +73,7 @@ static void is_followed(const struct gate_question *q)
 	assert_true(q->a1 >> 32);
 	home.looks += !q->a0;
 	if ((uint32_t)q->a1 & RGATE_FOLLOW_NOW) {
+		home.asked_now++;
 		home_tells(q, &home.ended, q->a0 && home.ended, 0);
 		home.ended = q->a0 ? 0 : home.ended;
 		return;

@@ -30,6 +30,7 @@ struct home {
 	uint64_t adds;			/* and those of which nobody has asked */
 	/* what it was asked */
 	unsigned int opens, makes, looks, overs, closes, removes, leaves, submits;
+	unsigned int asked_now;		/* who follows, without waiting */
 	bool followed;			/* one waits: */
 	struct gate_question follow;
 	struct gate_question held[HOME_HELD];
