@@ -293,6 +293,7 @@ $(cmocka_src:%.c=$(O)/obj/%.o): | need-cmocka
 $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
+$(O)/tests/unit/test_listen: $(O)/obj/tools/ringgated/listen.o
 $(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
@@ -387,6 +388,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
 	rgate_session_wait rgate_session_cancel)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
+$(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,chmod chown listen)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write)
 $(O)/tests/unit/test_gate_ending: EXTRA_LIBS += $(call wrap,clock_gettime)

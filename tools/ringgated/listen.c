@@ -61,6 +61,22 @@ static int clear_path(const char *path)
 	return ret ? ret : unlink(path) < 0 ? -errno : 0;
 }
 
+/*
+ * Who may connect is said by the file's mode, which nobody can set before it is there. A client
+ * that waits for the daemon may come in between, and must not hear that he may not; so until then
+ * the mode is for all, and whoever comes hears that nobody listens yet.
+ */
+static int bind_for_all(int sock, const struct sockaddr_un *sun)
+{
+	const mode_t mask = umask(0);
+	int err = 0;
+
+	if (bind(sock, (const struct sockaddr *)sun, sizeof(*sun)) < 0)
+		err = -errno;
+	umask(mask);
+	return err;
+}
+
 int listen_open(const char *path, const char *group, mode_t mode)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -79,10 +95,9 @@ int listen_open(const char *path, const char *group, mode_t mode)
 	if (sock < 0)
 		return -errno;
 	refuse_descriptors(sock);
-	if (bind(sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
-		err = -errno;
+	err = bind_for_all(sock, &sun);
+	if (err)
 		goto close_sock;
-	}
 	err = allow_group(path, group, mode);
 	if (!err && listen(sock, BACKLOG) < 0)
 		err = -errno;
