@@ -215,9 +215,9 @@ example_bpf := $(if $(shell command -v $(BPF_CC)),$(patsubst \
 tool_src := $(wildcard tools/ringgate/*.c)
 # What examines hardware is a program of its own; it shares what the CLI has of words and output, ...
 probe_src := $(wildcard tools/ringgate-probe/*.c)
-probe_shared := $(patsubst %,tools/ringgate/%.c,clean cmd fmt json number table util why)
+probe_shared := $(patsubst %,tools/ringgate/%.c,clean cmd fmt number table util why)
 # ... and so does the daemon.
-daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,address clean fmt json number table util why)
+daemon_src := $(wildcard tools/ringgated/*.c) $(patsubst %,tools/ringgate/%.c,address clean fmt number table util why)
 
 unit_bin := $(unit_src:%.c=$(O)/%)
 # of the whole CLI, on a machine of the test's own

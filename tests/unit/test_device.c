@@ -285,6 +285,10 @@ static void in_json(void **state)
 	assert_non_null(strstr(text, "\"name\": \"\\u007f ~\\u001f\","));
 	assert_non_null(strstr(text, "\"active\": false"));
 	assert_non_null(strstr(text, "\"on_demand\": false"));
+	/* a name in UTF-8 stays one, and what is none is shown to be none */
+	strcpy(info.name, "\xc3\xa4 \xe4");
+	rgate_device_json(&info, text, sizeof(text));
+	assert_non_null(strstr(text, "\"name\": \"\xc3\xa4 \\ufffd\","));
 	assert_int_equal(rgate_device_json(&info, NULL, 0), strlen(text));
 	assert_int_equal(rgate_device_json(&info, NULL, 1), -EINVAL);
 }

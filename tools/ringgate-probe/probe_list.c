@@ -67,10 +67,11 @@ static int add_json(struct json *j, const struct rgate_device_info *d)
 	text = malloc((size_t)n + 1);
 	if (!text)
 		return -ENOMEM;
-	rgate_device_json(d, text, (size_t)n + 1);
-	json_raw(j, NULL, text);
+	n = rgate_device_json(d, text, (size_t)n + 1);
+	if (n > 0)
+		json_raw(j, NULL, text);
 	free(text);
-	return 0;
+	return n < 0 ? n : 0;
 }
 
 static int add(void *ctx, const struct rgate_device_info *d)

@@ -268,8 +268,8 @@ static void json_device(struct json *j, const struct probe_env *env)
 	if (n > 0)
 		text = malloc((size_t)n + 1);
 	if (text)
-		rgate_device_json(&env->device, text, (size_t)n + 1);
-	json_raw(j, "device", text ? text : "null");
+		n = rgate_device_json(&env->device, text, (size_t)n + 1);
+	json_raw(j, "device", text && n > 0 ? text : "null");
 	free(text);
 	json_str(j, "device_error", env->device_err ? probe_err_name(env->device_err) : NULL);
 	json_str(j, "device_why", env->device_err ? *env->device_why ? env->device_why :

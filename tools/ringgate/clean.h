@@ -7,11 +7,7 @@
 #ifndef CLEAN_H
 #define CLEAN_H
 
-#include <stddef.h>
 #include <stdio.h>
-
-/* Bytes of the UTF-8 character at @s, which is ended by a NUL; 0 if it is none */
-size_t clean_utf8(const unsigned char *s);
 
 /*
  * clean_put - writes @text as printable UTF-8

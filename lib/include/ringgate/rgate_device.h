@@ -114,7 +114,7 @@ RGATE_API const struct rgate_device_info *rgate_device_info(const struct rgate_d
 /*
  * rgate_device_json - @info as one JSON object
  * As snprintf(3): returns the length without the final NUL that a buffer large
- * enough would get; -EINVAL.
+ * enough would get; -EINVAL; -ENOMEM.
  */
 RGATE_API int rgate_device_json(const struct rgate_device_info *info, char *buf, size_t len);
 

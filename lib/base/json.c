@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "clean.h"
 #include "json.h"
+#include "utf8.h"
 
 void json_init(struct json *j, FILE *f, bool pretty)
 {
@@ -28,7 +28,7 @@ static void string(struct json *j, const char *v)
 
 	fputc('"', j->f);
 	while (*s) {
-		size_t n = clean_utf8(s);
+		size_t n = rgate_utf8(s);
 
 		if (*s == '"' || *s == '\\')
 			fprintf(j->f, "\\%c", *s);
