@@ -99,16 +99,20 @@ void agent_close(struct agent *a)
 	close_fd(a->data_at);
 	close_fd(a->probe_fd);
 	close_fd(a->epfd);
+	index_fini(&a->by_id);
 	free(a);
 }
 
 static struct agent *make(const struct agent_opts *o)
 {
 	struct agent *a = calloc(1, sizeof(*a));
-	unsigned int i;
 
 	if (!a)
 		return NULL;
+	if (index_init(&a->by_id)) {
+		free(a);
+		return NULL;
+	}
 	a->control.kind = SOURCE_CONTROL;
 	a->epfd = a->control_fd = a->data_fd = a->data_at = a->probe_fd = -1;
 	a->loopback = o->loopback;
@@ -119,8 +123,6 @@ static struct agent *make(const struct agent_opts *o)
 	list_init(&a->dead);
 	list_init(&a->askers);
 	list_init(&a->retry);
-	for (i = 0; i < BUCKETS; i++)
-		list_init(&a->bucket[i]);
 	return a;
 }
 

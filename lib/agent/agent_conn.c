@@ -28,7 +28,7 @@ struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family)
 	list_init(&c->retry);
 	list_init(&c->waiters);
 	list_add_tail(&a->all, &c->link);
-	list_add_tail(&a->bucket[c->id % BUCKETS], &c->bucket);
+	index_add(&a->by_id, &c->by_id, c->id);
 	a->nconns++;
 	a->info.sockets++;
 	return c;
@@ -36,10 +36,10 @@ struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family)
 
 struct conn *conn_find(struct agent *a, uint64_t id)
 {
-	struct link *head = &a->bucket[id % BUCKETS], *at;
+	struct link *const head = index_at(&a->by_id, id), *at;
 
 	for (at = head->next; at != head; at = at->next) {
-		struct conn *c = container_of(at, struct conn, bucket);
+		struct conn *c = container_of(at, struct conn, by_id.link);
 
 		if (c->id == id)
 			return c;
@@ -164,7 +164,7 @@ void conn_free(struct conn *c)
 {
 	release(c);
 	list_del(&c->link);
-	list_del(&c->bucket);
+	index_del(&c->agent->by_id, &c->by_id);
 	c->agent->nconns--;
 	free(c);
 }

@@ -22,10 +22,9 @@
 
 #include "agent.h"
 #include "agent_wire.h"
-#include "list.h"
+#include "index.h"
 
 #define CHUNK		(64U << 10)	/* bytes that a request moves */
-#define BUCKETS		1024U
 #define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
 
@@ -65,7 +64,7 @@ struct conn {
 	struct source source;
 	struct agent *agent;
 	struct link link;		/* all, or dead */
-	struct link bucket;
+	struct index_node by_id;
 	struct link want;		/* lane.wants */
 	struct link retry;		/* agent.retry */
 	uint64_t id;
@@ -134,7 +133,7 @@ struct agent {
 	uint32_t nconns, naskers, nwaiters;
 	uint16_t last_port;
 	struct link lanes, all, dead, askers, retry;
-	struct link bucket[BUCKETS];
+	struct index by_id;
 	struct agent_info info;
 	bool said_refused;
 };

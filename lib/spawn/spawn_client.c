@@ -57,11 +57,15 @@ void client_news(struct rgate_spawn_job *job)
 
 struct rgate_spawn_job *client_find(struct rgate_spawn *sp, uint64_t cookie)
 {
-	struct rgate_spawn_job *job = sp->by_cookie[cookie % RGATE_CLIENT_BUCKETS];
+	struct link *const ring = index_at(&sp->by_cookie, cookie), *l;
+	struct rgate_spawn_job *job;
 
-	while (job && job->cookie != cookie)
-		job = job->next_cookie;
-	return job;
+	for (l = ring->next; l != ring; l = l->next) {
+		job = container_of(l, struct rgate_spawn_job, by_cookie.link);
+		if (job->cookie == cookie)
+			return job;
+	}
+	return NULL;
 }
 
 static void free_memory(struct rgate_spawn_job *job)
@@ -116,8 +120,7 @@ struct rgate_spawn_job *client_job_create(struct rgate_spawn *sp, const uint32_t
 		return NULL;
 	}
 	job->cookie = sp->next_cookie++;
-	job->next_cookie = sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS];
-	sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS] = job;
+	index_add(&sp->by_cookie, &job->by_cookie, job->cookie);
 	job->next = sp->jobs;
 	job->prev = &sp->jobs;
 	if (job->next)
@@ -152,17 +155,13 @@ static void leave_news(struct rgate_spawn *sp, struct rgate_spawn_job *job)
 void client_job_reap(struct rgate_spawn_job *job)
 {
 	struct rgate_spawn *sp = job->spawn;
-	struct rgate_spawn_job **at;
 
 	if (!job->closed || job->message.under_way || (job->sent && !job->gone))
 		return;
 	/* Without a connection there is nobody to be told. */
 	if (job->need && sp->session.up)
 		return;
-	for (at = &sp->by_cookie[job->cookie % RGATE_CLIENT_BUCKETS]; *at != job;
-	     at = &(*at)->next_cookie)
-		;
-	*at = job->next_cookie;
+	index_del(&sp->by_cookie, &job->by_cookie);
 	*job->prev = job->next;
 	if (job->next)
 		job->next->prev = job->prev;
@@ -457,9 +456,12 @@ int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct r
 	err = call_client_init(&sp->calls, &sp->session, &sp->xfers, sp->stage);
 	if (err)
 		goto free_sp;
-	err = open_fds(sp);
+	err = index_init(&sp->by_cookie);
 	if (err)
 		goto fini_calls;
+	err = open_fds(sp);
+	if (err)
+		goto fini_index;
 	pthread_mutex_init(&sp->lock, NULL);
 	pthread_mutex_lock(&sp->lock);
 	client_wake_at(sp, session_due(&sp->session));
@@ -468,6 +470,8 @@ int rgate_spawn_open(struct rgate_spawn **out, struct rgate_node *node, struct r
 	*out = sp;
 	return 0;
 
+fini_index:
+	index_fini(&sp->by_cookie);
 fini_calls:
 	call_client_fini(&sp->calls);
 free_sp:
@@ -524,6 +528,7 @@ void rgate_spawn_close(struct rgate_spawn *sp)
 	if (client_wait(sp, none_left, sp, CLIENT_CLOSE_MS))
 		client_take_back(sp);
 	call_client_fini(&sp->calls);
+	index_fini(&sp->by_cookie);
 	close(sp->timer_fd);
 	close(sp->epoll_fd);
 	pthread_mutex_destroy(&sp->lock);

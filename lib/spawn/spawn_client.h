@@ -12,11 +12,11 @@
 #include <pthread.h>
 
 #include "call.h"
+#include "index.h"
 #include "record.h"
 #include "session.h"
 #include "xfer.h"
 
-#define RGATE_CLIENT_BUCKETS	1024
 #define RGATE_CLIENT_SIGNALS	8
 
 struct client_signal {
@@ -34,7 +34,7 @@ enum client_need {		/* messages to be sent, in this order */
 };
 
 struct rgate_spawn_job {
-	struct rgate_spawn_job *next_cookie;	/* bucket */
+	struct index_node by_cookie;
 	struct rgate_spawn_job *next, **prev;	/* all of them */
 	struct rgate_spawn_job *news_next, *work_next;
 	bool in_news, in_work;
@@ -89,7 +89,7 @@ struct rgate_spawn {
 	struct session session;
 	struct xfer_list xfers;		/* messages */
 	uint64_t next_cookie;
-	struct rgate_spawn_job *by_cookie[RGATE_CLIENT_BUCKETS];
+	struct index by_cookie;
 	struct rgate_spawn_job *jobs;
 	struct rgate_spawn_job *news, **news_last;
 	struct rgate_spawn_job *work, **work_last;

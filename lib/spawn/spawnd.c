@@ -237,6 +237,16 @@ static int take_opts(struct rgate_spawnd *sd, const struct rgate_spawnd_opts *us
 	return take_paths(sd);
 }
 
+static void free_spawnd(struct rgate_spawnd *sd)
+{
+	pthread_mutex_destroy(&sd->lock);
+	rgate_policy_free(sd->policy);
+	index_fini(&sd->by_id);
+	free(sd->cgroup);
+	free(sd->policy_path);
+	free(sd);
+}
+
 int rgate_spawnd_create(struct rgate_spawnd **out, const struct rgate_cluster *cluster,
 			const struct rgate_spawnd_opts *opts)
 {
@@ -250,7 +260,9 @@ int rgate_spawnd_create(struct rgate_spawnd **out, const struct rgate_cluster *c
 		return -ENOMEM;
 	sd->cluster = cluster;
 	init(sd);
-	err = take_opts(sd, opts);
+	err = index_init(&sd->by_id);
+	if (!err)
+		err = take_opts(sd, opts);
 	if (!err)
 		err = load_policy(sd);
 	if (!err)
@@ -266,11 +278,7 @@ int rgate_spawnd_create(struct rgate_spawnd **out, const struct rgate_cluster *c
 destroy_spawner:
 	rgate_spawner_destroy(&sd->spawner);
 free_sd:
-	pthread_mutex_destroy(&sd->lock);
-	rgate_policy_free(sd->policy);
-	free(sd->cgroup);
-	free(sd->policy_path);
-	free(sd);
+	free_spawnd(sd);
 	return err;
 }
 
@@ -585,11 +593,7 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 	close(sd->lift[1]);
 	close(sd->timer_fd);
 	close(sd->epoll_fd);
-	pthread_mutex_destroy(&sd->lock);
-	rgate_policy_free(sd->policy);
-	free(sd->cgroup);
-	free(sd->policy_path);
-	free(sd);
+	free_spawnd(sd);
 	if (hub)
 		rgate_hub_put(hub);
 }

@@ -20,11 +20,11 @@
 #include <pthread.h>
 
 #include "call.h"
+#include "index.h"
 #include "session.h"
 #include "spawner.h"
 #include "xfer.h"
 
-#define RGATE_SPAWND_BUCKETS	1024
 #define RGATE_SPAWND_CHUNK	(256U << 10)	/* of a stream, staged at once */
 /*
  * Read from a client at once. What a READ asks for comes in one burst that nothing slows;
@@ -107,7 +107,7 @@ enum spawnd_overtime {		/* deadlines, one after the other */
 };
 
 struct spawnd_job {
-	struct spawnd_job *next_id;	/* bucket */
+	struct index_node by_id;
 	struct spawnd_job *next, **prev; /* of the client */
 	struct spawnd_job *queue_next;
 	struct spawnd_job *work_next;
@@ -192,7 +192,7 @@ struct rgate_spawnd {
 	uint64_t wake_ns;		/* what the timer is set to; UINT64_MAX: not */
 	bool spawner_lost;
 	struct spawnd_client client[RGATE_NODES_MAX];
-	struct spawnd_job *by_id[RGATE_SPAWND_BUCKETS];
+	struct index by_id;
 	struct spawnd_job *work, **work_last;
 	struct spawnd_job *graves;
 	uint64_t next_id;

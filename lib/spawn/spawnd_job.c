@@ -17,16 +17,20 @@
 
 struct spawnd_job *spawnd_job_find(struct rgate_spawnd *sd, uint64_t id)
 {
+	struct link *const ring = index_at(&sd->by_id, id), *l;
 	struct spawnd_job *job;
 
-	for (job = sd->by_id[id % RGATE_SPAWND_BUCKETS]; job && job->id != id; job = job->next_id)
-		;
-	return job;
+	for (l = ring->next; l != ring; l = l->next) {
+		job = container_of(l, struct spawnd_job, by_id.link);
+		if (job->id == id)
+			return job;
+	}
+	return NULL;
 }
 
 struct spawnd_job *spawnd_job_create(struct spawnd_client *c, uint64_t cookie)
 {
-	struct spawnd_job *job = calloc(1, sizeof(*job)), **at;
+	struct spawnd_job *job = calloc(1, sizeof(*job));
 	int i;
 
 	if (!job)
@@ -40,9 +44,7 @@ struct spawnd_job *spawnd_job_create(struct spawnd_client *c, uint64_t cookie)
 	for (i = 0; i < 3; i++)
 		job->s[i] = (struct spawnd_stream){ .tag = { RGATE_EV_STREAM }, .job = job,
 						    .fd = -1, .mode = RGATE_SPAWN_OUT_NONE };
-	at = &c->sd->by_id[job->id % RGATE_SPAWND_BUCKETS];
-	job->next_id = *at;
-	*at = job;
+	index_add(&c->sd->by_id, &job->by_id, job->id);
 	job->next = c->jobs;
 	job->prev = &c->jobs;
 	if (job->next)
@@ -101,7 +103,6 @@ static void log_end(struct spawnd_job *job)
 void spawnd_job_forget(struct spawnd_job *job)
 {
 	struct rgate_spawnd *sd = job->sd;
-	struct spawnd_job **at;
 
 	if (job->dead)
 		return;
@@ -113,9 +114,7 @@ void spawnd_job_forget(struct spawnd_job *job)
 	leave_running(job);
 	job->step = RGATE_JOB_OVER;
 	job->dead = true;
-	for (at = &sd->by_id[job->id % RGATE_SPAWND_BUCKETS]; *at != job; at = &(*at)->next_id)
-		;
-	*at = job->next_id;
+	index_del(&sd->by_id, &job->by_id);
 	*job->prev = job->next;
 	if (job->next)
 		job->next->prev = job->prev;

@@ -216,31 +216,29 @@ static void loop(struct spawner *s)
 static void kill_all(struct spawner *s)
 {
 	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + LAST_MS * 1000000ULL;
-	struct work *w, *next;
-	unsigned int i;
+	struct link *l, *next;
+	struct work *w;
 
 	s->end = true;
 	rgate_ahead_drop(&s->ahead);
-	for (i = 0; i < SPAWNER_BUCKETS; i++)
-		for (w = s->by_id[i]; w; w = w->next_id)
-			(void)spawner_signal_tree(s, w, SIGKILL);
+	for (l = s->all.next; l != &s->all; l = l->next)
+		(void)spawner_signal_tree(s, container_of(l, struct work, all), SIGKILL);
 	while ((s->live || s->ahead.pid) && rgate_clock_now(CLOCK_MONOTONIC) < end) {
 		spawner_reap(s);
 		usleep(1000);
 	}
 	/* What those left who had ended before was killed above, too. */
-	for (i = 0; i < SPAWNER_BUCKETS; i++)
-		for (w = s->by_id[i]; w; w = next) {
-			next = w->next_id;
-			rgate_child_let_go(&w->child);
-			if (w->step != WORK_ENDING)
-				spawner_clear_up(s, w, false, false);
-		}
+	for (l = s->all.next; l != &s->all; l = next) {
+		next = l->next;
+		w = container_of(l, struct work, all);
+		rgate_child_let_go(&w->child);
+		if (w->step != WORK_ENDING)
+			spawner_clear_up(s, w, false, false);
+	}
 	while (spawner_ending(s) >= 0 && rgate_clock_now(CLOCK_MONOTONIC) < end)
 		usleep(1000);
-	for (i = 0; i < SPAWNER_BUCKETS; i++)
-		while (s->by_id[i])
-			spawner_forget(s, s->by_id[i]);
+	while (!list_empty(&s->all))
+		spawner_forget(s, container_of(s->all.next, struct work, all));
 }
 
 /* 0 to 2 are open, to nothing, and else what it was given. */
@@ -410,8 +408,9 @@ int rgate_spawner_main(void)
 	if (!s)
 		return 1;
 	s->starting_last = &s->starting;
+	list_init(&s->all);
 	s->sock = RGATE_SPAWNER_SOCK;
-	if (begin(s))
+	if (index_init(&s->by_id) || index_init(&s->by_pid) || begin(s))
 		goto free_s;
 	loop(s);
 	kill_all(s);
@@ -420,6 +419,8 @@ int rgate_spawner_main(void)
 free_s:
 	rgate_policy_free(s->policy);
 	rgate_cluster_destroy(s->cluster);
+	index_fini(&s->by_pid);
+	index_fini(&s->by_id);
 	free(s);
 	return ret;
 }

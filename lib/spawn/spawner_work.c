@@ -17,31 +17,24 @@
 #define ENDING_NS	200000000ULL
 #define LATER_NS	1000000000ULL
 
-static struct work **id_bucket(struct spawner *s, uint64_t id)
-{
-	return &s->by_id[id % SPAWNER_BUCKETS];
-}
-
-static struct work **pid_bucket(struct spawner *s, pid_t pid)
-{
-	return &s->by_pid[(unsigned int)pid % SPAWNER_BUCKETS];
-}
-
 struct work *spawner_find(struct spawner *s, uint64_t id)
 {
+	struct link *const ring = index_at(&s->by_id, id), *l;
 	struct work *w;
 
-	for (w = *id_bucket(s, id); w && w->id != id; w = w->next_id)
-		;
-	return w;
+	for (l = ring->next; l != ring; l = l->next) {
+		w = container_of(l, struct work, by_id.link);
+		if (w->id == id)
+			return w;
+	}
+	return NULL;
 }
 
 void spawner_add(struct spawner *s, struct work *w)
 {
-	w->next_id = *id_bucket(s, w->id);
-	*id_bucket(s, w->id) = w;
-	w->next_pid = *pid_bucket(s, w->pid);
-	*pid_bucket(s, w->pid) = w;
+	list_add_tail(&s->all, &w->all);
+	index_add(&s->by_id, &w->by_id, w->id);
+	index_add(&s->by_pid, &w->by_pid, (uint64_t)w->pid);
 	s->live++;
 	s->busy++;
 	s->busy_of[w->node]++;
@@ -55,12 +48,14 @@ void spawner_idle(struct spawner *s, struct work *w)
 
 static struct work *take_pid(struct spawner *s, pid_t pid)
 {
-	struct work **at, *w;
+	struct link *const ring = index_at(&s->by_pid, (uint64_t)pid), *l;
+	struct work *w;
 
-	for (at = pid_bucket(s, pid); (w = *at); at = &w->next_pid) {
+	for (l = ring->next; l != ring; l = l->next) {
+		w = container_of(l, struct work, by_pid.link);
 		if (w->pid != pid)
 			continue;
-		*at = w->next_pid;
+		index_del(&s->by_pid, &w->by_pid);
 		return w;
 	}
 	return NULL;
@@ -68,11 +63,9 @@ static struct work *take_pid(struct spawner *s, pid_t pid)
 
 void spawner_forget(struct spawner *s, struct work *w)
 {
-	struct work **at;
-
-	for (at = id_bucket(s, w->id); *at != w; at = &(*at)->next_id)
-		;
-	*at = w->next_id;
+	list_del(&w->all);
+	index_del(&s->by_id, &w->by_id);
+	index_del(&s->by_pid, &w->by_pid);
 	free(w);
 }
 

@@ -10,8 +10,7 @@
 #define RGATE_SPAWN_SPAWNER_WORK_H
 
 #include "ahead.h"
-
-#define SPAWNER_BUCKETS	1024
+#include "index.h"
 
 enum work_step {
 	WORK_STARTING,		/* it sets itself up */
@@ -22,7 +21,8 @@ enum work_step {
 };
 
 struct work {			/* a process, from its start to the end of what it left */
-	struct work *next_id, *next_pid;
+	struct link all;
+	struct index_node by_id, by_pid;
 	struct work *next, **prev;	/* those that start, the oldest first */
 	struct work *ending_next;	/* WORK_ENDING */
 	uint64_t again_ns;		/* CLOCK_MONOTONIC: then it is looked at again */
@@ -50,8 +50,8 @@ struct spawner {
 	struct rgate_cgroups cg;
 	struct rgate_child_env env;
 	struct rgate_ahead ahead;
-	struct work *by_id[SPAWNER_BUCKETS];
-	struct work *by_pid[SPAWNER_BUCKETS];
+	struct link all;
+	struct index by_id, by_pid;
 	struct work *starting, **starting_last;
 	struct work *ending;
 	unsigned int live;		/* leaders that were not reaped */
