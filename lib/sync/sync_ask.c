@@ -53,6 +53,7 @@ void sync_ask_lapse(struct sync_node *n)
 	struct link *l, *next;
 
 	line_leave_all(n->line);
+	sync_fence_lapse(n, false);
 	n->life++;
 	n->lease_end = 0;
 	n->renewing = false;

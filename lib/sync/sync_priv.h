@@ -5,6 +5,7 @@
  *	sync_handle.c	what becomes of a handle's lock, wherever its home is
  *	sync_ask.c	of locks whose home is another node
  *	sync_serve.c	what other nodes ask
+ *	sync_fence.c	whose life is over reaches no node any more
  *	sync_table.c	locks whose home is this node
  *
  * Leases. Who has locks at another node is alive there for a life: it asks at least each
@@ -75,10 +76,14 @@ struct query {
 /* Another node that has claims here, for one life */
 struct guest {
 	struct party party;
-	struct link orphan;	/* of the service: its process is not there any more */
+	struct link orphan;	/* of the service: its process is not there any more; or its life */
 	struct link untold;	/* claims that it has to be told of */
 	uint64_t life;
 	uint64_t heard_ns;
+	/* whose life is over: */
+	struct sync_service *sv;
+	uint32_t to_ask, asked;	/* bits of nodes that are to end their connections to it */
+	uint64_t due_ns;	/* they are not waited for any longer */
 };
 
 struct sync_node {
@@ -95,6 +100,10 @@ struct sync_node {
 	/* who answers */
 	struct guest *guest;		/* NULL: it has not asked */
 	uint64_t over;			/* lives up to this one are */
+	struct fenced {
+		uint64_t ns;		/* 0: never */
+		uint64_t life;
+	} fenced[RGATE_NODES_MAX];	/* when it had that node's connection ended, and why */
 };
 
 struct sync_service {
@@ -108,7 +117,7 @@ struct sync_service {
 	struct party here;
 	struct link handles;		/* whose home is here */
 	struct link dead;
-	struct link orphans;
+	struct link orphans, fences;
 	struct sync_node node[RGATE_NODES_MAX];
 };
 
@@ -172,5 +181,21 @@ uint64_t sync_serve_expire(struct sync_service *sv, uint64_t now);
 /* Who is to be told of that claim */
 void sync_serve_tell(struct sync_service *sv, struct claim *c);
 void sync_serve_fini(struct sync_service *sv);
+/* What it had goes to others, and it is freed. */
+void sync_serve_forget(struct sync_service *sv, struct guest *g);
+
+/* sync_fence.c: a guest whose life is over, until sync_serve_forget(); before the pumps */
+void sync_fence_begin(struct sync_service *sv, struct guest *g);
+/* Asks node @n what it is to be asked, as far as there are places */
+void sync_fence_pump(struct sync_node *n);
+/* It was asked, and will not answer; @other: as its process is not there any more */
+void sync_fence_lapse(struct sync_node *n, bool other);
+/* As sync_serve_expire() */
+uint64_t sync_fence_expire(struct sync_service *sv, uint64_t now);
+/*
+ * Node @n wants the connection to @node ended, whose @life is over; -EINVAL; -EAGAIN: it was a
+ * moment ago, for another one
+ */
+int sync_fence_peer(struct sync_node *n, uint64_t node, uint64_t life);
 
 #endif

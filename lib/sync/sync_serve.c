@@ -27,6 +27,12 @@ static void free_guest(struct guest *g)
 	free(g);
 }
 
+void sync_serve_forget(struct sync_service *sv, struct guest *g)
+{
+	drop_claims(sv, g);
+	free_guest(g);
+}
+
 static struct guest *make_guest(struct sync_node *n, uint64_t life)
 {
 	struct guest *g = calloc(1, sizeof(*g));
@@ -82,12 +88,10 @@ void sync_serve_fini(struct sync_service *sv)
 		list_add_tail(&sv->orphans, &n->guest->orphan);
 		n->guest = NULL;
 	}
-	while (!list_empty(&sv->orphans)) {
-		struct guest *g = container_of(sv->orphans.next, struct guest, orphan);
-
-		drop_claims(sv, g);
-		free_guest(g);
-	}
+	while (!list_empty(&sv->orphans))
+		sync_serve_forget(sv, container_of(sv->orphans.next, struct guest, orphan));
+	while (!list_empty(&sv->fences))
+		sync_serve_forget(sv, container_of(sv->fences.next, struct guest, orphan));
 }
 
 /* What is posted over the old connection can do nothing any more when this has returned. */
@@ -104,8 +108,9 @@ static void end_life(struct sync_node *n)
 	fence(n);
 	n->over = g->life;
 	n->guest = NULL;
-	drop_claims(n->sv, g);
-	free_guest(g);
+	while (!list_empty(&g->untold))
+		list_del(g->untold.next);
+	sync_fence_begin(n->sv, g);
 }
 
 static uint64_t left(const struct sync_service *sv, const struct guest *g, uint64_t now)
@@ -139,10 +144,10 @@ uint64_t sync_serve_expire(struct sync_service *sv, uint64_t now)
 			least = ns < least ? ns : least;
 			continue;
 		}
-		drop_claims(sv, g);
-		free_guest(g);
+		sync_serve_forget(sv, g);
 	}
-	return least;
+	ns = sync_fence_expire(sv, now);
+	return ns < least ? ns : least;
 }
 
 /* ---- News ---- */
@@ -276,8 +281,11 @@ static bool needs_leave(enum sync_op op)
 static int carry_out(struct sync_node *n, const struct sync_question *q, struct sync_result *r)
 {
 	struct sync_service *sv = n->sv;
-	struct guest *g = guest_of(n, q->life);
+	struct guest *g;
 
+	if (q->op == SYNC_FENCE)
+		return sync_fence_peer(n, q->claim, q->life);
+	g = guest_of(n, q->life);
 	if (!g)
 		return -ESTALE;
 	g->heard_ns = sync_now();

@@ -53,6 +53,7 @@ static void on_news(void *ctx, uint32_t node, enum session_news what)
 	struct sync_node *n = &sv->node[node];
 
 	if (what == SESSION_OTHER) {
+		sync_fence_lapse(n, true);
 		sync_ask_lapse(n);
 		sync_serve_other(n);
 	} else if (what == SESSION_UP) {
@@ -82,6 +83,7 @@ static void pump(void *ctx, uint32_t node)
 {
 	struct sync_service *sv = ctx;
 
+	sync_fence_pump(&sv->node[node]);
 	sync_ask_pump(&sv->node[node]);
 	sync_serve_pump(&sv->node[node]);
 }
@@ -190,6 +192,7 @@ static void init_service(struct sync_service *sv)
 	list_init(&sv->handles);
 	list_init(&sv->dead);
 	list_init(&sv->orphans);
+	list_init(&sv->fences);
 	party_init(&sv->here, RGATE_SYNC_NO_NODE);
 	sync_table_init(&sv->table, rgate_clock_now(CLOCK_REALTIME));
 	sv->lease_ns = (sv->o.lease_ms ? sv->o.lease_ms : LEASE_MS) * 1000000ULL;

@@ -44,7 +44,7 @@ int sync_question_get(struct sync_question *q, const void *msg, size_t len)
 	};
 	if (m.version != SYNC_VERSION)
 		return -EPROTONOSUPPORT;
-	if (m.op < SYNC_OPEN || m.op > SYNC_RENEW)
+	if (m.op < SYNC_OPEN || m.op == SYNC_NEWS || m.op > SYNC_FENCE)
 		return -EOPNOTSUPP;
 	if (len != sizeof(m) || m.zero)
 		return -EPROTO;

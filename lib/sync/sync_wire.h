@@ -25,6 +25,7 @@ enum sync_op {
 	SYNC_LIST = 6,		/* likewise; claim: position */
 	SYNC_RENEW = 7,		/* the life goes on */
 	SYNC_NEWS = 8,		/* no question: of what waits since SYNC_TAKE; number: its seq */
+	SYNC_FENCE = 9,		/* claim: a node whose life is over; its connection is to be ended */
 };
 
 struct sync_ask {
@@ -34,7 +35,7 @@ struct sync_ask {
 	__u8 kind;		/* enum sync_kind: SYNC_OPEN; else 0 */
 	__le32 uid;		/* who asks, as his daemon says */
 	__le64 number;
-	__le64 life;		/* of who asks: see sync_priv.h */
+	__le64 life;		/* of who asks: see sync_priv.h; SYNC_FENCE: that is over */
 	__le64 claim;		/* its id, but of SYNC_OPEN and SYNC_RENEW */
 	__le64 seq;		/* SYNC_TAKE */
 	__le32 owner;		/* SYNC_OPEN: */
