@@ -4,7 +4,7 @@
  * they can reach, stop with credits in hand, and are killed at any moment; beside one that
  * behaves, and has to be served. In the end nothing of them is left.
  *
- * RGATE_TEST_LONG: a hundred of them for ten minutes, instead of some for seconds.
+ * RGATE_SOAK_SECONDS=N: a hundred of them for so long (default: some, for 4)
  */
 #include "asked.h"
 
@@ -55,7 +55,8 @@ static struct rgate_request some_request(void)
 {
 	const uint64_t v = unit_random(&rnd);
 	struct rgate_request q = {
-		.op = RGATE_REQ_OP((v >> 8) % 5, (v >> 16) % 14), .flags = (uint8_t)(v >> 24) & 7,
+		.op = RGATE_REQ_OP((v >> 8) % 8, (v >> 16) % 20),
+		.flags = (uint8_t)(v >> 24) & RGATE_REQ_FLAGS,
 		.cookie = v % 8, .a0 = some_word(), .a1 = some_word(), .off = some_word() % MEMORY,
 		.len = (uint32_t)(some_word() % MEMORY), .handle = (uint32_t)(v >> 32) % 8,
 	};
@@ -221,14 +222,17 @@ static bool any_nap(void)
 
 static void storm(void **state)
 {
-	const bool longer = getenv("RGATE_TEST_LONG");
+	const char *secs = getenv("RGATE_SOAK_SECONDS");
+	const bool longer = secs;
 	const unsigned int clients = longer ? CLIENTS_MOST : 12;
-	const uint64_t end = unit_now_ns() + (longer ? 600 : 4) * 1000000000ULL;
+	const unsigned int s = longer ? (unsigned int)atoi(secs) : 4;
+	const uint64_t end = unit_now_ns() + s * 1000000000ULL;
 	unsigned int i, killed = 0, fds;
 	pid_t pid[CLIENTS_MOST], good;
 
 	(void)state;
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
+	alarm(120 * unit_patience() + s);
 	assert_int_equal(pipe(end_of), 0);
 	daemons_up(policy);
 	rnd = unit_now_ns();
