@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,7 @@ int ask(struct rgate_request q, uint64_t *value)
 
 pid_t begin_as(int (*fn)(void), uid_t uid)
 {
+	const pid_t test = getpid();
 	pid_t pid = fork();
 
 	assert_true(pid >= 0);
@@ -61,6 +64,9 @@ pid_t begin_as(int (*fn)(void), uid_t uid)
 		return pid;
 	if (!geteuid() && (setgroups(0, NULL) || setgid(uid) || setuid(uid)))
 		_exit(99);
+	/* After that, which takes it away: it ends with the test, also one that is stopped. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != test)
+		_exit(98);
 	_exit(fn());
 }
 
