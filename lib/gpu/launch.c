@@ -21,7 +21,11 @@ static bool pow2(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-/* Cells for as many pieces as there can be at once: one a slot */
+/*
+ * Cells for as many pieces as there can be at once: one a slot, of the rings as they are now. A
+ * clerk that had to wait for one would wait for workers, which may wait for their turn in the
+ * output ring, and that for the clerk.
+ */
 static int make_queue(struct rgate_gpu *gpu)
 {
 	struct rgate_dqueue q;
@@ -182,7 +186,7 @@ static int prepare(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 	if (!k->reply)
 		c->out.state = NULL;
 	c->until = NULL;
-	return make_queue(gpu);
+	return 0;
 }
 
 /*
@@ -200,8 +204,10 @@ static void CUDART_CB returned(void *arg)
 int rgate_gpu_relaunch(struct rgate_gpu *gpu)
 {
 	void *args[] = { &gpu->ctx };
-	int err;
+	int err = make_queue(gpu);
 
+	if (err)
+		return err;
 	err = rgate_gpu_cu(gpu, gpu->driver.launch(gpu->function, gpu->blocks, 1, 1, THREADS, 1, 1,
 						   gpu->kernel->warp_bytes * WARPS, gpu->stream,
 						   args), "cuLaunchCooperativeKernel");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * A runtime's output ring, on a CUDA of the test's own: taken over in the middle of a batch,
- * bound to a runtime of another device, left by a kernel that failed.
+ * bound to a runtime of another device, with many pieces under way, left by a kernel that failed.
  */
 #include "unit.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,7 +50,28 @@ static uint32_t check(const struct rgate_dpkt *pkt, void *result, void *arg)
 	return 0;
 }
 
+/* Workers come to a gate, which the warp that looks passes by */
+struct gate {
+	uint32_t waiting, passed;	/* atomic, like the other */
+	bool open;
+};
+
+static uint32_t gated(const struct rgate_dpkt *pkt, void *result, void *arg)
+{
+	struct gate *g = arg;
+
+	if (fake_polls) {
+		__atomic_fetch_add(&g->passed, 1, __ATOMIC_RELAXED);
+		return echo(pkt, result, NULL);
+	}
+	__atomic_fetch_add(&g->waiting, 1, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&g->open, __ATOMIC_ACQUIRE))
+		rgate_dpause(0);
+	return echo(pkt, result, NULL);
+}
+
 FAKE_LANES(echoing, echo, 64, 64);
+FAKE_LANES(gating, gated, 64, 64);
 FAKE_LANES(checking, check, 64, 0);
 
 static const struct rgate_slot *next_of(struct rgate_consumer *c)
@@ -130,6 +152,49 @@ static void chained(void **state)
 	rgate_ring_close(between);
 }
 
+/* A packet that comes alone: the warp that looks does it itself */
+static void put_alone(struct runtime *r, const struct gate *g)
+{
+	const uint32_t was = __atomic_load_n(&g->passed, __ATOMIC_RELAXED);
+	const uint64_t end = unit_now_ns() + (uint64_t)runtime_ms() * 1000000;
+
+	do {
+		assert_true(unit_now_ns() < end);
+		runtime_put(r, 0, 1);
+		usleep(2000);
+	} while (__atomic_load_n(&g->passed, __ATOMIC_RELAXED) == was);
+}
+
+/*
+ * A ring that became larger while a kernel stays has more pieces under way. Workers that wait for
+ * their turn behind an answer of the polling warp's do not hold up its clerk, who is to pass it on.
+ */
+static void grown(void **state)
+{
+	struct rgate_ring *out = unit_ring(1024, 256, 0, RGATE_POLICY_DROP);
+	struct gate g = { 0 };
+	struct runtime r;
+
+	(void)state;
+	unit_not_for_tsan(FENCE);
+	runtime_open(&r, 0, 1, 64);
+	r.start.arg = &g;
+	r.start.grain = r.start.direct = 1;
+	assert_int_equal(rgate_gpu_bind_output(r.gpu, out, RGATE_GPU_FULL_DROP), 0);
+	assert_int_equal(rgate_gpu_start(r.gpu, &gating, &r.start), 0);
+	assert_int_equal(rgate_ring_resize(r.ring[0], 1024, 256), 0);
+	rgate_producer_flush(&r.p[0]);
+	runtime_until(runtime_launches(&r) == 2);
+	runtime_put(&r, 0, 100);
+	runtime_until(__atomic_load_n(&g.waiting, __ATOMIC_RELAXED) == FAKE_WORKERS);
+	put_alone(&r, &g);
+	__atomic_store_n(&g.open, true, __ATOMIC_RELEASE);
+	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	runtime_close(&r);
+	rgate_ring_close(out);
+}
+
 static struct rgate_slot *slot_of(struct rgate_ring *ring, uint64_t pos)
 {
 	struct rgate_view v;
@@ -172,6 +237,7 @@ static void left_a_gap(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(taken_over, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(chained, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(grown, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(left_a_gap, fake_setup, fake_teardown),
 };
 

@@ -10,6 +10,8 @@
 
 #define PAUSE_NS	20000
 
+_Thread_local bool fake_polls;
+
 struct warp {
 	struct rgate_dmail *mail;	/* of each polling warp */
 	const struct rgate_dctx *ctx;
@@ -38,6 +40,7 @@ static void *warp_main(void *arg)
 	mem = aligned_alloc(64, (len + 63) & ~63UL);
 	unit_require(mem);
 	rgate_dnear_init(&near, mem, w->sh);
+	fake_polls = !w->ctx->until && w->number < w->ctx->npollers;
 	if (w->ctx->until)
 		rgate_dbatch(w->ctx, w->sh, &near, w->number, w->warps);
 	else if (w->number < w->ctx->npollers)

@@ -6,6 +6,7 @@
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 void fake_pause(uint32_t ns);
@@ -14,6 +15,9 @@ void fake_pause(uint32_t ns);
 #include <ringgate/gpu/kernel.cuh>
 
 #define FAKE_WORKERS	2U	/* warps that do not look */
+
+/* The thread is a warp that looks */
+extern _Thread_local bool fake_polls;
 
 void fake_persist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh);
 void fake_snapshot(const struct rgate_dctx *ctx, const struct rgate_dshape *sh);
