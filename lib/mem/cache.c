@@ -44,10 +44,11 @@ static void empty_cache(struct rgate_cache *c, struct rgate_pool *pool)
 
 	for (i = 0; i < RGATE_CLASSES; i++) {
 		struct rgate_bin *bin = &c->bin[i];
+		const uint32_t n = rgate_bin_there(bin->state);
 
-		if (bin->n)
-			rgate_slab_give(pool, i, bin->buf, bin->n);
-		bin->n = 0;
+		if (n)
+			rgate_slab_give(pool, i, bin->buf, n);
+		rgate_bin_set(bin, bin->state - n);
 	}
 }
 
@@ -75,8 +76,9 @@ static void end_cache(struct rgate_cache *c)
 		for (i = 0; i < RGATE_CLASSES; i++) {
 			const struct rgate_bin *bin = &c->bin[i];
 
-			__atomic_fetch_add(&pool->cls[i].allocs, bin->allocs, __ATOMIC_RELAXED);
-			__atomic_fetch_add(&pool->cls[i].frees, bin->frees, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&pool->cls[i].allocs,
+					   bin->allocs + (bin->state >> RGATE_BIN_SHIFT),
+					   __ATOMIC_RELAXED);
 		}
 		unlink_cache(pool, c);
 		pthread_mutex_unlock(&pool->reclaim);
@@ -216,6 +218,18 @@ bool rgate_cache_open_bin(struct rgate_cache *c, unsigned int cls)
 	return true;
 }
 
+void rgate_cache_sum(struct rgate_cache *c, unsigned int cls)
+{
+	struct rgate_pool *pool = c->pool;
+	struct rgate_bin *bin = &c->bin[cls];
+
+	/* Who reads the two has the lock. */
+	pthread_mutex_lock(&pool->reclaim);
+	bin->allocs += bin->state >> RGATE_BIN_SHIFT;
+	rgate_bin_set(bin, bin->state & RGATE_BIN_THERE);
+	pthread_mutex_unlock(&pool->reclaim);
+}
+
 void rgate_cache_flush(struct rgate_cache *c)
 {
 	while (!rgate_cache_enter(c))
@@ -297,16 +311,18 @@ void rgate_cache_orphan(struct rgate_pool *pool)
 }
 
 void rgate_cache_counts(struct rgate_pool *pool, unsigned int cls, uint64_t *allocs,
-			uint64_t *frees)
+			uint64_t *kept)
 {
 	struct rgate_cache *c;
+	uint64_t state;
 
 	pthread_mutex_lock(&pool->reclaim);
 	*allocs = __atomic_load_n(&pool->cls[cls].allocs, __ATOMIC_RELAXED);
-	*frees = __atomic_load_n(&pool->cls[cls].frees, __ATOMIC_RELAXED);
+	*kept = __atomic_load_n(&pool->cls[cls].spoilt, __ATOMIC_RELAXED);
 	for (c = cls < RGATE_CLASSES ? pool->caches : NULL; c; c = c->next) {
-		*allocs += __atomic_load_n(&c->bin[cls].allocs, __ATOMIC_RELAXED);
-		*frees += __atomic_load_n(&c->bin[cls].frees, __ATOMIC_RELAXED);
+		state = __atomic_load_n(&c->bin[cls].state, __ATOMIC_RELAXED);
+		*allocs += c->bin[cls].allocs + (state >> RGATE_BIN_SHIFT);
+		*kept += rgate_bin_there(state);
 	}
 	pthread_mutex_unlock(&pool->reclaim);
 }

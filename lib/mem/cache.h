@@ -23,14 +23,22 @@
 #endif
 #endif
 
-/* All fields: the owner's, inside; the counters are read from outside too */
+/*
+ * The owner's, inside; @state and @allocs are read from outside too. How many buffers there are
+ * and how many were allocated is one word, as a word more to load, add to and store is what makes
+ * a tenth of the time.
+ */
 struct rgate_bin {
-	uint32_t n;
-	uint32_t cap;		/* 0: not in use yet, or no room */
+	uint64_t state;		/* atomic, relaxed: allocated << RGATE_BIN_SHIFT | there */
 	struct rgate_buf **buf;
-	uint64_t allocs;	/* atomic, relaxed; the owner writes */
-	uint64_t frees;
+	uint32_t cap;		/* 0: not in use yet, or no room */
+	uint64_t allocs;	/* that @state has no longer; under the pool's reclaim lock */
 };
+
+#define RGATE_BIN_SHIFT	20	/* above the most that a bin can have */
+#define RGATE_BIN_THERE	((1ULL << RGATE_BIN_SHIFT) - 1)
+/* To be added: one more allocated, one fewer there */
+#define RGATE_BIN_ALLOC	((1ULL << RGATE_BIN_SHIFT) - 1)
 
 struct rgate_cache {
 	struct rgate_pool *pool;	/* atomic; NULL: the pool is no more */
@@ -79,9 +87,20 @@ static inline void rgate_cache_leave(struct rgate_cache *c)
 	__atomic_store_n(&c->busy, 0, __ATOMIC_RELEASE);
 }
 
-static inline void rgate_cache_note(uint64_t *counter, uint64_t n)
+static inline uint32_t rgate_bin_there(uint64_t state)
 {
-	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+	return (uint32_t)(state & RGATE_BIN_THERE);
+}
+
+static inline void rgate_bin_set(struct rgate_bin *bin, uint64_t state)
+{
+	__atomic_store_n(&bin->state, state, __ATOMIC_RELAXED);
+}
+
+/* So many were allocated that it is time for rgate_cache_sum(): once in some hours, or years */
+static inline bool rgate_bin_many(uint64_t state)
+{
+	return state >> 63;
 }
 
 /* Not this process's pool? A child has no caches: who has one need not ask the kernel. */
@@ -100,6 +119,8 @@ struct rgate_cache *rgate_cache_get(struct rgate_pool *pool);
 void rgate_cache_wait(struct rgate_cache *c);
 /* Room for buffers in a bin that has none yet; false: there is none. Inside. */
 bool rgate_cache_open_bin(struct rgate_cache *c, unsigned int cls);
+/* What was allocated of @cls is counted from 0 again, what was before is kept. Outside. */
+void rgate_cache_sum(struct rgate_cache *c, unsigned int cls);
 /* All of one cache of this thread back to the pool */
 void rgate_cache_flush(struct rgate_cache *c);
 /* Takes back what all threads keep. An owner that is off its CPU inside is waited for until
@@ -107,8 +128,8 @@ void rgate_cache_flush(struct rgate_cache *c);
 bool rgate_cache_reclaim(struct rgate_pool *pool, uint64_t end);
 /* The pool ends: no cache is its own any more */
 void rgate_cache_orphan(struct rgate_pool *pool);
-/* Sums over all caches of a class */
+/* Of a class: how many were allocated ever, and how many all threads keep, or nobody gets */
 void rgate_cache_counts(struct rgate_pool *pool, unsigned int cls, uint64_t *allocs,
-			uint64_t *frees);
+			uint64_t *kept);
 
 #endif

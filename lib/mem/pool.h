@@ -61,8 +61,9 @@ struct rgate_region {
 };
 
 /*
- * Buffers of one size. Counters under @lock; what caches count comes on top. The depot is in
- * the lock's cache line: threads that pass buffers on touch no other.
+ * Buffers of one size. Counters under @lock, but for @allocs and @spoilt, which are atomic; what
+ * caches count comes on top. The depot is in the lock's cache line: threads that pass buffers on
+ * touch no other.
  */
 struct rgate_class {
 	pthread_mutex_t lock;
@@ -76,7 +77,7 @@ struct rgate_class {
 	uint64_t slab_bytes;
 	uint64_t slab_bufs;
 	uint64_t allocs;
-	uint64_t frees;
+	uint64_t spoilt;		/* released, and never to be handed out again */
 } __attribute__((aligned(64)));
 
 struct rgate_pool {

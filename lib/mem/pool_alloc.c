@@ -70,6 +70,8 @@ static struct rgate_cache *enter(struct rgate_pool *pool, unsigned int cls)
 		c = rgate_cache_get(pool);
 	if (!c)
 		return NULL;
+	if (unlikely(rgate_bin_many(__atomic_load_n(&c->bin[cls].state, __ATOMIC_RELAXED))))
+		rgate_cache_sum(c, cls);
 	while (!rgate_cache_enter(c))
 		rgate_cache_wait(c);
 	if (!c->bin[cls].cap && !rgate_cache_open_bin(c, cls)) {
@@ -86,15 +88,16 @@ static struct rgate_cache *enter(struct rgate_pool *pool, unsigned int cls)
 static void refill(struct rgate_pool *pool, struct rgate_bin *bin, unsigned int cls)
 {
 	const unsigned int half = bin->cap / 2 + 1, want = half < BATCH ? half : BATCH;
+	unsigned int n = rgate_slab_take(pool, cls, bin->buf, want);
 
-	bin->n = rgate_slab_take(pool, cls, bin->buf, want);
-	if (rgate_pool_tight(pool) && bin->n > 1) {
-		rgate_slab_give(pool, cls, bin->buf + 1, bin->n - 1);
-		if (bin->n == want)
+	if (rgate_pool_tight(pool) && n > 1) {
+		rgate_slab_give(pool, cls, bin->buf + 1, n - 1);
+		if (n == want)
 			rgate_pool_not_dry(pool);
-		bin->n = 1;
+		n = 1;
 		rgate_pool_released(pool);
 	}
+	rgate_bin_set(bin, bin->state + n);
 }
 
 /* From the cache, refilled if it is empty. NULL: there is nothing to refill it with */
@@ -103,15 +106,17 @@ static struct rgate_buf *take_cached(struct rgate_pool *pool, unsigned int cls)
 	struct rgate_cache *c = enter(pool, cls);
 	struct rgate_buf *buf = NULL;
 	struct rgate_bin *bin;
+	unsigned int n;
 
 	if (!c)
 		return NULL;
 	bin = &c->bin[cls];
-	if (!bin->n)
+	if (!rgate_bin_there(bin->state))
 		refill(pool, bin, cls);
-	if (bin->n) {
-		buf = bin->buf[--bin->n];
-		rgate_cache_note(&bin->allocs, 1);
+	n = rgate_bin_there(bin->state);
+	if (n) {
+		buf = bin->buf[n - 1];
+		rgate_bin_set(bin, bin->state + RGATE_BIN_ALLOC);
 	}
 	rgate_cache_leave(c);
 	return buf;
@@ -152,6 +157,7 @@ int rgate_pool_alloc(struct rgate_pool *pool, size_t size, const struct rgate_bu
 	struct rgate_bin *bin;
 	struct rgate_buf *buf;
 	struct rgate_want w;
+	uint64_t state;
 
 	/* Who has a cache of a pool keeps buffers of all classes. */
 	if (unlikely(!c || c->pool != pool || cls >= RGATE_CLASSES))
@@ -161,12 +167,13 @@ int rgate_pool_alloc(struct rgate_pool *pool, size_t size, const struct rgate_bu
 		goto slow;
 	}
 	bin = &c->bin[cls];
-	if (unlikely(!bin->n)) {
+	state = bin->state;
+	if (unlikely(!rgate_bin_there(state) || rgate_bin_many(state))) {
 		rgate_cache_leave(c);
 		goto slow;
 	}
-	buf = bin->buf[--bin->n];
-	rgate_cache_note(&bin->allocs, 1);
+	buf = bin->buf[rgate_bin_there(state) - 1];
+	rgate_bin_set(bin, state + RGATE_BIN_ALLOC);
 	rgate_cache_leave(c);
 	rgate_buf_hold(buf, size);
 	*out = buf;
@@ -222,25 +229,27 @@ static unsigned int batch_cached(struct rgate_pool *pool, const struct rgate_wan
 	struct rgate_buf **to = (struct rgate_buf **)bufs;
 	const size_t size = w->size;
 	struct rgate_bin *bin;
+	struct rgate_buf **from;
 	unsigned int i, got;
 
 	if (!c)
 		return 0;
 	bin = &c->bin[w->cls];
-	got = n < bin->n ? n : bin->n;
-	bin->n -= got;
-	for (i = 0; i < got; i++) {
-		struct rgate_buf *buf = bin->buf[bin->n + i];
-
-		rgate_buf_hold(buf, size);
-		to[i] = buf;
-	}
+	got = rgate_bin_there(bin->state);
+	from = bin->buf + got;
+	got = n < got ? n : got;
+	from -= got;
+	for (i = 0; i < got; i++)
+		rgate_buf_hold(from[i], size);
+	/* The pointers at once: a store each would be a third of all stores. */
+	memcpy(to, from, got * sizeof(*to));
+	rgate_bin_set(bin, bin->state + got * RGATE_BIN_ALLOC);
 	if (got < n) {
 		got += rgate_slab_take(pool, w->cls, to + got, n - got);
-		for (i = 0; i < got; i++)
+		rgate_bin_set(bin, bin->state + ((uint64_t)(got - i) << RGATE_BIN_SHIFT));
+		for (; i < got; i++)
 			rgate_buf_hold(to[i], size);
 	}
-	rgate_cache_note(&bin->allocs, got);
 	rgate_cache_leave(c);
 	if (w->zero)
 		for (i = 0; i < got; i++)
@@ -315,13 +324,14 @@ static int twice(struct rgate_pool *pool, const struct rgate_buf *buf)
 static void spill(struct rgate_pool *pool, struct rgate_bin *bin, unsigned int cls)
 {
 	const unsigned int n = bin->cap / 2 ? bin->cap / 2 : 1;
+	const unsigned int left = rgate_bin_there(bin->state) - n;
 	unsigned int i;
 
 	/* Others want the class's lock too. */
 	for (i = 0; i < n; i += BATCH)
 		rgate_slab_give(pool, cls, bin->buf + i, n - i < BATCH ? n - i : BATCH);
-	bin->n -= n;
-	memmove(bin->buf, bin->buf + n, bin->n * sizeof(*bin->buf));
+	memmove(bin->buf, bin->buf + n, left * sizeof(*bin->buf));
+	rgate_bin_set(bin, bin->state - n);
 }
 
 static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
@@ -352,16 +362,17 @@ static int free_slow(struct rgate_pool *pool, struct rgate_buf *buf)
 	if (c) {
 		struct rgate_bin *bin = &c->bin[s->cls];
 
-		if (bin->n == bin->cap)
+		if (rgate_bin_there(bin->state) == bin->cap)
 			spill(pool, bin, s->cls);
-		bin->buf[bin->n++] = buf;
-		rgate_cache_note(&bin->frees, 1);
+		bin->buf[rgate_bin_there(bin->state)] = buf;
+		rgate_bin_set(bin, bin->state + 1);
 		rgate_cache_leave(c);
 		rgate_pool_released(pool);
 		return err;
 	}
-	__atomic_fetch_add(&pool->cls[s->cls].frees, 1, __ATOMIC_RELAXED);
-	if (!err)
+	if (err)
+		rgate_count(&pool->cls[s->cls].spoilt);
+	else
 		rgate_slab_give(pool, s->cls, &buf, 1);
 	rgate_pool_released(pool);
 	rgate_pool_back(pool);
@@ -391,6 +402,7 @@ int rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *cbuf)
 	struct rgate_buf *buf = (struct rgate_buf *)cbuf;
 	struct rgate_cache *c = rgate_cache_last;
 	struct rgate_bin *bin;
+	uint64_t state;
 
 	if (unlikely(!buf))
 		return 0;
@@ -400,12 +412,14 @@ int rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *cbuf)
 		goto slow;
 	bin = bin_of(c, buf);
 	/* Tight: behind the fence of entering */
-	if (unlikely(!bin || !rgate_buf_held(buf) || bin->n == bin->cap ||
-		     rgate_pool_tight(pool)))
+	if (unlikely(!bin || !rgate_buf_held(buf) || rgate_pool_tight(pool)))
+		goto slow;
+	state = bin->state;
+	if (unlikely(rgate_bin_there(state) == bin->cap))
 		goto slow;
 	rgate_buf_hold(buf, 0);
-	bin->buf[bin->n++] = buf;
-	rgate_cache_note(&bin->frees, 1);
+	bin->buf[rgate_bin_there(state)] = buf;
+	rgate_bin_set(bin, state + 1);
 	rgate_cache_leave(c);
 	return 0;
 
@@ -423,9 +437,8 @@ static unsigned int free_cached(struct rgate_pool *pool, const struct rgate_buf 
 {
 	struct rgate_cache *c = rgate_cache_last;
 	const struct rgate_class *cls;
-	struct rgate_buf **to;
 	struct rgate_bin *bin;
-	unsigned int i = 0;
+	unsigned int i = 0, there;
 
 	if (!c || c->pool != pool || !bufs[0])
 		return 0;
@@ -435,19 +448,18 @@ static unsigned int free_cached(struct rgate_pool *pool, const struct rgate_buf 
 	if (!bin || rgate_pool_tight(pool))
 		goto leave;
 	cls = c->last_cls;
-	if (n > bin->cap - bin->n)
-		n = bin->cap - bin->n;
-	to = bin->buf + bin->n;
+	there = rgate_bin_there(bin->state);
+	if (n > bin->cap - there)
+		n = bin->cap - there;
 	for (; i < n; i++) {
 		struct rgate_buf *buf = (struct rgate_buf *)bufs[i];
 
 		if (!buf || rgate_buf_class(buf) != cls || !rgate_buf_held(buf))
 			break;
 		rgate_buf_hold(buf, 0);
-		to[i] = buf;
 	}
-	bin->n += i;
-	rgate_cache_note(&bin->frees, i);
+	memcpy(bin->buf + there, bufs, i * sizeof(*bufs));
+	rgate_bin_set(bin, bin->state + i);
 leave:
 	rgate_cache_leave(c);
 	return i;

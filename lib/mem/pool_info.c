@@ -91,20 +91,22 @@ int rgate_pool_region(const struct rgate_pool *pool, unsigned int i,
 static void read_class(struct rgate_pool *pool, unsigned int i, struct rgate_pool_class *out)
 {
 	struct rgate_class *c = &pool->cls[i];
-	uint64_t allocs, frees, taken;
+	uint64_t allocs, kept, taken;
 
-	rgate_cache_counts(pool, i, &allocs, &frees);
+	rgate_cache_counts(pool, i, &allocs, &kept);
 	pthread_mutex_lock(&c->lock);
 	taken = c->slab_bufs - c->free - c->depot_n;
+	/* Threads go on meanwhile. */
+	kept = kept < taken ? kept : taken;
 	*out = (struct rgate_pool_class){
 		.size = i == RGATE_RUN_CLASS ? 0 : rgate_class_size(i),
-		.used = allocs - frees,
+		.used = taken - kept,
+		.cached = kept,
 		.free = c->free + c->depot_n,
 		.allocs = allocs,
 		.slab_bytes = c->slab_bytes,
 	};
 	pthread_mutex_unlock(&c->lock);
-	out->cached = taken > out->used ? taken - out->used : 0;
 }
 
 static void fragmentation(struct rgate_pool_stats *st)

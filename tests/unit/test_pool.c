@@ -700,6 +700,38 @@ static void counted(void **state)
 	end();
 }
 
+/* What a thread counts beside its buffers ends nowhere: it begins anew, and nothing is lost. */
+static void counted_on(void **state)
+{
+	const uint64_t many = (1ULL << (64 - RGATE_BIN_SHIFT)) - 3;
+	const struct rgate_buf *b;
+	struct rgate_bin *bin;
+	unsigned int i;
+
+	(void)state;
+	if (unit_asan())
+		unit_skip("for AddressSanitizer threads keep nothing, and count nothing");
+	make(2 * MIB, 0, 0);
+	assert_int_equal(rgate_pool_alloc(pool, 64, &b), 0);
+	bin = &rgate_cache_last->bin[rgate_class_of(64)];
+	bin->state += many << RGATE_BIN_SHIFT;
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(stats().allocs, 1 + many + i);
+		assert_int_equal(stats().used_buffers, 1);
+		assert_int_equal(rgate_pool_free(pool, b), 0);
+		assert_int_equal(stats().frees, 1 + many + i);
+		assert_int_equal(rgate_pool_alloc(pool, 64, &b), 0);
+	}
+	assert_false(rgate_bin_many(bin->state));
+	assert_int_equal(rgate_pool_alloc_batch(pool, 64, NULL, bufs, 100), 0);
+	assert_int_equal(stats().allocs, 1 + many + i + 100);
+	assert_int_equal(stats().used_buffers, 101);
+	assert_int_equal(rgate_pool_free_batch(pool, bufs, 100), 0);
+	assert_int_equal(rgate_pool_free(pool, b), 0);
+	memset(bufs, 0, sizeof(bufs));
+	end();
+}
+
 static void fragmented(void **state)
 {
 	struct rgate_pool_stats st;
@@ -887,8 +919,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(zeroed), TEST(batches), TEST(batch_of_some), TEST(fenced),
 	TEST(asked_once), TEST(room_is_cheap), TEST(dry), TEST(meta_quota),
 	TEST(mistakes), TEST(looked_up), TEST(described),
-	TEST(held), TEST(held_beyond_its_end), TEST(counted), TEST(fragmented), TEST(grows),
-	TEST(growth_fails),
+	TEST(held), TEST(held_beyond_its_end), TEST(counted), TEST(counted_on), TEST(fragmented),
+	TEST(grows), TEST(growth_fails),
 	TEST(device_descriptor), TEST(memory), TEST(over_and_over),
 };
 
