@@ -33,7 +33,11 @@ clean()
 trap clean EXIT
 
 chmod 755 "$tmp"
-mkdir -m 755 "$tmp/run" "$tmp/hung"
+mkdir -m 755 "$tmp/run" "$tmp/hung" "$tmp/own"
+# It takes its time to be copied and hashed.
+cp /bin/echo "$tmp/own/real"
+truncate -s +16M "$tmp/own/real"
+cp /usr/bin/basename "$tmp/own/forged"
 cat >"$tmp/cluster" <<-END
 	provider local
 	timeout $((slow > 15 ? 60000 : 4000 * slow))
@@ -49,19 +53,35 @@ END
 cluster_keys "$tmp/cluster"
 cat >"$tmp/policy" <<-END
 	node good user $good
-	$(printf 'node %s user '"$bad"' max-running 16\n' bad bad3 bad4 bad5 bad6 bad7)
+	$(printf 'node %s user '"$bad"' max-running 16\n' bad bad3 bad4 bad5 bad6)
+	node bad7 user $bad max-running 1
+	allow bad6 $tmp/own/tool sha256 $(sha256sum <"$tmp/own/real" | cut -d' ' -f1)
 	allow * any
 	limit bad processes 200
 	limit bad files 100
+	no-new-privs bad4
 END
 export RGATE_CLUSTER=$tmp/cluster
 
 ready() { grep -q "is ready" "$tmp/log"; }
+libc='import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+first = 248 if os.uname().machine == "x86_64" else 217
+add_key, request_key, keyctl = first, first + 1, first + 2
+'
+# keyed COMMAND...: with a session keyring of its own, in which there is a key
+keyed()
+{
+	exec python3 -I -S -c "$libc"'
+libc.syscall(keyctl, 1, None)
+libc.syscall(add_key, b"user", b"ringgate-hostile", b"x", ctypes.c_size_t(1), -3)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+}
 # start ARGUMENT...: the daemon that runs them
 start()
 {
 	: >"$tmp/log"
-	"$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/run/s" --pool 16M --user nobody \
+	keyed "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/run/s" --pool 16M --user nobody \
 		--spawn "policy $tmp/policy" "$@" >"$tmp/log" 2>&1 &
 	daemon=$!
 	ok "the daemon${*:+, }$*" wait_for 20 ready
@@ -213,6 +233,81 @@ kill -9 "$holder" 2>/dev/null
 wait "$holder" 2>/dev/null
 holder=
 
+# A program that is known by its hash, in a directory of his, where another one takes its place all
+# the time: what was hashed is what is run
+chown -R "$bad": "$tmp/own"
+bad -- python3 -I -S -c 'import os, sys
+os.chdir(sys.argv[1])
+while True:
+    for name in ("forged", "real"):
+        os.link(name, "next")
+        os.rename("next", "tool")' "$tmp/own" swapper
+is "swapper" "$rc" 0
+ok "swapper: it runs" wait_for 20 test -e "$tmp/own/tool"
+tally=
+for _ in {1..200}; do
+	RGATE_NODE=bad6 run "$ringgate" spawn --cwd / -- "$tmp/own/tool" /a/b
+	case "$rc $out $err" in
+	"0 /a/b ") tally+=r ;;
+	"255  "*"tool: "*) tally+=n ;;
+	*) tally+=f; echo "# $rc $out $err" ;;
+	esac
+	[[ $tally != *r*n*r*n*r*n* ]] || [ ${#tally} -lt 30 ] || break
+done
+is "swapper: the one that was hashed is run, or none ($tally)" \
+	"$(fold -w 1 <<<"$tally" | sort -u | paste -sd ' ')" "n r"
+no_more "swapper"
+
+# Asked for while it may run, refused when its turn comes: the policy is another one by then
+RGATE_NODE=bad7 run "$ringgate" spawn --cwd / --detach -- /bin/sleep 1000
+is "turn: one runs, as many as may" "$rc" 0
+RGATE_NODE=bad7 "$ringgate" spawn --cwd / -- /bin/echo ran >"$tmp/turn" 2>&1 </dev/null &
+client=$!
+status() { "$ringgate" cluster status -s "$tmp/run/s" --json | json "$1"; }
+queued() { [ "$(status 'j["spawn"]["queued"]')" = "$1" ]; }
+ok "turn: another one waits" wait_for 20 queued 1
+cp "$tmp/policy" "$tmp/was"
+sed -i 's,^allow \* any,allow bad7 /bin/sleep\nallow good any,' "$tmp/policy"
+kill -HUP "$daemon"
+reread() { [ "$(grep -c 'policy was read again' "$tmp/log")" = "$1" ]; }
+ok "turn: the policy is read again" wait_for 10 reread 1
+kill -9 "$(pgrep -u "$bad" -x sleep)"
+wait $client
+like "turn: it is not run any more" "$? $(<"$tmp/turn")" "^255 .*refused: "
+others "turn"
+cat "$tmp/was" >"$tmp/policy"
+kill -HUP "$daemon"
+ok "turn: and again" wait_for 10 reread 2
+RGATE_NODE=bad7 run "$ringgate" spawn --cwd / -- /bin/echo ran
+is "turn: what it is now is what holds" "$rc/$out" "0/ran"
+
+# A set-user-ID program: what the system lets him have, unless the policy does not
+cp /usr/bin/id "$tmp/suid"
+chmod 4755 "$tmp/suid"
+good -- "$tmp/suid" -u
+if [ "$rc/$out" = 0/0 ]; then
+	RGATE_NODE=bad4 run "$ringgate" spawn --cwd / -- "$tmp/suid" -u
+	is "no-new-privs: a set-user-ID program is one of his" "$rc/$out" "0/$(id -u "$bad")"
+else
+	skip "no-new-privs" "no set-user-ID programs in $tmp"
+fi
+
+# The daemon's keys: whoever has its session keyring has them, whichever user he is
+cat >"$tmp/seek" <<END
+$libc
+print(libc.syscall(request_key, b"user", b"ringgate-hostile", None, 0) > 0,
+      libc.syscall(keyctl, 10, -3, b"user", b"ringgate-hostile", 0) > 0,
+      "ringgate-hostile" in open("/proc/keys").read())
+END
+chmod 644 "$tmp/seek"
+has=$(keyed setpriv --reuid "$bad" --clear-groups python3 -I -S "$tmp/seek")
+if [ "$has" = "True True True" ]; then
+	RGATE_NODE=bad run "$ringgate" spawn --cwd / -- python3 -I -S "$tmp/seek"
+	is "the daemon's key is not to be had" "$rc/$out" "0/False False False"
+else
+	skip "the daemon's key" "no keys here"
+fi
+
 # As many processes as it may, which fork again when they are killed: without a group of their
 # own they are found one by one
 good -- cat /proc/self/cgroup
@@ -316,6 +411,8 @@ RGATE_NODE=bad "$ringgate" spawn --cwd / -- cat /dev/zero >"$tmp/fifo" 2>/dev/nu
 client=$!
 ok "flood: it runs" wait_for 20 there /dev/zero
 others "flood"
+kill -STOP $client
+others "flood, of a client that stands still"
 kill -9 $client
 wait $client 2>/dev/null
 no_more "flood"
