@@ -173,6 +173,38 @@ static void not_copied(void **state)
 	write_nothing = false;
 }
 
+static const char *meanwhile;	/* takes the file's place when it is looked at */
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st)
+{
+	if (meanwhile)
+		unit_require(!rename(meanwhile, path));
+	meanwhile = NULL;
+	return __real_fstat(fd, st);
+}
+
+/* Whether it may be executed is asked of the file that was opened, not of what has its name now. */
+static void opened_once(void **state)
+{
+	char other[80];
+	int i, fd;
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/other", dir);
+	for (i = 0; i < 2; i++) {
+		put(data, SIZE, i ? 0755 : 0644);
+		assert_int_equal(rename(path, other), 0);
+		put(data, SIZE, i ? 0644 : 0755);
+		meanwhile = other;
+		fd = opened();
+		assert_true(i ? fd == -EACCES : fd >= 0);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
 static int in_noexec(int sock, void *arg)
 {
 	(void)sock;
@@ -202,7 +234,7 @@ static void mounted_noexec(void **state)
 #define T(name)	cmocka_unit_test_setup_teardown(name, up, down)
 static const struct CMUnitTest tests[] = {
 	T(copies), T(another), T(scripts), T(not_executable), T(not_copied),
-	T(mounted_noexec),
+	T(opened_once), T(mounted_noexec),
 };
 
 UNIT_MAIN(tests)
