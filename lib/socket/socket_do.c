@@ -197,11 +197,22 @@ static int do_listen(struct sock *s, const struct op *op)
 
 /* ---- Connections ---- */
 
+static int disconnect(const struct sock *s)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	if (s->type != RGATE_SOCKET_DGRAM)
+		return -EAFNOSUPPORT;
+	return connect(s->fd, &none, sizeof(none)) < 0 ? -errno : 0;
+}
+
 static int do_connect(struct sock *s, struct op *op)
 {
 	struct socket_name name;
 	int err;
 
+	if (!op->addr.family)
+		return disconnect(s);
 	err = socket_addr_get(&op->addr, &name);
 	if (!err && !op->begun)
 		err = may_reach(s, &op->addr);

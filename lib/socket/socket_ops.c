@@ -187,7 +187,8 @@ static int copy_addr(struct rgate_socket_addr *to, const void *from)
 	return socket_addr_get(to, &name);
 }
 
-static int begin_addr(struct rgate_req *r, void *ctx)
+/* @none: it may be of no family */
+static int begin_at(struct rgate_req *r, struct socket_service *sv, bool none)
 {
 	struct op *op = NULL;
 	int err;
@@ -198,11 +199,21 @@ static int begin_addr(struct rgate_req *r, void *ctx)
 	if (err)
 		return err;
 	err = copy_addr(&op->addr, op->mem);
-	if (err) {
+	if (err && (!none || !op->mem || op->addr.family)) {
 		free(op);
 		return err;
 	}
-	return hand_on(ctx, op);
+	return hand_on(sv, op);
+}
+
+static int begin_bind(struct rgate_req *r, void *ctx)
+{
+	return begin_at(r, ctx, false);
+}
+
+static int begin_connect(struct rgate_req *r, void *ctx)
+{
+	return begin_at(r, ctx, true);
 }
 
 /* NAME, PEER */
@@ -446,13 +457,13 @@ static int cancel(struct rgate_req *r, void *ctx)
 
 static const struct rgate_req_op ops[] = {
 	[OP_NUMBER(RGATE_REQ_SOCKET_OPEN)] = { .name = "open", .uses = A0, .begin = begin_open },
-	OP(BIND, "bind", MEM, begin_addr),
+	OP(BIND, "bind", MEM, begin_bind),
 	OP(LISTEN, "listen", A0, begin_listen),
 	[OP_NUMBER(RGATE_REQ_SOCKET_ACCEPT)] = {
 		.name = "accept", .uses = MEM | RGATE_USES_HANDLE | RGATE_USES_MULTI,
 		.begin = begin_accept, .cancel = cancel, .over = accept_over,
 	},
-	OP(CONNECT, "connect", MEM, begin_addr),
+	OP(CONNECT, "connect", MEM, begin_connect),
 	OP(SEND, "send", A0 | MEM, begin_send),
 	OP(RECV, "recv", A0 | MEM | RGATE_USES_MULTI, begin_recv),
 	OP(SENDTO, "sendto", A0 | A1 | MEM, begin_sendto),

@@ -158,6 +158,40 @@ static void datagrams(void **state)
 	assert_ptr_equal(e.socket, x);
 }
 
+/* Connected to nobody it takes from everybody, as before it was; a stream stays what it is. */
+static void disconnected(void **state)
+{
+	const struct rgate_socket_addr none = { .family = 0 };
+	struct rgate_socket_addr a = loop_at(0), from;
+	struct rgate_socket *x, *y, *z;
+	uint16_t port;
+
+	(void)state;
+	assert_int_equal(rgate_socket_open(set, &x, INET, DGRAM), 0);
+	assert_int_equal(rgate_socket_open(set, &y, INET, DGRAM), 0);
+	assert_int_equal(rgate_socket_open(set, &z, INET, DGRAM), 0);
+	assert_int_equal(rgate_socket_bind(x, &a), 0);
+	assert_int_equal(rgate_socket_name(x, &a), 0);
+	assert_int_equal(rgate_socket_bind(y, &(struct rgate_socket_addr){ .family = INET }), 0);
+	assert_int_equal(rgate_socket_name(y, &from), 0);
+	from = loop_at(from.port);
+	assert_int_equal(rgate_socket_connect(x, &from), 0);
+	assert_int_equal(rgate_socket_sendto(z, mem, 8, 0, &a), 8);
+	assert_int_equal(rgate_socket_recv(x, mem, 50, NOW), -EAGAIN);
+	assert_int_equal(rgate_socket_connect(x, &none), 0);
+	assert_int_equal(rgate_socket_peer(x, &from), -ENOTCONN);
+	/* A port that the kernel chose is gone with it. */
+	assert_int_equal(rgate_socket_bind(x, &a), 0);
+	assert_int_equal(rgate_socket_send(x, mem, 8, 0), -EDESTADDRREQ);
+	assert_int_equal(rgate_socket_sendto(z, mem, 8, 0, &a), 8);
+	assert_int_equal(rgate_socket_recv(x, mem, 50, 0), 8);
+	assert_int_equal(rgate_socket_bind(y, &none), -EAFNOSUPPORT);
+	x = listener(&port);
+	y = connected(port);
+	assert_int_equal(rgate_socket_connect(y, &none), -EAFNOSUPPORT);
+	assert_int_equal(rgate_socket_peer(y, &from), 0);
+}
+
 /* What is begun and what is waited for go beside each other; no end is lost. */
 static void both(void **state)
 {
@@ -394,6 +428,7 @@ static void forked(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(waiting, up, down),
 	cmocka_unit_test_setup_teardown(datagrams, up, down),
+	cmocka_unit_test_setup_teardown(disconnected, up, down),
 	cmocka_unit_test_setup_teardown(both, up, down),
 	cmocka_unit_test_setup_teardown(full, up, down),
 	cmocka_unit_test_setup_teardown(malformed, up, down),

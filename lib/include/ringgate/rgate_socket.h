@@ -194,6 +194,7 @@ RGATE_API void rgate_socket_timeout(struct rgate_socket *s, uint32_t ms);
 /* As the calls of those names; errors are theirs, and -EACCES is also the policy's */
 RGATE_API int rgate_socket_bind(struct rgate_socket *s, const struct rgate_socket_addr *addr);
 RGATE_API int rgate_socket_listen(struct rgate_socket *s, int backlog);
+/* @addr: one of family 0 disconnects a socket of datagrams */
 RGATE_API int rgate_socket_connect(struct rgate_socket *s, const struct rgate_socket_addr *addr);
 /* @peer: may be NULL */
 RGATE_API int rgate_socket_accept(struct rgate_socket *s, struct rgate_socket **accepted,
