@@ -14,7 +14,7 @@
 #define DEPTH	16U
 
 static struct rgate_prov_done answer[DEPTH];
-static unsigned int answers, posted;
+static unsigned int answers, posted, signals;
 static struct rgate_prov_work last;	/* that was posted; its op is a copy */
 static struct rgate_op last_op;
 static uint64_t last_bytes;
@@ -40,10 +40,14 @@ static int fake_recv(struct rgate_conn *conn, uint64_t id, void *addr, uint32_t 
 static int fake_post(struct rgate_conn *conn, const struct rgate_prov_work *work,
 		     unsigned int n)
 {
+	unsigned int i;
+
 	(void)conn;
 	if (post_err)
 		return post_err;
 	posted += n;
+	for (i = 0; i < n; i++)
+		signals += work[i].signal;
 	last = work[n - 1];
 	last_op = *last.op;
 	last_bytes = rgate_op_bytes(last.op);
@@ -91,7 +95,7 @@ static void up(struct fixture *f)
 				      .msg_depth = 4, .send_depth = DEPTH };
 
 	memset(f, 0, sizeof(*f));
-	answers = posted = 0;
+	answers = posted = signals = 0;
 	post_err = 0;
 	assert_int_equal(rgate_pool_create(&f->pool, NULL, &po), 0);
 	lo.pool = lo.stage = f->pool;
@@ -436,6 +440,44 @@ static void credit_told(void **state)
 	down(&f);
 }
 
+/*
+ * Each fourth part of the queue one is told, so that it empties, whether they come one by one or
+ * together, and whether anybody waits for any: what was told counts for those before it.
+ */
+static void signalled(void **state)
+{
+	struct rgate_op ops[DEPTH / 2];
+	struct rgate_sge sge;
+	struct fixture f;
+	unsigned int i;
+
+	(void)state;
+	up(&f);
+	sge = (struct rgate_sge){ .addr = f.link->line, .length = 8 };
+	for (i = 0; i < DEPTH / 2; i++)
+		ops[i] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &sge };
+	for (i = 1; i <= DEPTH / 2; i++) {
+		assert_int_equal(rgate_link_post(f.link, ops, 1, true, NULL), 0);
+		assert_int_equal(signals, i / (DEPTH / 4));
+	}
+	tell(posted, 0);
+	assert_int_equal(rgate_link_progress(f.link), 1);
+	assert_int_equal(rgate_link_post(f.link, ops, DEPTH / 2, true, NULL), 0);
+	assert_int_equal(posted, DEPTH);
+	assert_int_equal(signals, 4);
+	tell(posted, 0);
+	assert_int_equal(rgate_link_progress(f.link), 1);
+	/* somebody waits for this one, and for each fourth behind it the queue alone does */
+	post(&f, true);
+	assert_int_equal(signals, 5);
+	assert_int_equal(rgate_link_post(f.link, ops, DEPTH / 4 - 1, true, NULL), 0);
+	assert_int_equal(signals, 5);
+	assert_int_equal(rgate_link_post(f.link, ops, 1, true, NULL), 0);
+	assert_int_equal(signals, 6);
+	assert_true(last.signal);
+	down(&f);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(flushed),
 	cmocka_unit_test(first_error),
@@ -448,6 +490,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(holds),
 	cmocka_unit_test(no_place),
 	cmocka_unit_test(credit_told),
+	cmocka_unit_test(signalled),
 };
 
 UNIT_MAIN(tests)
