@@ -246,6 +246,40 @@ static void not_given(void **state)
 	rgate_ring_close(plain);
 }
 
+/* Whoever is given the ring, and whoever has it here: when they are gone, nothing is open. */
+static void all_closed(void **state)
+{
+	const unsigned int before = unit_entries("/proc/self/fd");
+	struct rgate_ring *ring, *far, *more;
+	struct filler f;
+	unsigned int one;
+	int bell, sv[2];
+
+	(void)state;
+	for (bell = 0; bell < 2; bell++) {
+		ring = filled(&f, bell);
+		assert_int_equal(rgate_ring_dup(&more, ring), 0);
+		far = given(ring);
+		rgate_ring_close(far);
+		far = given(ring);
+		rgate_ring_close(more);
+		rgate_ring_close(ring);
+		rgate_ring_close(far);
+		assert_int_equal(unit_entries("/proc/self/fd"), before);
+		/* what was sent and never taken ends with the socket that it is in */
+		ring = filled(&f, bell);
+		one = unit_entries("/proc/self/fd");
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
+		assert_int_equal(rgate_ring_send(ring, sv[0]), 0);
+		close(sv[0]);
+		close(sv[1]);
+		/* but for the ring's own end of that handle */
+		assert_int_equal(unit_entries("/proc/self/fd"), one + 1);
+		rgate_ring_close(ring);
+		assert_int_equal(unit_entries("/proc/self/fd"), before);
+	}
+}
+
 /* Whatever else comes where what is polled should: refused, and nothing of it stays open */
 static void wrong_files(void **state)
 {
@@ -293,6 +327,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(edges),
 	cmocka_unit_test(producer),
 	cmocka_unit_test(not_given),
+	cmocka_unit_test(all_closed),
 	cmocka_unit_test(wrong_files),
 };
 

@@ -569,6 +569,7 @@ static void answers(void **state)
 	fake.answer = beside;
 	assert_int_equal(rgate_ctl_att(ctl, 12, &att), 0);
 	assert_int_equal(att.att_id, 12);
+	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_ATT_ID)), 12);
 	fake.answer = huge;
 	assert_int_equal(rgate_ctl_att(ctl, 12, &att), 0);
 	assert_int_equal(att.att_id, 12);
@@ -577,7 +578,8 @@ static void answers(void **state)
 	/* only an acknowledgment: nothing is known of what was asked for */
 	fake.answer = yes;
 	assert_int_equal(rgate_ctl_att(ctl, 12, &att), -EPROTO);
-	assert_int_equal(rgate_ctl_ring(ctl, 12, &ring), -EPROTO);
+	assert_int_equal(rgate_ctl_ring(ctl, 13, &ring), -EPROTO);
+	assert_int_equal(mnl_attr_get_u32(asked(RGATE_A_RING_ID)), 13);
 	assert_int_equal(rgate_ctl_attach(ctl, "lo", &one, 1, NULL, NULL),
 			 -EPROTO);
 	close_ctl(ctl);
