@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -171,10 +172,47 @@ static void revoked(void **state)
 	close(fd);
 }
 
+/* With fewer descriptors than it needs, from none at all, it does not come to be, and says so. */
+static void scarce(void **state)
+{
+	const struct gate_opts opts = RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = HUB,
+						 .gateway = SELF, .may = gate_bed_may);
+	struct gate_opts all = opts;
+	struct gate_service *sv;
+	struct rlimit was, few;
+	unsigned int n, open;
+	int top, err = -EMFILE;
+
+	(void)state;
+	gate_bed_init(&gate_sockets, serves_turn);
+	net_up(NULL, 0);
+	all.engine = net_eng;
+	open = unit_entries("/proc/self/fd");
+	top = dup(0);
+	assert_true(top > 0);
+	close(top);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	for (n = 0; err && n < 8; n++) {
+		few = (struct rlimit){ (rlim_t)top + n, was.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		err = gate_service_create(&sv, &all);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+		if (err) {
+			assert_int_equal(err, -EMFILE);
+			assert_int_equal(unit_entries("/proc/self/fd"), open);
+		}
+	}
+	/* what it waits with, and what ends that */
+	assert_int_equal(err, 0);
+	assert_true(n > 2);
+	serves_sv = sv;
+	assert_int_equal(serves_teardown(NULL), 0);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, serves_setup, serves_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(receives), BED(receives_datagrams), BED(revoked),
+	BED(receives), BED(receives_datagrams), BED(revoked), cmocka_unit_test(scarce),
 };
 
 UNIT_MAIN(tests)
