@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * When another process is made ahead: at once where the one that there was became a job or was
+ * not needed, and a while later where none could be made or somebody killed it, so that neither
+ * keeps the spawner busy. What was opened for one that is not there is closed.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "policy.h"
+/* The spawner's own, which the requests of the public headers, in unit.h, are not */
+#define rgate_request spawner_request
+#include "ahead.h"
+
+static struct rgate_cgroups none = { .parent_fd = -1, .fd = -1, .spare_fd = -1 };
+static const struct rgate_child_env env = { .cg = &none, .files = { 256, 256 } };
+static struct rgate_spawn_policy *policy;
+static unsigned int open_before;
+
+static int up(void **state)
+{
+	(void)state;
+	open_before = unit_entries("/proc/self/fd");
+	return rgate_policy_nothing(&policy);
+}
+
+static int down(void **state)
+{
+	(void)state;
+	rgate_policy_free(policy);
+	return unit_entries("/proc/self/fd") != open_before;
+}
+
+/* Nothing is to be made for a second, and then it is */
+static void is_for_later(const struct rgate_ahead *a)
+{
+	int ms;
+
+	assert_int_equal(a->pid, 0);
+	assert_true(rgate_ahead_idle(a));
+	ms = rgate_ahead_due(a);
+	assert_in_range(ms, 1, 1001);
+	/* as long as it says, and not much longer */
+	usleep((unsigned int)ms * 1000);
+	assert_int_equal(rgate_ahead_due(a), 0);
+	assert_false(rgate_ahead_idle(a));
+}
+
+static void is_for_now(const struct rgate_ahead *a)
+{
+	assert_int_equal(a->pid, 0);
+	assert_int_equal(rgate_ahead_due(a), -1);
+	assert_false(rgate_ahead_idle(a));
+}
+
+/* Ends it, as whoever reaps it: the process @pid, which was killed */
+static void reap(struct rgate_ahead *a, pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_false(rgate_ahead_reaped(a, pid + 1, &env));
+	assert_int_equal(a->pid, pid);
+	assert_true(rgate_ahead_reaped(a, pid, &env));
+	assert_int_equal(unit_entries("/proc/self/fd"), open_before);
+	assert_false(rgate_ahead_reaped(a, 0, &env));
+}
+
+/* With fewer descriptors than it needs, from none at all */
+static void cannot_be_made(void **state)
+{
+	struct rlimit was, few;
+	struct rgate_ahead a = { .pid = 0 };
+	const int top = dup(0);
+	unsigned int n, failed = 0;
+
+	(void)state;
+	assert_true(top > 0);
+	close(top);
+	is_for_now(&a);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	for (n = 0; n < 8; n++) {
+		few = (struct rlimit){ (rlim_t)top + n, was.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		rgate_ahead_make(&a, policy, &env);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+		if (a.pid)
+			break;
+		assert_int_equal(unit_entries("/proc/self/fd"), open_before);
+		assert_in_range(rgate_ahead_due(&a), 1, 1001);
+		failed++;
+	}
+	/* a pipe and a pair, at least */
+	assert_in_range(failed, 4, 7);
+	rgate_ahead_drop(&a);
+	reap(&a, a.pid);
+	is_for_now(&a);
+	few = (struct rlimit){ (rlim_t)top, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	rgate_ahead_make(&a, policy, &env);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	is_for_later(&a);
+}
+
+static void not_needed(void **state)
+{
+	struct rgate_ahead a;
+	pid_t pid;
+
+	(void)state;
+	rgate_ahead_make(&a, policy, &env);
+	pid = a.pid;
+	assert_true(pid > 0);
+	assert_true(rgate_ahead_idle(&a));
+	assert_int_equal(rgate_ahead_due(&a), -1);
+	rgate_ahead_drop(&a);
+	/* until it is reaped no other one is made, and nothing of it is open */
+	assert_true(rgate_ahead_idle(&a));
+	assert_int_equal(unit_entries("/proc/self/fd"), open_before);
+	rgate_ahead_drop(&a);
+	reap(&a, pid);
+	is_for_now(&a);
+}
+
+static void killed(void **state)
+{
+	struct rgate_ahead a;
+	const pid_t *pid = &a.pid;
+
+	(void)state;
+	rgate_ahead_make(&a, policy, &env);
+	assert_true(*pid > 0);
+	assert_int_equal(kill(*pid, SIGKILL), 0);
+	reap(&a, *pid);
+	is_for_later(&a);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
+static const struct CMUnitTest tests[] = { TEST(cannot_be_made), TEST(not_needed), TEST(killed) };
+
+UNIT_MAIN(tests)
