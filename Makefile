@@ -370,7 +370,7 @@ $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncat
 $(O)/tests/unit/test_backing: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fcntl mmap madvise \
 	open fopen syscall)
 $(O)/tests/unit/test_cli_bench: EXTRA_LIBS += $(call wrap,bench_rate bench_latency \
-	sched_getaffinity)
+	sched_getaffinity pthread_setaffinity_np)
 $(O)/tests/unit/test_cli_attach: EXTRA_LIBS += $(call wrap,statfs mkdir lstat unlink $(addprefix \
 	bpf_,btf_get_next_id btf_get_fd_by_id prog_get_fd_by_id obj_get_info_by_fd prog_load \
 	link_create obj_pin obj_get xdp_query_id) $(addprefix btf__,load_vmlinux_btf load_module_btf \

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -23,6 +24,9 @@ int __wrap_bench_rate(const struct bench_opts *o, struct bench_rate *r)
 	return rate_err;
 }
 
+int __real_bench_rate(const struct bench_opts *o, struct bench_rate *r);
+int __real_bench_latency(const struct bench_opts *o, struct bench_latency *l);
+
 int __wrap_bench_latency(const struct bench_opts *o, struct bench_latency *l);
 int __wrap_bench_latency(const struct bench_opts *o, struct bench_latency *l)
 {
@@ -33,10 +37,15 @@ int __wrap_bench_latency(const struct bench_opts *o, struct bench_latency *l)
 
 /* What the process may use */
 static cpu_set_t may;
+static bool really;
 
+int __real_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
 int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
 int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
+	/* the library asks, too, when something is really measured */
+	if (really)
+		return __real_sched_getaffinity(pid, size, set);
 	assert_int_equal(pid, 0);
 	assert_int_equal(size, sizeof(may));
 	*set = may;
@@ -114,7 +123,59 @@ static void fails(void **state)
 	latency_err = 0;
 }
 
+/* To which CPU a measurement sends its threads */
+static pthread_t main_thread;
+static int sent[2];		/* the main thread; the other one */
+static unsigned int sendings;
+
+int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set);
+int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+	const unsigned int i = !pthread_equal(thread, main_thread);
+	int cpu;
+
+	assert_int_equal(size, sizeof(*set));
+	assert_int_equal(CPU_COUNT(set), 1);
+	for (cpu = 0; !CPU_ISSET(cpu, set); cpu++)
+		;
+	sent[i] = cpu;
+	__atomic_add_fetch(&sendings, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Really measured: each thread on the CPU that it was told, or, for -1, where it likes */
+static void measured(void **state)
+{
+	struct bench_opts o = { .slots = 64, .slot_size = 256, .cpu = { 1021, 1022 }, .yield = true,
+				.time_ns = 2000000 };
+	struct bench_latency l = { 0 };
+	struct bench_rate r = { .size = 100 };
+
+	(void)state;
+	cli.still = false;
+	really = true;
+	main_thread = pthread_self();
+	assert_int_equal(__real_bench_rate(&o, &r), 0);
+	assert_int_equal(sendings, 2);
+	assert_int_equal(sent[0], 1021);
+	assert_int_equal(sent[1], 1022);
+	assert_true(r.frames > 0);
+	assert_true(r.seconds >= 0.002);
+	o.cpu[0] = 1;
+	o.cpu[1] = 0;
+	assert_int_equal(__real_bench_latency(&o, &l), 0);
+	assert_int_equal(sendings, 4);
+	assert_int_equal(sent[0], 1);
+	assert_int_equal(sent[1], 0);
+	assert_true(l.samples > 0);
+	assert_true(l.p50 <= l.p90 && l.p90 <= l.p99 && l.p99 <= l.p999 && l.p999 <= l.max);
+	o.cpu[0] = o.cpu[1] = -1;
+	assert_int_equal(__real_bench_rate(&o, &r), 0);
+	assert_int_equal(sendings, 4);
+	really = false;
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
-static const struct CMUnitTest tests[] = { TEST(text), TEST(json), TEST(fails), TEST(cpus) };
+static const struct CMUnitTest tests[] = { TEST(text), TEST(json), TEST(fails), TEST(cpus), TEST(measured) };
 
 UNIT_MAIN(tests)
