@@ -220,6 +220,28 @@ static void limit(void **state)
 	unsetenv("RGATE_MAX_MR");
 }
 
+/* How far it is: on a terminal a line that is renewed, and is gone at the end */
+static void progress(void **state)
+{
+	(void)state;
+	cli.still = true;
+	cli.tty_err = true;
+	cli.tick = 20000000;
+	cli_run("probe --mr-limit -d mock0 --max 3 -s 4K");
+	assert_int_equal(cli.status, 0);
+	assert_string_equal(cli.err, "\r\033[K1 regions registered\r\033[K3 regions registered\r\033[K"
+			    "\r\033[K2 regions left to take back\r\033[K0 regions left to take back\r\033[K");
+	/* elsewhere a line now and then, and none for what takes less */
+	cli.tty_err = false;
+	cli.tick = 1000;
+	cli_run("probe --mr-limit -d mock0 --max 9 -s 4K");
+	assert_string_equal(cli.err, "");
+	cli.tick = 1000000000;
+	cli_run("probe --mr-limit -d mock0 --max 4 -s 4K");
+	assert_string_equal(cli.err, "ringgate probe: 3 regions registered\n"
+			    "ringgate probe: 1 regions left to take back\n");
+}
+
 /* A tenth of all memory stays free. */
 static void limit_of_memory(void **state)
 {
@@ -387,7 +409,7 @@ static void doctor(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
 static const struct CMUnitTest tests[] = {
-	TEST(list), TEST(table), TEST(why), TEST(limit), TEST(limit_of_memory), TEST(plan),
+	TEST(list), TEST(table), TEST(why), TEST(limit), TEST(progress), TEST(limit_of_memory), TEST(plan),
 	TEST(verify), TEST(verify_finds), TEST(doctor),
 };
 

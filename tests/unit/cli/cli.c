@@ -163,7 +163,9 @@ int __real_isatty(int fd);
 int __wrap_isatty(int fd);
 int __wrap_isatty(int fd)
 {
-	return inside && fd == STDOUT_FILENO ? cli.tty : __real_isatty(fd);
+	if (!inside || fd > STDERR_FILENO)
+		return __real_isatty(fd);
+	return fd == STDOUT_FILENO ? cli.tty : fd == STDERR_FILENO && cli.tty_err;
 }
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ts);

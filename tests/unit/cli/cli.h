@@ -22,6 +22,7 @@ extern struct cli {
 	struct rlimit memlock;
 	bool processes;		/* those of that machine's /proc, not the real ones */
 	bool tty;		/* standard output is a terminal */
+	bool tty_err;		/* standard error is one */
 	bool still;		/* the clock stands, but for sleeping */
 	uint64_t tick;		/* ns that it goes on when it is read, 1 % more each time */
 	/* What the last one left */
