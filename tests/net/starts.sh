@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 180
+# What keeps ringgated from starting: words that are none, a configuration that cannot be
+# read, and descriptors of which there are not enough, from none at all to almost all of them.
+# Each time it ends by itself, says why, and leaves nothing at its socket.
+
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+ringgated=$build/tools/ringgated
+pid=
+trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; rm -rf "$tmp"' EXIT
+cat >"$tmp/cluster" <<-END
+	provider local
+	node 0 gateway $tmp/n0 gw
+	node 1 compute $tmp/n1 one
+END
+cluster_keys "$tmp/cluster"
+printf 'allow any socket\n' >"$tmp/policy"
+chmod 600 "$tmp/policy"
+
+# words REGEX ARGUMENT...: how it is called is wrong
+words()
+{
+	run timeout $((10 * slow)) "$ringgated" --check -C "$tmp/cluster" -n gw -s "$tmp/s" "${@:2}"
+	like "${*:2:1}" "$rc $err" "^2 .*$1"
+}
+words "'stray' is no option" stray
+words "source: too long" --source "udp $(printf 'x%.0s' {1..5000})"
+many=()
+for i in {1..200}; do many+=(--requests "user $i"); done
+words "too many options" "${many[@]}"
+
+# file REGEX TEXT: a line of the configuration, which is named with its number
+file()
+{
+	printf '# a comment\n\n%s\n' "$2" >"$tmp/conf"
+	run timeout $((10 * slow)) "$ringgated" --check -c "$tmp/conf" -C "$tmp/cluster" -n gw -s "$tmp/s"
+	like "the file says '$2'" "$rc $err" "^1 .*$tmp/conf:3: .*$1"
+}
+file "no such key: 'colour'" "colour blue"
+file "." 'user "no end'
+run "$ringgated" --check -c "$tmp/none" -C "$tmp/cluster" -n gw -s "$tmp/s"
+like "a file that is not there" "$rc $err" "^1 .*$tmp/none"
+printf 'pool 16M\nsource udp 127.0.0.1:%s policy drop\n' "$(free_port)" >"$tmp/conf"
+run "$ringgated" --check -c "$tmp/conf" -C "$tmp/cluster" -n gw -s "$tmp/s"
+is "one that is right" "$rc/$err" 0/
+
+# begins N: with N descriptors, until it answers; 0: it did
+begins()
+{
+	(ulimit -n "$1" && exec "$ringgated" -c "$tmp/conf" -C "$tmp/cluster" -n gw -s "$tmp/s" \
+		--requests "socket $tmp/r" --requests "policy $tmp/policy") >"$tmp/out" 2>&1 </dev/null &
+	pid=$!
+	for ((t = 0; t < 100 * slow; t++)); do
+		if grep -q "is ready" "$tmp/out"; then
+			return 0
+		fi
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.05
+	done
+	kill -0 $pid 2>/dev/null && echo "it hangs" >>"$tmp/wrong"
+	wait $pid
+	echo "$1: $?" >>"$tmp/ends"
+	pid=
+	return 1
+}
+least=
+for n in {4..120}; do
+	if begins "$n"; then
+		least=$n
+		break
+	fi
+	[ -s "$tmp/out" ] || echo "$n: no word" >>"$tmp/wrong"
+	[ ! -e "$tmp/s" ] || echo "$n: its socket stays" >>"$tmp/wrong"
+	[ ! -e "$tmp/r" ] || echo "$n: the requests' socket stays" >>"$tmp/wrong"
+	complaints "$tmp/out" >>"$tmp/wrong"
+	head -n 1 "$tmp/out" >>"$tmp/said"
+done
+cat "$tmp/wrong" "$tmp/said" 2>/dev/null | sed 's/^/# /'
+ok "with enough descriptors it starts" [ -n "$least" ]
+ok "... and that is more than a few" [ "${least:-0}" -gt 10 ]
+is "with fewer it has ended with 1 each time" "$(cut -d' ' -f2 "$tmp/ends" 2>/dev/null | sort -u)" 1
+ok "... has said why, and left nothing" [ ! -s "$tmp/wrong" ]
+kill $pid
+wait $pid
+is "... it ends" $? 0
+pid=
+# who asks takes some, too
+begins $((least + 16))
+ok "with some more it starts again" [ -n "$pid" ]
+ok "... answers" wait_for 10 "$ringgate" cluster status -s "$tmp/s"
+kill $pid
+wait $pid
+is "... and ends" $? 0
+pid=
+finish
