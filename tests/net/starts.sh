@@ -5,6 +5,7 @@
 # read, and descriptors of which there are not enough, from none at all to almost all of them.
 # Each time it ends by itself, says why, and leaves nothing at its socket.
 
+# shellcheck disable=SC2317 # functions that wait_for calls
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
 
@@ -47,11 +48,12 @@ printf 'pool 16M\nsource udp 127.0.0.1:%s policy drop\n' "$(free_port)" >"$tmp/c
 run "$ringgated" --check -c "$tmp/conf" -C "$tmp/cluster" -n gw -s "$tmp/s"
 is "one that is right" "$rc/$err" 0/
 
-# begins N: with N descriptors, until it answers; 0: it did
+# begins N NODE ARGUMENT...: with N descriptors, until it is ready; 0: it is
 begins()
 {
-	(ulimit -n "$1" && exec "$ringgated" -c "$tmp/conf" -C "$tmp/cluster" -n gw -s "$tmp/s" \
-		--requests "socket $tmp/r" --requests "policy $tmp/policy") >"$tmp/out" 2>&1 </dev/null &
+	: >"$tmp/out"
+	(ulimit -n "$1" && exec "$ringgated" -C "$tmp/cluster" -s "$tmp/s" -n "${@:2}") \
+		>"$tmp/out" 2>&1 </dev/null &
 	pid=$!
 	for ((t = 0; t < 100 * slow; t++)); do
 		if grep -q "is ready" "$tmp/out"; then
@@ -66,33 +68,70 @@ begins()
 	pid=
 	return 1
 }
-least=
-for n in {4..120}; do
-	if begins "$n"; then
-		least=$n
-		break
-	fi
-	[ -s "$tmp/out" ] || echo "$n: no word" >>"$tmp/wrong"
-	[ ! -e "$tmp/s" ] || echo "$n: its socket stays" >>"$tmp/wrong"
-	[ ! -e "$tmp/r" ] || echo "$n: the requests' socket stays" >>"$tmp/wrong"
-	complaints "$tmp/out" >>"$tmp/wrong"
-	head -n 1 "$tmp/out" >>"$tmp/said"
-done
-cat "$tmp/wrong" "$tmp/said" 2>/dev/null | sed 's/^/# /'
-ok "with enough descriptors it starts" [ -n "$least" ]
-ok "... and that is more than a few" [ "${least:-0}" -gt 10 ]
-is "with fewer it has ended with 1 each time" "$(cut -d' ' -f2 "$tmp/ends" 2>/dev/null | sort -u)" 1
-ok "... has said why, and left nothing" [ ! -s "$tmp/wrong" ]
-kill $pid
-wait $pid
-is "... it ends" $? 0
-pid=
+ends()
+{
+	[ -n "$pid" ] && kill $pid && wait $pid
+	is "... and ends" $? 0
+	pid=
+}
+# starts NODE ARGUMENT...: with more and more of them, until it does
+starts()
+{
+	least=
+	rm -f "$tmp/ends" "$tmp/wrong" "$tmp/said"
+	for n in {4..120}; do
+		if begins "$n" "$@"; then
+			least=$n
+			break
+		fi
+		[ -s "$tmp/out" ] || echo "$n: no word" >>"$tmp/wrong"
+		[ ! -e "$tmp/s" ] || echo "$n: its socket stays" >>"$tmp/wrong"
+		[ ! -e "$tmp/r" ] || echo "$n: the requests' socket stays" >>"$tmp/wrong"
+		complaints "$tmp/out" >>"$tmp/wrong"
+		head -n 1 "$tmp/out" >>"$tmp/said"
+	done
+	cat "$tmp/wrong" "$tmp/said" 2>/dev/null | sed 's/^/# /'
+	ok "node $1 starts with enough descriptors" [ -n "$least" ]
+	ok "... and that is more than a few" [ "${least:-0}" -gt 10 ]
+	is "... with fewer it has ended with 1 each time" "$(cut -d' ' -f2 "$tmp/ends" | sort -u)" 1
+	ok "... has said why, and left nothing" [ ! -s "$tmp/wrong" ]
+	is "... and lacks nothing when it starts" "$(grep -v 'is ready' "$tmp/out")" ""
+	ends
+}
+status() { "$ringgate" cluster status -s "$tmp/s"; }
+
+gateway=(gw -c "$tmp/conf" --requests "socket $tmp/r" --requests "policy $tmp/policy")
+starts "${gateway[@]}"
 # who asks takes some, too
-begins $((least + 16))
-ok "with some more it starts again" [ -n "$pid" ]
-ok "... answers" wait_for 10 "$ringgate" cluster status -s "$tmp/s"
-kill $pid
-wait $pid
-is "... and ends" $? 0
-pid=
+begins $((least + 16)) "${gateway[@]}"
+ok "with some more it answers" wait_for 10 status
+ends
+
+printf 'node gw user %s\nallow gw any\n' "$(id -un)" >"$tmp/spawn"
+chmod 600 "$tmp/spawn"
+compute=(one --pool 16M --spawn "policy $tmp/spawn" --spawn "cgroup none")
+starts "${compute[@]}"
+RGATE_SPAWNER=$tmp/none begins 200 "${compute[@]}"
+is "without its helper it does not start" "$(cut -d' ' -f2 "$tmp/ends" | sort -u)" 1
+like "... and says which" "$(<"$tmp/out")" "$tmp/none"
+
+# A ring that no gateway has filled yet: nothing is known of its clock
+begins 200 "${compute[@]}"
+cat >"$tmp/idle.py" <<-'END'
+	import socket, sys, time
+	s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+	s.connect(sys.argv[1])
+	s.send(b"ring-open 64 2048 0 0 idle")
+	print(s.recv(1000).decode(), flush=True)
+	time.sleep(100)
+END
+python3 "$tmp/idle.py" "$tmp/s" >"$tmp/idle" &
+idle=$!
+opened() { grep -q ok "$tmp/idle"; }
+ok "a ring is opened" wait_for 10 opened
+like "... and its state" "$(status)" "RING +SLOTS +SIZE +STATE +FRAMES +BYTES +SESSIONS +OFFSET_US
+idle +64 +2048 +waiting +0 +0 ?B? +0 +-"
+kill $idle
+wait $idle 2>/dev/null
+ends
 finish
