@@ -165,9 +165,30 @@ static void armed_late(void **state)
 	duo_down(&d);
 }
 
+/* What cannot be meant is refused before anything is sent or waited for. */
+static void not_meant(void **state)
+{
+	static char bytes[UINT16_MAX + 2];
+	struct rgate_msg msg;
+	struct duo d;
+	unsigned int in;
+
+	(void)state;
+	duo_up(&d, 0);
+	assert_int_equal(rgate_peer_send(d.peer[1], bytes, sizeof(bytes), MS), -EMSGSIZE);
+	assert_int_equal(rgate_peer_recv(d.peer[0], NULL, &in, sizeof(in), 0), -EINVAL);
+	assert_int_equal(rgate_peer_recv(d.peer[0], &msg, NULL, 1, 0), -EINVAL);
+	assert_int_equal(rgate_peer_recv(d.peer[0], &msg, NULL, 0, 0), -EAGAIN);
+	/* one without bytes is a message, too */
+	assert_int_equal(rgate_peer_send(d.peer[1], NULL, 0, MS), 0);
+	assert_int_equal(rgate_peer_recv(d.peer[0], &msg, NULL, 0, MS), 0);
+	assert_int_equal(msg.len, 0);
+	duo_down(&d);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 static const struct CMUnitTest tests[] = {
-	TEST(strangers), TEST(false_node_0), TEST(armed_late),
+	TEST(strangers), TEST(false_node_0), TEST(armed_late), TEST(not_meant),
 };
 
 UNIT_MAIN(tests)

@@ -115,6 +115,12 @@ static void not_needed(void **state)
 	pid_t pid;
 
 	(void)state;
+	/* where there is none nothing is done, and nothing is closed that is somebody's */
+	a = (struct rgate_ahead){ .pid = 0 };
+	rgate_ahead_drop(&a);
+	is_for_now(&a);
+	assert_false(a.dying);
+	assert_int_equal(unit_entries("/proc/self/fd"), open_before);
 	rgate_ahead_make(&a, policy, &env);
 	pid = a.pid;
 	assert_true(pid > 0);

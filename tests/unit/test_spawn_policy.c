@@ -63,11 +63,19 @@ static void wrong(const char *text, const char *where)
 
 static void errors(void **state)
 {
+	char name[sizeof(((struct rgate_policy_user *)NULL)->name)], line[80];
+
 	(void)state;
 	wrong("node", "conf:1: node NODE user USER");
 	wrong("\n\nnode 7 user nobody", "conf:3: the cluster has no node '7'");
 	wrong("node one user who-is-that", "conf:1: there is no user");
 	wrong("node one user 0", "conf:1: there is no user '0'");
+	/* of as many bytes as there are for it, and of one less */
+	memset(name, 'x', sizeof(name));
+	snprintf(line, sizeof(line), "node one user %.*s", (int)sizeof(name), name);
+	wrong(line, "conf:1: the name of the user is too long");
+	snprintf(line, sizeof(line), "node one user %.*s", (int)sizeof(name) - 1, name);
+	wrong(line, "conf:1: there is no user 'xx");
 	wrong("node one user nobody\nnode 1 user root", "conf:2: node '1' has a user already");
 	wrong("node one user nobody what", "conf:1: what is 'what'?");
 	wrong("node one user nobody what 1", "conf:1: what is 'what'?");
@@ -90,6 +98,8 @@ static void errors(void **state)
 	wrong("limit one wall 0", "conf:1: wall is '0'");
 	wrong("no-new-privs", "conf:1: no-new-privs NODE");
 	wrong("need-cgroup three", "conf:1: the cluster has no node 'three'");
+	wrong("path", "conf:1: path DIRECTORY:DIRECTORY...");
+	wrong("path /bin /x", "conf:1: path DIRECTORY:DIRECTORY...");
 	wrong("path bin", "conf:1: a directory of the path");
 	wrong("path /bin::/x", "conf:1: a directory of the path");
 	wrong("max-running", "conf:1: max-running NUMBER");
