@@ -100,11 +100,29 @@ starts()
 }
 status() { "$ringgate" cluster status -s "$tmp/s"; }
 
+# ask REQUEST: what the daemon answers
+ask()
+{
+	timeout $((20 * slow)) python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+s.send(sys.argv[2].encode())
+print(s.recv(65536).decode().strip())' "$tmp/s" "$1"
+}
+
 gateway=(gw -c "$tmp/conf" --requests "socket $tmp/r" --requests "policy $tmp/policy")
 starts "${gateway[@]}"
 # who asks takes some, too
 begins $((least + 16)) "${gateway[@]}"
 ok "with some more it answers" wait_for 10 status
+usage="err 22 net list AFTER, or net kill ID"
+is "what can be done with sockets" "$(ask net && ask "net list" && ask "net list x" && ask "net fly 1")" \
+	"$usage
+$usage
+$usage
+$usage"
+like "a socket that is not there" "$(ask "net kill 12345")" "^err [0-9]+ .*[a-z]"
+is "none is listed" "$(ask "net list 0" | head -c 2)" ok
 ends
 
 printf 'node gw user %s\nallow gw any\n' "$(id -un)" >"$tmp/spawn"
@@ -117,6 +135,8 @@ like "... and says which" "$(<"$tmp/out")" "$tmp/none"
 
 # A ring that no gateway has filled yet: nothing is known of its clock
 begins 200 "${compute[@]}"
+is "sockets are served where requests are" "$(ask "net list 0")" \
+	"err 95 this daemon serves no sockets: it has no requests socket"
 cat >"$tmp/idle.py" <<-'END'
 	import socket, sys, time
 	s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
