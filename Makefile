@@ -384,9 +384,10 @@ $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call
 	spawn_node_close rgate_cluster_nodes rgate_cluster_node $(addprefix rgate_spawn_,start attach fd \
 	process next kill list $(addprefix job_,read write close_stdin wait result kill detach close)))
 $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgate_spawner_hello \
-	epoll_wait syscall)
+	events_wait syscall)
 $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
 	rgate_session_wait rgate_session_cancel)
+$(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,chmod chown listen)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)

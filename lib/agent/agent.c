@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -17,9 +16,7 @@
 
 int agent_watch(struct agent *a, int fd, uint32_t events, struct source *source)
 {
-	struct epoll_event ev = { .events = events, .data.ptr = source };
-
-	return epoll_ctl(a->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+	return events_add(&a->ev, fd, events, events_word(source));
 }
 
 /* ---- Its life ---- */
@@ -98,7 +95,7 @@ void agent_close(struct agent *a)
 	close_fd(a->data_fd);
 	close_fd(a->data_at);
 	close_fd(a->probe_fd);
-	close_fd(a->epfd);
+	events_close(&a->ev);
 	index_fini(&a->by_id);
 	free(a);
 }
@@ -114,7 +111,7 @@ static struct agent *make(const struct agent_opts *o)
 		return NULL;
 	}
 	a->control.kind = SOURCE_CONTROL;
-	a->epfd = a->control_fd = a->data_fd = a->data_at = a->probe_fd = -1;
+	a->ev.fd = a->ev.wake_fd = a->control_fd = a->data_fd = a->data_at = a->probe_fd = -1;
 	a->loopback = o->loopback;
 	a->conns_max = o->conns ? o->conns : CONNS;
 	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
@@ -148,9 +145,9 @@ static int fill(struct agent *a, const char *parent)
 
 	if (getrandom(&a->number, sizeof(a->number), 0) != sizeof(a->number))
 		return -EIO;
-	a->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (a->epfd < 0)
-		return -errno;
+	err = events_open_plain(&a->ev);
+	if (err)
+		return err;
 	a->probe_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (a->probe_fd < 0)
 		return -errno;
@@ -194,7 +191,7 @@ const char *agent_dir(const struct agent *a)
 
 int agent_fd(const struct agent *a)
 {
-	return a->epfd;
+	return a->ev.fd;
 }
 
 int agent_timeout(struct agent *a)
@@ -268,7 +265,7 @@ int agent_step(struct agent *a)
 	if (names_take(a) < 0)
 		a->failed = true;
 	/* One at a time: what one does may free what another is about. */
-	for (i = 0; i < EVENTS && !a->failed && epoll_wait(a->epfd, &ev, 1, 0) == 1; i++)
+	for (i = 0; i < EVENTS && !a->failed && events_wait(&a->ev, &ev, 1, 0) == 1; i++)
 		on_event(&ev);
 	if (a->failed)
 		return -EPIPE;

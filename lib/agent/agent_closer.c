@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -196,7 +195,7 @@ void closer_put(struct agent *a, int fd)
 	int err;
 
 	/* It is open for a while yet, and nobody is there whom its events are about. */
-	(void)epoll_ctl(a->epfd, EPOLL_CTL_DEL, fd, NULL);
+	events_remove(&a->ev, fd);
 	pthread_mutex_lock(&c->lock);
 	err = add(c, fd);
 	if (!err && c->idle)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -69,13 +68,11 @@ int control_open(struct agent *a)
 
 static void set_off(struct agent *a, bool off)
 {
-	struct epoll_event ev = { .events = off ? 0 : EPOLLIN, .data.ptr = &a->control };
-
 	if (a->control_off == off)
 		return;
 	a->control_off = off;
 	a->control_off_ns = rgate_clock_now(CLOCK_MONOTONIC);
-	(void)epoll_ctl(a->epfd, EPOLL_CTL_MOD, a->control_fd, &ev);
+	(void)events_change(&a->ev, a->control_fd, off ? 0 : EPOLLIN, events_word(&a->control));
 }
 
 /* The agent's own user alone; the directory says so already */

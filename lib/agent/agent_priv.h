@@ -22,6 +22,7 @@
 
 #include "agent.h"
 #include "agent_wire.h"
+#include "events.h"
 #include "index.h"
 
 #define CHUNK		(64U << 10)	/* bytes that a request moves */
@@ -122,7 +123,8 @@ struct agent {
 	uint64_t last_id;
 	struct rgate_sockets_opts sets;
 	uint32_t loopback, conns_max;
-	int epfd, control_fd, probe_fd;
+	struct events ev;
+	int control_fd, probe_fd;
 	int data_fd, data_at;		/* who listens there; its name, which is nobody else's */
 	struct closer *closer;
 	struct names *names;		/* NULL: nobody has asked for one */

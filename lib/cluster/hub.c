@@ -3,13 +3,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_hub.h>
 
 #include "clock.h"
+#include "events.h"
 #include "hub_ref.h"
 #include "log.h"
 #include "node_ref.h"
@@ -21,7 +20,6 @@
 #define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
 #define ROUND		64	/* messages of one peer before the others have their turn */
 #define EVENTS		(RGATE_NODES_MAX + 1)
-#define WAKE		RGATE_NODES_MAX	/* no peer, but wake_fd */
 #define ROOM_NS		2000000	/* between looks for room for messages */
 #define ROLES		(2 * RGATE_SERVICES_MAX)	/* those that serve, those that ask */
 
@@ -41,8 +39,7 @@ struct hub_peer {
 struct rgate_hub {
 	struct rgate_node *node;
 	pthread_t thread;
-	int epoll_fd;
-	int wake_fd;
+	struct events ev;
 	bool started;			/* there is a thread */
 	bool stop;			/* atomic */
 	uint32_t users;			/* atomic: who made it, its services' roles, hub_ref.h */
@@ -238,18 +235,16 @@ static uint32_t arm_awaited(struct rgate_hub *hub)
 /* Sleeps for @ns at most, or for ever. Returns the peers that have something */
 static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
 {
-	const struct timespec ts = rgate_clock_timespec((uint64_t)ns);
-	struct epoll_event events[EVENTS];
+	struct epoll_event ev[EVENTS];
 	uint32_t ready = 0;
-	eventfd_t v;
 	int i, n;
 
-	n = epoll_pwait2(hub->epoll_fd, events, EVENTS, ns < 0 ? NULL : &ts, NULL);
+	n = events_wait(&hub->ev, ev, EVENTS, ns);
 	for (i = 0; i < n; i++)
-		if (events[i].data.u32 == WAKE)
-			(void)eventfd_read(hub->wake_fd, &v);
+		if (ev[i].data.u64 == EVENTS_WAKE)
+			events_woken(&hub->ev);
 		else
-			ready |= 1U << events[i].data.u32;
+			ready |= 1U << ev[i].data.u64;
 	return ready;
 }
 
@@ -271,13 +266,6 @@ static void *hub_main(void *arg)
 		ready = more | sleep_some(hub, more ? 0 : ns);
 	}
 	return NULL;
-}
-
-static int watch(struct rgate_hub *hub, int fd, uint32_t id)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = id };
-
-	return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
 static void close_peers(struct rgate_hub *hub)
@@ -311,7 +299,7 @@ static int open_peers(struct rgate_hub *hub, uint32_t nodes)
 		if (!err)
 			err = outbox_init(&p->out, hub->node, p->peer);
 		if (!err)
-			err = watch(hub, rgate_peer_fd(p->peer), to.id);
+			err = events_add(&hub->ev, rgate_peer_fd(p->peer), EPOLLIN, to.id);
 	}
 	if (err)
 		close_peers(hub);
@@ -355,15 +343,9 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 		return -ENOMEM;
 	hub->node = node;
 	hub->users = 1;
-	hub->wake_fd = -1;
-	hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	err = hub->epoll_fd < 0 ? -errno : 0;
+	err = events_open(&hub->ev);
 	if (err)
 		goto free_hub;
-	hub->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = hub->wake_fd < 0 ? -errno : watch(hub, hub->wake_fd, WAKE);
-	if (err)
-		goto close_fds;
 	for (i = 0; i < RGATE_SERVICES_MAX; i++)
 		pthread_mutex_init(&hub->turn[i], NULL);
 	err = open_peers(hub, o.nodes);
@@ -380,10 +362,7 @@ close_peers:
 	close_peers(hub);
 destroy_turns:
 	destroy_turns(hub);
-close_fds:
-	if (hub->wake_fd >= 0)
-		close(hub->wake_fd);
-	close(hub->epoll_fd);
+	events_close(&hub->ev);
 free_hub:
 	free(hub);
 	return err;
@@ -407,8 +386,7 @@ void rgate_hub_put(struct rgate_hub *hub)
 		pthread_join(hub->thread, NULL);
 	close_peers(hub);
 	destroy_turns(hub);
-	close(hub->wake_fd);
-	close(hub->epoll_fd);
+	events_close(&hub->ev);
 	free(hub);
 	rgate_node_put(node);
 }
@@ -514,7 +492,7 @@ void rgate_hub_await(struct rgate_hub *hub, uint32_t node)
 
 void rgate_hub_wake(struct rgate_hub *hub)
 {
-	eventfd_write(hub->wake_fd, 1);
+	events_wake(&hub->ev);
 }
 
 int rgate_hub_stats(const struct rgate_hub *hub, struct rgate_hub_stats *stats)

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "events.h"
 #include "provider.h"
 
 #define SHARE_BASE	0x10000U	/* rkeys below are regions of the pool, from 1 */
@@ -67,8 +68,7 @@ struct rgate_ep {
 	int lock_fd;		/* who holds this lock owns the socket's path */
 	int epoll_fd;
 	pthread_t server;
-	int serve_epoll;
-	int stop_fd;		/* eventfd: no more will come */
+	struct events served;	/* woken: no more will come */
 	unsigned int serving;	/* atomic: of struct local_serve */
 	struct rgate_conn *strangers; /* connected, and have not said hello yet */
 };

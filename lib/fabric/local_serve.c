@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -83,14 +81,13 @@ static void *serve_main(void *arg)
 	bool stopping = false;
 
 	while (!stopping || __atomic_load_n(&ep->serving, __ATOMIC_ACQUIRE)) {
-		if (epoll_wait(ep->serve_epoll, &e, 1, -1) != 1)
+		if (events_wait(&ep->served, &e, 1, -1) != 1)
 			continue;
-		if (!e.data.ptr) {
+		if (e.data.u64 == EVENTS_WAKE) {
 			stopping = true;
-			epoll_ctl(ep->serve_epoll, EPOLL_CTL_DEL, ep->stop_fd, NULL);
+			events_woken(&ep->served);
 		} else if (!answer(e.data.ptr)) {
-			epoll_ctl(ep->serve_epoll, EPOLL_CTL_DEL,
-				  ((struct local_serve *)e.data.ptr)->sock, NULL);
+			events_remove(&ep->served, ((struct local_serve *)e.data.ptr)->sock);
 			put(e.data.ptr);
 		}
 	}
@@ -99,41 +96,27 @@ static void *serve_main(void *arg)
 
 int local_server_start(struct rgate_ep *ep)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
-	int err;
+	int err = events_open(&ep->served);
 
-	ep->serve_epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (ep->serve_epoll < 0)
-		return -errno;
-	ep->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (ep->stop_fd < 0 || epoll_ctl(ep->serve_epoll, EPOLL_CTL_ADD, ep->stop_fd, &ev)) {
-		err = -errno;
-		goto close_fds;
-	}
+	if (err)
+		return err;
 	err = rgate_thread_start(&ep->server, NULL, serve_main, ep);
-	if (!err)
-		return 0;
-
-close_fds:
-	if (ep->stop_fd >= 0)
-		close(ep->stop_fd);
-	close(ep->serve_epoll);
+	if (err)
+		events_close(&ep->served);
 	return err;
 }
 
 /* All connections have been destroyed: the thread sees their ends, then this. */
 void local_server_stop(struct rgate_ep *ep)
 {
-	eventfd_write(ep->stop_fd, 1);
+	events_wake(&ep->served);
 	pthread_join(ep->server, NULL);
-	close(ep->stop_fd);
-	close(ep->serve_epoll);
+	events_close(&ep->served);
 }
 
 int local_serve_begin(struct rgate_conn *conn, int sock)
 {
 	struct local_serve *s = calloc(1, sizeof(*s));
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = s };
 	int err;
 
 	if (!s) {
@@ -143,10 +126,9 @@ int local_serve_begin(struct rgate_conn *conn, int sock)
 	*s = (struct local_serve){ conn->ep, sock, 2, conn->allow };
 	__atomic_add_fetch(&conn->ep->serving, 1, __ATOMIC_RELAXED);
 	conn->serve = s;
-	if (!epoll_ctl(conn->ep->serve_epoll, EPOLL_CTL_ADD, sock, &ev))
-		return 0;
-	err = -errno;
-	put(s);
+	err = events_add(&conn->ep->served, sock, EPOLLIN, events_word(s));
+	if (err)
+		put(s);
 	return err;
 }
 

@@ -3,8 +3,6 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -161,39 +159,17 @@ static void close_endpoint(struct rgate_node *node)
 	node->prov->close(node->ep);
 }
 
-static int watch(int epoll_fd, int fd)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
 static int start_thread(struct rgate_node *node)
 {
-	int err;
+	int err = events_open(&node->ev);
 
-	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (node->epoll_fd < 0)
-		return -errno;
-	node->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (node->wake_fd < 0) {
-		err = -errno;
-		goto close_epoll;
-	}
-	err = watch(node->epoll_fd, node->wake_fd);
+	if (err)
+		return err;
+	err = events_add(&node->ev, node->prov->fd(node->ep), EPOLLIN, 0);
 	if (!err)
-		err = watch(node->epoll_fd, node->prov->fd(node->ep));
+		err = rgate_thread_start(&node->thread, NULL, rgate_node_main, node);
 	if (err)
-		goto close_wake;
-	err = rgate_thread_start(&node->thread, NULL, rgate_node_main, node);
-	if (err)
-		goto close_wake;
-	return 0;
-
-close_wake:
-	close(node->wake_fd);
-close_epoll:
-	close(node->epoll_fd);
+		events_close(&node->ev);
 	return err;
 }
 
@@ -249,7 +225,7 @@ free_node:
 
 void rgate_node_wake(struct rgate_node *node)
 {
-	eventfd_write(node->wake_fd, 1);
+	events_wake(&node->ev);
 }
 
 void rgate_node_get(struct rgate_node *node)
@@ -265,8 +241,7 @@ void rgate_node_put(struct rgate_node *node)
 	__atomic_store_n(&node->stop, true, __ATOMIC_RELEASE);
 	rgate_node_wake(node);
 	pthread_join(node->thread, NULL);
-	close(node->wake_fd);
-	close(node->epoll_fd);
+	events_close(&node->ev);
 	close_endpoint(node);
 	rgate_secret_destroy(node->secret);
 	pthread_mutex_destroy(&node->lock);

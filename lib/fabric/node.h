@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "events.h"
 #include "link.h"
 #include "node_ref.h"
 #include "secret.h"
@@ -40,8 +41,7 @@ struct rgate_node {
 	struct rgate_secret *secret;
 
 	pthread_t thread;
-	int epoll_fd;
-	int wake_fd;			/* eventfd: look at the peers now */
+	struct events ev;		/* woken: look at the peers now */
 	bool stop;			/* atomic */
 
 	pthread_mutex_t lock;
@@ -90,9 +90,8 @@ struct rgate_peer {
 	struct rgate_op_count counts[RGATE_OP_KINDS];
 	const struct rgate_buf *word;	/* atomic: for the answer of an atomic, unless in use */
 	uint32_t inline_size;		/* atomic: of the provider */
-	int epoll_fd;			/* the user's: event_fd and the connection's */
-	int event_fd;
-	bool rung;			/* event_fd written, and not read since; with the lock */
+	struct events ev;		/* the user's: the connection's, and what it is rung by */
+	bool rung;			/* it was, and was not taken since; with the lock */
 };
 
 #define RGATE_EPOCH_SHIFT	48	/* a ticket: epoch of the connection, number */

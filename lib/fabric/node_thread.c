@@ -2,8 +2,6 @@
 /* The node's thread: connections made and installed, heartbeats, the dead taken away. */
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 
 #include "clock.h"
@@ -228,7 +226,7 @@ static bool take_events(struct rgate_node *node)
 		}
 		rgate_err("node %u: the endpoint has failed: %s", node->self.id, strerror(-ret));
 		node->broken = ret;
-		epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, node->prov->fd(node->ep), NULL);
+		events_remove(&node->ev, node->prov->fd(node->ep));
 	}
 	return !node->broken;
 }
@@ -260,11 +258,10 @@ void *rgate_node_main(void *arg)
 	struct rgate_node *node = arg;
 	struct epoll_event ev[2];
 	struct rgate_link *link;
-	eventfd_t v;
 
 	while (!__atomic_load_n(&node->stop, __ATOMIC_ACQUIRE)) {
-		(void)epoll_wait(node->epoll_fd, ev, 2, turn(node));
-		(void)eventfd_read(node->wake_fd, &v);
+		(void)events_wait(&node->ev, ev, 2, events_ms(turn(node)));
+		events_woken(&node->ev);
 	}
 	while ((link = node->incoming)) {
 		node->incoming = link->next;

@@ -2,8 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +27,7 @@ const char *rgate_op_name(uint32_t kind)
 
 void rgate_peer_ring(struct rgate_peer *peer)
 {
-	eventfd_write(peer->event_fd, 1);
+	events_wake(&peer->ev);
 	peer->rung = true;
 }
 
@@ -37,13 +35,6 @@ void rgate_peer_signal(struct rgate_peer *peer)
 {
 	pthread_cond_broadcast(&peer->changed);
 	rgate_peer_ring(peer);
-}
-
-static int watch(struct rgate_peer *peer, int fd)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(peer->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 int rgate_peer_install(struct rgate_peer *peer, struct rgate_link *link)
@@ -56,7 +47,7 @@ int rgate_peer_install(struct rgate_peer *peer, struct rgate_link *link)
 		rgate_link_fail(peer->link, -ECONNRESET);
 		rgate_peer_reap(peer);
 	}
-	err = watch(peer, link->o.prov->conn_fd(link->conn));
+	err = events_add(&peer->ev, link->o.prov->conn_fd(link->conn), EPOLLIN, 0);
 	if (err)
 		return err;
 	link->epoch = ++peer->epoch;
@@ -128,30 +119,6 @@ void rgate_peer_reap(struct rgate_peer *peer)
 	rgate_peer_signal(peer);
 }
 
-static int open_fds(struct rgate_peer *peer)
-{
-	int err;
-
-	peer->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (peer->epoll_fd < 0)
-		return -errno;
-	peer->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (peer->event_fd < 0) {
-		err = -errno;
-		goto close_epoll;
-	}
-	err = watch(peer, peer->event_fd);
-	if (err)
-		goto close_event;
-	return 0;
-
-close_event:
-	close(peer->event_fd);
-close_epoll:
-	close(peer->epoll_fd);
-	return err;
-}
-
 /* A node's connection with itself needs no handshake. */
 static int loop_back(struct rgate_peer *peer)
 {
@@ -196,8 +163,7 @@ static void init_locks(struct rgate_peer *peer)
 
 static void free_peer(struct rgate_peer *peer)
 {
-	close(peer->event_fd);
-	close(peer->epoll_fd);
+	events_close(&peer->ev);
 	pthread_cond_destroy(&peer->changed);
 	pthread_mutex_destroy(&peer->lock);
 	free(peer);
@@ -216,7 +182,7 @@ int rgate_peer_open(struct rgate_peer **out, struct rgate_node *node, uint32_t i
 	peer->node = node;
 	err = rgate_node_find(node->cluster, id, &peer->to);
 	if (!err)
-		err = open_fds(peer);
+		err = events_open(&peer->ev);
 	if (err) {
 		free(peer);
 		return err;

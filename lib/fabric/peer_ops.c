@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "clock.h"
 #include "node.h"
@@ -156,11 +155,10 @@ int rgate_peer_done(struct rgate_peer *peer, uint64_t ticket)
 static void arm_locked(struct rgate_peer *peer, bool messages_only)
 {
 	struct rgate_link *link = up(peer);
-	eventfd_t v;
 	int ret = 0;
 
 	if (peer->rung)
-		(void)eventfd_read(peer->event_fd, &v);
+		events_woken(&peer->ev);
 	peer->rung = false;
 	if (!link)
 		return;
@@ -178,7 +176,7 @@ static void arm_locked(struct rgate_peer *peer, bool messages_only)
 
 int rgate_peer_fd(const struct rgate_peer *peer)
 {
-	return peer->epoll_fd;
+	return peer->ev.fd;
 }
 
 int rgate_peer_arm(struct rgate_peer *peer)
@@ -200,7 +198,7 @@ int rgate_peer_arm_recv(struct rgate_peer *peer)
 /* Without the lock. False: the time is over */
 static bool wait_more(struct rgate_peer *peer, struct wait *w)
 {
-	struct pollfd p = { .fd = peer->epoll_fd, .events = POLLIN };
+	struct pollfd p = { .fd = peer->ev.fd, .events = POLLIN };
 	uint64_t now;
 	int ms;
 

@@ -2,8 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -17,7 +15,6 @@
 #define SHARE_AT_ONCE	(COME_AT_ONCE / 2)	/* of a user of it */
 #define SHARE_NS	(COME_NS * 2)
 #define EVENTS		32
-#define STOP		0	/* no guest's key */
 
 /* ---- One ---- */
 
@@ -40,7 +37,6 @@ static void seat_over(void *ctx)
 static int open_session(struct guest *g, const struct rgate_limits *limits)
 {
 	struct gate_service *sv = g->node->sv;
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = g->key };
 	const uint64_t memory = (gate_room(sv->o.role, GATE_TICKETS) + 4095) & ~4095ULL;
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = g->uid,
 		.requests = GATE_PLACES, .completions = GATE_PLACES + GATE_SHOTS, .limits = limits,
@@ -51,8 +47,9 @@ static int open_session(struct guest *g, const struct rgate_limits *limits)
 	if (err)
 		return err;
 	g->mem = rgate_session_memory(g->session, NULL);
-	if (epoll_ctl(sv->epfd, EPOLL_CTL_ADD, rgate_session_fd(g->session), &ev) < 0)
-		return -errno;
+	err = events_add(&sv->ev, rgate_session_fd(g->session), EPOLLIN, g->key);
+	if (err)
+		return err;
 	(void)rgate_session_arm(g->session);
 	return 0;
 }
@@ -186,7 +183,7 @@ void gate_guest_end(struct guest *g)
 		note_gone(g->node, g->id);
 	}
 	list_del(&g->of_node);
-	(void)epoll_ctl(g->node->sv->epfd, EPOLL_CTL_DEL, rgate_session_fd(g->session), NULL);
+	events_remove(&g->node->sv->ev, rgate_session_fd(g->session));
 	rgate_session_close(g->session);
 	rgate_seat_remove(g->seat);
 	put(g);
@@ -272,9 +269,9 @@ static void *serve(void *arg)
 	int i, n;
 
 	for (;;) {
-		n = epoll_wait(sv->epfd, ev, EVENTS, -1);
+		n = events_wait(&sv->ev, ev, EVENTS, -1);
 		for (i = 0; i < n; i++) {
-			if (ev[i].data.u64 == STOP)
+			if (ev[i].data.u64 == EVENTS_WAKE)
 				return NULL;
 			fair_lock(&sv->lock);
 			g = find(sv, ev[i].data.u64);
@@ -287,27 +284,15 @@ static void *serve(void *arg)
 
 int gate_guests_start(struct gate_service *sv)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = STOP };
-	int err;
+	int err = events_open(&sv->ev);
 
-	sv->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (sv->epfd < 0)
-		return -errno;
-	sv->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = sv->stop_fd < 0 ? -errno : 0;
 	if (err)
-		goto close_epoll;
-	err = epoll_ctl(sv->epfd, EPOLL_CTL_ADD, sv->stop_fd, &ev) < 0 ? -errno : 0;
-	if (!err)
-		err = rgate_thread_start(&sv->thread, NULL, serve, sv);
+		return err;
+	err = rgate_thread_start(&sv->thread, NULL, serve, sv);
 	if (err)
-		goto close_stop;
-	sv->runs = true;
-	return 0;
-close_stop:
-	close(sv->stop_fd);
-close_epoll:
-	close(sv->epfd);
+		events_close(&sv->ev);
+	else
+		sv->runs = true;
 	return err;
 }
 
@@ -315,9 +300,8 @@ void gate_guests_stop(struct gate_service *sv)
 {
 	if (!sv->runs)
 		return;
-	eventfd_write(sv->stop_fd, 1);
+	events_wake(&sv->ev);
 	pthread_join(sv->thread, NULL);
-	close(sv->stop_fd);
-	close(sv->epfd);
+	events_close(&sv->ev);
 	sv->runs = false;
 }

@@ -26,6 +26,7 @@
 
 #include "board.h"
 #include "errand.h"
+#include "events.h"
 #include "gate_service.h"
 #include "gate_wire.h"
 #include "index.h"
@@ -180,7 +181,7 @@ struct gate_service {
 	struct link callers;
 	struct index by_id, by_seat;	/* the same ones */
 	/* of guests: */
-	int epfd, stop_fd;
+	struct events ev;
 	pthread_t thread;
 	bool runs;			/* there is one */
 	uint64_t keys;			/* of guests, so far */

@@ -2,8 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -39,32 +37,28 @@ void rgate_limits_init(struct rgate_limits *limits)
  */
 void engine_wake(struct rgate_engine *e)
 {
-	const uint64_t one = 1;
-
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&e->asleep, __ATOMIC_RELAXED))
-		(void)!write(e->wake_fd, &one, sizeof(one));
+		events_wake(&e->ev);
 }
 
-static void events(struct rgate_engine *e, const struct epoll_event *ev, int n)
+static void take_events(struct rgate_engine *e, const struct epoll_event *ev, int n)
 {
-	uint64_t drained;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		if (ev[i].data.ptr)
+		if (ev[i].data.u64 != EVENTS_WAKE)
 			seat_kicked(ev[i].data.ptr);
 		else
-			(void)!read(e->wake_fd, &drained, sizeof(drained));
+			events_woken(&e->ev);
 	}
 }
 
 static void poll_events(struct rgate_engine *e)
 {
 	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(e->epfd, ev, EVENTS, 0);
 
-	events(e, ev, n);
+	take_events(e, ev, events_wait(&e->ev, ev, EVENTS, 0));
 }
 
 /* A seat with nothing to do is polled as long as it has learned to be worth it. */
@@ -220,12 +214,11 @@ int64_t rgate_engine_turn(struct rgate_engine *e)
 
 static void sleep_for(struct rgate_engine *e, int64_t ns)
 {
-	const struct timespec ts = rgate_clock_timespec((uint64_t)ns);
 	struct epoll_event ev[EVENTS];
-	int n = epoll_pwait2(e->epfd, ev, EVENTS, ns < 0 ? NULL : &ts, NULL);
+	int n = events_wait(&e->ev, ev, EVENTS, ns);
 
 	__atomic_store_n(&e->asleep, 0, __ATOMIC_RELAXED);
-	events(e, ev, n);
+	take_events(e, ev, n);
 }
 
 static bool no_seats(struct rgate_engine *e)
@@ -262,31 +255,6 @@ static void *run(void *arg)
 	}
 }
 
-static int open_fds(struct rgate_engine *e)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
-	int err;
-
-	e->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (e->epfd < 0)
-		return -errno;
-	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (e->wake_fd < 0) {
-		err = -errno;
-		goto close_epoll;
-	}
-	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->wake_fd, &ev) < 0) {
-		err = -errno;
-		goto close_wake;
-	}
-	return 0;
-close_wake:
-	close(e->wake_fd);
-close_epoll:
-	close(e->epfd);
-	return err;
-}
-
 static void init(struct rgate_engine *e, const struct rgate_engine_opts *o)
 {
 	e->flags = o->flags;
@@ -314,8 +282,7 @@ static void init(struct rgate_engine *e, const struct rgate_engine_opts *o)
 static void fini(struct rgate_engine *e)
 {
 	req_free_all(e);
-	close(e->wake_fd);
-	close(e->epfd);
+	events_close(&e->ev);
 	pthread_mutex_destroy(&e->end_lock);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
@@ -340,7 +307,7 @@ int rgate_engine_create(struct rgate_engine **engine, const struct rgate_engine_
 	err = req_init(e);
 	if (err)
 		goto free;
-	err = open_fds(e);
+	err = events_open(&e->ev);
 	if (err)
 		goto free_reqs;
 	pthread_mutex_init(&e->lock, NULL);
@@ -423,7 +390,7 @@ int rgate_engine_add(struct rgate_engine *e, const struct rgate_req_service *s, 
 
 int rgate_engine_fd(const struct rgate_engine *e)
 {
-	return e->epfd;
+	return e->ev.fd;
 }
 
 int rgate_engine_stats(struct rgate_engine *e, struct rgate_engine_stats *out)

@@ -15,6 +15,7 @@
 
 #include "area.h"
 #include "engine.h"
+#include "events.h"
 #include "heap.h"
 #include "index.h"
 #include "list.h"
@@ -157,8 +158,8 @@ struct rgate_engine {
 	void *log_ctx;
 	struct service service[RGATE_REQ_SERVICES];
 	pthread_t thread;
-	int epfd, wake_fd;
-	uint32_t asleep;		/* atomic: who brings something writes wake_fd */
+	struct events ev;
+	uint32_t asleep;		/* atomic: who brings something wakes it */
 	uint32_t stop;			/* atomic */
 
 	struct link active;		/* users */

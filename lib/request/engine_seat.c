@@ -216,7 +216,6 @@ close_wake:
 /* The engine never reads the client's eventfd, which could make it wait: edges are enough. */
 static int make_kick(struct rgate_engine *e, struct rgate_seat *s, int *kick)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = s };
 	int err;
 
 	s->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -227,12 +226,9 @@ static int make_kick(struct rgate_engine *e, struct rgate_seat *s, int *kick)
 		err = -errno;
 		goto close_own;
 	}
-	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, s->kick_fd, &ev) < 0) {
-		err = -errno;
-		goto close_kick;
-	}
-	return 0;
-close_kick:
+	err = events_add(&e->ev, s->kick_fd, EPOLLIN | EPOLLET, events_word(s));
+	if (!err)
+		return 0;
 	close(*kick);
 close_own:
 	close(s->kick_fd);
@@ -453,7 +449,7 @@ static void close_seat(struct rgate_seat *s)
 	/* Who still has it mapped, as children of the client, learns that it is over. */
 	__atomic_store_n(&s->area.server->state, RGATE_REQ_CLOSED, __ATOMIC_RELEASE);
 	handles_drop(s);
-	epoll_ctl(s->engine->epfd, EPOLL_CTL_DEL, s->kick_fd, NULL);
+	events_remove(&s->engine->ev, s->kick_fd);
 	close(s->kick_fd);
 	close(s->wake_fd);
 	rgate_area_unmap(&s->area);

@@ -4,7 +4,6 @@
  * triggered, so that a socket that nobody asks anything of costs nothing.
  */
 #include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -121,17 +120,16 @@ static void review(struct socket_service *sv)
 static void take_events(struct socket_service *sv, int wait)
 {
 	struct epoll_event ev[EVENTS];
-	uint64_t drained;
 	struct sock *s;
 	int i, n;
 
-	n = epoll_wait(sv->epfd, ev, EVENTS, wait);
+	n = events_wait(&sv->ev, ev, EVENTS, events_ms(wait));
 	for (i = 0; i < n; i++) {
-		s = ev[i].data.ptr;
-		if (!s) {
-			(void)!read(sv->wake_fd, &drained, sizeof(drained));
+		if (ev[i].data.u64 == EVENTS_WAKE) {
+			events_woken(&sv->ev);
 			continue;
 		}
+		s = ev[i].data.ptr;
 		if (ev[i].events & ~(uint32_t)EPOLLOUT)
 			s->readable = true;
 		if (ev[i].events & ~(uint32_t)(EPOLLIN | EPOLLRDHUP))

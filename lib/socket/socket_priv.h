@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include "events.h"
 #include "list.h"
 #include "socket_options.h"
 #include "socket_resolve.h"
@@ -107,7 +108,8 @@ struct sock {
 struct socket_service {
 	pthread_mutex_t lock;
 	pthread_t thread;
-	int epfd, wake_fd, own_fd;
+	struct events ev;
+	int own_fd;
 	uint32_t most;
 	struct resolver *resolver;
 	/* lock */

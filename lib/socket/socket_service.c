@@ -4,8 +4,6 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -18,38 +16,23 @@
 
 static int open_fds(struct socket_service *sv)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
-	int err;
+	int err = events_open(&sv->ev);
 
-	sv->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (sv->epfd < 0)
-		return -errno;
-	sv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = sv->wake_fd < 0 ? -errno : 0;
 	if (err)
-		goto close_epoll;
-	if (epoll_ctl(sv->epfd, EPOLL_CTL_ADD, sv->wake_fd, &ev) < 0) {
-		err = -errno;
-		goto close_wake;
-	}
+		return err;
 	/* Only a policy asks what it says. */
 	sv->own_fd = sv->policy ? socket_own_open() : -1;
 	if (!sv->policy || sv->own_fd >= 0)
 		return 0;
-	err = sv->own_fd;
-close_wake:
-	close(sv->wake_fd);
-close_epoll:
-	close(sv->epfd);
-	return err;
+	events_close(&sv->ev);
+	return sv->own_fd;
 }
 
 static void close_fds(struct socket_service *sv)
 {
 	if (sv->own_fd >= 0)
 		close(sv->own_fd);
-	close(sv->wake_fd);
-	close(sv->epfd);
+	events_close(&sv->ev);
 }
 
 int socket_service_create(struct socket_service **out, const struct socket_opts *opts)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "socket_priv.h"
@@ -99,11 +98,8 @@ int sock_new(struct socket_service *sv, uid_t uid, uint32_t family, uint32_t typ
 
 int sock_watch(struct sock *s, int fd)
 {
-	struct epoll_event ev = {
-		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = s,
-	};
-
-	return epoll_ctl(s->sv->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+	return events_add(&s->sv->ev, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			  events_word(s));
 }
 
 void sock_shut(struct sock *s)
@@ -114,7 +110,7 @@ void sock_shut(struct sock *s)
 	pthread_mutex_lock(&sv->lock);
 	if (s->fd >= 0) {
 		/* If another process has it, closing it is not the end of its events. */
-		(void)epoll_ctl(sv->epfd, EPOLL_CTL_DEL, s->fd, NULL);
+		events_remove(&sv->ev, s->fd);
 		close(s->fd);
 	}
 	s->fd = -1;
@@ -168,7 +164,5 @@ void sock_drop(struct sock *s)
 
 void service_wake(struct socket_service *sv)
 {
-	const uint64_t one = 1;
-
-	(void)!write(sv->wake_fd, &one, sizeof(one));
+	events_wake(&sv->ev);
 }

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -356,7 +355,7 @@ int client_wait(struct rgate_spawn *sp, bool (*done)(void *arg), void *arg, int 
 {
 	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
 	const uint64_t end = begun + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * MS;
-	struct pollfd p = { .fd = sp->epoll_fd, .events = POLLIN };
+	struct pollfd p = { .fd = sp->ev.fd, .events = POLLIN };
 	uint64_t now;
 	bool is;
 	int ms;
@@ -390,28 +389,23 @@ int client_wait(struct rgate_spawn *sp, bool (*done)(void *arg), void *arg, int 
 
 static int open_fds(struct rgate_spawn *sp)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
-	int err;
+	int err = events_open_plain(&sp->ev);
 
-	sp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (sp->epoll_fd < 0)
-		return -errno;
+	if (err)
+		return err;
 	sp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (sp->timer_fd < 0) {
 		err = -errno;
-		goto close_epoll;
+		goto close_events;
 	}
-	if (epoll_ctl(sp->epoll_fd, EPOLL_CTL_ADD, sp->timer_fd, &ev) ||
-	    epoll_ctl(sp->epoll_fd, EPOLL_CTL_ADD, rgate_peer_fd(sp->peer), &ev)) {
-		err = -errno;
-		goto close_timer;
-	}
-	return 0;
-
-close_timer:
+	err = events_add(&sp->ev, sp->timer_fd, EPOLLIN, 0);
+	if (!err)
+		err = events_add(&sp->ev, rgate_peer_fd(sp->peer), EPOLLIN, 0);
+	if (!err)
+		return 0;
 	close(sp->timer_fd);
-close_epoll:
-	close(sp->epoll_fd);
+close_events:
+	events_close(&sp->ev);
 	return err;
 }
 
@@ -530,12 +524,12 @@ void rgate_spawn_close(struct rgate_spawn *sp)
 	call_client_fini(&sp->calls);
 	index_fini(&sp->by_cookie);
 	close(sp->timer_fd);
-	close(sp->epoll_fd);
+	events_close(&sp->ev);
 	pthread_mutex_destroy(&sp->lock);
 	free(sp);
 }
 
 int rgate_spawn_fd(const struct rgate_spawn *sp)
 {
-	return sp->epoll_fd;
+	return sp->ev.fd;
 }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include "call.h"
+#include "events.h"
 #include "index.h"
 #include "record.h"
 #include "session.h"
@@ -84,7 +85,8 @@ struct rgate_spawn {
 	struct rgate_pool *readable;	/* read, */
 	struct rgate_pool *stage;	/* and where no peer reaches */
 	struct rgate_peer *peer;
-	int epoll_fd, timer_fd;
+	struct events ev;
+	int timer_fd;
 	uint64_t wake_ns;
 	struct session session;
 	struct xfer_list xfers;		/* messages */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
@@ -36,9 +35,7 @@ const char *rgate_spawn_stage_name(uint32_t stage)
 
 int spawnd_watch(struct rgate_spawnd *sd, int fd, uint32_t events, struct rgate_spawnd_tag *tag)
 {
-	struct epoll_event ev = { .events = events, .data.ptr = tag };
-
-	return epoll_ctl(sd->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return events_add(&sd->ev, fd, events, events_word(tag));
 }
 
 void spawnd_wake_at(struct rgate_spawnd *sd, uint64_t ns)
@@ -107,15 +104,14 @@ int rgate_spawnd_check(const struct rgate_cluster *cluster, const char *path)
 
 static int open_fds(struct rgate_spawnd *sd)
 {
-	int err;
+	int err = events_open_plain(&sd->ev);
 
-	sd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (sd->epoll_fd < 0)
-		return -errno;
+	if (err)
+		return err;
 	sd->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (sd->timer_fd < 0) {
 		err = -errno;
-		goto close_epoll;
+		goto close_events;
 	}
 	if (pipe2(sd->lift, O_CLOEXEC | O_NONBLOCK)) {
 		err = -errno;
@@ -137,8 +133,8 @@ close_lift:
 	close(sd->lift[1]);
 close_timer:
 	close(sd->timer_fd);
-close_epoll:
-	close(sd->epoll_fd);
+close_events:
+	events_close(&sd->ev);
 	return err;
 }
 
@@ -284,7 +280,7 @@ free_sd:
 
 int rgate_spawnd_fd(const struct rgate_spawnd *sd)
 {
-	return sd->epoll_fd;
+	return sd->ev.fd;
 }
 
 /* The spawner is gone, and all that it ran with it. */
@@ -296,7 +292,7 @@ static void lose_all(struct rgate_spawnd *sd)
 	if (sd->spawner_lost)
 		return;
 	sd->spawner_lost = true;
-	(void)epoll_ctl(sd->epoll_fd, EPOLL_CTL_DEL, sd->spawner.sock, NULL);
+	events_remove(&sd->ev, sd->spawner.sock);
 	for (i = 0; i < RGATE_NODES_MAX; i++) {
 		for (job = sd->client[i].jobs; job; job = next) {
 			next = job->next;
@@ -535,7 +531,7 @@ int rgate_spawnd_process(struct rgate_spawnd *sd)
 	int n, i, ret;
 
 	pthread_mutex_lock(&sd->lock);
-	n = epoll_wait(sd->epoll_fd, ev, EVENTS, 0);
+	n = events_wait(&sd->ev, ev, EVENTS, 0);
 	for (i = 0; i < n; i++)
 		on_event(sd, &ev[i]);
 	/* Nothing goes over a connection to memory that was lent over the last one. */
@@ -592,7 +588,7 @@ void rgate_spawnd_destroy(struct rgate_spawnd *sd)
 	close(sd->lift[0]);
 	close(sd->lift[1]);
 	close(sd->timer_fd);
-	close(sd->epoll_fd);
+	events_close(&sd->ev);
 	free_spawnd(sd);
 	if (hub)
 		rgate_hub_put(hub);

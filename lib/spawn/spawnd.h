@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "call.h"
+#include "events.h"
 #include "index.h"
 #include "session.h"
 #include "spawner.h"
@@ -187,7 +188,7 @@ struct rgate_spawnd {
 	struct rgate_pool *stage;	/* no peer reaches it */
 	struct rgate_spawner spawner;
 	struct rgate_spawnd_tag spawner_tag, timer_tag;
-	int epoll_fd;
+	struct events ev;
 	int timer_fd;
 	uint64_t wake_ns;		/* what the timer is set to; UINT64_MAX: not */
 	bool spawner_lost;

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -133,13 +132,13 @@ void spawnd_io_free(struct spawnd_job *job)
 /* To be told when it is ready */
 void spawnd_io_arm(struct spawnd_stream *s, uint32_t events)
 {
-	struct epoll_event ev = { .events = events | EPOLLONESHOT, .data.ptr = &s->tag };
+	const struct events *ev = &s->job->sd->ev;
 
 	s->ready = false;
 	if (s->armed == (events | EPOLLHUP))
 		return;
-	if (!epoll_ctl(s->job->sd->epoll_fd, s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd,
-		       &ev)) {
+	if (!(s->watched ? events_change : events_add)(ev, s->fd, events | EPOLLONESHOT,
+						       events_word(&s->tag))) {
 		s->watched = true;
 		s->armed = events | EPOLLHUP;
 	} else {

@@ -2,7 +2,6 @@
 /* Which peers are served: own ones, the caller's, those of a hub. */
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "opts.h"
 #include "spawnd.h"
@@ -65,7 +64,7 @@ void spawnd_client_remove(struct spawnd_client *c)
 	if (!peer)
 		return;
 	if (c->own)
-		(void)epoll_ctl(c->sd->epoll_fd, EPOLL_CTL_DEL, rgate_peer_fd(peer), NULL);
+		events_remove(&c->sd->ev, rgate_peer_fd(peer));
 	c->session.up = false;
 	spawnd_client_drop(c);
 	spawnd_client_gone(c);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -181,9 +180,9 @@ static int wait_for_events(struct spawner *s, struct epoll_event *ev, int ms)
 
 	/* Where something was started they are done while it runs. Where something has ended,
 	 * whoever hears of that needs the CPU, and may ask for the next. */
-	n = epoll_wait(s->epoll_fd, ev, EVENTS, !chores ? ms : s->started ? 0 : QUIET_MS);
+	n = events_wait(&s->ev, ev, EVENTS, events_ms(!chores ? ms : s->started ? 0 : QUIET_MS));
 	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
+		return n == -EINTR ? 0 : n;
 	if (!n && chores)
 		do_chore(s);
 	return n;
@@ -260,9 +259,7 @@ static int become_clean_fds(void)
 
 static int watch(struct spawner *s, int fd, uint64_t what)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = what };
-
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return events_add(&s->ev, fd, EPOLLIN, what);
 }
 
 /* Nothing of the process that runs this one */
@@ -285,10 +282,11 @@ static int become_clean(struct spawner *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->signal_fd < 0 || s->epoll_fd < 0)
+	if (s->signal_fd < 0)
 		return -errno;
-	err = watch(s, s->sock, SPAWNER_SOCKET);
+	err = events_open_plain(&s->ev);
+	if (!err)
+		err = watch(s, s->sock, SPAWNER_SOCKET);
 	if (!err)
 		err = watch(s, s->signal_fd, SPAWNER_SIGNALS);
 	if (err)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,11 +66,9 @@ static bool lacks_group(const struct spawner *s, const struct rgate_request *r)
 static void watch(struct spawner *s, struct work *w)
 {
 	/* Processes that are being made have copies of the descriptor: closed here, it is watched
-	 * until theirs are, too. Level-triggered, that would be an event at each look until then. */
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = w->id };
-
-	/* Else it is looked at with those whose time is over. */
-	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, w->child.result_fd, &ev);
+	 * until theirs are, too. Level-triggered, that would be an event at each look until then.
+	 * If it cannot be, it is looked at with those whose time is over. */
+	(void)events_add(&s->ev, w->child.result_fd, EPOLLIN | EPOLLET, w->id);
 	w->prev = s->starting_last;
 	w->next = NULL;
 	*s->starting_last = w;

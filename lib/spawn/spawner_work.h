@@ -10,6 +10,7 @@
 #define RGATE_SPAWN_SPAWNER_WORK_H
 
 #include "ahead.h"
+#include "events.h"
 #include "index.h"
 
 enum work_step {
@@ -42,7 +43,7 @@ struct work {			/* a process, from its start to the end of what it left */
 struct spawner {
 	int sock;
 	int signal_fd;
-	int epoll_fd;
+	struct events ev;
 	struct rgate_spawner_shared *shared;
 	struct rgate_spawner_birth birth;
 	struct rgate_cluster *cluster;

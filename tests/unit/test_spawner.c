@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "events.h"
 #include "spawner.h"
 
 #define MS	(20000 * (int)unit_patience())
@@ -70,13 +70,13 @@ int __wrap_rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n)
 	return err;
 }
 
-int __real_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
-int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
+int __real_events_wait(const struct events *e, struct epoll_event *ev, int n, int64_t ns);
+int __wrap_events_wait(const struct events *e, struct epoll_event *ev, int n, int64_t ns);
 
-int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
+int __wrap_events_wait(const struct events *e, struct epoll_event *ev, int n, int64_t ns)
 {
 	shared->turn = 0;
-	n = __real_epoll_wait(fd, ev, n, ms);
+	n = __real_events_wait(e, ev, n, ns);
 	if (n > 0)
 		__atomic_add_fetch(&shared->looks, 1, __ATOMIC_RELAXED);
 	return n;

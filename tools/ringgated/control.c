@@ -11,10 +11,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "fmt.h"
 #include "hurry.h"
 #include "listen.h"
@@ -41,7 +41,7 @@ struct client {
 
 struct control {
 	struct daemon *d;
-	int epoll_fd;
+	struct events ev;
 	int listen_fd;
 	uint64_t ring_bytes;	/* of all rings that clients have */
 	struct client clients[CLIENTS_MAX];
@@ -394,13 +394,6 @@ static void drop_client(struct control *ctl, struct client *c)
 	*c = (struct client){ .sock = -1 };
 }
 
-static int watch(struct control *ctl, int fd, uint64_t tag)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = tag };
-
-	return epoll_ctl(ctl->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
-}
-
 /* The one without a ring that has been silent longest; NULL: there is none */
 static struct client *idlest(struct control *ctl)
 {
@@ -460,7 +453,7 @@ static void new_client(struct control *ctl)
 	}
 	(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*c = (struct client){ .sock = sock, .uid = cred.uid, .heard = util_now() };
-	if (watch(ctl, sock, (uint64_t)(c - ctl->clients)))
+	if (events_add(&ctl->ev, sock, EPOLLIN, (uint64_t)(c - ctl->clients)))
 		drop_client(ctl, c);
 }
 
@@ -492,16 +485,16 @@ int control_serve(struct control *ctl, int signal_fd)
 	struct epoll_event ev[16];
 	int i, n, err;
 
-	err = watch(ctl, signal_fd, TAG_SIGNAL);
+	err = events_add(&ctl->ev, signal_fd, EPOLLIN, TAG_SIGNAL);
 	if (err)
 		return err;
 	for (;;) {
-		n = epoll_wait(ctl->epoll_fd, ev, ARRAY_SIZE(ev), drop_silent(ctl));
-		if (n < 0 && errno != EINTR)
-			return -errno;
+		n = events_wait(&ctl->ev, ev, ARRAY_SIZE(ev), events_ms(drop_silent(ctl)));
+		if (n < 0 && n != -EINTR)
+			return n;
 		for (i = 0; i < n; i++) {
 			if (ev[i].data.u64 == TAG_SIGNAL) {
-				epoll_ctl(ctl->epoll_fd, EPOLL_CTL_DEL, signal_fd, NULL);
+				events_remove(&ctl->ev, signal_fd);
 				return 0;
 			}
 			if (ev[i].data.u64 == TAG_LISTEN)
@@ -523,19 +516,17 @@ int control_open(struct control **out, struct daemon *d)
 	ctl->d = d;
 	for (i = 0; i < CLIENTS_MAX; i++)
 		ctl->clients[i].sock = -1;
-	ctl->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	err = ctl->epoll_fd < 0 ? -errno : 0;
+	err = events_open_plain(&ctl->ev);
 	ctl->listen_fd = err ? err : listen_open(d->conf.socket, d->conf.group, 0660);
 	if (ctl->listen_fd < 0)
 		err = ctl->listen_fd;
 	else
-		err = watch(ctl, ctl->listen_fd, TAG_LISTEN);
+		err = events_add(&ctl->ev, ctl->listen_fd, EPOLLIN, TAG_LISTEN);
 	if (err) {
 		say("cannot listen at %s: %s", d->conf.socket, strerror(-err));
 		if (ctl->listen_fd >= 0)
 			close(ctl->listen_fd);
-		if (ctl->epoll_fd >= 0)
-			close(ctl->epoll_fd);
+		events_close(&ctl->ev);
 		free(ctl);
 		return err;
 	}
@@ -552,6 +543,6 @@ void control_close(struct control *ctl)
 			drop_client(ctl, &ctl->clients[i]);
 	close(ctl->listen_fd);
 	(void)unlink(ctl->d->conf.socket);
-	close(ctl->epoll_fd);
+	events_close(&ctl->ev);
 	free(ctl);
 }

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_session.h>
@@ -69,12 +67,12 @@ static void *serve(void *arg)
 	int i, n, wait = -1, err = 0;
 
 	for (;;) {
-		n = epoll_wait(rq->epoll_fd, ev, ARRAY_SIZE(ev), wait);
+		n = events_wait(&rq->ev, ev, ARRAY_SIZE(ev), events_ms(wait));
 		pthread_mutex_lock(&rq->lock);
 		for (i = 0; i < n; i++) {
 			const uint64_t tag = ev[i].data.u64;
 
-			if (tag == REQUESTS_TAG_STOP)
+			if (tag == EVENTS_WAKE)
 				goto unlock;
 			if (tag == REQUESTS_TAG_LISTEN)
 				err = clients_accept(rq);
@@ -91,13 +89,6 @@ static void *serve(void *arg)
 unlock:
 	pthread_mutex_unlock(&rq->lock);
 	return NULL;
-}
-
-static int watch(struct requests *rq, int fd, uint64_t tag)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = tag };
-
-	return epoll_ctl(rq->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
 static int start_engine(struct requests *rq, struct rgate_hub *hub)
@@ -187,33 +178,16 @@ static void requests_close(struct daemon *d)
 }
 
 /* What the thread waits for */
-static int open_fds(struct requests *rq)
+static int open_events(struct requests *rq)
 {
-	int err = 0;
+	int err = events_open(&rq->ev);
 
-	rq->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (rq->stop_fd < 0)
-		return -errno;
-	rq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (rq->epoll_fd < 0) {
-		err = -errno;
-		goto close_stop;
-	}
-	err = watch(rq, rq->stop_fd, REQUESTS_TAG_STOP);
-	if (!err)
-		err = watch(rq, rq->listen_fd, REQUESTS_TAG_LISTEN);
-	if (!err)
-		return 0;
-	close(rq->epoll_fd);
-close_stop:
-	close(rq->stop_fd);
+	if (err)
+		return err;
+	err = events_add(&rq->ev, rq->listen_fd, EPOLLIN, REQUESTS_TAG_LISTEN);
+	if (err)
+		events_close(&rq->ev);
 	return err;
-}
-
-static void close_fds(struct requests *rq)
-{
-	close(rq->epoll_fd);
-	close(rq->stop_fd);
 }
 
 static int requests_start(struct daemon *d)
@@ -226,13 +200,13 @@ static int requests_start(struct daemon *d)
 	err = start_engine(rq, d->hub);
 	if (err)
 		goto fail;
-	err = open_fds(rq);
+	err = open_events(rq);
 	if (err)
 		goto stop_engine;
 	err = -pthread_create(&rq->thread, NULL, serve, rq);
 	if (!err)
 		return 0;
-	close_fds(rq);
+	events_close(&rq->ev);
 stop_engine:
 	stop_engine(rq);
 fail:
@@ -247,12 +221,12 @@ static void requests_stop(struct daemon *d)
 
 	if (!rq)
 		return;
-	eventfd_write(rq->stop_fd, 1);
+	events_wake(&rq->ev);
 	pthread_join(rq->thread, NULL);
 	for (c = rq->clients; c < rq->clients + rq->nclients; c++)
 		if (c->sock >= 0)
 			clients_drop(rq, c);
-	close_fds(rq);
+	events_close(&rq->ev);
 	stop_engine(rq);
 }
 

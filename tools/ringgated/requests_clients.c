@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -140,7 +139,6 @@ static void refuse(struct request_client *c, int err)
 int clients_accept(struct requests *rq)
 {
 	struct request_client n = { .until = util_now() + HELLO_NS }, *c;
-	struct epoll_event ev = { .events = EPOLLIN };
 
 	n.sock = accept4(rq->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (n.sock < 0)
@@ -155,8 +153,7 @@ int clients_accept(struct requests *rq)
 		goto close_sock;
 	}
 	*c = n;
-	ev.data.u64 = (uint64_t)(c - rq->clients);
-	if (epoll_ctl(rq->epoll_fd, EPOLL_CTL_ADD, c->sock, &ev) < 0)
+	if (events_add(&rq->ev, c->sock, EPOLLIN, (uint64_t)(c - rq->clients)))
 		clients_drop(rq, c);
 	return 0;
 

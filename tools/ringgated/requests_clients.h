@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "events.h"
 #include "requests.h"
 #include "requests_log.h"
 #include "requests_policy.h"
@@ -30,7 +31,8 @@ struct requests {
 	struct queue_service *queues;
 	bool sockets_there;
 	const char *path, *policy_path, *sockets_path;
-	int listen_fd, epoll_fd, stop_fd;
+	int listen_fd;
+	struct events ev;		/* woken: it ends */
 	pthread_t thread;
 	pthread_mutex_t policy_lock;	/* taken last, and never held for long: the hub's thread
 					 * looks at the policy with it */
@@ -42,7 +44,6 @@ struct requests {
 };
 
 #define REQUESTS_TAG_LISTEN	CLIENTS_MAX
-#define REQUESTS_TAG_STOP	(CLIENTS_MAX + 1)
 
 /* All but the last: with the lock held */
 

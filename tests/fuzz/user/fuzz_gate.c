@@ -191,7 +191,7 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 	(void)ms;
 	FUZZ_CHECK(n > 1);
 	/* the guest, then the word to stop */
-	ev->data.u64 = waits++ ? 0 : key;
+	ev->data.u64 = waits++ ? EVENTS_WAKE : key;
 	return 1;
 }
 
