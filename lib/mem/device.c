@@ -451,6 +451,9 @@ int rgate_device_check(struct rgate_device *dev)
 	 */
 	if (errno == EIO || (dev->in_sysfs && !rgate_info_in_sysfs(dev->ctx->device)))
 		__atomic_store_n(&dev->gone, true, __ATOMIC_RELAXED);
+	/* A node asks this all the time. */
+	if (__atomic_load_n(&dev->nleft, __ATOMIC_RELAXED))
+		(void)rgate_device_mr_left(dev);
 	return __atomic_load_n(&dev->gone, __ATOMIC_RELAXED) ? -EIO : 0;
 }
 

@@ -293,6 +293,15 @@ static void windows(void **state)
 	mock.windows = false;
 	assert_int_equal(reg(&more, memory, 64, 0), 0);
 	assert_int_equal(mock.mrs, 1);
+	/* nodes look after their device, and after these with it */
+	mock.windows = true;
+	rgate_mem_deregister(more);
+	assert_int_equal(rgate_device_check(dev), 0);
+	assert_int_equal(mock.mrs, 1);
+	mock.windows = false;
+	assert_int_equal(rgate_device_check(dev), 0);
+	assert_int_equal(mock.mrs, 0);
+	assert_int_equal(reg(&more, memory, 64, 0), 0);
 	/* and the last to close takes them along; teardown sees that nothing is there */
 	mock.windows = true;
 	rgate_mem_deregister(more);

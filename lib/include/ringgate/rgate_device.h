@@ -144,7 +144,8 @@ RGATE_API uint32_t rgate_device_mr_count(const struct rgate_device *dev);
 /*
  * rgate_device_mr_left - how many of these were deregistered, and the device holds them still
  * Memory windows of the caller's own verbs on them do that. Each is gone, and its pages are free,
- * when those are and this is asked, memory is registered or deregistered, or the device closed.
+ * when those are and this is asked, or rgate_device_check(), which a node does with each heartbeat,
+ * memory is registered or deregistered, or the device closed.
  */
 RGATE_API uint32_t rgate_device_mr_left(struct rgate_device *dev);
 
