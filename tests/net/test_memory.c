@@ -4,6 +4,7 @@
 #include "ringgated.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -423,6 +424,81 @@ static void node_away(void **state)
 	assert_int_equal(ringgated_stop(&r[1], SIGTERM), 0);
 }
 
+/*
+ * A million requests for a node that is gone, as many at a time as there are places: each ends in
+ * its time, nothing is left of them, and others are served.
+ */
+static int asks_on_and_on(void)
+{
+	struct rgate_request q = {
+		.op = RGATE_REQ_MEMORY_OPEN, .len = 4, .a1 = RGATE_MEMORY_OPEN_A1(owner, READ),
+		.deadline_us = 200,
+	};
+	const unsigned int n = unit_rounds(1000000);
+	unsigned int sent = 0, ended = 0;
+	struct rgate_completion c;
+	int err = 0;
+
+	need(!session_at(1));
+	strcpy((char *)mem, "part");
+	while (ended < n) {
+		while (sent < n) {
+			q.cookie = sent;
+			err = rgate_session_submit(session, &q);
+			if (err)
+				break;
+			sent++;
+		}
+		need(sent == n || err == -EAGAIN);
+		need(!next_completion(&c));
+		need(c.result == -ETIMEDOUT && c.cookie < sent);
+		ended++;
+	}
+	need(!ASK(.op = RGATE_REQ_NOP));
+	/* here it has a home that is there */
+	need(open_of(1, owner, "part", READ, &(uint32_t){ 0 }) == -ENOENT);
+	rgate_session_close(session);
+	return 0;
+}
+
+static uint64_t resident(pid_t pid)
+{
+	char path[64], line[128];
+	uint64_t kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (!kib && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "RssAnon: %" SCNu64, &kib);
+	fclose(f);
+	assert_true(kib);
+	return kib << 10;
+}
+
+static void million(void **state)
+{
+	uint64_t before;
+	unsigned int fds;
+
+	(void)state;
+	daemons_up("node 1 any\n");
+	(void)ringgated_stop(&r[0], SIGKILL);
+	fds = ringgated_fds(&r[1]);
+	before = resident(r[1].pid);
+	as_client(asks_on_and_on);
+	wait_for(!ringgated_count(&r[1], "sessions"));
+	assert_int_equal(ringgated_count(&r[1], "handles"), 0);
+	assert_int_equal(ringgated_count(&r[1], "under_way"), 0);
+	assert_int_equal(ringgated_count(&r[1], "memory"), 0);
+	wait_for(ringgated_fds(&r[1]) <= fds);
+	/* A byte of each would be as much. The sanitizer keeps what was freed */
+	if (!unit_asan() && !unit_tsan())
+		assert_true(resident(r[1].pid) < before + (1 << 20));
+	assert_int_equal(ringgated_stop(&r[1], SIGTERM), 0);
+}
+
 static int up(void **state)
 {
 	(void)state;
@@ -446,6 +522,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(refused, up, down),
 	cmocka_unit_test_setup_teardown(home_dies, up, down),
 	cmocka_unit_test_setup_teardown(node_away, up, down),
+	cmocka_unit_test_setup_teardown(million, up, down),
 };
 
 UNIT_MAIN(tests)
