@@ -25,7 +25,7 @@ enum sync_op {
 	SYNC_LIST = 6,		/* likewise; claim: position */
 	SYNC_RENEW = 7,		/* the life goes on */
 	SYNC_NEWS = 8,		/* no question: of what waits since SYNC_TAKE; number: its seq */
-	SYNC_FENCE = 9,		/* claim: a node whose life is over; its connection is to be ended */
+	SYNC_FENCE = 9,		/* claim: a node whose connection is to be ended; life: of it */
 };
 
 struct sync_ask {

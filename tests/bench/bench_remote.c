@@ -69,8 +69,8 @@ static void run(struct rgate_session *s, const char *what, const struct rgate_re
 		if (i >= WARM)
 			us[i - WARM] = (double)(bench_now_ns() - t) / 1000;
 	}
-	printf("{\"what\": \"%s\", \"times\": %u, \"p50_us\": %.2f, \"p99_us\": %.2f}\n", what, times,
-	       bench_quantile(us, times, 0.5), bench_quantile(us, times, 0.99));
+	printf("{\"what\": \"%s\", \"times\": %u, \"p50_us\": %.2f, \"p99_us\": %.2f}\n", what,
+	       times, bench_quantile(us, times, 0.5), bench_quantile(us, times, 0.99));
 	free(us);
 }
 
@@ -87,9 +87,9 @@ int main(int argc, char **argv)
 	struct rgate_request add = { .op = RGATE_REQ_MEMORY_FETCH_ADD, .a1 = 1 };
 	const struct rgate_request nop = { .op = RGATE_REQ_NOP };
 	struct rgate_session *home, *s;
-	unsigned int times;
+	const unsigned int times = argc == 5 ? (unsigned int)atoi(argv[4]) : 0;
 
-	if (argc != 5 || !(times = (unsigned int)atoi(argv[4])) || times > 1000000)
+	if (!times || times > 1000000)
 		bench_die(0, "usage: bench_remote HOME SOCKET NODE TIMES, at most 1000000");
 	open.a0 = (uint64_t)atoi(argv[3]);
 	home = session_at(argv[1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The daemon's sockets: who waits for a daemon that is about to listen never hears that he may not */
+/* The daemon's sockets: who comes before it listens never hears that he may not */
 #include "unit.h"
 
 #include <errno.h>
