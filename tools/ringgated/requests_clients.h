@@ -11,7 +11,7 @@
 #include "requests_policy.h"
 
 #define CLIENTS_MAX	4096
-#define REQUESTS_SERVICES 7	/* that the daemon adds to the engine's own */
+#define REQUESTS_SERVICES 16	/* that the daemon adds to the engine's own, at most */
 
 struct request_client {
 	int sock;			/* -1: none */

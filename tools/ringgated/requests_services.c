@@ -209,7 +209,7 @@ static const struct {
 	int (*start)(void **service, struct requests *rq, struct rgate_hub *hub);
 	void (*stop)(void *service);
 	void (*quit)(void *service);	/* NULL: nothing of it is at other nodes */
-} services[REQUESTS_SERVICES] = {
+} services[] = {
 	{ "spawn", start_spawn, stop_spawn, NULL },
 	{ "memory", start_memory, stop_memory, NULL },
 	{ "lock and barrier", start_sync, stop_sync, NULL },
@@ -220,12 +220,14 @@ static const struct {
 	{ "sockets of the gateway", start_gate, stop_gate, quit_gate },
 };
 
+_Static_assert(ARRAY_SIZE(services) <= REQUESTS_SERVICES, "struct requests has room for them");
+
 int services_start(struct requests *rq, struct rgate_hub *hub)
 {
 	unsigned int i;
 	int err;
 
-	for (i = 0; i < REQUESTS_SERVICES; i++) {
+	for (i = 0; i < ARRAY_SIZE(services); i++) {
 		err = services[i].start(&rq->service[i], rq, hub);
 		if (!err)
 			continue;
@@ -237,7 +239,7 @@ int services_start(struct requests *rq, struct rgate_hub *hub)
 
 void services_quit(struct requests *rq)
 {
-	unsigned int i = REQUESTS_SERVICES;
+	unsigned int i = ARRAY_SIZE(services);
 
 	while (i--)
 		if (rq->service[i] && services[i].quit)
@@ -246,7 +248,7 @@ void services_quit(struct requests *rq)
 
 void services_stop(struct requests *rq)
 {
-	unsigned int i = REQUESTS_SERVICES;
+	unsigned int i = ARRAY_SIZE(services);
 
 	while (i--)
 		if (rq->service[i])
