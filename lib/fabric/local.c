@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +19,7 @@
 #define BUFFER_BYTES	(4 << 20)	/* asked for; root gets it */
 #define STRANGERS_MAX	16
 #define DEAF_NS		100000000	/* until we look for a descriptor again */
+#define LISTENS		0	/* the word of listen_fd; others have their connection as one */
 
 static int fill_address(struct sockaddr_un *sa, const char *path)
 {
@@ -59,13 +58,6 @@ static int take_path(struct rgate_ep *ep)
 	return err;
 }
 
-static int watch(int epoll_fd, int fd, uint32_t events, void *what)
-{
-	struct epoll_event ev = { .events = events, .data.ptr = what };
-
-	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
 static int begin_listening(struct rgate_ep *ep)
 {
 	struct sockaddr_un sa;
@@ -85,7 +77,7 @@ static int begin_listening(struct rgate_ep *ep)
 		rgate_err("cannot listen on %s: %s", sa.sun_path, strerror(-err));
 		return err;
 	}
-	return watch(ep->epoll_fd, ep->listen_fd, EPOLLIN, NULL);
+	return events_add(&ep->ev, ep->listen_fd, EPOLLIN, LISTENS);
 }
 
 static void close_fd(int *fd)
@@ -113,8 +105,7 @@ static void conn_free(struct rgate_conn *conn)
 	close_fd(&conn->sock);
 	local_serve_end(conn);
 	close_fd(&conn->ask_sock);
-	close_fd(&conn->wait_fd);
-	close_fd(&conn->done_fd);
+	events_close(&conn->ev);
 	local_unmap_all(conn);
 	free(conn->recv);
 	free(conn->done);
@@ -145,7 +136,7 @@ static void local_close(struct rgate_ep *ep)
 	if (ep->lock_fd >= 0)
 		close(ep->lock_fd);
 	local_server_stop(ep);
-	close(ep->epoll_fd);
+	events_close(&ep->ev);
 	pthread_mutex_destroy(&ep->lock);
 	free(ep);
 }
@@ -161,14 +152,12 @@ static int local_open(struct rgate_ep **out, const struct rgate_ep_opts *opts)
 	ep->opts = *opts;
 	ep->opts.self = &ep->self;
 	ep->listen_fd = ep->lock_fd = -1;
-	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ep->epoll_fd < 0) {
-		err = -errno;
+	err = events_open_plain(&ep->ev);
+	if (err)
 		goto free_ep;
-	}
 	err = local_server_start(ep);
 	if (err)
-		goto close_epoll;
+		goto close_events;
 	pthread_mutex_init(&ep->lock, NULL);
 	err = opts->listen ? begin_listening(ep) : 0;
 	if (err)
@@ -177,8 +166,8 @@ static int local_open(struct rgate_ep **out, const struct rgate_ep_opts *opts)
 		*out = ep;
 	return err;
 
-close_epoll:
-	close(ep->epoll_fd);
+close_events:
+	events_close(&ep->ev);
 free_ep:
 	free(ep);
 	return err;
@@ -196,7 +185,7 @@ static int local_use_pool(struct rgate_ep *ep, enum rgate_prov_pool which,
 
 static int local_fd(struct rgate_ep *ep)
 {
-	return ep->epoll_fd;
+	return ep->ev.fd;
 }
 
 /* Takes over both sockets, also where it fails */
@@ -212,7 +201,7 @@ static int conn_new(struct rgate_conn **out, struct rgate_ep *ep, int sock, int 
 	}
 	*conn = (struct rgate_conn){
 		.ep = ep, .sock = sock, .in_sock = in_sock, .ask_sock = -1,
-		.wait_fd = -1, .done_fd = -1, .done_depth = ep->opts.send_depth,
+		.ev = { -1, -1 }, .done_depth = ep->opts.send_depth,
 	};
 	*out = conn;
 	return 0;
@@ -254,7 +243,7 @@ static int local_connect(struct rgate_ep *ep, const struct rgate_cluster_node *t
 	conn->owner = owner;
 	err = known_user(sock) ? local_send(sock, &p, &iov, 1, NULL, 0) : -EPERM;
 	if (!err)
-		err = watch(ep->epoll_fd, sock, EPOLLIN | EPOLLRDHUP, conn);
+		err = events_add(&ep->ev, sock, EPOLLIN | EPOLLRDHUP, events_word(conn));
 	if (err)
 		local_destroy(conn);
 	else
@@ -302,13 +291,12 @@ static void local_reject(struct rgate_conn *conn, int err)
 /* From now on the socket's packets are for poll(); its end is still of interest. */
 static int now_up(struct rgate_conn *conn)
 {
-	struct epoll_event ev = { .events = EPOLLRDHUP, .data.ptr = conn };
 	int err = local_late_begin(conn);
 
 	if (err)
 		return err;
 	conn->up = true;
-	return epoll_ctl(conn->ep->epoll_fd, EPOLL_CTL_MOD, conn->sock, &ev) ? -errno : 0;
+	return events_change(&conn->ep->ev, conn->sock, EPOLLRDHUP, events_word(conn));
 }
 
 static int local_establish(struct rgate_conn *conn)
@@ -347,16 +335,14 @@ static int local_prepare(struct rgate_conn *conn)
 		return 0;
 	if (setsockopt(conn->sock, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
 		(void)setsockopt(conn->sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	conn->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	conn->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (conn->wait_fd < 0 || conn->done_fd < 0)
-		return errno == EMFILE ? -EMFILE : errno == ENFILE ? -ENFILE : -ENOMEM;
+	err = events_open(&conn->ev);
+	if (err)
+		return err;
 	conn->recv = calloc(conn->ep->opts.recv_depth, sizeof(*conn->recv));
 	conn->done = calloc(conn->done_depth, sizeof(*conn->done));
 	if (!conn->recv || !conn->done)
 		return -ENOMEM;
-	err = watch(conn->wait_fd, conn->done_fd, EPOLLIN, NULL);
-	return err ? err : watch(conn->wait_fd, conn->in_sock, EPOLLIN, NULL);
+	return events_add(&conn->ev, conn->in_sock, EPOLLIN, 0);
 }
 
 static int local_allow(struct rgate_conn *conn, uint32_t access)
@@ -374,7 +360,7 @@ static void *local_owner(const struct rgate_conn *conn)
 
 static int local_conn_fd(const struct rgate_conn *conn)
 {
-	return conn->wait_fd;
+	return conn->ev.fd;
 }
 
 static uint32_t local_inline_size(const struct rgate_conn *conn)
@@ -411,7 +397,7 @@ static void local_whence(const struct rgate_conn *conn, char *text, size_t len)
 
 static int down(struct rgate_conn *conn, struct rgate_prov_event *ev, int err)
 {
-	(void)epoll_ctl(conn->ep->epoll_fd, EPOLL_CTL_DEL, conn->sock, NULL);
+	events_remove(&conn->ep->ev, conn->sock);
 	if (conn->told)
 		return 0;
 	conn->told = true;
@@ -516,10 +502,8 @@ static void add_stranger(struct rgate_ep *ep, struct rgate_conn *conn)
 
 static void listen_or_not(struct rgate_ep *ep, uint64_t deaf_until)
 {
-	struct epoll_event ev = { .events = deaf_until ? 0 : EPOLLIN };
-
 	ep->deaf_until = deaf_until;
-	(void)epoll_ctl(ep->epoll_fd, EPOLL_CTL_MOD, ep->listen_fd, &ev);
+	(void)events_change(&ep->ev, ep->listen_fd, deaf_until ? 0 : EPOLLIN, LISTENS);
 }
 
 static void welcome_somebody(struct rgate_ep *ep)
@@ -539,7 +523,7 @@ static void welcome_somebody(struct rgate_ep *ep)
 	}
 	if (conn_new(&conn, ep, sock, sock))
 		return;
-	if (watch(ep->epoll_fd, sock, EPOLLIN | EPOLLRDHUP, conn)) {
+	if (events_add(&ep->ev, sock, EPOLLIN | EPOLLRDHUP, events_word(conn))) {
 		local_destroy(conn);
 		return;
 	}
@@ -556,14 +540,14 @@ static int local_event(struct rgate_ep *ep, struct rgate_prov_event *ev)
 		listen_or_not(ep, 0);
 	for (;;) {
 		/* One at a time: the next one may be of a connection that is gone then. */
-		if (epoll_wait(ep->epoll_fd, &e, 1, 0) <= 0)
+		if (events_wait(&ep->ev, &e, 1, 0) <= 0)
 			return 0;
 		*ev = (struct rgate_prov_event){ 0 };
-		conn = e.data.ptr;
-		if (!conn) {
+		if (e.data.u64 == LISTENS) {
 			welcome_somebody(ep);
 			continue;
 		}
+		conn = e.data.ptr;
 		ret = conn->up ? down(conn, ev, -ECONNRESET) : handshake(conn, ev);
 		if (!ret)
 			continue;

@@ -66,7 +66,7 @@ struct rgate_ep {
 	int listen_fd;		/* -1: takes no connections */
 	uint64_t deaf_until;	/* not before this time, as descriptors ran out; or 0 */
 	int lock_fd;		/* who holds this lock owns the socket's path */
-	int epoll_fd;
+	struct events ev;
 	pthread_t server;
 	struct events served;	/* woken: no more will come */
 	unsigned int serving;	/* atomic: of struct local_serve */
@@ -103,10 +103,9 @@ struct rgate_conn {
 	int in_sock;
 	struct local_serve *serve; /* the peer asks here for memory; NULL until it is up */
 	int ask_sock;		/* we ask here */
-	int wait_fd;		/* epoll over in_sock and done_fd */
-	int done_fd;		/* eventfd: completions */
+	struct events ev;	/* in_sock; woken: completions */
 	bool armed;
-	bool rung;		/* done_fd was written, and not read since */
+	bool rung;		/* it was woken, and that was not taken since */
 	bool up;
 	bool failed;		/* posts end in errors */
 	bool flushing;		/* an operation failed: those behind it are not done */

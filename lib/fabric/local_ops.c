@@ -18,7 +18,7 @@ void local_fail(struct rgate_conn *conn)
 
 static void ring(struct rgate_conn *conn)
 {
-	eventfd_write(conn->done_fd, 1);
+	events_wake(&conn->ev);
 	conn->rung = true;
 }
 
@@ -279,10 +279,8 @@ int local_poll(struct rgate_conn *conn, struct rgate_prov_done *done, unsigned i
 
 static void disarm(struct rgate_conn *conn)
 {
-	eventfd_t v;
-
 	if (conn->rung)
-		(void)eventfd_read(conn->done_fd, &v);
+		events_woken(&conn->ev);
 	conn->rung = conn->armed = false;
 }
 
