@@ -237,23 +237,29 @@ static inline unsigned int rgate_consumer_peek(struct rgate_consumer *c,
 					       const struct rgate_slot **v,
 					       unsigned int max)
 {
-	unsigned int n = 0, tries = 0;
+	const size_t stride = (size_t)1 << c->size_shift;
+	unsigned int n, most, tries = 0;
+	const unsigned char *next;
+	uint64_t lap;
 
-again:
-	if (c->done == c->end && rgate_consumer_advance_slow(c))
-		return 0;
-	while (n < max && c->done + n < c->end) {
-		int r = rgate_consumer_ready(c, c->done + n);
+	for (;;) {
+		if (c->done == c->end && rgate_consumer_advance_slow(c))
+			return 0;
+		/* A batch lies in one piece and in one lap, which the loop need not ask for. */
+		next = c->cur;
+		lap = c->lap;
+		most = c->end - c->done < max ? (unsigned int)(c->end - c->done) : max;
+		for (n = 0; n < most; n++, next += stride) {
+			const struct rgate_slot *s = (const struct rgate_slot *)next;
 
-		if (__builtin_expect(r <= 0, 0)) {
-			if (n || rgate_consumer_miss(c) || ++tries == RGATE_RESYNC_MAX)
+			if (__builtin_expect(__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) !=
+					     lap, 0))
 				break;
-			goto again;
+			v[n] = s;
 		}
-		v[n] = rgate_consumer_slot(c, c->done + n);
-		n++;
+		if (n || !max || rgate_consumer_miss(c) || ++tries == RGATE_RESYNC_MAX)
+			return n;
 	}
-	return n;
 }
 
 /*
