@@ -28,10 +28,13 @@ static __always_inline struct rgate_offsets
 rgate_headers(const struct rgate_frame *f)
 {
 	const struct sk_buff *skb = f->skb;
-	u32 len = skb_headlen(skb);
+	u32 len = skb->len;
 
-	if (unlikely(len < RGATE_HEADERS && skb_is_nonlinear(skb)))
-		return rgate_headers_gather(skb, f->mac_len);
+	if (unlikely(skb_is_nonlinear(skb))) {
+		len = skb_headlen(skb);
+		if (len < RGATE_HEADERS)
+			return rgate_headers_gather(skb, f->mac_len);
+	}
 	return rgate_parse(skb->data, len, skb->protocol, f->mac_len);
 }
 
@@ -79,11 +82,13 @@ static inline u32 rgate_frame_ifindex(const struct rgate_frame *f)
 
 static __always_inline void rgate_frame_describe(struct rgate_slot *slot,
 						 const struct rgate_frame *f,
-						 u32 flags)
+						 struct rgate_part *part)
 {
 	const struct sk_buff *skb = f->skb;
-	struct rgate_offsets o = rgate_headers(f);
+	u32 flags = part->flags;
 
+	if (!part->idx)
+		part->headers = rgate_headers(f);
 	slot->wire_len = f->len;
 	slot->flags = flags;
 	slot->ifindex = skb->dev->ifindex;
@@ -98,32 +103,37 @@ static __always_inline void rgate_frame_describe(struct rgate_slot *slot,
 		rgate_slot_pair(&slot->vlan_tci, 0, 0);
 	slot->protocol = ntohs(skb->protocol);
 	slot->dev_type = skb->dev->type;
-	slot->l3_off = o.l3;
-	slot->l4_off = o.l4;
-	slot->payload_off = o.payload;
-	slot->ip_proto = o.ip_proto;
+	slot->l3_off = part->headers.l3;
+	slot->l4_off = part->headers.l4;
+	slot->payload_off = part->headers.payload;
+	slot->ip_proto = part->headers.ip_proto;
 	slot->pkt_type = skb->pkt_type;
 	slot->reserved = 0;
+}
+
+/* Some of it may be in fragments. */
+static noinline int rgate_frame_copy_bits(const struct sk_buff *skb, u32 mac_len,
+					  u32 off, u8 *to, u32 len)
+{
+	u32 head;
+
+	if (off < mac_len) {
+		head = min(len, mac_len - off);
+		memcpy(to, skb->data - (mac_len - off), head);
+		to += head;
+		off += head;
+		len -= head;
+	}
+	return len ? skb_copy_bits(skb, off - mac_len, to, len) : 0;
 }
 
 static __always_inline int rgate_frame_copy(const struct rgate_frame *f,
 					    u32 off, u8 *to, u32 len)
 {
-	const struct sk_buff *skb = f->skb;
-	u32 head;
-
-	if (likely(off + len <= f->mac_len + skb_headlen(skb))) {
-		memcpy(to, skb->data - f->mac_len + off, len);
-		return 0;
-	}
-	if (off < f->mac_len) {
-		head = f->mac_len - off;
-		memcpy(to, skb->data - head, head);
-		to += head;
-		off += head;
-		len -= head;
-	}
-	return skb_copy_bits(skb, off - f->mac_len, to, len);
+	if (unlikely(skb_is_nonlinear(f->skb)))
+		return rgate_frame_copy_bits(f->skb, f->mac_len, off, to, len);
+	memcpy(to, f->skb->data - f->mac_len + off, len);
+	return 0;
 }
 
 /**

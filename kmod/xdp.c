@@ -75,18 +75,25 @@ static inline u32 rgate_frame_ifindex(const struct rgate_frame *f)
 	return f->xdp->rxq->dev->ifindex;
 }
 
+/* Of a frame with a length in the place of a type. Apart, as it has a variable in memory. */
+static noinline __be16 rgate_xdp_protocol_802(const struct xdp_buff *xdp)
+{
+	__be16 first;
+
+	if (!rgate_xdp_copy_frags(xdp, ETH_HLEN, (u8 *)&first, sizeof(first)) &&
+	    first == htons(0xffff))
+		return htons(ETH_P_802_3);
+	return htons(ETH_P_802_2);
+}
+
 /* As eth_type_trans() has it; what is no Ethernet II has a length there. */
 static __always_inline __be16 rgate_xdp_protocol(const struct rgate_frame *f)
 {
 	const struct ethhdr *eth = f->xdp->data;
-	__be16 first;
 
 	if (likely(eth_proto_is_802_3(eth->h_proto)))
 		return eth->h_proto;
-	if (!rgate_frame_copy(f, ETH_HLEN, (u8 *)&first, sizeof(first)) &&
-	    first == htons(0xffff))
-		return htons(ETH_P_802_3);
-	return htons(ETH_P_802_2);
+	return rgate_xdp_protocol_802(f->xdp);
 }
 
 static __always_inline u8 rgate_xdp_pkt_type(const struct rgate_frame *f)
@@ -124,24 +131,25 @@ rgate_xdp_headers(const struct rgate_frame *f, __be16 proto)
 /* A VLAN tag is where it was on the wire: in the frame. */
 static __always_inline void rgate_frame_describe(struct rgate_slot *slot,
 						 const struct rgate_frame *f,
-						 u32 flags)
+						 struct rgate_part *part)
 {
 	const struct xdp_rxq_info *rxq = f->xdp->rxq;
 	__be16 proto = rgate_xdp_protocol(f);
-	struct rgate_offsets o = rgate_xdp_headers(f, proto);
 
+	if (!part->idx)
+		part->headers = rgate_xdp_headers(f, proto);
 	slot->wire_len = f->len;
-	slot->flags = flags;
+	slot->flags = part->flags;
 	slot->ifindex = rxq->dev->ifindex;
 	slot->hash = 0;
 	rgate_slot_pair(&slot->queue, rxq->queue_index, smp_processor_id());
 	rgate_slot_pair(&slot->vlan_tci, 0, 0);
 	slot->protocol = ntohs(proto);
 	slot->dev_type = rxq->dev->type;
-	slot->l3_off = o.l3;
-	slot->l4_off = o.l4;
-	slot->payload_off = o.payload;
-	slot->ip_proto = o.ip_proto;
+	slot->l3_off = part->headers.l3;
+	slot->l4_off = part->headers.l4;
+	slot->payload_off = part->headers.payload;
+	slot->ip_proto = part->headers.ip_proto;
 	slot->pkt_type = rgate_xdp_pkt_type(f);
 	slot->reserved = 0;
 }
@@ -211,15 +219,20 @@ void rgate_xdp_leave(struct rgate_att *att)
 		RCU_INIT_POINTER(*place, NULL);
 }
 
+/* Another one has its place. */
+static noinline struct rgate_att *rgate_xdp_far(u32 id)
+{
+	return xa_load(&rgate_atts, id);
+}
+
 /* The attachment that a program means, if it may use it for this frame */
-static struct rgate_att *rgate_xdp_att(const struct xdp_buff *xdp, u32 id,
-				       u64 cookie)
+static __always_inline struct rgate_att *rgate_xdp_att(const struct xdp_buff *xdp,
+						       u32 id, u64 cookie)
 {
 	struct rgate_att *att = rgate_deliver_rcu(*rgate_xdp_place(id));
 
-	/* Another one has its place. */
 	if (unlikely(!att || att->ident.id != id))
-		att = xa_load(&rgate_atts, id);
+		att = rgate_xdp_far(id);
 	if (unlikely(!att))
 		return ERR_PTR(-ENOENT);
 	if (unlikely(att->ident.cookie != cookie))
