@@ -18,6 +18,10 @@
 
 DEFINE_XARRAY_ALLOC1(rgate_atts);
 
+/* Allocated at a power of two; see the structure. */
+static_assert(offsetof(struct rgate_att, rings[1]) <= 64);
+static_assert(offsetof(struct rgate_att, sampled) % SMP_CACHE_BYTES == 0);
+
 /* Where the search for the next number begins; under the lock of rgate_atts */
 static u32 rgate_att_next_id;
 

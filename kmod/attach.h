@@ -46,42 +46,46 @@ struct rgate_att_cfg {
  * struct rgate_att - an attachment
  * @ident: number in rgate_atts, and the cookie that tells it from others of that
  *	number
- * @ifindex: of its device
- * @ifname: present name of its device; under rgate_lock
- * @net: network namespace of the device; the attachment ends before it does
  * @dev: the device, counted until the attachment is removed; XDP programs that
  *	still run compare it and no more
- * @tracker: of that count
- * @ops: the hook; its priority alone where @kind has none
- * @kind: enum rgate_kind
- * @fanout: enum rgate_fanout
- * @thread: of one CPU, in percent, what the thread of each of its rings may take; 0: they
- *	have none
- * @sampled: frames that the sampling saw
  * @cfg: RCU; replaced under rgate_lock
  * @stats: counters
- * @free: frees it once no hook can be running
+ * @kind: enum rgate_kind
+ * @fanout: enum rgate_fanout
  * @nrings: valid entries of @rings
+ * @ifindex: of its device
  * @rings: in fan-out order; RCU, changed under rgate_lock. Entries below
  *	@nrings are never NULL.
+ * @ifname: present name of its device; under rgate_lock
+ * @net: network namespace of the device; the attachment ends before it does
+ * @tracker: of the count on @dev
+ * @ops: the hook; its priority alone where @kind has none
+ * @thread: of one CPU, in percent, what the thread of each of its rings may take; 0: they
+ *	have none
+ * @free: frees it once no hook can be running
+ * @sampled: frames that the sampling saw
+ *
+ * What each frame looks at, with the first ring, is one cache line, and what some frames
+ * change is on another.
  */
 struct rgate_att {
 	struct rgate_ident ident;
-	u32 ifindex;
-	char ifname[IFNAMSIZ];
-	struct net *net;
 	struct net_device *dev;
-	netdevice_tracker tracker;
-	struct nf_hook_ops ops;
-	u32 kind;
-	u32 fanout;
-	u32 thread;
-	atomic_t sampled;
 	struct rgate_att_cfg __rcu *cfg;
 	struct rgate_att_pcpu __percpu *stats;
-	struct rcu_work free;
+	u32 kind;
+	u32 fanout;
 	unsigned int nrings;
+	u32 ifindex;
 	struct rgate_ring __rcu *rings[RGATE_ATT_RINGS_MAX];
+
+	char ifname[IFNAMSIZ];
+	struct net *net;
+	netdevice_tracker tracker;
+	struct nf_hook_ops ops;
+	u32 thread;
+	struct rcu_work free;
+	atomic_t sampled ____cacheline_aligned_in_smp;
 };
 
 /**
