@@ -215,6 +215,7 @@ static bool rgate_att_unlink(struct rgate_att *att, struct rgate_ring *ring)
 {
 	unsigned int i;
 
+	lockdep_assert_held(&rgate_lock);
 	for (i = 0; i < att->nrings; i++)
 		if (rgate_att_ring(att, i) == ring)
 			break;
@@ -419,6 +420,7 @@ void rgate_att_drop_ring(struct rgate_ring *ring)
 	struct rgate_att *att;
 	unsigned long id;
 
+	lockdep_assert_held(&rgate_lock);
 	xa_for_each(&rgate_atts, id, att)
 		if (rgate_att_unlink(att, ring) && !att->nrings)
 			rgate_att_remove(att);
@@ -429,6 +431,7 @@ void rgate_att_drop_net(struct net *net)
 	struct rgate_att *att;
 	unsigned long id;
 
+	lockdep_assert_held(&rgate_lock);
 	xa_for_each(&rgate_atts, id, att)
 		if (att->net == net)
 			rgate_att_remove(att);

@@ -100,9 +100,10 @@ void rgate_event_init(struct rgate_ring *ring)
 	INIT_DELAYED_WORK(&ring->event_work, rgate_event_work);
 }
 
-/* The ring became full, or has room again; its lock held, any context. */
+/* The ring became full, or has room again; any context */
 void rgate_event_full(struct rgate_ring *ring)
 {
+	lockdep_assert_held(&ring->lock);
 	schedule_delayed_work(&ring->event_work, RGATE_EVENT_DELAY);
 }
 

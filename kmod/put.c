@@ -5,12 +5,13 @@
 #include "ring.h"
 #include "trace.h"
 
-/* No room: what the ring's policy makes of it. Ring's lock held. */
+/* No room: what the ring's policy makes of it */
 enum rgate_outcome rgate_put_full(struct rgate_ring *ring, bool spill)
 {
 	struct rgate_writer *w = &ring->w;
 	enum rgate_outcome out;
 
+	lockdep_assert_held(&ring->lock);
 	if (!w->full) {
 		w->full = true;
 		rgate_writer_count(&w->stats->full_events, 1);
@@ -32,9 +33,10 @@ enum rgate_outcome rgate_put_full(struct rgate_ring *ring, bool spill)
 	return out;
 }
 
-/* It could not be read. Ring's lock held. */
+/* It could not be read. */
 enum rgate_outcome rgate_put_fault(struct rgate_ring *ring)
 {
+	lockdep_assert_held(&ring->lock);
 	rgate_writer_count(&ring->w.stats->dropped_fault, 1);
 	if (ring->w.gap != U32_MAX)
 		ring->w.gap++;

@@ -130,9 +130,10 @@ static __always_inline void rgate_put_told(const struct rgate_frame *f,
 				    rgate_frame_ifindex(f));
 }
 
-/* A full ring has room again. Its lock is held. */
+/* A full ring has room again. */
 static inline void rgate_put_room(struct rgate_ring *ring)
 {
+	lockdep_assert_held(&ring->lock);
 	if (unlikely(ring->w.full)) {
 		ring->w.full = false;
 		rgate_event_full(ring);

@@ -213,6 +213,7 @@ static void rgate_send_return(struct rgate_ring *ring, const struct rgate_batch 
 	struct rgate_writer *w = &ring->w;
 	u64 lap = rgate_writer_lap(w, w->head), head = w->head + b->taken;
 
+	lockdep_assert_held(&ring->tx->lock);
 	spin_lock(&ring->lock);
 	rgate_writer_count(&w->stats->delivered, b->sent);
 	rgate_writer_count(&w->stats->bytes, b->bytes);
@@ -242,6 +243,7 @@ static int rgate_send_batch(struct rgate_ring *ring, u32 n, struct rgate_send *a
 	struct rgate_att *att;
 	int err = -ENOTCONN;
 
+	lockdep_assert_held(&tx->lock);
 	n = min_t(u32, n, RGATE_BATCH - (ring->w.head & (RGATE_BATCH - 1)));
 	if (!rgate_send_slot(&ring->w, ring->w.head))
 		n = 0;

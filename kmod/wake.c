@@ -22,11 +22,12 @@
 /* ... and ahead of that so much, ns, of that time. */
 #define RGATE_WAKE_AHEAD	(10 * NSEC_PER_MSEC)
 
-/* Enters what was done since @start into the ring's account. Its lock held. */
+/* Enters what was done since @start into the ring's account. */
 static void rgate_wake_charge(struct rgate_ring *ring, u64 start)
 {
 	u64 took = ktime_get_ns() - start;
 
+	lockdep_assert_held(&ring->lock);
 	ring->wake_paid = max(ring->wake_paid, start) + took * RGATE_WAKE_SHARE;
 }
 
@@ -67,11 +68,12 @@ static void rgate_wake_late(struct work_struct *work)
 	spin_unlock_bh(&ring->lock);
 }
 
-/* Now or later; the ring's lock is held. */
+/* Now or later */
 static void rgate_wake_up(struct rgate_ring *ring, struct rgate_handle *h)
 {
 	u64 now = ktime_get_ns(), debt = rgate_wake_debt(ring, now);
 
+	lockdep_assert_held(&ring->lock);
 	if (!debt && rgate_wake_few(h))
 		rgate_wake_charge(ring, now);
 	else
@@ -89,6 +91,7 @@ void rgate_ring_wake_handle(struct rgate_ring *ring, unsigned int i, u64 want)
 {
 	struct rgate_handle *h = ring->handle[i];
 
+	lockdep_assert_held(&ring->lock);
 	if (h->woken == want)
 		return;
 	/*
@@ -106,12 +109,13 @@ void rgate_ring_wake_handle(struct rgate_ring *ring, unsigned int i, u64 want)
 	rgate_wake_up(ring, h);
 }
 
-/* Everybody, whatever the wait words say; the ring's lock is held. */
+/* Everybody, whatever the wait words say */
 void rgate_ring_wake_all(struct rgate_ring *ring)
 {
 	unsigned long mask = ring->handle_mask;
 	unsigned int i;
 
+	lockdep_assert_held(&ring->lock);
 	for_each_set_bit(i, &mask, RGATE_HANDLES_MAX) {
 		ring->handle[i]->woken = 0;
 		rgate_wake_up(ring, ring->handle[i]);

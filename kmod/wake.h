@@ -32,6 +32,7 @@ static inline void rgate_ring_wake(struct rgate_ring *ring)
 	unsigned int i;
 	u64 want;
 
+	lockdep_assert_held(&ring->lock);
 	/* Who polls for the first time takes the lock after us, and looks at head. */
 	if (likely(!mask))
 		return;
