@@ -63,15 +63,20 @@ static inline void rgate_slot_pair(__u16 *first, u16 a, u16 b)
 /* Headers of a frame that lies in pieces are looked for this far in. */
 #define RGATE_HEADERS 192
 
-static noinline u64 rgate_clock_ns_other(u32 clock)
+static noinline u64 rgate_clock_ns_odd(const struct rgate_ring *ring)
 {
-	return clock == RGATE_CLOCK_TAI ? ktime_get_clocktai_ns() : ktime_get_real_ns();
+	bool coarse = ring->flags & RGATE_RING_COARSE;
+
+	if (ring->clock == RGATE_CLOCK_TAI)
+		return coarse ? ktime_get_coarse_clocktai_ns() : ktime_get_clocktai_ns();
+	if (ring->clock == RGATE_CLOCK_REALTIME)
+		return coarse ? ktime_get_coarse_real_ns() : ktime_get_real_ns();
+	return ktime_get_coarse_ns();
 }
 
-static __always_inline u64 rgate_clock_ns(u32 clock)
+static __always_inline u64 rgate_clock_ns(const struct rgate_ring *ring)
 {
-	return likely(clock == RGATE_CLOCK_MONOTONIC) ? ktime_get_ns() :
-							rgate_clock_ns_other(clock);
+	return likely(!ring->odd_clock) ? ktime_get_ns() : rgate_clock_ns_odd(ring);
 }
 
 /*
@@ -147,7 +152,7 @@ static noinline enum rgate_outcome rgate_put_chain(struct rgate_frame f,
 	struct rgate_part part = {
 		.cnt = n,
 		.flags = rgate_frame_flags(&f),
-		.now = rgate_clock_ns(ring->clock),
+		.now = rgate_clock_ns(ring),
 	};
 	u32 stored = min(f.snap, n * ring->w.room);
 
@@ -171,7 +176,7 @@ static __always_inline enum rgate_outcome rgate_put_one(const struct rgate_frame
 							u32 stored)
 {
 	/* First, while few values are live that would have to outlast the call. */
-	struct rgate_part part = { .cnt = 1, .now = rgate_clock_ns(ring->clock) };
+	struct rgate_part part = { .cnt = 1, .now = rgate_clock_ns(ring) };
 	struct rgate_slot *slot = rgate_writer_slot(&ring->w, 0);
 
 	/* An addition, for a carry takes no register. */

@@ -71,7 +71,7 @@ static bool rgate_ring_transmit_valid(const struct rgate_create *arg)
 {
 	return !(arg->flags & RGATE_RING_TRANSMIT) ||
 	       (arg->flags & RGATE_RING_RW_SLOTS &&
-		!(arg->flags & RGATE_RING_CHAIN) &&
+		!(arg->flags & (RGATE_RING_CHAIN | RGATE_RING_COARSE)) &&
 		arg->policy == RGATE_POLICY_DROP);
 }
 
@@ -172,6 +172,8 @@ struct rgate_ring *rgate_ring_create(const struct rgate_create *arg,
 	ring->flags = arg->flags;
 	ring->policy = arg->policy;
 	ring->clock = arg->clock;
+	ring->odd_clock = arg->clock != RGATE_CLOCK_MONOTONIC ||
+			  arg->flags & RGATE_RING_COARSE;
 	ring->node = arg->node;
 	ring->uid = current_euid();
 

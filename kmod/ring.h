@@ -73,6 +73,7 @@ struct rgate_handle {
  * @clock: of arrival times, RGATE_CLOCK_*
  * @policy: enum rgate_policy
  * @handle_mask: which of @handle are there
+ * @odd_clock: arrival times are not CLOCK_MONOTONIC's, or coarse
  * @handle: open files by index, for wakeups
  * @wake_paid: until when, CLOCK_MONOTONIC, the share of time that waking may
  *	take has been spent; under @lock
@@ -100,6 +101,7 @@ struct rgate_ring {
 	u32 clock;
 	u32 policy;
 	u32 handle_mask;
+	bool odd_clock;
 	struct rgate_handle *handle[RGATE_HANDLES_MAX];
 	u64 wake_paid;
 	u32 life[RGATE_HANDLES_MAX];

@@ -38,8 +38,9 @@ const struct rgate_error_row rgate_errors_ring[] = {
 	{ "rgate_ring_open_memfd", EFBIG, true, "larger than a file may be: `ulimit -f "
 	  "unlimited`, or give fewer slots" },
 	{ "rgate_ring_open_memfd", EMFILE, true, MORE_FILES },
-	{ "rgate_ring_open_memfd", EOPNOTSUPP, false, "a ring in a memfd has no slots that "
-	  "consumers write: leave out RGATE_RING_RW_SLOTS" },
+	{ "rgate_ring_open_memfd", EOPNOTSUPP, false, "a ring in a memfd has neither slots "
+	  "that consumers write nor a coarse clock: leave out RGATE_RING_RW_SLOTS, "
+	  "RGATE_RING_TRANSMIT and RGATE_RING_COARSE" },
 	{ "rgate_ring_send", EMFILE, false, "all handles of the ring are given: close one "
 	  "first" },
 	{ "rgate_ring_send", EOPNOTSUPP, false, NOT_OURS },

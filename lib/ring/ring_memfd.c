@@ -231,7 +231,7 @@ static int open_memfd(struct rgate_ring **ring, const struct rgate_ring_opts *op
 		return err;
 	if (!name_ok(o.name))
 		return -EINVAL;
-	if (o.flags & (RGATE_RING_RW_SLOTS | RGATE_RING_TRANSMIT))
+	if (o.flags & (RGATE_RING_RW_SLOTS | RGATE_RING_TRANSMIT | RGATE_RING_COARSE))
 		return -EOPNOTSUPP;
 	err = rgate_memfd_new(&core, &o, filled, bell);
 	if (err)

@@ -24,8 +24,8 @@
 #define WAIT_MS	2000
 
 static const struct rx_ops *const receivers[] = {
-	&rx_ring, &rx_ring_xdp, &rx_recvmmsg, &rx_tpacket, &rx_xdp, &rx_xdp_drop,
-	&rx_echo_ring, &rx_echo_udp, &rx_echo_packet,
+	&rx_ring, &rx_ring_xdp, &rx_ring_coarse, &rx_ring_xdp_coarse, &rx_recvmmsg, &rx_tpacket,
+	&rx_xdp, &rx_xdp_drop, &rx_echo_ring, &rx_echo_udp, &rx_echo_packet,
 };
 
 static const struct tx_ops *const senders[] = {
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 usage:
 	fprintf(stderr, "usage: bench_cost [-i IF] [-p SENDING_IF] [-m DESTINATION_MAC] [-l BYTES]\n"
 		"                  [-n BURSTS] [-s SENDER] [-N LABEL]\n"
-		"                  drop | ring | ring_xdp | recvmmsg | tpacket_v3 | af_xdp | xdp_drop |\n"
-		"                  echo_ring | echo_udp | echo_packet\n");
+		"                  drop | ring[_coarse] | ring_xdp[_coarse] | recvmmsg | tpacket_v3 |\n"
+		"                  af_xdp | xdp_drop | echo_ring | echo_udp | echo_packet\n");
 	return 2;
 }

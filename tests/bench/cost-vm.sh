@@ -39,12 +39,18 @@ setup
 for sender in pktgen packet; do
 	for len in 64 1500; do
 		cost_drop drop
-		[ "$module" = none ] || cost ring
+		if [ "$module" != none ]; then
+			cost ring
+			cost ring_coarse
+		fi
 		cost_drop tpacket_v3
 		# as a capture sees what is for another host: the stack drops it
 		cost -m $other -N "tpacket_v3 stack" tpacket_v3
 		cost xdp_drop
-		[ "$module" = none ] || cost ring_xdp
+		if [ "$module" != none ]; then
+			cost ring_xdp
+			cost ring_xdp_coarse
+		fi
 		cost af_xdp
 		cost recvmmsg
 	done

@@ -122,6 +122,60 @@ static void clocks(void)
 	}
 }
 
+/* What a clock without a coarse one is ahead of @other, whole seconds */
+static int64_t seconds_ahead(clockid_t clock, clockid_t other)
+{
+	struct timespec a, b;
+
+	clock_gettime(clock, &a);
+	clock_gettime(other, &b);
+	return ((a.tv_sec - b.tv_sec) * 1000000000LL + a.tv_nsec - b.tv_nsec + 500000000) /
+	       1000000000;
+}
+
+/* Ticks of the clock alone are told: what was the last one before is no less */
+static void coarse_clocks(void)
+{
+	static const clockid_t id[] = {
+		[RGATE_CLOCK_MONOTONIC] = CLOCK_MONOTONIC_COARSE,
+		[RGATE_CLOCK_TAI] = CLOCK_REALTIME_COARSE,
+		[RGATE_CLOCK_REALTIME] = CLOCK_REALTIME_COARSE,
+	};
+	uint32_t c;
+	uint8_t f[64];
+
+	vt_veth("va", "vb", 0);
+	vt_nl_open(&nl);
+	tx = vt_tx_open("va");
+	for (c = 0; c < RGATE_CLOCK_COUNT; c++) {
+		int64_t ahead = c == RGATE_CLOCK_TAI ?
+			seconds_ahead(CLOCK_TAI, CLOCK_REALTIME) * 1000000000LL : 0;
+		struct rgate_create req = vt_create_req();
+		unsigned int i;
+
+		req.clock = c;
+		req.flags = RGATE_RING_COARSE;
+		vt_ring_create(&ring, &req);
+		att = vt_att_simple(&nl, "vb", ring.id);
+		for (i = 0; i < 50; i++) {
+			const struct rgate_slot *s;
+			struct timespec a, b;
+
+			vt_pkt_udp(f, 64, i, 0);
+			clock_gettime(id[c], &a);
+			REQUIRE(!vt_tx_send(tx, f, 64));
+			s = expect_frame(f, 64);
+			clock_gettime(id[c], &b);
+			EXPECT_EQ(s->clock, c);
+			EXPECT_GE(s->tstamp, ahead + a.tv_sec * 1000000000LL + a.tv_nsec);
+			EXPECT_LE(s->tstamp, ahead + b.tv_sec * 1000000000LL + b.tv_nsec);
+			vt_ring_done(&ring);
+		}
+		REQUIRE(!vt_att_del(&nl, att));
+		vt_ring_close(&ring);
+	}
+}
+
 /* Frames written down byte by byte: where does the kernel find the layers? */
 struct shape {
 	const char *name;
@@ -500,6 +554,7 @@ static const struct vt_case cases[] = {
 	{ .name = "UDP of 58 to 1514 bytes: contents and every header field",
 	  .fn = udp_every_field },
 	{ .name = "the three clocks", .fn = clocks },
+	{ .name = "the three clocks, coarse", .fn = coarse_clocks },
 	{ .name = "layers of 26 kinds of frames, broken ones too", .fn = layers },
 	{ .name = "frames of 14 to 64 bytes", .fn = short_frames },
 	{ .name = "packet types", .fn = packet_types },

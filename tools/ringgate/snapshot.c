@@ -172,6 +172,7 @@ void json_ring(struct json *j, const struct rgate_ring_info *r)
 	json_bool(j, "transmit", r->flags & RGATE_RING_TRANSMIT);
 	json_str(j, "policy", policy_name(r->policy));
 	json_str(j, "clock", clock_name(r->clock));
+	json_bool(j, "coarse", r->flags & RGATE_RING_COARSE);
 	json_u64(j, "generation", r->generation);
 	json_u64(j, "handles", r->handles);
 	json_i64(j, "node", r->node);

@@ -49,8 +49,10 @@
 #define RGATE_RING_RW_SLOTS	(1U << 0)	/* slots may be mapped writable */
 #define RGATE_RING_CHAIN	(1U << 1)	/* chain long frames, not truncate */
 #define RGATE_RING_TRANSMIT	(1U << 2)	/* frames go out: RW_SLOTS too, drop, no CHAIN */
+#define RGATE_RING_COARSE	(1U << 3)	/* tstamp as of the clock's last tick */
 #define RGATE_RING_FLAGS \
-	(RGATE_RING_RW_SLOTS | RGATE_RING_CHAIN | RGATE_RING_TRANSMIT)
+	(RGATE_RING_RW_SLOTS | RGATE_RING_CHAIN | RGATE_RING_TRANSMIT | \
+	 RGATE_RING_COARSE)
 
 /*
  * The owner word of a batch: the low 32 bits of the lap, and in the low half who has

@@ -43,7 +43,8 @@ struct rgate_ring_opts {
  * @opts: NULL for the defaults
  * The ring receives nothing until it is attached (rgate_ctl.h). With RGATE_RING_TRANSMIT,
  * and RGATE_RING_RW_SLOTS, it is one that frames are sent from (rgate_sender.h), and is
- * never resized.
+ * never resized. RGATE_RING_COARSE: the time of a frame is that of the kernel's last tick, up
+ * to 10 ms before, which is quicker to read than the clock.
  * Where neither slots nor slot_size is given and RLIMIT_MEMLOCK is too small for
  * the default, half as many slots are tried, down to 512, and a warning logged.
  * rgate_ring_view() tells what it became.
@@ -57,7 +58,8 @@ RGATE_API int rgate_ring_open(struct rgate_ring **ring,
  * rgate_ring_open_memfd - a new ring in a memfd, with this process as producer
  * Needs neither module nor privilege. Same options; `node_plus1` and `device` are
  * ignored. The memory is sealed: nobody else can write the producer area or the
- * slots, and none can change its size. RGATE_RING_RW_SLOTS: -EOPNOTSUPP.
+ * slots, and none can change its size. RGATE_RING_RW_SLOTS, _TRANSMIT and _COARSE:
+ * -EOPNOTSUPP.
  * -EINVAL: bad geometry, policy, clock, flags or name; -ENOMEM, -ENOSPC: does not
  * fit in memory.
  */

@@ -33,6 +33,8 @@ struct rx_ops {
 
 extern const struct rx_ops rx_ring;
 extern const struct rx_ops rx_ring_xdp;
+extern const struct rx_ops rx_ring_coarse;
+extern const struct rx_ops rx_ring_xdp_coarse;
 extern const struct rx_ops rx_recvmmsg;
 extern const struct rx_ops rx_tpacket;
 extern const struct rx_ops rx_xdp;

@@ -23,11 +23,13 @@ struct ring_rx {
 	int link_fd;		/* of the XDP program; -1: the hook receives */
 };
 
-static struct ring_rx *ring_start(const char *ifname, uint32_t kind, struct rgate_ident *att)
+static struct ring_rx *ring_start(const char *ifname, uint32_t kind, uint32_t flags,
+				  struct rgate_ident *att)
 {
 	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts,
 					      .slots = RX_SLOTS,
 					      .slot_size = RX_BUF,
+					      .flags = flags,
 					      .name = "bench");
 	struct rgate_attach_opts ao = RGATE_OPTS(rgate_attach_opts,
 						 .action = RGATE_ACTION_STEAL,
@@ -51,7 +53,12 @@ static struct ring_rx *ring_start(const char *ifname, uint32_t kind, struct rgat
 
 static void *ring_open(const char *ifname)
 {
-	return ring_start(ifname, RGATE_KIND_HOOK, NULL);
+	return ring_start(ifname, RGATE_KIND_HOOK, 0, NULL);
+}
+
+static void *ring_coarse_open(const char *ifname)
+{
+	return ring_start(ifname, RGATE_KIND_HOOK, RGATE_RING_COARSE, NULL);
 }
 
 /* The program is the one of `ringgate attach --xdp` without a filter. */
@@ -77,13 +84,13 @@ static int prog_load(const struct rgate_ident *att)
 	return fd;
 }
 
-static void *ring_xdp_open(const char *ifname)
+static void *xdp_start(const char *ifname, uint32_t flags)
 {
 	const struct bpf_link_create_opts opts = {
 		.sz = sizeof(opts), .flags = XDP_FLAGS_DRV_MODE,
 	};
 	struct rgate_ident att;
-	struct ring_rx *r = ring_start(ifname, RGATE_KIND_XDP, &att);
+	struct ring_rx *r = ring_start(ifname, RGATE_KIND_XDP, flags, &att);
 	int prog = prog_load(&att);
 
 	r->link_fd = bpf_link_create(prog, (int)if_nametoindex(ifname), BPF_XDP, &opts);
@@ -91,6 +98,16 @@ static void *ring_xdp_open(const char *ifname)
 		bench_die(-r->link_fd, "attaching the XDP program");
 	close(prog);
 	return r;
+}
+
+static void *ring_xdp_open(const char *ifname)
+{
+	return xdp_start(ifname, 0);
+}
+
+static void *ring_xdp_coarse_open(const char *ifname)
+{
+	return xdp_start(ifname, RGATE_RING_COARSE);
 }
 
 static unsigned int ring_drain(void *ctx, struct rx_seen *seen)
@@ -122,6 +139,20 @@ static void ring_close(void *ctx)
 const struct rx_ops rx_ring = {
 	.name = "ring",
 	.open = ring_open,
+	.drain = ring_drain,
+	.close = ring_close,
+};
+
+const struct rx_ops rx_ring_coarse = {
+	.name = "ring_coarse",
+	.open = ring_coarse_open,
+	.drain = ring_drain,
+	.close = ring_close,
+};
+
+const struct rx_ops rx_ring_xdp_coarse = {
+	.name = "ring_xdp_coarse",
+	.open = ring_xdp_coarse_open,
 	.drain = ring_drain,
 	.close = ring_close,
 };

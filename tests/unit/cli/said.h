@@ -41,6 +41,7 @@
 	"      \"transmit\": false,\n" \
 	"      \"policy\": \"drop\",\n" \
 	"      \"clock\": \"realtime\",\n" \
+	"      \"coarse\": false,\n" \
 	"      \"generation\": 5,\n" \
 	"      \"handles\": 3,\n" \
 	"      \"node\": -1,\n" \
@@ -73,6 +74,7 @@
 	"      \"transmit\": false,\n" \
 	"      \"policy\": \"spill\",\n" \
 	"      \"clock\": \"tai\",\n" \
+	"      \"coarse\": false,\n" \
 	"      \"generation\": 5,\n" \
 	"      \"handles\": 3,\n" \
 	"      \"node\": 0,\n" \
