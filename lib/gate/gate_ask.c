@@ -361,7 +361,9 @@ static void heard_over(struct errand *e, int err)
 	struct wish *w = container_of(e, struct wish, hear);
 
 	w->hearing = false;
-	/* Without a connection it is said over the next one. */
+	/* There was no place for it, or no connection: the node tells nothing before it is said. */
+	if (err == -ENOTCONN)
+		w->unsaid = true;
 	if (err && err != -ENOTCONN)
 		forgotten(w, err);
 	else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* A request at a gateway that is not wanted any more, and for how long its end is waited for */
+/* A request at a gateway, and for how long what is to be said of it is waited for, or its end */
 #include "asks_bed.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ static void pass_ms(uint64_t ms)
 	asks_turn();
 }
 
-/* The request of the question 1, with the cookie 2: the gateway knows that it is to end. */
-static int setup(void **state)
+/* It is that of the question 1, with the cookie 2. */
+static int setup_wanted(void **state)
 {
 	(void)state;
 	asks_make(SILENCE_MS);
@@ -40,12 +40,41 @@ static int setup(void **state)
 	assert_int_equal(asks_result(1, NULL), 0);
 	submit(ACCEPT, 2, .handle = 77, .a1 = N, .flags = RGATE_REQ_MULTI);
 	answer(1, 0);
+	return 0;
+}
+
+/* The gateway knows that it is to end. */
+static int setup(void **state)
+{
+	(void)setup_wanted(state);
 	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 99,
 						     .a0 = 2 });
 	assert_int_equal(asks_result(99, NULL), -EALREADY);
 	assert_int_equal(question(2).kind, GATE_CANCEL);
 	answer(2, 0);
 	return 0;
+}
+
+/* For longer than anything is waited for there is no place to say what was heard. */
+static void no_place(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	say(more_of(1, 0, 100));
+	came(2, 100);
+	other_goes_down();
+	o.peer.full = true;
+	other_comes_up(7);
+	for (i = 0; i < 4; i++)
+		pass_ms(600);
+	assert_int_equal(o.peer.asked.n, 2);
+	o.peer.full = false;
+	asks_hears(1, 1);
+	say(more_of(1, 1, 101));
+	came(2, 101);
+	say(last_of(1, 2, -EMFILE));
+	assert_int_equal(asks_result(2, NULL), -EMFILE);
 }
 
 /* It had much to tell before, and tells it slowly. */
@@ -133,6 +162,7 @@ static void in_vain(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(no_place, setup_wanted, asks_teardown),
 	BED(goes_on), BED(says_no_more), BED(without_connection), BED(in_vain),
 };
 
