@@ -221,10 +221,22 @@ static void came(struct shots *s, const struct rgate_completion *c)
 	s->shot[s->came++].value = c->value;
 }
 
+/* What it did not come to counts no more, and has no memory; the rest stays with the ticket. */
+static void give_back(struct guest *g, struct ticket *t)
+{
+	struct shots *s = t->shots;
+
+	g->shots -= s->most;
+	s->most = s->came;
+	s = realloc(s, sizeof(*s) + s->came * sizeof(s->shot[0]));
+	if (s)
+		t->shots = s;
+}
+
 static void is_over(struct guest *g, struct ticket *t, const struct rgate_completion *c)
 {
 	if (t->shots)
-		g->shots -= t->shots->most;
+		give_back(g, t);
 	t->state = TICKET_DONE;
 	t->result = c->result;
 	t->value = c->value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* A gateway whose engine does not take a request with many completions keeps nothing of it. */
+/* What a gateway keeps of requests with many completions that were not begun, or came to nothing */
 #include "serves_bed.h"
 
 #include <errno.h>
@@ -69,8 +69,37 @@ static void keeps_nothing(void **state)
 	assert_int_equal(done_of(ACCEPTS(GATE_MANY)).result, -EBADF);
 }
 
+static bool given_back;			/* all of its places; by any thread: atomic */
+
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	if (size == sizeof(struct shots))
+		__atomic_store_n(&given_back, true, __ATOMIC_RELAXED);
+	return __real_realloc(p, size);
+}
+
+/* One that has ended has memory for what it came to alone. */
+static void came_to_little(void **state)
+{
+	uint64_t c;
+	uint32_t h;
+
+	(void)state;
+	h = serves_socket(RGATE_SOCKET_STREAM);
+	assert_int_equal(done_of(SUBMIT(LISTEN, .handle = h, .a0 = 9)).result, 0);
+	c = begin(QUESTION(GATE_SUBMIT_MANY, .op = RGATE_REQ_SOCKET_ACCEPT, .handle = h,
+			   .a1 = 5), 1);
+	assert_int_equal(asks_of(c, QUESTION(GATE_CANCEL, .ticket = 1)), 0);
+	hear_end(c, 0, -ECANCELED);
+	assert_true(__atomic_load_n(&given_back, __ATOMIC_RELAXED));
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(keeps_nothing, serves_setup, serves_teardown),
+	cmocka_unit_test_setup_teardown(came_to_little, serves_setup, serves_teardown),
 };
 
 UNIT_MAIN(tests)
