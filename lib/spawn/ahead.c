@@ -13,6 +13,7 @@
 #include "child_priv.h"
 #include "clock.h"
 #include "fds.h"
+#include "keeper.h"
 
 /* After one that could not be made, or was killed by somebody */
 #define AGAIN_NS	1000000000ULL
@@ -83,19 +84,32 @@ static void rehearse(struct rgate_request *r, uint8_t *record)
 	rgate_spawn_parsed_free(&r->req);
 }
 
-static _Noreturn void wait_for_job(struct child_plan *plan, int sock, struct rgate_request *r)
+struct waiting {
+	struct child_plan *plan;
+	struct rgate_request *r;
+	int sock;
+};
+
+static void wait_for_job(void *arg, int life)
 {
 	static uint8_t record[RGATE_AHEAD_RECORD];
+	const struct waiting *w = arg;
+	const int kept[3] = { w->sock, w->plan->result_fd, life };
+	const pid_t self = (pid_t)syscall(SYS_getpid);
+	struct child_plan *plan = w->plan;
+	struct rgate_request *r = w->r;
 	char mark[RGATE_CHILD_MARK];
 	struct job job;
 	ssize_t len;
 	int wrong, err;
 
-	child_keep(sock, plan->result_fd);
+	child_keep(kept, 3);
+	plan->life_fd = life;
 	(void)prctl(PR_SET_NAME, "ringgate-ahead");
+	(void)!write(w->sock, &self, sizeof(self));
 	wrong = child_prepare(plan);
 	rehearse(r, record);
-	len = receive(sock, &job, record, plan->fds);
+	len = receive(w->sock, &job, record, plan->fds);
 	if (len == -EPIPE)
 		_exit(0);
 	err = wrong ? wrong : len < 0 ? (int)len : 0;
@@ -125,6 +139,22 @@ int rgate_ahead_due(const struct rgate_ahead *a)
 bool rgate_ahead_idle(const struct rgate_ahead *a)
 {
 	return a->pid || rgate_ahead_due(a) > 0;
+}
+
+/* It has said its number, which is not given again before it was reaped. */
+static bool has_begun(struct rgate_ahead *a)
+{
+	pid_t pid;
+
+	if (!a->runner && a->sock >= 0 &&
+	    recv(a->sock, &pid, sizeof(pid), MSG_DONTWAIT) == (ssize_t)sizeof(pid))
+		a->runner = pid;
+	return a->runner;
+}
+
+unsigned int rgate_ahead_count(struct rgate_ahead *a)
+{
+	return !!a->pid + (has_begun(a) && a->runner != a->pid);
 }
 
 static void close_one(int *fd)
@@ -163,7 +193,8 @@ static int make(struct rgate_ahead *a, const struct rgate_spawn_policy *policy,
 {
 	struct rgate_request r = { .policy = policy };
 	struct child_plan plan = { .request = &r, .env = env, .group_fd = a->group_fd,
-				   .procs_fd = -1, .spawner = getpid() };
+				   .procs_fd = -1, .life_fd = -1, .spawner = getpid() };
+	struct waiting w = { .plan = &plan, .r = &r };
 	int result[2], socks[2], err;
 
 	err = child_pipe(result);
@@ -176,9 +207,10 @@ static int make(struct rgate_ahead *a, const struct rgate_spawn_policy *policy,
 		goto close_result;
 	}
 	a->sock = socks[0];
-	a->pid = child_clone(a->group_fd, &a->pidfd);
+	w.sock = socks[1];
+	a->pid = child_clone(keeper_group(a->group_fd), &a->pidfd);
 	if (!a->pid)
-		wait_for_job(&plan, socks[1], &r);
+		keeper_begin(a->group_fd, wait_for_job, &w);
 	err = a->pid < 0 ? a->pid : 0;
 	close(socks[1]);
 close_result:
@@ -208,24 +240,40 @@ void rgate_ahead_drop(struct rgate_ahead *a)
 {
 	if (!a->pid || a->dying)
 		return;
-	(void)syscall(SYS_pidfd_send_signal, a->pidfd, SIGKILL, NULL, 0);
+	/* One that has not begun finds nobody at its socket, and ends. */
+	if (has_begun(a)) {
+		(void)kill(a->runner, SIGKILL);
+		(void)syscall(SYS_pidfd_send_signal, a->pidfd, SIGKILL, NULL, 0);
+	}
 	close_all(a);
 	a->dying = true;
 }
 
 bool rgate_ahead_reaped(struct rgate_ahead *a, pid_t pid, const struct rgate_child_env *env)
 {
-	const bool killed = !a->dying;
+	const bool keeper = pid == a->pid;
 
-	if (!pid || pid != a->pid)
+	if (!pid || !a->pid)
 		return false;
-	if (killed)
-		close_all(a);
+	(void)has_begun(a);
+	if (!keeper && pid != a->runner)
+		return false;
+	if (pid == a->runner)
+		a->runner = 0;
+	/* Unless it is the spawner's doing, somebody has killed one of them. */
+	if (!a->dying)
+		later(a);
+	rgate_ahead_drop(a);
+	if (!keeper)
+		return true;
+	/* The other one is waited for. */
+	a->pid = a->runner;
+	a->runner = 0;
+	if (a->pid)
+		return true;
 	if (a->group)
 		(void)rgate_cgroup_end(env->cg, a->group);
-	*a = (struct rgate_ahead){ .pid = 0 };
-	if (killed)
-		later(a);
+	*a = (struct rgate_ahead){ .again_ns = a->again_ns };
 	return true;
 }
 
@@ -234,7 +282,7 @@ static bool is_well(const struct rgate_ahead *a)
 {
 	siginfo_t info = { .si_pid = 0 };
 
-	return !waitid(P_PID, (id_t)a->pid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) &&
+	return !waitid(P_PID, (id_t)a->runner, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) &&
 	       !info.si_pid;
 }
 
@@ -257,7 +305,7 @@ bool rgate_ahead_start(struct rgate_ahead *a, struct rgate_child *child,
 		       const struct rgate_child_env *env)
 {
 	if (!a->pid || a->dying || r->record_len > RGATE_AHEAD_RECORD ||
-	    (r->req.memory && r->req.memory < AHEAD_MEMORY))
+	    (r->req.memory && r->req.memory < AHEAD_MEMORY) || !has_begun(a))
 		return false;
 	/* Where its limits cannot be set, whoever makes another one is told why. */
 	if (!is_well(a) ||
@@ -267,10 +315,12 @@ bool rgate_ahead_start(struct rgate_ahead *a, struct rgate_child *child,
 		rgate_ahead_drop(a);
 		return false;
 	}
-	child->pid = a->pid;
-	child->pidfd = a->pidfd;
+	child->pid = a->runner;
+	child->pidfd = a->runner == a->pid ? a->pidfd : (int)syscall(SYS_pidfd_open, a->runner, 0);
 	child->result_fd = a->result_fd;
 	child->group = a->group;
+	if (child->pidfd != a->pidfd)
+		close(a->pidfd);
 	close(a->sock);
 	close_one(&a->group_fd);
 	*a = (struct rgate_ahead){ .pid = 0 };

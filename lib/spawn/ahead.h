@@ -3,7 +3,8 @@
  * A process that is made before there is a job for it, so that no job waits for a fork and what
  * comes with it. It is the spawner's user's, is in a session and a control group of its own, and
  * waits at a socket for a job, as which it goes on. It knows the policy that held when it was
- * made. Of the spawner only. Where there is none, whoever needs a process makes one.
+ * made. Its memory is that of a keeper, too (keeper.h). Of the spawner only. Where there is none,
+ * whoever needs a process makes one.
  */
 #ifndef RGATE_SPAWN_AHEAD_H
 #define RGATE_SPAWN_AHEAD_H
@@ -13,8 +14,9 @@
 #define RGATE_AHEAD_RECORD	(16U << 10)	/* bytes of a larger one do not go to it */
 
 struct rgate_ahead {
-	pid_t pid;			/* 0: there is none */
-	bool dying;			/* it was killed, and is to be reaped */
+	pid_t pid;			/* of its keeper, which is made first; 0: there is none */
+	pid_t runner;			/* its own; 0: it has not said so yet, or was reaped */
+	bool dying;			/* it was killed, and both are to be reaped */
 	int sock, pidfd, result_fd, group_fd; /* -1: none */
 	uint64_t group;			/* 0: none */
 	uint64_t again_ns;		/* CLOCK_MONOTONIC: no other one is made before */
@@ -22,6 +24,8 @@ struct rgate_ahead {
 
 /* Is there nothing to be made? */
 bool rgate_ahead_idle(const struct rgate_ahead *ahead);
+/* How many processes of it are there, if not one more */
+unsigned int rgate_ahead_count(struct rgate_ahead *ahead);
 /* When there will be, in ms; -1: not because of time */
 int rgate_ahead_due(const struct rgate_ahead *ahead);
 /* Makes it, if it can be made */

@@ -107,7 +107,7 @@ static void make_now(struct rgate_child *child, const struct rgate_request *requ
 		     const int fds[3], const struct rgate_child_env *env)
 {
 	struct child_plan plan = { .request = request, .env = env, .group_fd = -1,
-				   .procs_fd = -1, .spawner = getpid() };
+				   .procs_fd = -1, .life_fd = -1, .spawner = getpid() };
 
 	memcpy(plan.fds, fds, sizeof(plan.fds));
 	child->err = make_group(child, &plan);

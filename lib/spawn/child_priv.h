@@ -4,6 +4,7 @@
  *
  *	child.c		it is made, and what became of its start
  *	ahead.c		one that is made before there is anything for it to do
+ *	keeper.c	what has its memory, too
  *	child_run.c	in the process itself, until it executes its program
  */
 #ifndef RGATE_SPAWN_CHILD_PRIV_H
@@ -18,6 +19,7 @@ struct child_plan {
 	const char *mark;		/* NULL: a control group has it */
 	int fds[3];
 	int result_fd;
+	int life_fd;			/* is open until execve(2), no more; -1: none */
 	int group_fd;			/* directory of its control group; -1: none */
 	int procs_fd;			/* -1: it is made in the group, or there is none */
 	bool memory_by_group, pids_by_group;
@@ -38,8 +40,8 @@ int child_pipe(int fds[2]);
 /* Of the job, in its environment */
 void child_mark(char mark[RGATE_CHILD_MARK], uint64_t mark_of_all, uint64_t id);
 
-/* In the process: nothing else of the spawner's stays open in it but these, and 0 to 2. */
-void child_keep(int a, int b);
+/* In the process: nothing else of the spawner's stays open in it but these, and 0 to 2. -1: none */
+void child_keep(const int *fds, unsigned int n);
 /* In the process: what is the same for any job. 0 or -errno */
 int child_prepare(const struct child_plan *plan);
 /* What child_run() does in memory, and no more: for what the first time costs */

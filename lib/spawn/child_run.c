@@ -2,6 +2,7 @@
 /* In a process that is to run something. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/keyctl.h>
@@ -95,20 +96,27 @@ static int drop_capabilities(const struct rgate_policy_user *u)
 	return syscall(SYS_capset, &head, none) ? -errno : 0;
 }
 
-void child_keep(int a, int b)
+void child_keep(const int *fds, unsigned int n)
 {
-	const unsigned int low = (unsigned int)(a < b ? a : b);
-	const unsigned int high = (unsigned int)(a < b ? b : a);
+	int from = 3, next;
+	unsigned int i;
 
-	if (low > 3)
-		(void)close_range(3, low - 1, 0);
-	if (high > low + 1)
-		(void)close_range(low + 1, high - 1, 0);
-	(void)close_range(high + 1, ~0U, 0);
+	for (;; from = next + 1) {
+		next = INT_MAX;
+		for (i = 0; i < n; i++)
+			if (fds[i] >= from && fds[i] < next)
+				next = fds[i];
+		if (next == INT_MAX)
+			break;
+		if (next > from)
+			(void)close_range((unsigned int)from, (unsigned int)next - 1, 0);
+	}
+	(void)close_range((unsigned int)from, ~0U, 0);
 }
 
 static int set_streams(struct child_plan *plan)
 {
+	const int kept[2] = { plan->result_fd, plan->life_fd };
 	int i;
 
 	for (i = 0; i < 3; i++)
@@ -116,7 +124,7 @@ static int set_streams(struct child_plan *plan)
 			return -errno;
 	/* Not only when it calls execve(), which its user may keep it from: pipes of others whose
 	 * ends are waited for, and the lock of all groups, would be open until then. */
-	child_keep(plan->result_fd, plan->result_fd);
+	child_keep(kept, 2);
 	return 0;
 }
 

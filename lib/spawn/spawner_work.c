@@ -103,7 +103,7 @@ static bool is_left(struct spawner *s, const struct work *w)
 		return rgate_cgroup_end(&s->cg, w->group) == -EBUSY;
 	/* Orphans are children of this process; usually there are none. */
 	children = rgate_tree_children();
-	if (children >= 0 && (unsigned int)children <= s->live + !!s->ahead.pid)
+	if (children >= 0 && (unsigned int)children <= s->live + rgate_ahead_count(&s->ahead))
 		return false;
 	return rgate_tree_signal(&tree, 0) > 0;
 }

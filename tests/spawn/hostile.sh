@@ -210,8 +210,8 @@ if wait_for 10 hung; then
 		clients+=($!)
 	done
 	ok "hung directory: they wait" wait_for 20 pgrep -P "$spawner" -u "$bad"
-	# They are copies of the spawner, and his by now.
-	mapfile -t starts < <(pgrep -P "$spawner" -u "$bad")
+	# They are copies of the spawner, and his by now; and what has the memory of one of them.
+	mapfile -t starts < <(pgrep -P "$spawner" -u "$bad"; pgrep -P "$spawner" -x ringgate-keeper)
 	grasp look "${starts[@]}"
 	is "hung directory: nobody looks into what is about to become his" "$rc/$out" "0/got"
 	others "hung directory"

@@ -110,7 +110,8 @@ static unsigned int left_over(void)
 		if (!f)
 			continue;
 		if (fscanf(f, "%*d (%31[^)]) %c %d", name, &state, &ppid) == 3)
-			n += ppid == spawner && (state == 'Z' || strcmp(name, "ringgate-ahead"));
+			n += ppid == spawner && (state == 'Z' || (strcmp(name, "ringgate-ahead") &&
+							      strcmp(name, "ringgate-keeper")));
 		fclose(f);
 	}
 	closedir(dir);

@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -422,8 +423,8 @@ static char state_of(pid_t pid)
 	return at && at[1] ? at[2] : '\0';
 }
 
-/* Which of the spawner's children waits for a job; 0: none does */
-static pid_t find_ahead(void)
+/* Which of the spawner's children has this name; 0: none */
+static pid_t find_child(const char *is)
 {
 	char name[64], comm[32] = "";
 	pid_t found = 0;
@@ -438,7 +439,7 @@ static pid_t find_ahead(void)
 		c = fopen(name, "re");
 		if (!c)
 			continue;
-		if (fgets(comm, sizeof(comm), c) && !strcmp(comm, "ringgate-ahead\n"))
+		if (fgets(comm, sizeof(comm), c) && !strncmp(comm, is, strlen(is)))
 			found = pid;
 		fclose(c);
 	}
@@ -446,20 +447,31 @@ static pid_t find_ahead(void)
 	return found;
 }
 
-/* The process that is made ahead, and is another one than @not, once it waits */
-static pid_t ahead(pid_t not)
+/* The spawner's child of this name that is another one than @not, once it waits */
+static pid_t waiting(const char *is, pid_t not)
 {
 	pid_t pid = 0;
 	int i;
 
 	for (i = 0; i < MS; i++) {
-		pid = find_ahead();
+		pid = find_child(is);
 		if (pid && pid != not && state_of(pid) == 'S')
 			return pid;
 		usleep(1000);
 	}
-	fail_msg("no process is made ahead");
+	fail_msg("there is no %s", is);
 	return pid;
+}
+
+/* The process that is made ahead */
+static pid_t ahead(pid_t not)
+{
+	return waiting("ringgate-ahead", not);
+}
+
+static pid_t keeper(pid_t not)
+{
+	return waiting("ringgate-keeper", not);
 }
 
 static void reload(const char *rest)
@@ -483,7 +495,8 @@ static void made_ahead(void **state)
 	}
 }
 
-/* It has nothing that is of the spawner or of other jobs: /dev/null, its socket, its pipe. */
+/* It has nothing that is of the spawner or of other jobs: /dev/null, its socket, its pipe, and what
+ * its keeper waits for. */
 static void holds_nothing(void **state)
 {
 	const pid_t pid = ahead(0);
@@ -493,7 +506,7 @@ static void holds_nothing(void **state)
 	(void)state;
 	snprintf(name, sizeof(name), "/proc/%d/fd", (int)pid);
 	/* with . and .. */
-	assert_int_equal(unit_entries(name), 2 + 5);
+	assert_int_equal(unit_entries(name), 2 + 6);
 	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
 	f = fopen(name, "re");
 	if (!f)
@@ -525,15 +538,22 @@ static void ahead_of_policy(void **state)
 	assert_true(sent(order(1, "/bin/sleep", "0")) > 0);
 }
 
-static void harm_ahead(int sig, const char *becomes)
+static void becomes(pid_t pid, const char *states)
 {
-	const pid_t pid = ahead(0);
-	int i, ran;
+	int i;
 
-	assert_int_equal(kill(pid, sig), 0);
-	for (i = 0; i < MS && !strchr(becomes, state_of(pid)); i++)
+	for (i = 0; i < MS && !strchr(states, state_of(pid)); i++)
 		usleep(1000);
 	assert_true(i < MS);
+}
+
+static void harm_ahead(int sig, const char *states)
+{
+	const pid_t pid = ahead(0);
+	int ran;
+
+	assert_int_equal(kill(pid, sig), 0);
+	becomes(pid, states);
 	ran = sent(order(1, "/bin/true", "x"));
 	assert_true(ran > 0);
 	assert_int_not_equal(ran, pid);
@@ -554,6 +574,78 @@ static void ahead_stopped(void **state)
 {
 	(void)state;
 	harm_ahead(SIGSTOP, "T");
+}
+
+static void line_of(pid_t pid, const char *file, const char *begins, char *line, size_t cap)
+{
+	char name[48];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, file);
+	f = fopen(name, "re");
+	assert_non_null(f);
+	while (fgets(line, (int)cap, f) && strncmp(line, begins, strlen(begins)))
+		;
+	fclose(f);
+	assert_int_equal(strncmp(line, begins, strlen(begins)), 0);
+}
+
+/*
+ * What waits has its memory together with another process, which can do nothing, is in no job's
+ * group, and ends when the program is executed.
+ */
+static void kept(void **state)
+{
+	char line[2][512], name[48];
+	pid_t pid = ahead(0), other = keeper(0);
+
+	(void)state;
+	reload("allow 1 any\n");
+	pid = ahead(pid);
+	other = keeper(other);
+	if (geteuid())
+		unit_skip("who is not root may not look");
+	assert_int_equal(syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0), 0);
+	line_of(other, "status", "Seccomp:", line[0], sizeof(line[0]));
+	assert_string_equal(line[0], "Seccomp:\t1\n");
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)other);
+	assert_int_equal(unit_entries(name), 2 + 1);
+	if (!groups) {
+		line_of(pid, "cgroup", "0::", line[0], sizeof(line[0]));
+		line_of(other, "cgroup", "0::", line[1], sizeof(line[1]));
+		assert_string_not_equal(line[0], line[1]);
+	}
+	assert_int_equal(sent(order(1, "/bin/sleep", "1000")), pid);
+	becomes(other, "Z\0");
+	assert_true(keeper(other) != other);
+	assert_int_equal(state_of(pid), 'S');
+}
+
+/* Whoever kills or stops that keeps no job from running either. */
+static void keeper_killed(void **state)
+{
+	const pid_t pid = ahead(0), other = keeper(0);
+
+	(void)state;
+	assert_int_equal(kill(other, SIGKILL), 0);
+	becomes(other, "Z\0");
+	becomes(pid, "Z\0");
+	assert_true(sent(order(1, "/bin/true", "x")) > 0);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	assert_true(ahead(pid) != pid);
+}
+
+static void keeper_stopped(void **state)
+{
+	const pid_t pid = ahead(0), other = keeper(0);
+
+	(void)state;
+	assert_int_equal(kill(other, SIGSTOP), 0);
+	becomes(other, "T");
+	assert_int_equal(sent(order(1, "/bin/true", "x")), pid);
+	assert_int_equal(answer(RGATE_SPAWNER_EXITED).a, 0);
+	assert_int_equal(kill(other, SIGCONT), 0);
+	becomes(other, "Z\0");
 }
 
 /* As many processes as there may be: jobs fail with that, and later run. */
@@ -663,6 +755,11 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(made_ahead, up, down),
 	{ "made_ahead (control groups)", made_ahead, up_grouped, down_grouped, NULL },
 	cmocka_unit_test_setup_teardown(holds_nothing, up, down),
+	cmocka_unit_test_setup_teardown(kept, up, down),
+	{ "kept (control groups)", kept, up_grouped, down_grouped, NULL },
+	cmocka_unit_test_setup_teardown(keeper_killed, up, down),
+	{ "keeper_killed (control groups)", keeper_killed, up_grouped, down_grouped, NULL },
+	cmocka_unit_test_setup_teardown(keeper_stopped, up, down),
 	cmocka_unit_test_setup_teardown(ahead_of_policy, up, down),
 	cmocka_unit_test_setup_teardown(ahead_killed, up, down),
 	cmocka_unit_test_setup_teardown(ahead_stopped, up, down),
