@@ -63,6 +63,28 @@ static int make_queue(struct rgate_gpu *gpu)
 			      "cudaMemcpy");
 }
 
+/*
+ * Half a batch is near, and done with, sooner than a whole one, so that more slots of a ring come
+ * round in the same time; it takes twice the warps. Not where each piece has its turn in the
+ * output ring, nor where no producer waits for it.
+ */
+static bool by_halves(const struct rgate_gpu_kernel *k)
+{
+	return k->kind == RGATE_GPU_KIND_PERSISTENT && !k->reply && k->run == RGATE_BATCH;
+}
+
+static uint32_t least_blocks(const struct rgate_gpu_kernel *k)
+{
+	return by_halves(k) ? 2 * BLOCKS_LEAST : BLOCKS_LEAST;
+}
+
+static uint32_t usual_grain(const struct rgate_gpu *gpu)
+{
+	const struct rgate_gpu_kernel *k = gpu->kernel;
+
+	return by_halves(k) && gpu->blocks >= least_blocks(k) ? k->run / 2 : k->run;
+}
+
 /* All blocks must be there at once: they wait for each other. */
 static int fit(struct rgate_gpu *gpu, uint32_t wanted)
 {
@@ -88,7 +110,7 @@ static int fit(struct rgate_gpu *gpu, uint32_t wanted)
 	most = (uint32_t)(a_multiprocessor * gpu->prop.multiProcessorCount);
 	if (!wanted) {
 		wanted = gpu->nrings * BLOCKS_A_RING;
-		wanted = wanted > BLOCKS_LEAST ? wanted : BLOCKS_LEAST;
+		wanted = wanted > least_blocks(k) ? wanted : least_blocks(k);
 		wanted = wanted < most ? wanted : most;
 		/* at least one for each polling warp, and one that works */
 		wanted = wanted > gpu->ctx.npollers ? wanted : gpu->ctx.npollers + 1;
@@ -174,7 +196,7 @@ static int prepare(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 	c->nrings = gpu->nrings;
 	c->limit_ns = o->limit_ms * 1000000ULL;
 	c->pause_ns = o->pause_ns ? o->pause_ns : PAUSE_NS;
-	c->grain = o->grain ? o->grain : k->run;
+	c->grain = o->grain ? o->grain : usual_grain(gpu);
 	/* who may have to wait for room does not look meanwhile */
 	c->direct = o->direct ? o->direct : k->reply && gpu->out.wait ? 0 : k->run;
 	if (o->direct == RGATE_GPU_NO_DIRECT)

@@ -125,6 +125,14 @@ static void taken_over(void **state)
 	rgate_ring_close(out);
 }
 
+static uint32_t blocks_of(const struct runtime *r)
+{
+	struct rgate_gpu_status st = { .sz = sizeof(st) };
+
+	assert_int_equal(rgate_gpu_query(r->gpu, &st), 0);
+	return st.blocks;
+}
+
 /* One device's output ring is the input of another one's, whose looks go by batches */
 static void chained(void **state)
 {
@@ -141,6 +149,9 @@ static void chained(void **state)
 	to.start.arg = &seen;
 	assert_int_equal(rgate_gpu_start(from.gpu, &echoing, &from.start), 0);
 	assert_int_equal(rgate_gpu_start(to.gpu, &checking, &to.start), 0);
+	/* smaller pieces, where none has its turn in an output ring, want more warps */
+	assert_int_equal(blocks_of(&from), 16);
+	assert_int_equal(blocks_of(&to), 32);
 	runtime_put(&from, 0, MANY);
 	runtime_until(__atomic_load_n(&seen.good, __ATOMIC_ACQUIRE) +
 		      __atomic_load_n(&seen.wrong, __ATOMIC_ACQUIRE) == MANY);

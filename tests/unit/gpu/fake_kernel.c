@@ -13,7 +13,7 @@
 _Thread_local bool fake_polls;
 
 struct warp {
-	struct rgate_dmail *mail;	/* of each polling warp */
+	struct rgate_dmail (*mail)[RGATE_DCLERKS];	/* of each polling warp */
 	const struct rgate_dctx *ctx;
 	const struct rgate_dshape *sh;
 	uint32_t number;
@@ -44,9 +44,10 @@ static void *warp_main(void *arg)
 	if (w->ctx->until)
 		rgate_dbatch(w->ctx, w->sh, &near, w->number, w->warps);
 	else if (w->number < w->ctx->npollers)
-		rgate_dpoller(w->ctx, w->sh, &near, polls, &w->mail[w->number], w->number);
-	else if (w->number < 2 * w->ctx->npollers)
-		rgate_dclerk(w->ctx, &w->mail[w->number - w->ctx->npollers]);
+		rgate_dpoller(w->ctx, w->sh, &near, polls, w->mail[w->number], w->number);
+	else if (w->number < (1 + RGATE_DCLERKS) * w->ctx->npollers)
+		rgate_dclerk(w->ctx, &w->mail[w->number % w->ctx->npollers]
+					     [w->number / w->ctx->npollers - 1]);
 	else
 		rgate_dworker(w->ctx, w->sh, &near);
 	rgate_dlaunch_out(w->ctx, w->warps);
@@ -56,8 +57,8 @@ static void *warp_main(void *arg)
 
 static void run(const struct rgate_dctx *ctx, const struct rgate_dshape *sh, uint32_t n)
 {
-	struct rgate_dmail *mail = calloc(RGATE_GPU_RINGS_MAX, sizeof(*mail));
-	struct warp w[2 * RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
+	struct rgate_dmail (*mail)[RGATE_DCLERKS] = calloc(RGATE_GPU_RINGS_MAX, sizeof(*mail));
+	struct warp w[(1 + RGATE_DCLERKS) * RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
 	uint32_t i;
 
 	unit_require(mail);
@@ -72,7 +73,7 @@ static void run(const struct rgate_dctx *ctx, const struct rgate_dshape *sh, uin
 
 void fake_persist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
 {
-	run(ctx, sh, 2 * ctx->npollers + FAKE_WORKERS);
+	run(ctx, sh, (1 + RGATE_DCLERKS) * ctx->npollers + FAKE_WORKERS);
 }
 
 void fake_snapshot(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The polling warp's clerk: the warp beside it, which does what need not be waited for. The
- * one that looks leaves messages in the block's shared memory and looks again; the clerk
- * hands runs out, does what is left of pieces that the polling warp has done itself, and
- * tells the host. Each of these takes rounds to the device's memory and fences, a look's
- * time and more.
+ * The polling warp's clerks: the warps beside it, which do what need not be waited for. The
+ * one that looks leaves messages in the block's shared memory and looks again; one of them
+ * hands runs out and does what is left of pieces that the polling warp has done itself, the
+ * other one tells the host. Each of these takes rounds to the device's memory and fences, a
+ * look's time and more; to tell the host takes several, for which runs would have to wait.
  *
- * Messages are done in the order in which they came. The clerk never waits for who waits
- * for it: a cell of the queue has been emptied or is about to be (there are as many as there
- * can be pieces), and answers before its own are shown by warps that need no turn for that.
+ * Each has messages of its own, done in the order in which they came. A clerk never waits for
+ * who waits for it: a cell of the queue has been emptied or is about to be (there are as many as
+ * there can be pieces), and answers before its own are shown by warps that need no turn for that.
  *
  * The chain of what makes a packet visible has one link more: the polling warp's
  * acquire.sys -> its release.cta of a message -> the clerk's acquire.cta -> its release.gpu of
@@ -34,7 +34,14 @@ struct rgate_dmsg {
 	uint32_t poll;
 };
 
-/* In shared memory, one a polling warp */
+/* Of a polling warp */
+enum rgate_dclerks {
+	RGATE_DCLERK,		/* hands out */
+	RGATE_DTELLER,		/* tells the host */
+	RGATE_DCLERKS,
+};
+
+/* In shared memory, one a clerk; all 0 at first */
 struct rgate_dmail {
 	uint32_t put;		/* messages, by the polling warp */
 	uint32_t got;		/* ... done with, by the clerk */

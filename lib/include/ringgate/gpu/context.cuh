@@ -79,7 +79,7 @@ struct rgate_dpoll {
 	uint32_t slots;
 	uint32_t ended;
 	uint32_t ring;
-	uint32_t told;		/* messages to the clerk, with the last report of this ring */
+	uint32_t told;		/* messages to who tells, with the last report of this ring */
 	uint32_t due;		/* a report is */
 };
 

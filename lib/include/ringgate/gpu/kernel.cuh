@@ -30,7 +30,7 @@
  * The persistent consumer's loops; one warp each
  */
 
-/* The polling warp: a run of its own, inside one batch; the clerk does what is left of it */
+/* The polling warp: a run of its own, inside one batch; its clerk does what is left of it */
 RGATE_DEV void rgate_dpoll_work(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 				const struct rgate_drun *run, struct rgate_dnear *near,
 				struct rgate_dmail *mail)
@@ -64,7 +64,7 @@ RGATE_DEV uint32_t rgate_dpoll_ahead(const struct rgate_dctx *ctx)
 	return n < RGATE_DLOOK_BATCHES ? n : RGATE_DLOOK_BATCHES;
 }
 
-/* Looks at the rings of a polling warp once; 0: nothing anywhere */
+/* Looks at the rings of a polling warp once; 0: nothing anywhere. @mail: of its clerks */
 RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 				     struct rgate_dnear *near, struct rgate_dpoll *polls,
 				     uint32_t npolls, struct rgate_dmail *mail)
@@ -80,24 +80,24 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 
 		busy |= n;
 		if (n && n <= ctx->direct)
-			rgate_dpoll_work(ctx, sh, &run, near, mail);
+			rgate_dpoll_work(ctx, sh, &run, near, &mail[RGATE_DCLERK]);
 		else if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
 			/* not at once: what comes next would wait for it */
 			rgate_dpoll_end(ctx, p);
 		if (rgate_dlane() == 0) {
 			if (n > ctx->direct)
-				rgate_dmail_hand(mail, &run);
+				rgate_dmail_hand(&mail[RGATE_DCLERK], &run);
 			else
 				p->direct += n;
 			if (p->due)
-				rgate_dmail_tell(mail, p, i);
+				rgate_dmail_tell(&mail[RGATE_DTELLER], p, i);
 		}
 		rgate_dwarp_sync();
 	}
 	return busy;
 }
 
-/* @mail: all 0 at first */
+/* @mail: of its clerks */
 RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 			     struct rgate_dnear *near, struct rgate_dpoll *polls,
 			     struct rgate_dmail *mail, uint32_t poller)
@@ -106,7 +106,7 @@ RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_ds
 	uint64_t round;
 
 	for (ring = poller; ring < ctx->nrings && n < RGATE_DPOLL_RINGS; ring += ctx->npollers) {
-		rgate_dpoll_load(ctx, &mail->told[n], ring);
+		rgate_dpoll_load(ctx, &mail[RGATE_DTELLER].told[n], ring);
 		rgate_dpoll_load(ctx, &polls[n++], ring);
 	}
 	if (poller == 0)
@@ -121,7 +121,8 @@ RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_ds
 	}
 	/* what the host is told last is what follows */
 	if (rgate_dlane() == 0)
-		rgate_dmail_end(mail);
+		for (i = 0; i < RGATE_DCLERKS; i++)
+			rgate_dmail_end(&mail[i]);
 	rgate_dwarp_sync();
 	RGATE_DROLL
 	for (i = 0; i < n; i++)
@@ -200,24 +201,24 @@ RGATE_DEV void rgate_dbatch(const struct rgate_dctx *ctx, const struct rgate_dsh
 
 #ifdef __CUDACC__
 
-/* Warp 0 of the first blocks polls, with warp 1 as its clerk; the others work. */
+/* Warp 0 of the first blocks polls, the next ones are its clerks; the others work. */
 RGATE_DEV void rgate_dpersist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
 {
 	extern __shared__ __align__(128) unsigned char rgate_dshared[];
 	__shared__ struct rgate_dpoll polls[RGATE_DPOLL_RINGS];
-	__shared__ struct rgate_dmail mail;
+	__shared__ struct rgate_dmail mail[RGATE_DCLERKS];
 	const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32;
 	struct rgate_dnear near;
 
-	if (threadIdx.x == 0)
-		mail.put = mail.got = 0;
+	if (threadIdx.x < RGATE_DCLERKS)
+		mail[threadIdx.x].put = mail[threadIdx.x].got = 0;
 	__syncthreads();
 	rgate_dnear_init(&near, rgate_dshared + warp * RGATE_DWARP_BYTES(sh->near_len, sh->reply,
 									 sh->run), sh);
 	if (warp == 0 && blockIdx.x < ctx->npollers)
-		rgate_dpoller(ctx, sh, &near, polls, &mail, blockIdx.x);
-	else if (warp == 1 && blockIdx.x < ctx->npollers)
-		rgate_dclerk(ctx, &mail);
+		rgate_dpoller(ctx, sh, &near, polls, mail, blockIdx.x);
+	else if (warp <= RGATE_DCLERKS && blockIdx.x < ctx->npollers)
+		rgate_dclerk(ctx, &mail[warp - 1]);
 	else
 		rgate_dworker(ctx, sh, &near);
 	__syncwarp();
