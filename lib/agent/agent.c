@@ -217,6 +217,7 @@ int agent_timeout(struct agent *a)
 static void on_event(const struct epoll_event *ev)
 {
 	struct source *source = ev->data.ptr;
+	struct conn *c;
 
 	switch (source->kind) {
 	case SOURCE_CONTROL:
@@ -226,7 +227,11 @@ static void on_event(const struct epoll_event *ev)
 		asker_event(container_of(source, struct asker, source), ev->events);
 		break;
 	case SOURCE_CONN:
-		flow_event(container_of(source, struct conn, source), ev->events);
+		c = container_of(source, struct conn, source);
+		if (c->state == CONN_DATAGRAM)
+			datagram_event(c, ev->events);
+		else
+			flow_event(c, ev->events);
 		break;
 	case SOURCE_LANE:
 		break;	/* all of them are looked at each time */
@@ -292,7 +297,7 @@ int agent_info(const struct agent *a, struct agent_info *info)
 	for (at = a->all.next; at != &a->all; at = at->next) {
 		const struct conn *c = container_of(at, struct conn, link);
 
-		all.moving += c->state == CONN_STREAM;
+		all.moving += c->state == CONN_STREAM || c->state == CONN_DATAGRAM;
 	}
 	return rgate_info_copy(info, &all, sizeof(all));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * An agent: has TCP sockets for programs that know nothing of it, and carries their bytes to the
+ * An agent: has TCP and UDP sockets for programs that know nothing of it, and carries their bytes to the
  * service of sockets and back. To a program each of them is an AF_UNIX socket, see agent_wire.h.
  *
  * It has one thread, whose loop is the host's: whoever has agent_fd() readable, or agent_timeout()
@@ -40,6 +40,8 @@ struct agent_info {
 	uint64_t local;		/* connections between two programs of this agent */
 	uint64_t sent, received; /* bytes of programs that the service has taken, or given */
 	uint64_t resets;	/* connections that broke */
+	uint64_t datagrams;	/* that went, or came, or from one program to another one */
+	uint64_t lost;		/* of these, also that a program did not take, or could not send */
 	uint64_t refused;	/* sockets of kinds that there are not */
 	uint64_t lies;		/* questions that could not be */
 	uint32_t now;		/* sockets at the moment */

@@ -77,6 +77,7 @@ static int make_socket(struct conn *c, bool nonblock)
 
 static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
 {
+	const bool udp = ask->b & AGENT_DATAGRAM;
 	struct conn *c;
 	int err;
 
@@ -86,12 +87,12 @@ static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
 		conns_reap(a, NULL);
 	if (a->nconns >= a->conns_max)
 		return -ENFILE;
-	c = conn_make(a, CONN_NEW, (uint16_t)ask->a);
+	c = conn_make(a, udp ? CONN_DATAGRAM : CONN_NEW, (uint16_t)ask->a);
 	if (!c)
 		return -ENOMEM;
 	err = conn_open_socket(c);
 	if (!err)
-		err = make_socket(c, ask->b & AGENT_NONBLOCK);
+		err = (udp ? datagram_make : make_socket)(c, ask->b & AGENT_NONBLOCK);
 	if (err < 0) {
 		conn_free(c);
 		return err;
@@ -104,9 +105,9 @@ static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
 
 static int bind_loop(struct conn *c, struct rgate_socket_addr addr)
 {
-	if (addr.port && conn_at(c->agent, &addr, false)) {
+	if (addr.port && conn_at(c->agent, &addr, c->state)) {
 		conns_reap(c->agent, c);
-		if (conn_at(c->agent, &addr, false))
+		if (conn_at(c->agent, &addr, c->state))
 			return -EADDRINUSE;
 	}
 	if (!addr.port)
@@ -122,7 +123,7 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 {
 	int err;
 
-	if (c->state != CONN_NEW || c->bound)
+	if ((c->state != CONN_NEW && c->state != CONN_DATAGRAM) || c->bound)
 		return -EINVAL;
 	if (addr->family != c->family)
 		return -EAFNOSUPPORT;
@@ -143,19 +144,8 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 /* The client's, as the listener's family has it */
 static void to_listener(const struct about *it, struct rgate_socket_addr *addr)
 {
-	const uint16_t family = it->listener ? it->listener->family : addr->family;
-
-	if (addr->family == family)
-		return;
-	if (family == RGATE_SOCKET_INET6) {
-		memcpy(addr->addr + 12, addr->addr, 4);
-		memset(addr->addr, 0, 10);
-		memset(addr->addr + 10, 0xff, 2);
-	} else {
-		memcpy(addr->addr, addr->addr + 12, 4);
-		memset(addr->addr + 4, 0, 12);
-	}
-	addr->family = family;
+	if (it->listener)
+		agent_set_family(addr, it->listener->family);
 }
 
 static int name_of(const struct about *it, struct rgate_socket_addr *addr)
@@ -167,6 +157,8 @@ static int name_of(const struct about *it, struct rgate_socket_addr *addr)
 	}
 	if (!it->conn)
 		return -ENOTCONN;
+	if (it->conn->state == CONN_DATAGRAM)
+		return address_name(it->conn, addr);
 	*addr = it->conn->local;
 	/* It has one as soon as the connect has begun. */
 	if (it->conn->state == CONN_CONNECTING)
@@ -181,8 +173,8 @@ static int peer_of(const struct about *it, struct rgate_socket_addr *addr)
 		to_listener(it, addr);
 		return 0;
 	}
-	if (!it->conn || !it->joined ||
-	    (it->conn->state != CONN_STREAM && it->conn->state != CONN_LOCAL))
+	if (!it->conn || !it->joined || (it->conn->state != CONN_STREAM &&
+	    it->conn->state != CONN_LOCAL && !it->conn->joined))
 		return -ENOTCONN;
 	*addr = it->conn->peer;
 	return 0;
@@ -198,14 +190,33 @@ static int set_linger(struct conn *c, const struct agent_ask *ask)
 	return 0;
 }
 
-static int set_option(const struct about *it, const struct agent_ask *ask)
+/* A buffer of more bytes is one for datagrams on their way to the program, or from it, too. */
+static void widen(const struct conn *c, const struct agent_ask *ask, int fd)
 {
+	const int end = ask->a == RGATE_SOCKET_RCVBUF ? c->end : fd;
+	socklen_t len = sizeof(int);
+	int now, wanted;
+
+	memcpy(&wanted, ask->value, sizeof(wanted));
+	/* The kernel has doubled it. */
+	if (!getsockopt(end, SOL_SOCKET, SO_SNDBUF, &now, &len) && wanted > now / 2)
+		(void)setsockopt(end, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+}
+
+static int set_option(const struct about *it, const struct agent_ask *ask, int fd)
+{
+	int err;
+
 	/* Between two programs of this agent there is no TCP that had any. */
 	if (it->client || !it->conn || !it->conn->socket)
 		return 0;
 	if (ask->a == RGATE_SOCKET_LINGER)
 		return set_linger(it->conn, ask);
-	return rgate_socket_setopt(it->conn->socket, ask->a, ask->value, ask->len);
+	err = rgate_socket_setopt(it->conn->socket, ask->a, ask->value, ask->len);
+	if (!err && it->conn->state == CONN_DATAGRAM &&
+	    (ask->a == RGATE_SOCKET_RCVBUF || ask->a == RGATE_SOCKET_SNDBUF))
+		widen(it->conn, ask, fd);
+	return err;
 }
 
 static int get_option(const struct about *it, const struct agent_ask *ask,
@@ -333,7 +344,7 @@ static int do_it(struct asker *k, const struct agent_ask *ask, const struct abou
 	case AGENT_PEER:
 		return peer_of(it, &answer->addr);
 	case AGENT_SETOPT:
-		return set_option(it, ask);
+		return set_option(it, ask, fd);
 	case AGENT_GETOPT:
 		return get_option(it, ask, answer);
 	default:
@@ -345,8 +356,12 @@ static int do_it(struct asker *k, const struct agent_ask *ask, const struct abou
 	case AGENT_BIND:
 		return ask_bind(c, &ask->addr);
 	case AGENT_LISTEN:
+		if (c->state == CONN_DATAGRAM)
+			return -EOPNOTSUPP;
 		return meet_listen(c, fd, (int)ask->a);
 	case AGENT_CONNECT:
+		if (c->state == CONN_DATAGRAM)
+			return address_connect(c, fd, &ask->addr);
 		return ask_connect(k, it, ask, fd, answer);
 	default:
 		return -EOPNOTSUPP;

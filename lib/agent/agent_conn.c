@@ -7,7 +7,6 @@
 
 #include "agent_priv.h"
 #include "clock.h"
-#include "socket_addr.h"
 
 #define KNOWN_NS	60000000000ULL	/* names of a closed socket are known so long */
 #define PORT_FIRST	32768U
@@ -52,6 +51,7 @@ static int open_socket(struct conn *c)
 	int err = lane_get(c->agent, &c->lane);
 
 	return err ? err : rgate_socket_open(c->lane->set, &c->socket, c->family,
+					     c->state == CONN_DATAGRAM ? RGATE_SOCKET_DGRAM :
 					     RGATE_SOCKET_STREAM);
 }
 
@@ -217,7 +217,13 @@ void conns_reap(struct agent *a, const struct conn *but)
 		struct conn *c = container_of(at, struct conn, link);
 
 		next = at->next;
-		if (c == but || !is_silent(c) || !is_closed(c))
+		if (c == but)
+			continue;
+		if (c->state == CONN_DATAGRAM) {
+			datagram_reap(c);
+			continue;
+		}
+		if (!is_silent(c) || !is_closed(c))
 			continue;
 		/* The next one may be it. */
 		if (c->parked)
@@ -236,25 +242,14 @@ void conns_reap(struct agent *a, const struct conn *but)
 	a->reaped_ns = now;
 }
 
-static bool is_v4(const struct rgate_socket_addr *addr)
+static bool has_port(const struct conn *c, enum conn_state as)
 {
-	struct socket_host host;
-
-	socket_host_of(addr, &host);
-	return !host.v6;
+	if (as == CONN_DATAGRAM)
+		return c->state == CONN_DATAGRAM && c->bound && !c->hup;
+	return c->state == CONN_LISTENS || (as == CONN_NEW && c->state == CONN_NEW && c->bound);
 }
 
-/* 127.0.0.1 and ::ffff:127.0.0.1 are one, 127.0.0.1 and ::1 are not. */
-static bool same_host(const struct rgate_socket_addr *x, const struct rgate_socket_addr *y)
-{
-	struct socket_host a, b;
-
-	socket_host_of(x, &a);
-	socket_host_of(y, &b);
-	return a.v6 == b.v6 && !memcmp(a.addr, b.addr, a.v6 ? 16 : 4);
-}
-
-struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, bool listens)
+struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, enum conn_state as)
 {
 	struct conn *any = NULL;
 	struct link *at;
@@ -262,14 +257,12 @@ struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, bool
 	for (at = a->all.next; at != &a->all; at = at->next) {
 		struct conn *c = container_of(at, struct conn, link);
 
-		if (c->state != CONN_LISTENS && (listens || c->state != CONN_NEW || !c->bound))
+		if (!has_port(c, as) || c->local.port != addr->port)
 			continue;
-		if (c->local.port != addr->port)
-			continue;
-		if (same_host(&c->local, addr))
+		if (agent_same_host(&c->local, addr))
 			return c;
 		/* :: is of both families, 0.0.0.0 of one. */
-		if (agent_is_any(&c->local) && (c->family == RGATE_SOCKET_INET6 || is_v4(addr)))
+		if (agent_is_any(&c->local) && (c->family == RGATE_SOCKET_INET6 || agent_is_v4(addr)))
 			any = c;
 	}
 	return any;

@@ -118,7 +118,10 @@ static void ended(const struct rgate_socket_end *end)
 		meet_accepted(c, end);
 		break;
 	default:
-		flow_end(c, end);
+		if (c->state == CONN_DATAGRAM)
+			datagram_end(c, end);
+		else
+			flow_end(c, end);
 		break;
 	}
 }
@@ -138,7 +141,10 @@ static void serve_wants(struct lane *l)
 		struct conn *c = container_of(now.next, struct conn, want);
 
 		list_del(&c->want);
-		flow_pump(c);
+		if (c->state == CONN_DATAGRAM)
+			datagram_pump(c);
+		else
+			flow_pump(c);
 	}
 	l->turn = false;
 }

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "agent_priv.h"
 #include "clock.h"
 
-#define NAME_TRIES	8U
 #define LAST_NEWS	16U	/* processes or threads that may wait in accept(2) at once */
 #define FILL	2048U	/* bytes a write, of what keeps a socket from being writable */
 
@@ -48,26 +46,12 @@ static int make_end(struct conn *c, int error)
 		.magic = AGENT_MAGIC, .error = (uint32_t)error, .agent = c->agent->number,
 		.id = c->id, .local = c->local, .peer = c->peer,
 	};
-	struct sockaddr_un un;
-	unsigned int tries;
-	socklen_t len;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (!in_turn(fd)) {
-		close(fd);
-		return -EIO;
-	}
-	/* All users have these names, and one that can be guessed might be taken. */
-	for (tries = 0; tries < NAME_TRIES; tries++) {
-		(void)getrandom(&name.random, sizeof(name.random), GRND_NONBLOCK);
-		len = agent_name_put(&un, &name);
-		if (!bind(fd, (struct sockaddr *)&un, len))
-			return fd;
-		if (errno != EADDRINUSE)
-			break;
-	}
+	if (in_turn(fd) && !agent_name_bind(fd, &name))
+		return fd;
 	close(fd);
 	return -EIO;
 }
@@ -317,17 +301,6 @@ static int pair(struct conn *c, int prog)
 	return fill(c);
 }
 
-static void loop_of(struct rgate_socket_addr *addr)
-{
-	memset(addr->addr, 0, sizeof(addr->addr));
-	if (addr->family == RGATE_SOCKET_INET) {
-		addr->addr[0] = 127;
-		addr->addr[3] = 1;
-	} else {
-		addr->addr[15] = 1;
-	}
-}
-
 bool meet_is_local(const struct conn *c, const struct rgate_socket_addr *to)
 {
 	return c->agent->loopback == AGENT_LOOPBACK_OWN && (agent_is_loop(to) || agent_is_any(to));
@@ -340,9 +313,9 @@ int meet_local(struct conn *c, const struct rgate_socket_addr *to, uint64_t *id)
 	struct conn *l;
 
 	if (agent_is_any(&peer))
-		loop_of(&peer);
+		agent_set_loop(&peer);
 	closer_settle(c->agent);
-	l = conn_at(c->agent, &peer, true);
+	l = conn_at(c->agent, &peer, CONN_LISTENS);
 	if (!l)
 		return -ECONNREFUSED;
 	if (!port)

@@ -5,6 +5,8 @@
  *	agent_closer.c	what may take its time to be closed
  *	agent_control.c	the connections on which they do
  *	agent_conn.c	their sockets: made, found, forgotten
+ *	agent_datagram.c	those of UDP, and their datagrams, either way
+ *	agent_address.c	where these come from, and whose they are on the agent's own loopback
  *	agent_flow.c	bytes of a connection, either way
  *	agent_lane.c	sessions of the service, and the memory that bytes go through
  *	agent_meet.c	connecting and accepting
@@ -59,6 +61,7 @@ enum conn_state {
 	CONN_BROKEN,		/* a listener whose socket at the service is gone */
 	CONN_RESET,		/* broke before its program took it: its end waits for the hello */
 	CONN_GONE,		/* the program's end is closed; known by name for a while */
+	CONN_DATAGRAM,		/* of UDP, from its begin to its end */
 };
 
 struct conn {
@@ -73,6 +76,8 @@ struct conn {
 	uint16_t family;
 	bool named;			/* it has a file in the agent's directory */
 	bool bound, loop;		/* bound; to the agent's own loopback */
+	/* Of datagrams: connected to peer; which is at the agent's own loopback */
+	bool joined, near;
 	struct rgate_socket_linger linger; /* as the program has it */
 	bool armed;			/* at the service, a close is a reset */
 	bool told;			/* its program knows that it is connected */
@@ -97,6 +102,7 @@ struct conn {
 	bool up_broke;			/* ... or ever: what the program sends goes nowhere */
 	unsigned char *up_buf, *up_left;
 	uint32_t up_len, up_left_len, up_off;
+	struct rgate_socket_addr up_to;	/* of a datagram; family 0: the peer */
 	/* ... and to it */
 	bool accepting;
 	bool down_busy, down_over, down_maybe, down_full, down_drop;
@@ -137,7 +143,7 @@ struct agent {
 	struct link lanes, all, dead, askers, retry;
 	struct index by_id;
 	struct agent_info info;
-	bool said_refused;
+	bool said_refused, said_denied;
 };
 
 /* ---- agent_name.c ---- */
@@ -151,8 +157,17 @@ uint64_t agent_path_id(const struct agent *a, const struct sockaddr_un *un, sock
 const struct agent_name *agent_name_of(const struct agent *a, const struct sockaddr_un *un,
 				       socklen_t len, struct agent_name *room);
 socklen_t agent_name_put(struct sockaddr_un *un, const struct agent_name *name);
+/* Gives @fd that name, but for its random part, which it makes; -EIO: it cannot */
+int agent_name_bind(int fd, struct agent_name *name);
 bool agent_is_loop(const struct rgate_socket_addr *addr);
 bool agent_is_any(const struct rgate_socket_addr *addr);
+bool agent_is_v4(const struct rgate_socket_addr *addr);
+/* 127.0.0.1 and ::ffff:127.0.0.1 are one, 127.0.0.1 and ::1 are not. */
+bool agent_same_host(const struct rgate_socket_addr *x, const struct rgate_socket_addr *y);
+/* Makes it 127.0.0.1, or ::1 */
+void agent_set_loop(struct rgate_socket_addr *addr);
+/* As a socket of that family has it */
+void agent_set_family(struct rgate_socket_addr *addr, uint16_t family);
 
 /* ---- agent_closer.c ---- */
 
@@ -207,8 +222,11 @@ void conns_reap(struct agent *a, const struct conn *but);
 void conn_answer_waiters(struct conn *c, int result);
 /* A port of the agent's loopback that nobody has; 0: there is none */
 uint16_t conn_free_port(struct agent *a);
-/* Who listens there on the agent's loopback, or has it if !@listens; NULL */
-struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, bool listens);
+/*
+ * Who is there on the agent's loopback: CONN_LISTENS: listens, CONN_NEW: listens, or may;
+ * CONN_DATAGRAM: has it for datagrams; NULL
+ */
+struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, enum conn_state as);
 void conn_retry(struct conn *c);
 
 /* ---- agent_meet.c ---- */
@@ -240,6 +258,35 @@ void flow_event(struct conn *c, uint32_t events);
 void flow_end(struct conn *c, const struct rgate_socket_end *end);
 /* The connection is broken: its program gets ECONNRESET */
 void flow_reset(struct conn *c);
+
+/* ---- agent_datagram.c ---- */
+
+/* Both ends, of which it returns the program's; -errno */
+int datagram_make(struct conn *c, bool nonblock);
+void datagram_pump(struct conn *c);
+void datagram_event(struct conn *c, uint32_t events);
+void datagram_end(struct conn *c, const struct rgate_socket_end *end);
+/* Is it closed? Then it takes no port, and goes when all it has sent is under way */
+void datagram_reap(struct conn *c);
+/* What it has sent goes to where it is connected now, before it is connected to another one */
+void datagram_flush(struct conn *c);
+/* Something of what it has sent is not known to have gone */
+bool datagram_pending(const struct conn *c);
+/* To the program; what it does not take is lost */
+void datagram_give(struct conn *c, const struct rgate_socket_addr *from, const void *buf,
+		   uint32_t len);
+/* An error of a socket that is connected; else nobody's */
+void datagram_tell(struct conn *c, int error);
+
+/* ---- agent_address.c ---- */
+
+/* @fd: the program's end */
+int address_connect(struct conn *c, int fd, const struct rgate_socket_addr *to);
+void address_mark(const struct conn *c, int fd);
+int address_name(struct conn *c, struct rgate_socket_addr *addr);
+/* To a program of the same agent; to nobody if none is there */
+void address_pass(struct conn *c, const struct rgate_socket_addr *to, const void *buf,
+		  uint32_t len);
 
 /* ---- agent_lane.c ---- */
 

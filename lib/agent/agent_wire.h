@@ -21,6 +21,11 @@
  * the agent knows already: so the kernel says ECONNRESET to the program if the agent closes it, or
  * dies. Who accepts sends it before anything else, a struct agent_hello. The agent has its end
  * open until then: where the hello cannot be sent it has died, and the connection is not whole.
+ *
+ * Each UDP socket of a program is one end of a SOCK_SEQPACKET pair, from the begin to the end, called
+ * DIR/ID as well, and the other one a struct agent_name of AGENT_MAGIC_DATAGRAM. A message there is
+ * one datagram behind a struct agent_head. What a program's calls have to know of it without asking
+ * is its end's SO_PRIORITY, which only the agent sets: AGENT_MARK_*.
  */
 #ifndef RGATE_AGENT_WIRE_H
 #define RGATE_AGENT_WIRE_H
@@ -30,20 +35,23 @@
 #include <ringgate/assert.h>
 #include <ringgate/socket.h>
 
-#define AGENT_VERSION	4U
+#define AGENT_VERSION	5U
 #define AGENT_ENV	"RGATE_AGENT"	/* DIR */
 #define AGENT_CONTROL	"agent"			/* in DIR: where questions are asked */
 #define AGENT_DATA	"data"
 #define AGENT_DIR_MAX	80U			/* bytes of DIR, so that names in it fit */
 #define AGENT_MAGIC	"rgateS1"
+#define AGENT_MAGIC_DATAGRAM	"rgateD1"
 
 enum agent_what {
-	AGENT_SOCKET = 1,	/* a: family, b: AGENT_NONBLOCK. The answer brings the socket */
+	/* a: family, b: AGENT_NONBLOCK, AGENT_DATAGRAM. The answer brings the socket */
+	AGENT_SOCKET = 1,
 	AGENT_BIND = 2,		/* addr */
 	AGENT_LISTEN = 3,	/* a: backlog */
 	/*
 	 * addr; a: AGENT_NONBLOCK: -EINPROGRESS instead of waiting. An answer with a value, a
-	 * uint64_t, is the ID of a listener to which the program connects the socket itself.
+	 * uint64_t, is the ID of a listener to which the program connects the socket itself. One of
+	 * datagrams is connected at once, and to nobody by an address of family 0.
 	 */
 	AGENT_CONNECT = 4,
 	AGENT_NAME = 5,		/* the answer has addr */
@@ -59,6 +67,11 @@ enum agent_what {
 };
 
 #define AGENT_NONBLOCK	1U
+#define AGENT_DATAGRAM	2U
+
+/* SO_PRIORITY of a program's end of datagrams */
+#define AGENT_MARK_CONNECTED	1
+#define AGENT_MARK_INET6	2
 
 /* All of both is sent, whatever of it is used. */
 struct agent_ask {
@@ -93,6 +106,17 @@ struct agent_name {
 	struct rgate_socket_addr local, peer;
 };
 
+/*
+ * In front of each datagram. From a program: where it goes, family 0: to whom the socket is connected
+ * to. To a program: from whom it is; family 0: it is none, but tells of an error of the socket's,
+ * which is the scope.
+ */
+struct agent_head {
+	struct rgate_socket_addr addr;
+};
+
+#define AGENT_DATAGRAM_MAX	65527U	/* bytes of one: of UDP, over IPv6 */
+
 struct agent_hello {
 	uint8_t zero;
 	char magic[7];		/* AGENT_MAGIC */
@@ -100,6 +124,7 @@ struct agent_hello {
 };
 
 RGATE_ASSERT(sizeof(struct agent_hello) == 16);
+RGATE_ASSERT(sizeof(struct agent_head) == 32);
 RGATE_ASSERT(sizeof(struct agent_ask) == 312);
 RGATE_ASSERT(sizeof(struct agent_answer) == 2352);
 RGATE_ASSERT(AGENT_ANSWER_MAX >= RGATE_SOCKET_OPTION_MAX);

@@ -4,7 +4,8 @@
  * to, close and leave anything, while who serves answers late, out of order, or not. Whatever they
  * do: another program is answered, and its connection goes on; who serves gets no byte that a
  * program has not sent on that socket, in its order, and no end before the last; no program hears
- * another's bytes, or an end that is none; nothing is left under way, and no descriptor.
+ * another's bytes, or an end that is none; a datagram is whole, and its sender's, or it is lost;
+ * nothing is left under way, and no descriptor.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -172,11 +173,12 @@ static struct rgate_socket_addr some_addr(struct fuzz_in *in)
 		{ .family = RGATE_SOCKET_INET6, .addr = { [15] = 1 } },
 		{ .family = RGATE_SOCKET_INET6 },
 		{ .family = RGATE_SOCKET_INET6, .addr = { [10] = 255, 255, 127, 0, 0, 1 } },
+		{ .family = 0 },
 	};
 	const uint8_t which = fuzz_u8(in) & 7, port = fuzz_u8(in);
 	struct rgate_socket_addr a;
 
-	if (which < 6) {
+	if (which < 7) {
 		a = known[which];
 		a.port = port & 4 ? 0 : 5000 + (port & 3);
 		return a;
@@ -193,7 +195,7 @@ static struct agent_ask near_right(struct fuzz_in *in)
 
 	q.what = fuzz_u8(in) % 12;
 	q.a = fuzz_u8(in);
-	q.b = how & 1;
+	q.b = (how & 1) | (how >> 6 & AGENT_DATAGRAM);
 	q.len = lens[how >> 1 & 7];
 	if (how & 16)
 		q.version = fuzz_u32(in);

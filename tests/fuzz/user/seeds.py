@@ -220,7 +220,7 @@ def requests(corpus):
 
 
 SOCKET, BIND, LISTEN, CONNECT, NAME, PEER, SETOPT, GETOPT, REFUSED = range(1, 10)
-OUT, LOOP, ANY, LOOP6, ANY6, MAPPED = range(6)
+OUT, LOOP, ANY, LOOP6, ANY6, MAPPED, NOBODY = range(7)
 END, LIE, AGAIN, ERROR = range(3, 7)
 RIGHT = 128  # a part of the hello as it has to be
 
@@ -329,6 +329,28 @@ def agents(corpus):
         "passed-to-nobody": make + bytes([15, 5, 3, 129, 2, 1, 0, 0]),
         "served": connected + bytes([17]) + stream("write", 1, 99) + bytes([17]),
     }
+    udp, udp6 = ask(SOCKET, a=2, how=128), ask(SOCKET, a=10, how=128)
+    away, loop, loop6, mapped, any_at, junk, noise = (n << 13 for n in (1, 2, 3, 4, 5, 6, 7))
+    packets = udp + stream("write", 1, away | 700) + well()
+    steps["packets"] = packets + ends(0, 0) + ends(0, 0) + stream("read", 1) * 2 + ask(NAME, 1) + well() * 3
+    steps["packets-empty"] = packets + stream("write", 1, away) + ends(0) + ends(0, END) + stream("read", 1)
+    steps["packets-kept"] = (packets + stream("write", 1, away | 9) * 3 + ends(1, AGAIN) + well() * 3
+                             + ask(CONNECT, 1, 1) + stream("write", 1, 5) + stream("end", 1, 4) + well() * 9)
+    steps["packets-joined"] = (udp + ask(CONNECT, 1, 1) + stream("write", 1, 5) + ask(PEER, 1) + ends(1, ERROR, 1)
+                               + stream("read", 1) + ask(CONNECT, 1, at=NOBODY) + stream("write", 1, 5) + well() * 3)
+    steps["packets-lost"] = packets + ends(0, ERROR, 1) + ends(0, ERROR, 0) + stream("read", 1) * 3
+    steps["packets-lies"] = (packets + ends(0, LIE, 9) + well() + ends(0, LIE, 9) + stream("write", 1, junk | 33)
+                             + stream("write", 1, noise | 31) + stream("write", 1, junk | 0x1F00) + well() * 3)
+    steps["packets-full"] = udp + ends(0) * 40 + stream("read", 1) * 30 + well() * 3
+    steps["packets-near"] = (udp * 2 + ask(BIND, 1, at=LOOP) + stream("write", 2, loop | 1) + stream("read", 1)
+                             + ask(CONNECT, 2, at=LOOP) + ask(NAME, 2) + stream("write", 2, 99) + stream("read", 1)
+                             + stream("write", 1, loop | 2) + stream("end", 1, 4) + stream("write", 2, 99)
+                             + stream("read", 2) * 3)
+    steps["packets-six"] = (udp6 * 2 + udp + ask(BIND, 1, at=ANY6) + stream("write", 2, loop6 | 1)
+                            + stream("write", 2, mapped | 1) + stream("write", 3, any_at | 1) + stream("read", 1) * 3
+                            + ask(CONNECT, 2, at=LOOP6) + stream("write", 2, 99) + stream("read", 1))
+    steps["packets-options"] = (udp + ask(SETOPT, 1, 10) + ask(SETOPT, 1, 11) + ask(GETOPT, 1, 1) + ask(LISTEN, 1)
+                                + past(1, 5, 0xC3, 64, 65, 66) + past(1, 6, 1) + ask(CONNECT, 2, 1) + well() * 3)
     local = make + ask(BIND, 1, at=LOOP) + ask(LISTEN, 1, a=1) + make + ask(CONNECT, 2, at=LOOP)
     steps["local"] = (local + stream("accept", 1) + ask(NAME, 3) + ask(PEER, 3) + ask(BIND, 3)
                       + ask(GETOPT, 3, 3) + stream("end", 2, 4) + later(11) + ask(PEER, 3)

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "agent_program.h"
+#include "agent_packet.h"
 #include "agent_raw.h"
 #include "fds.h"
 
@@ -26,6 +26,7 @@ void program_begin(struct agent *agent)
 
 	program_agent = agent;
 	next_fd = next_asker = 0;
+	packet_begin();
 	for (i = 0; i < PROGRAM_FDS; i++)
 		program_fds[i] = (struct program_fd){ .fd = -1 };
 	for (i = 0; i < PROGRAM_ASKERS; i++)
@@ -141,6 +142,7 @@ static void keep(int fd)
 	FUZZ_CHECK(p->id);
 	c = conn_find(program_agent, p->id);
 	p->s = c ? c->socket : NULL;
+	p->datagram = c && c->state == CONN_DATAGRAM;
 }
 
 /* To another program's: what follows are its own bytes, and not those of who serves. */
@@ -204,6 +206,10 @@ void program_write(struct program_fd *p, uint32_t len)
 	uint32_t i;
 	ssize_t n;
 
+	if (p->datagram) {
+		packet_send(p, (uint16_t)len);
+		return;
+	}
 	if (p->accepted && p->greeted < sizeof(struct agent_hello))
 		program_greet(p, sizeof(struct agent_hello), true);
 	len = len < PIECE ? len : PIECE;
@@ -231,8 +237,13 @@ static void check_read(struct program_fd *p, ssize_t n)
 
 void program_read(struct program_fd *p, uint32_t len)
 {
-	ssize_t n = recv(p->fd, piece, len < PIECE ? len + 1 : PIECE, MSG_DONTWAIT);
+	ssize_t n;
 
+	if (p->datagram) {
+		packet_read(p);
+		return;
+	}
+	n = recv(p->fd, piece, len < PIECE ? len + 1 : PIECE, MSG_DONTWAIT);
 	if (n >= 0 && is_whole(p))
 		check_read(p, n);
 	p->deaf |= n < 0 && errno != EAGAIN;

@@ -17,7 +17,7 @@ struct program_fd {
 	int fd;				/* -1: none */
 	struct rgate_socket *s;		/* at who serves; NULL: none, or not known */
 	uint64_t id;			/* of the agent */
-	bool accepted;
+	bool accepted, datagram;
 	uint32_t greeted;		/* bytes of the hello */
 	bool deaf;			/* it wants to hear no more, or has heard the end */
 	uint64_t got;

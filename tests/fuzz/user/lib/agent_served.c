@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "agent_served.h"
+#include "agent_packet.h"
 
 #define CHUNK	(64U << 10)
 
@@ -177,7 +177,8 @@ static void check_buffer(const struct rgate_socket *s, const struct rgate_socket
 	const unsigned char *p = io->buf, *q;
 	unsigned int i;
 
-	FUZZ_CHECK(io->flags == RGATE_SOCKET_NOW && io->len && io->len <= CHUNK);
+	FUZZ_CHECK(io->flags == RGATE_SOCKET_NOW && io->len <= CHUNK);
+	FUZZ_CHECK(io->len || s->datagram);
 	FUZZ_CHECK(p >= set->mem && p + io->len <= set->mem + set->len);
 	for (i = 0; i < SERVED_OPS; i++) {
 		q = ops[i].io.buf;
@@ -186,12 +187,16 @@ static void check_buffer(const struct rgate_socket *s, const struct rgate_socket
 	}
 }
 
-static void check_send(const struct rgate_socket *s, const struct rgate_socket_io *io)
+void served_check_send(const struct rgate_socket *s, const struct rgate_socket_io *io)
 {
 	const unsigned char *p = io->buf;
 	uint32_t i;
 
 	check_buffer(s, io);
+	if (s->datagram) {
+		FUZZ_CHECK(s->wild || packet_is(s, true, p, io->len));
+		return;
+	}
 	FUZZ_CHECK(s->stream && !s->shut && !s->broken);
 	if (s->wild)
 		return;
@@ -206,17 +211,17 @@ static void check_begin(const struct rgate_socket *s, const struct rgate_socket_
 
 	/* One each way at a time */
 	for (i = 0; i < SERVED_OPS; i++)
-		FUZZ_CHECK(ops[i].s != s || (s->stream && is_up(&ops[i].io) != is_up(io)));
+		FUZZ_CHECK(ops[i].s != s || ((s->stream || s->datagram) && is_up(&ops[i].io) != is_up(io)));
 	switch (io->what) {
 	case RGATE_SOCKET_DO_SEND:
-		check_send(s, io);
+		served_check_send(s, io);
 		break;
 	case RGATE_SOCKET_DO_RECV:
 		check_buffer(s, io);
-		FUZZ_CHECK(s->stream && !s->over);
+		FUZZ_CHECK(s->datagram || (s->stream && !s->over));
 		break;
 	case RGATE_SOCKET_DO_POLL:
-		FUZZ_CHECK(s->stream);
+		FUZZ_CHECK(s->stream || s->datagram);
 		break;
 	case RGATE_SOCKET_DO_SHUTDOWN:
 		FUZZ_CHECK(s->stream && !s->shut && io->events == RGATE_SOCKET_SHUT_SEND);
@@ -317,7 +322,9 @@ static void end_recv(struct op *op, uint32_t n, uint32_t lie)
 	unsigned char *p = op->io.buf;
 	uint32_t i;
 
-	for (i = 0; i < n; i++)
+	if (op->s->datagram)
+		packet_fill(op->s, false, p, n);
+	for (i = 0; i < n && !op->s->datagram; i++)
 		p[i] = served_byte(op->s, false, op->s->given + i);
 	end(op, (int32_t)(n + lie));
 }
@@ -363,7 +370,7 @@ static void end_well(struct op *op)
 
 static void end_data(struct op *op, uint8_t how, uint16_t bytes)
 {
-	const uint32_t len = op->io.len, n = bytes % len;
+	const uint32_t len = op->io.len, n = len ? bytes % len : 0;
 
 	if (how == 5)
 		end(op, -EAGAIN);
@@ -437,6 +444,7 @@ static void told(struct op *op, struct rgate_socket_end *e)
 		s->given += n < op->io.len ? n : op->io.len;
 		served.received += n < op->io.len ? n : op->io.len;
 		s->over |= !op->result;
+		e->addr = packet_from(s);
 		break;
 	case RGATE_SOCKET_DO_CONNECT:
 		s->stream = !op->result;
@@ -486,7 +494,7 @@ int __wrap_rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **ou
 {
 	struct rgate_socket *s;
 
-	FUZZ_CHECK(set->there && type == RGATE_SOCKET_STREAM);
+	FUZZ_CHECK(set->there && (type == RGATE_SOCKET_STREAM || type == RGATE_SOCKET_DGRAM));
 	FUZZ_CHECK(family == RGATE_SOCKET_INET || family == RGATE_SOCKET_INET6);
 	if (served.refuses & SERVED_NO_SOCKET)
 		return served.error;
@@ -495,6 +503,8 @@ int __wrap_rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **ou
 	s = make(set);
 	if (!s)
 		return -EMFILE;
+	s->family = family;
+	s->datagram = type == RGATE_SOCKET_DGRAM;
 	set->nopened++;
 	*out = s;
 	return 0;
@@ -529,6 +539,15 @@ int __wrap_rgate_socket_bind(struct rgate_socket *s, const struct rgate_socket_a
 {
 	FUZZ_CHECK(addr->family == RGATE_SOCKET_INET || addr->family == RGATE_SOCKET_INET6);
 	return name_call(s);
+}
+
+int __wrap_rgate_socket_connect(struct rgate_socket *s, const struct rgate_socket_addr *addr)
+{
+	const int err = name_call(s);
+
+	FUZZ_CHECK(s->datagram && (!addr->family || addr->family == s->family));
+	served.connected += !err && addr->family;
+	return err;
 }
 
 int __wrap_rgate_socket_listen(struct rgate_socket *s, int backlog)

@@ -26,7 +26,8 @@
 
 struct rgate_socket {
 	struct rgate_sockets *set;	/* NULL: closed, or none yet */
-	uint32_t number;
+	uint32_t number, family;
+	bool datagram;
 	bool listens, accepted;
 	bool stream;			/* the agent was told that it is connected */
 	bool cut;			/* a close is a reset */
@@ -58,6 +59,8 @@ void served_check(void);
 
 /* The byte of a stream; @up: from the program */
 unsigned char served_byte(const struct rgate_socket *s, bool up, uint64_t at);
+/* What is sent is what a program has sent, in memory that nothing else uses */
+void served_check_send(const struct rgate_socket *s, const struct rgate_socket_io *io);
 struct rgate_socket *served_at(uint32_t number);
 
 /* One of those that are under way ends, as the input says */
@@ -83,6 +86,10 @@ int __wrap_rgate_sockets_resolve_begin(struct rgate_sockets *set,
 int __wrap_rgate_sockets_cancel(struct rgate_sockets *set, uint64_t cookie);
 int __wrap_rgate_socket_begin(struct rgate_socket *s, const struct rgate_socket_io *io);
 int __wrap_rgate_socket_bind(struct rgate_socket *s, const struct rgate_socket_addr *addr);
+int __wrap_rgate_socket_connect(struct rgate_socket *s, const struct rgate_socket_addr *addr);
+int __wrap_rgate_socket_send(struct rgate_socket *s, const void *buf, uint32_t len, uint32_t flags);
+int __wrap_rgate_socket_sendto(struct rgate_socket *s, const void *buf, uint32_t len,
+			       uint32_t flags, const struct rgate_socket_addr *addr);
 int __wrap_rgate_socket_listen(struct rgate_socket *s, int backlog);
 int __wrap_rgate_socket_name(struct rgate_socket *s, struct rgate_socket_addr *addr);
 int __wrap_rgate_socket_setopt(struct rgate_socket *s, uint32_t option, const void *value,

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Addresses of datagrams' sockets. Outside they are those of the service's socket; within, on the
+ * agent's own loopback, datagrams go from one end to another by the table of ports.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "agent_priv.h"
+
+void address_mark(const struct conn *c, int fd)
+{
+	const int mark = (c->joined ? AGENT_MARK_CONNECTED : 0) |
+			 (c->family == RGATE_SOCKET_INET6 ? AGENT_MARK_INET6 : 0);
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &mark, sizeof(mark));
+}
+
+/* One that the kernel chooses, if it has none yet: so it is the same outside and within. */
+static int need_port(struct conn *c)
+{
+	const struct rgate_socket_addr any = { .family = c->family };
+	int err;
+
+	if (c->local.port)
+		return 0;
+	err = rgate_socket_bind(c->socket, &any);
+	/* It has sent something, and so has one. */
+	if (err && err != -EINVAL)
+		return err;
+	err = rgate_socket_name(c->socket, &c->local);
+	c->bound = !err && c->local.port;
+	return err;
+}
+
+int address_name(struct conn *c, struct rgate_socket_addr *addr)
+{
+	int err = 0;
+
+	if (!c->local.port && datagram_pending(c))
+		err = need_port(c);
+	else if (!c->local.port)
+		err = rgate_socket_name(c->socket, &c->local);
+	*addr = c->local;
+	return err;
+}
+
+/* ---- Connected ---- */
+
+static int leave(struct conn *c)
+{
+	const struct rgate_socket_addr none = { .family = 0 };
+	int err = 0;
+
+	if (c->joined && !c->near)
+		err = rgate_socket_connect(c->socket, &none);
+	if (err)
+		return err;
+	c->joined = c->near = false;
+	c->peer = (struct rgate_socket_addr){ .family = c->family };
+	if (!c->loop)
+		err = rgate_socket_name(c->socket, &c->local);
+	/* A port that the connect had chosen goes with it. */
+	c->bound = c->local.port;
+	return err;
+}
+
+/* Where something for @to comes from */
+static struct rgate_socket_addr source(const struct conn *c, const struct rgate_socket_addr *to)
+{
+	struct rgate_socket_addr from = c->local;
+
+	if (!agent_is_any(&from))
+		return from;
+	from.family = agent_is_v4(to) ? RGATE_SOCKET_INET : RGATE_SOCKET_INET6;
+	agent_set_loop(&from);
+	agent_set_family(&from, c->family);
+	return from;
+}
+
+static int join_near(struct conn *c, struct rgate_socket_addr to)
+{
+	int err = leave(c);
+
+	if (!err)
+		err = need_port(c);
+	if (err)
+		return err;
+	if (agent_is_any(&to))
+		agent_set_loop(&to);
+	c->local = source(c, &to);
+	c->peer = to;
+	c->joined = c->near = true;
+	c->agent->info.local++;
+	return 0;
+}
+
+static int join(struct conn *c, const struct rgate_socket_addr *to)
+{
+	int err = c->loop ? -EINVAL : rgate_socket_connect(c->socket, to);
+
+	if (err)
+		return err;
+	c->peer = *to;
+	c->joined = true;
+	c->near = false;
+	c->agent->info.connected++;
+	return rgate_socket_name(c->socket, &c->local);
+}
+
+int address_connect(struct conn *c, int fd, const struct rgate_socket_addr *to)
+{
+	int err;
+
+	datagram_flush(c);
+	if (!to->family)
+		err = leave(c);
+	else if (to->family != c->family)
+		err = -EAFNOSUPPORT;
+	else if (meet_is_local(c, to))
+		err = join_near(c, *to);
+	else
+		err = join(c, to);
+	address_mark(c, fd);
+	return err;
+}
+
+/* ---- Within ---- */
+
+/* How well @c may have what goes from @from to @to; 0: not at all */
+static int fits(const struct conn *c, const struct rgate_socket_addr *to,
+		const struct rgate_socket_addr *from)
+{
+	const bool same = agent_same_host(&c->local, to);
+
+	if (c->state != CONN_DATAGRAM || c->hup || c->local.port != to->port)
+		return 0;
+	/* :: is of both families, 0.0.0.0 of one. */
+	if (!same && (!agent_is_any(&c->local) ||
+		      (c->family == RGATE_SOCKET_INET && !agent_is_v4(to))))
+		return 0;
+	if (!c->joined)
+		return 1 + same;
+	return c->peer.port == from->port && agent_same_host(&c->peer, from) ? 4 : 0;
+}
+
+static struct conn *find(struct agent *a, const struct rgate_socket_addr *to,
+			 const struct rgate_socket_addr *from)
+{
+	struct conn *best = NULL;
+	int most = 0, n;
+	struct link *at;
+
+	for (at = a->all.next; at != &a->all; at = at->next) {
+		struct conn *c = container_of(at, struct conn, link);
+
+		n = fits(c, to, from);
+		if (n > most)
+			best = c;
+		most = n > most ? n : most;
+	}
+	return best;
+}
+
+void address_pass(struct conn *c, const struct rgate_socket_addr *addr, const void *buf,
+		  uint32_t len)
+{
+	struct rgate_socket_addr to = *addr, from;
+	struct agent *a = c->agent;
+	struct conn *other;
+
+	if (agent_is_any(&to))
+		agent_set_loop(&to);
+	a->info.datagrams++;
+	if (need_port(c)) {
+		a->info.lost++;
+		return;
+	}
+	from = source(c, &to);
+	other = find(a, &to, &from);
+	if (!other) {
+		a->info.lost++;
+		datagram_tell(c, ECONNREFUSED);
+		return;
+	}
+	agent_set_family(&from, other->family);
+	datagram_give(other, &from, buf, len);
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Datagrams of a program's UDP socket, one at a time each way. Those that a program does not take
+ * at once are lost, as its socket's buffer is full; those that who serves does not take now wait,
+ * and behind them what the program sends, in its own socket.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "agent_priv.h"
+#include "log.h"
+
+#define EDGES	(EPOLLIN | EPOLLRDHUP | EPOLLET)
+#define BURST	32U	/* that are looked at until it is somebody else's turn */
+#define FLUSHED	64U	/* that go before a connect: no more are waited for */
+
+/* ---- To the program ---- */
+
+void datagram_give(struct conn *c, const struct rgate_socket_addr *from, const void *buf,
+		   uint32_t len)
+{
+	struct agent_head head = { .addr = *from };
+	struct iovec v[2] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = (void *)(uintptr_t)buf, .iov_len = len },
+	};
+	const struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
+
+	c->agent->info.lost += sendmsg(c->end, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
+}
+
+static void say(struct conn *c, int error)
+{
+	datagram_give(c, &(struct rgate_socket_addr){ .scope = (uint32_t)error }, NULL, 0);
+}
+
+void datagram_tell(struct conn *c, int error)
+{
+	/* As the kernel has it */
+	if (c->joined)
+		say(c, error);
+}
+
+/* @io: what, flags, ...; 0, or why not: -EAGAIN: @c waits for it */
+static int begin(struct conn *c, struct rgate_socket_io io, uint64_t up)
+{
+	int err;
+
+	io.sz = sizeof(io);
+	io.cookie = (uintptr_t)c | up;
+	err = rgate_socket_begin(c->socket, &io);
+	if (err == -EAGAIN)
+		lane_want(c);
+	return err;
+}
+
+#define BEGIN(c, up, ...)	begin(c, (struct rgate_socket_io){ __VA_ARGS__ }, up)
+
+static void put(struct conn *c, unsigned char **buf)
+{
+	lane_put_buffer(c->lane, *buf);
+	*buf = NULL;
+}
+
+static void pump_down(struct conn *c)
+{
+	if (c->down_busy)
+		return;
+	if (!c->down_maybe) {
+		c->down_busy = !BEGIN(c, 0, .what = RGATE_SOCKET_DO_POLL,
+				      .events = RGATE_SOCKET_IN);
+		return;
+	}
+	c->down_buf = lane_buffer(c->lane);
+	if (!c->down_buf) {
+		lane_want(c);
+		return;
+	}
+	c->down_busy = !BEGIN(c, 0, .what = RGATE_SOCKET_DO_RECV, .flags = RGATE_SOCKET_NOW,
+			      .buf = c->down_buf, .len = CHUNK);
+	if (!c->down_busy)
+		put(c, &c->down_buf);
+}
+
+static void came(struct conn *c, const struct rgate_socket_end *end)
+{
+	const uint32_t n = end->result > (int)CHUNK ? CHUNK : (uint32_t)end->result;
+
+	c->agent->info.received += n;
+	c->agent->info.datagrams++;
+	/* From outside, to one that is connected within; or a lie of who serves */
+	if (c->near || end->addr.family != c->family || n > AGENT_DATAGRAM_MAX)
+		c->agent->info.lost++;
+	else
+		datagram_give(c, &end->addr, c->down_buf, n);
+}
+
+/* False: its socket is gone, and so is it */
+static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
+{
+	c->down_busy = false;
+	if (end->what == RGATE_SOCKET_DO_POLL && end->result < 0) {
+		say(c, -end->result);
+		conn_free(c);
+		return false;
+	}
+	if (end->what == RGATE_SOCKET_DO_POLL) {
+		c->down_maybe = true;
+		return true;
+	}
+	if (end->result >= 0) {
+		came(c, end);
+	} else {
+		/* Behind an error of all that is asked for the poll has one, too. */
+		c->down_maybe = false;
+		if (end->result != -EAGAIN)
+			datagram_tell(c, -end->result);
+	}
+	put(c, &c->down_buf);
+	return true;
+}
+
+/* ---- From the program ---- */
+
+static bool is_right(const struct conn *c, const struct agent_head *head)
+{
+	return !head->addr.family || head->addr.family == c->family;
+}
+
+/* The bytes of the next one that it has sent; -EAGAIN: there is none; others: that is none */
+static int take(struct conn *c, unsigned char *buf)
+{
+	struct agent_head head;
+	struct iovec v[2] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = buf, .iov_len = CHUNK },
+	};
+	ssize_t n = closer_recv(c->agent, c->end, v, 2, NULL);
+	int there;
+
+	/* An empty message reads as the end does. */
+	if (!n && (ioctl(c->end, FIONREAD, &there) < 0 || !there))
+		return -EAGAIN;
+	/* What it has not read and will not is none of its mistakes. */
+	if (n < 0 && n != -EPROTO)
+		return (int)n;
+	if (n < (ssize_t)sizeof(head) || n > (ssize_t)(sizeof(head) + AGENT_DATAGRAM_MAX) ||
+	    !is_right(c, &head)) {
+		c->agent->info.lies++;
+		return -EPROTO;
+	}
+	c->up_to = head.addr;
+	return (int)(n - (ssize_t)sizeof(head));
+}
+
+static void failed(struct conn *c, int error)
+{
+	struct agent *a = c->agent;
+
+	a->info.lost++;
+	datagram_tell(c, error);
+	if (error != EACCES || a->said_denied)
+		return;
+	a->said_denied = true;
+	rgate_warn("a datagram may not go where a program has sent it: who has the sockets has a policy");
+}
+
+static void sent(struct conn *c, int result)
+{
+	const uint32_t n = result < 0 ? 0 : (uint32_t)result;
+
+	c->agent->info.datagrams++;
+	c->agent->info.sent += n < c->up_len ? n : c->up_len;
+	if (result < 0)
+		failed(c, -result);
+}
+
+static const struct rgate_socket_addr *up_to(const struct conn *c)
+{
+	return c->up_to.family ? &c->up_to : NULL;
+}
+
+/* True: it did not have to go outside */
+static bool went(struct conn *c, const unsigned char *buf)
+{
+	const struct rgate_socket_addr *to = c->up_to.family ? &c->up_to :
+					     c->joined ? &c->peer : NULL;
+
+	if (!to)
+		failed(c, EDESTADDRREQ);
+	else if (meet_is_local(c, to))
+		address_pass(c, to, buf, c->up_len);
+	else if (c->loop)
+		failed(c, EINVAL);
+	else
+		return false;
+	return true;
+}
+
+/* A copy of what who serves does not take now: its buffer is free again */
+static void keep(struct conn *c)
+{
+	c->up_left = malloc(c->up_len ? c->up_len : 1);
+	if (c->up_left)
+		memcpy(c->up_left, c->up_buf, c->up_len);
+	else
+		c->agent->info.lost++;
+}
+
+/* False: there is none now, or no way for it */
+static bool send_one(struct conn *c)
+{
+	int n, err;
+
+	c->up_buf = lane_buffer(c->lane);
+	if (!c->up_buf) {
+		lane_want(c);
+		return false;
+	}
+	n = (int)c->up_len;
+	if (c->up_left) {
+		memcpy(c->up_buf, c->up_left, c->up_len);
+		free(c->up_left);
+		c->up_left = NULL;
+	} else {
+		n = take(c, c->up_buf);
+		c->readable = n != -EAGAIN;
+		c->up_len = n < 0 ? 0 : (uint32_t)n;
+	}
+	if (n < 0 || went(c, c->up_buf)) {
+		put(c, &c->up_buf);
+		return n != -EAGAIN;
+	}
+	err = BEGIN(c, CONN_UP, .what = RGATE_SOCKET_DO_SEND, .flags = RGATE_SOCKET_NOW,
+		    .buf = c->up_buf, .len = c->up_len, .addr = up_to(c));
+	c->up_busy = !err;
+	if (!err)
+		return false;
+	keep(c);
+	put(c, &c->up_buf);
+	return false;
+}
+
+static void pump_up(struct conn *c)
+{
+	struct epoll_event ev = { .events = EDGES, .data.ptr = &c->source };
+	unsigned int n;
+
+	if (c->up_busy)
+		return;
+	if (c->up_full) {
+		c->up_busy = !BEGIN(c, CONN_UP, .what = RGATE_SOCKET_DO_POLL,
+				    .events = RGATE_SOCKET_OUT);
+		return;
+	}
+	for (n = 0; n < BURST && (c->up_left || c->readable); n++)
+		if (!send_one(c))
+			return;
+	/* The others' turn: what is left has an event again. */
+	if (c->readable)
+		(void)epoll_ctl(c->agent->epfd, EPOLL_CTL_MOD, c->end, &ev);
+}
+
+static void up_ended(struct conn *c, const struct rgate_socket_end *end)
+{
+	c->up_busy = false;
+	if (end->what == RGATE_SOCKET_DO_POLL) {
+		c->up_full = false;
+		return;
+	}
+	c->up_full = end->result == -EAGAIN;
+	if (c->up_full)
+		keep(c);
+	else
+		sent(c, end->result);
+	put(c, &c->up_buf);
+}
+
+void datagram_flush(struct conn *c)
+{
+	/* Of one that is under way, or waits, for which the peer is this one, too */
+	const struct rgate_socket_addr to = c->up_to.family || !c->joined ? c->up_to : c->peer;
+	unsigned char *buf = lane_buffer(c->lane);
+	const uint32_t len = c->up_len;
+	unsigned int i;
+	int n;
+
+	for (i = 0; buf && i < FLUSHED; i++) {
+		n = take(c, buf);
+		if (n == -EAGAIN)
+			break;
+		c->up_len = n < 0 ? 0 : (uint32_t)n;
+		if (n < 0 || went(c, buf))
+			continue;
+		sent(c, up_to(c) ? rgate_socket_sendto(c->socket, buf, c->up_len,
+						       RGATE_SOCKET_NOW, up_to(c)) :
+			rgate_socket_send(c->socket, buf, c->up_len, RGATE_SOCKET_NOW));
+	}
+	if (buf)
+		lane_put_buffer(c->lane, buf);
+	c->up_to = to;
+	c->up_len = len;
+}
+
+bool datagram_pending(const struct conn *c)
+{
+	int there = 0;
+
+	return c->up_busy || c->up_left || ioctl(c->end, FIONREAD, &there) < 0 || there;
+}
+
+/* ---- Both ways ---- */
+
+void datagram_pump(struct conn *c)
+{
+	pump_up(c);
+	if (!c->hup)
+		pump_down(c);
+	else if (!c->readable && !c->up_busy && !c->up_left)
+		conn_free(c);
+}
+
+void datagram_event(struct conn *c, uint32_t events)
+{
+	c->readable |= !!(events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP));
+	c->hup |= !!(events & EPOLLHUP);
+	datagram_pump(c);
+}
+
+void datagram_end(struct conn *c, const struct rgate_socket_end *end)
+{
+	if (end->cookie & CONN_UP)
+		up_ended(c, end);
+	else if (!down_ended(c, end))
+		return;
+	datagram_pump(c);
+}
+
+void datagram_reap(struct conn *c)
+{
+	struct pollfd p = { .fd = c->end };
+
+	if (poll(&p, 1, 0) == 1 && p.revents & POLLHUP)
+		datagram_event(c, EPOLLHUP);
+}
+
+/* ---- Both ends ---- */
+
+/* The agent's, which says to the program's calls what it is */
+static int name_end(struct conn *c)
+{
+	struct agent_name name = { .magic = AGENT_MAGIC_DATAGRAM, .agent = c->agent->number,
+				   .id = c->id };
+	int err = agent_name_bind(c->end, &name);
+
+	return err ? err : agent_watch(c->agent, c->end, EDGES, &c->source);
+}
+
+static int name_prog(struct conn *c, int fd, bool nonblock)
+{
+	struct sockaddr_un un;
+
+	agent_path(c->agent, c->id, &un);
+	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
+		return -errno;
+	c->named = true;
+	address_mark(c, fd);
+	return nonblock && fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int datagram_make(struct conn *c, bool nonblock)
+{
+	int pair[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	c->end = pair[0];
+	err = name_prog(c, pair[1], nonblock);
+	if (!err)
+		err = name_end(c);
+	if (err) {
+		close(pair[1]);
+		return err;
+	}
+	pump_down(c);
+	return pair[1];
+}

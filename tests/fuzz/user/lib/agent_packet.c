@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#include <errno.h>
+
+#include "agent_packet.h"
+
+#define ROOM	(72U << 10)
+
+static unsigned char room[ROOM];
+static bool junk;			/* some program has sent what is not its own */
+
+void packet_begin(void)
+{
+	junk = false;
+}
+
+void packet_fill(const struct rgate_socket *s, bool up, unsigned char *p, uint32_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		p[i] = served_byte(s, up, len + i);
+}
+
+bool packet_is(const struct rgate_socket *s, bool up, const unsigned char *p, uint32_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		if (p[i] != served_byte(s, up, len + i))
+			return false;
+	return true;
+}
+
+struct rgate_socket_addr packet_from(const struct rgate_socket *s)
+{
+	return (struct rgate_socket_addr){ .family = (uint16_t)s->family, .port = 9,
+					   .addr = { 10, 0, 0, 9 } };
+}
+
+static struct rgate_socket_addr to(unsigned int which, uint16_t how)
+{
+	static const struct rgate_socket_addr known[] = {
+		{ .family = 0 },
+		{ .family = RGATE_SOCKET_INET, .addr = { 10, 0, 0, 2 } },
+		{ .family = RGATE_SOCKET_INET, .addr = { 127, 0, 0, 1 } },
+		{ .family = RGATE_SOCKET_INET6, .addr = { [15] = 1 } },
+		{ .family = RGATE_SOCKET_INET6, .addr = { [10] = 255, 255, 127, 0, 0, 1 } },
+		{ .family = RGATE_SOCKET_INET },
+	};
+	struct rgate_socket_addr a = known[which];
+
+	/* Those that are bound, or whose port who serves has chosen */
+	if (a.family)
+		a.port = how & 1 ? 5000 + (how >> 1 & 3) : (uint16_t)(SERVED_PORT + (how >> 1 & 15));
+	return a;
+}
+
+void packet_send(struct program_fd *p, uint16_t how)
+{
+	const unsigned int which = how >> 13;
+	struct agent_head head;
+	uint32_t len = how & 0x1fff;
+	struct iovec v[2] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) }, { .iov_base = room },
+	};
+	const struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
+
+	if (!p->s)
+		return;
+	if (which >= 6) {
+		/* Of any length, also with a head that looks right, as all of it is 0 */
+		junk = p->s->wild = true;
+		memset(room, which == 6 ? 0 : (int)len, sizeof(room));
+		(void)send(p->fd, room, len & 1 ? len % 64 : len << 3, MSG_DONTWAIT | MSG_NOSIGNAL);
+		return;
+	}
+	head.addr = to(which, how);
+	len = len & 0x1000 ? (len & 0xfff) << 4 : len;
+	v[1].iov_len = len;
+	packet_fill(p->s, true, room, len);
+	(void)sendmsg(p->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static bool is_some_program(const unsigned char *p, uint32_t len)
+{
+	const struct rgate_socket *s;
+	uint32_t i;
+
+	for (i = 0; (s = served_at(i)); i++)
+		if (s->datagram && packet_is(s, true, p, len))
+			return true;
+	return false;
+}
+
+static void check(const struct program_fd *p, const struct agent_head *head, uint32_t len)
+{
+	const struct rgate_socket_addr outside = packet_from(p->s);
+
+	FUZZ_CHECK(len <= AGENT_DATAGRAM_MAX);
+	if (!head->addr.family) {
+		FUZZ_CHECK(!len && head->addr.scope && head->addr.scope < 4096);
+		return;
+	}
+	FUZZ_CHECK(head->addr.family == p->s->family);
+	if (!memcmp(&head->addr, &outside, sizeof(outside)))
+		FUZZ_CHECK(packet_is(p->s, false, room, len));
+	else
+		FUZZ_CHECK(junk || is_some_program(room, len));
+}
+
+void packet_read(struct program_fd *p)
+{
+	struct agent_head head;
+	struct iovec v[2] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = room, .iov_len = sizeof(room) },
+	};
+	struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(p->fd, &mh, MSG_DONTWAIT);
+
+	p->deaf |= !n || (n < 0 && errno != EAGAIN);
+	if (n <= 0 || !p->s)
+		return;
+	FUZZ_CHECK(n >= (ssize_t)sizeof(head) && !(mh.msg_flags & MSG_TRUNC));
+	check(p, &head, (uint32_t)(n - (ssize_t)sizeof(head)));
+}
+
+/* ---- Who serves: calls that wait ---- */
+
+int __wrap_rgate_socket_sendto(struct rgate_socket *s, const void *buf, uint32_t len,
+			       uint32_t flags, const struct rgate_socket_addr *addr)
+{
+	const struct rgate_socket_io io = RGATE_OPTS(rgate_socket_io, .flags = flags, .len = len,
+		.buf = (void *)(uintptr_t)buf);
+
+	FUZZ_CHECK(s->set && s->datagram && (!addr || addr->family == s->family));
+	served_check_send(s, &io);
+	if (served.gone || served.refuses & SERVED_NO_PLACE)
+		return served.gone ? -EPIPE : -EAGAIN;
+	served.sent += len;
+	return (int)len;
+}
+
+int __wrap_rgate_socket_send(struct rgate_socket *s, const void *buf, uint32_t len, uint32_t flags)
+{
+	return __wrap_rgate_socket_sendto(s, buf, len, flags, NULL);
+}
