@@ -329,7 +329,7 @@ static void say_refused(struct agent *a, const struct agent_ask *ask)
 	if (a->said_refused)
 		return;
 	a->said_refused = true;
-	rgate_warn("a program asked for a socket of family %u and type %u, and was refused: there is TCP alone",
+	rgate_warn("a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
 		   ask->a, ask->b);
 }
 

@@ -37,6 +37,17 @@ static const char *const names[SHIM_CALLS_N] = {
 	[SHIM_CALL_recvfrom] = "recvfrom",
 	[SHIM_CALL___recvfrom_chk] = "__recvfrom_chk",
 	[SHIM_CALL_recvmsg] = "recvmsg",
+	[SHIM_CALL_recvmmsg] = "recvmmsg",
+	[SHIM_CALL_sendmmsg] = "sendmmsg",
+	[SHIM_CALL_read] = "read",
+	[SHIM_CALL___read_chk] = "__read_chk",
+	[SHIM_CALL_readv] = "readv",
+	[SHIM_CALL_write] = "write",
+	[SHIM_CALL_writev] = "writev",
+	[SHIM_CALL_recv] = "recv",
+	[SHIM_CALL___recv_chk] = "__recv_chk",
+	[SHIM_CALL_shutdown] = "shutdown",
+	[SHIM_CALL_ioctl] = "ioctl",
 };
 
 static void *look_up(enum shim_call call)
@@ -66,6 +77,7 @@ __attribute__((constructor)) static void begin(void)
 	get_dir();
 	for (i = 0; i < SHIM_CALLS_N; i++)
 		(void)look_up(i);
+	shim_datagram_begin();
 	__atomic_store_n(&begun, true, __ATOMIC_RELEASE);
 }
 
@@ -130,9 +142,12 @@ enum shim_kind shim_kind(int fd, struct agent_name *name)
 	if (!name_of(SYS_getpeername, fd, &un, &len))
 		return SHIM_SOCKET;
 	memcpy(name, un.sun_path, sizeof(*name));
-	if (len == offsetof(struct sockaddr_un, sun_path) + sizeof(*name) && !name->zero &&
-	    !memcmp(name->magic, AGENT_MAGIC, sizeof(name->magic)))
-		return SHIM_ACCEPTED;
+	if (len == offsetof(struct sockaddr_un, sun_path) + sizeof(*name) && !name->zero) {
+		if (!memcmp(name->magic, AGENT_MAGIC, sizeof(name->magic)))
+			return SHIM_ACCEPTED;
+		if (!memcmp(name->magic, AGENT_MAGIC_DATAGRAM, sizeof(name->magic)))
+			return SHIM_DATAGRAM;
+	}
 	if (is_in_dir(&un) && strcmp(un.sun_path + strlen(dir) + 1, AGENT_DATA))
 		return SHIM_LOCAL;
 	return SHIM_SOCKET;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What `ringgate run` loads into programs: calls about TCP sockets ask the agent, see
- * ../agent/agent_wire.h. Calls that move bytes, poll, duplicate or pass on are the kernel's.
+ * What `ringgate run` loads into programs: calls about TCP and UDP sockets ask the agent, see
+ * ../agent/agent_wire.h. Calls that poll, duplicate or pass on are the kernel's, and for TCP those
+ * that move bytes.
  *
  *	shim.c		the agent, and whose a descriptor is
  *	shim_addr.c	addresses of either kind
  *	shim_calls.c	sockets made, named and connected
- *	shim_data.c	calls that move bytes, where they name an address
+ *	shim_data.c	calls that move bytes, where they name an address, or are about datagrams
+ *	shim_datagram.c	datagrams, with what is in front of each of them
  *	shim_names.c	names that are looked up
  *	shim_options.c	options
  *
- * No call here but those for names takes a lock, allocates, or keeps anything: each may be made by
- * any thread, in a signal handler, and after fork(2). What is behind this library is looked up once,
+ * No call here but those for names takes a lock, allocates, or keeps anything, but that there may be
+ * datagrams: each may be made by any thread, in a signal handler, and after fork(2). What is behind this library is looked up once,
  * when it is loaded: dlsym(3) waits while another thread is in dlopen(3), which may wait for this
  * one.
  */
@@ -48,6 +50,17 @@ enum shim_call {
 	SHIM_CALL_recvfrom,
 	SHIM_CALL___recvfrom_chk,
 	SHIM_CALL_recvmsg,
+	SHIM_CALL_recvmmsg,
+	SHIM_CALL_sendmmsg,
+	SHIM_CALL_read,
+	SHIM_CALL___read_chk,
+	SHIM_CALL_readv,
+	SHIM_CALL_write,
+	SHIM_CALL_writev,
+	SHIM_CALL_recv,
+	SHIM_CALL___recv_chk,
+	SHIM_CALL_shutdown,
+	SHIM_CALL_ioctl,
 	SHIM_CALLS_N
 };
 
@@ -69,6 +82,7 @@ enum shim_kind {
 	SHIM_SOCKET,	/* from socket(2) */
 	SHIM_ACCEPTED,	/* and so it has a struct agent_name */
 	SHIM_LOCAL,	/* connected to, or accepted from, a program of the same agent */
+	SHIM_DATAGRAM,
 };
 
 enum shim_kind shim_kind(int fd, struct agent_name *name);
@@ -85,6 +99,25 @@ int shim_ask(const struct agent_ask *ask, int fd, struct agent_answer *answer, i
 int shim_addr_get(const struct sockaddr *sa, socklen_t len, struct rgate_socket_addr *to);
 /* As much as *@len has room for; *@len becomes its own length */
 void shim_addr_put(const struct rgate_socket_addr *a, struct sockaddr *sa, socklen_t *len);
+
+/* ---- shim_datagram.c ---- */
+
+/* There may be one from now on */
+void shim_datagram_note(void);
+/* Looks what the program has inherited */
+void shim_datagram_begin(void);
+bool shim_datagram_is(int fd);
+/* As sendmsg(2) and recvmsg(2), but for the result: -errno */
+ssize_t shim_datagram_send(int fd, const struct msghdr *mh, int flags);
+ssize_t shim_datagram_recv(int fd, struct msghdr *mh, int flags);
+/* Its SO_ERROR, which is told once */
+int shim_datagram_error(int fd);
+/* Bytes of the next one */
+int shim_datagram_there(int fd);
+bool shim_datagram_connected(int fd);
+/* To whom it is to be connected, family 0: to nobody; as shim_addr_get() */
+int shim_datagram_peer(int fd, const struct sockaddr *sa, socklen_t len,
+		       struct rgate_socket_addr *to);
 
 /* -1 and errno of a negative one; else @result */
 int shim_return(int result);

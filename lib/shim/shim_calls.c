@@ -41,7 +41,7 @@ static int lowest(int fd, bool cloexec)
 	return low;
 }
 
-static int make(int family, int type)
+static int make(int family, int type, bool udp)
 {
 	struct agent_ask ask = question(AGENT_SOCKET);
 	struct agent_answer answer;
@@ -49,20 +49,23 @@ static int make(int family, int type)
 	int fd = -1, ret;
 
 	ask.a = (uint32_t)family;
-	ask.b = type & SOCK_NONBLOCK ? AGENT_NONBLOCK : 0;
+	ask.b = (type & SOCK_NONBLOCK ? AGENT_NONBLOCK : 0) | (udp ? AGENT_DATAGRAM : 0);
 	ret = shim_ask(&ask, -1, &answer, &fd, cloexec);
+	if (udp)
+		shim_datagram_note();
 	return ret ? ret : lowest(fd, cloexec);
 }
 
 SHIM_EXPORT int socket(int family, int type, int protocol)
 {
 	const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	const int own = kind == SOCK_STREAM ? IPPROTO_TCP : kind == SOCK_DGRAM ? IPPROTO_UDP : -1;
 
 	if ((family != AF_INET && family != AF_INET6) || !shim_active())
 		return NEXT(socket)(family, type, protocol);
-	if (kind != SOCK_STREAM || (protocol && protocol != IPPROTO_TCP))
+	if (own < 0 || (protocol && protocol != own))
 		return shim_return(refused(family, kind));
-	return shim_return(make(family, type));
+	return shim_return(make(family, type, kind == SOCK_DGRAM));
 }
 
 /* ---- Named ---- */
@@ -178,13 +181,28 @@ static int do_connect(int fd, const struct sockaddr *sa, socklen_t len)
 	return err;
 }
 
+/* It waits for nobody. */
+static int connect_datagram(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct agent_ask ask = question(AGENT_CONNECT);
+	int err = shim_datagram_peer(fd, sa, len, &ask.addr);
+
+	ask.a = AGENT_NONBLOCK;
+	return err ? err : shim_ask(&ask, fd, NULL, NULL, true);
+}
+
 SHIM_EXPORT int connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct agent_name name;
 
-	if (shim_kind(fd, &name) == SHIM_NONE)
+	switch (shim_kind(fd, &name)) {
+	case SHIM_NONE:
 		return NEXT(connect)(fd, sa, len);
-	return shim_return(do_connect(fd, sa, len));
+	case SHIM_DATAGRAM:
+		return shim_return(connect_datagram(fd, sa, len));
+	default:
+		return shim_return(do_connect(fd, sa, len));
+	}
 }
 
 SHIM_EXPORT int listen(int fd, int backlog)
@@ -252,6 +270,8 @@ static int do_accept(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	int got;
 
+	if (shim_datagram_is(fd))
+		return shim_return(-EOPNOTSUPP);
 	if (would_wait_for_ever(fd))
 		return shim_return(-ENETDOWN);
 	got = NEXT(accept4)(fd, NULL, NULL, flags);

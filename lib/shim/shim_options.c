@@ -157,12 +157,35 @@ static int get_error(int fd, void *value, socklen_t *len)
 	return put(error ? &error : &kernel, sizeof(error), value, len);
 }
 
+/* What says what kind of socket it is; or its error. False: others are as a stream's */
+static bool get_datagram(int fd, int level, int name, int *number)
+{
+	if (level != SOL_SOCKET || !shim_datagram_is(fd))
+		return false;
+	switch (name) {
+	case SO_TYPE:
+		*number = SOCK_DGRAM;
+		return true;
+	case SO_PROTOCOL:
+		*number = IPPROTO_UDP;
+		return true;
+	case SO_ERROR:
+		*number = shim_datagram_error(fd);
+		return true;
+	default:
+		return false;
+	}
+}
+
 SHIM_EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	static const int protocol = IPPROTO_TCP;
 	struct agent_name agent_name;
 	uint32_t option = option_of(level, name);
+	int number;
 
+	if (value && len && (int)*len >= 0 && get_datagram(fd, level, name, &number))
+		return shim_return(put(&number, sizeof(number), value, len));
 	if (is_kernels(level, name) || shim_kind(fd, &agent_name) == SHIM_NONE)
 		return NEXT(getsockopt)(fd, level, name, value, len);
 	if (!value || !len)

@@ -194,8 +194,9 @@ for what in port0 accept_flags connect_flags dup_epoll fork_after names options 
 	run timeout 30 "$ringgate" run --own --loopback served "$py" -u "$tmp/program" test "$what" "$at"
 	is "$what" "$rc $out $err" "0 $what "
 done
-run "$own" "$py" "$tmp/program" test udp "$at"
-like "UDP is refused, by name" "$rc $out $err" "^0 udp .*socket of family 2 and type 2.*TCP alone"
+run "$own" "$py" "$tmp/program" test raw "$at"
+like "others than TCP and UDP are refused, by name" "$rc $out $err" \
+	"^0 raw .*socket of family 2 and type 3.*TCP and UDP alone"
 run "$own" "$py" "$tmp/program" test escape "$at"
 is "what escapes the library reaches nothing" "$rc $out $err" "0 escape "
 run "$own" --no-netns "$py" "$tmp/program" test escapes "$at"

@@ -70,7 +70,7 @@ static void become(const struct agent_run *run, pid_t parent)
 	int err = run->netns ? leave_network() : 0;
 
 	if (err) {
-		say("no network namespace: %s: --no-netns does without, and then what is no TCP escapes",
+		say("no network namespace: %s: --no-netns does without, and then other protocols escape",
 		    strerror(-err));
 		_exit(EXIT_NO_RUN);
 	}

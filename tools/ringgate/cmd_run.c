@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* ringgate run: a program as it is, whose TCP goes through the daemon. */
+/* ringgate run: a program as it is, whose TCP and UDP go through the daemon. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static const struct argp_option options[] = {
 	{ "own", OPT_OWN, NULL, 0, "Sockets of this machine as it is, without the daemon", 0 },
 	{ "loopback", OPT_LOOPBACK, "WHOSE", 0, "127.0.0.1 and ::1: 'own', of this program and "
 	  "what it starts (default), or 'served', of who has the sockets", 0 },
-	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: what is no TCP escapes",
+	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: other protocols escape",
 	  0 },
 	{ "verbose", 'v', NULL, 0, "Say at the end what went", 0 },
 	{ 0 }
@@ -89,7 +89,7 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse_opt,
 	.args_doc = "[--] PROGRAM [ARGUMENT...]",
-	.doc = "Run a program as it is, with all that it starts: its TCP sockets, IPv4 and IPv6, are "
+	.doc = "Run a program as it is, with all that it starts: its sockets of TCP and UDP are "
 	       "those of ringgated's machine, or of the gateway, and it has no other network. For "
 	       "programs that are linked dynamically."
 	       "\vExit status: that of the program, 128 and the signal's number if one ended it; 2 "
@@ -102,11 +102,12 @@ static void say_all(const struct agent *agent)
 	struct agent_info i = { .sz = sizeof(i) };
 
 	if (agent && !agent_info(agent, &i))
-		say("%llu sockets, %llu connected, %llu accepted, %llu local, %llu bytes sent, %llu received, %llu broke, %llu refused",
+		say("%llu sockets, %llu connected, %llu accepted, %llu local, %llu bytes sent, %llu received, %llu broke, %llu refused, %llu datagrams, %llu lost",
 		    (unsigned long long)i.sockets, (unsigned long long)i.connected,
 		    (unsigned long long)i.accepted, (unsigned long long)i.local,
 		    (unsigned long long)i.sent, (unsigned long long)i.received,
-		    (unsigned long long)i.resets, (unsigned long long)i.refused);
+		    (unsigned long long)i.resets, (unsigned long long)i.refused,
+		    (unsigned long long)i.datagrams, (unsigned long long)i.lost);
 }
 
 /* -errno: it was told */

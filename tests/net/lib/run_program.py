@@ -726,8 +726,9 @@ def test_crowded(port):
     check("held", len(held), 40)
 
 
-def test_udp(port):
-    fails(errno.EPROTONOSUPPORT, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
+def test_raw(port):
+    fails(errno.EPROTONOSUPPORT, socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    fails(errno.EPROTONOSUPPORT, socket.socket, socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
 
 
 def raw_connect(port):

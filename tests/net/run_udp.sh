@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 300
+# Programs as they are, whose UDP goes through an agent: datagrams by checksum, their calls and errors.
+
+# shellcheck disable=SC2317 # functions that wait_for calls
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+
+ringgated=$build/tools/ringgated
+pids=()
+# shellcheck disable=SC2086 # those that there are
+trap '[ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
+if ! command -v python3 >/dev/null; then
+	skip "datagrams of programs as they are" "python3 is not installed"
+	finish
+	exit
+fi
+py=$(python3 -c 'import sys; print(sys.executable)')
+cp "$(dirname "$0")/lib/udp_program.py" "$tmp/program"
+mkdir "$tmp/run" "$tmp/left"
+export XDG_RUNTIME_DIR=$tmp/run
+
+# begin NAME COMMAND...: in the background; its output is in $tmp/NAME
+begin()
+{
+	local name=$1
+	shift
+	: >"$tmp/$name"
+	"$@" >>"$tmp/$name" 2>&1 &
+	pids+=("$!")
+	last=$!
+}
+said() { grep -q '^at [0-9]' "$tmp/$1"; }
+# port NAME: that it says it is at
+port()
+{
+	wait_for 20 said "$1"
+	sed -n 's/^at //p' "$tmp/$1" | head -1
+}
+end()
+{
+	kill -TERM "$1" 2>/dev/null
+	wait "$1" 2>/dev/null
+}
+own=(timeout $((60 * slow)) "$ringgate" run --own --loopback served -v)
+alone=(timeout $((60 * slow)) "$ringgate" run --own -v)
+# moved WHAT: the number in front of that word of the last line of -v
+moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
+# quiet: nothing but that line
+quiet() { grep -v ' sockets, .* lost$' <<<"$err"; }
+
+# ---- Outside: a server that knows nothing ----
+
+begin echo "$py" -u "$tmp/program" echo
+outside=$last
+at=$(port echo)
+run "${own[@]}" "$py" "$tmp/program" echoed "$at" 500 1400
+is "datagrams go, and come back" "$rc$out" "0same"
+ok "... through the agent" test "$(moved 'bytes sent')" -ge 700000 -a "$(moved received)" -ge 700000
+run "${own[@]}" "$py" "$tmp/program" echoed "$at" 20 65000
+is "... of any size" "$rc$out" "0same"
+run "${own[@]}" "$py" "$tmp/program" asked "$at"
+is "asyncio's endpoints" "$rc$out" "0asyncio"
+for what in names connected refused cut sizes many_calls options poll passed_on shutdown interrupted crowd; do
+	run "${own[@]}" "$py" -u "$tmp/program" test "$what" "$at"
+	is "$what" "$rc $out $(quiet)" "0 $what "
+done
+nc=$(command -v nc.openbsd || command -v nc)
+if [ -n "$nc" ]; then
+	out=$( (echo datagram; sleep 2) | "${own[@]}" "$nc" -u -W 1 127.0.0.1 "$at" 2>/dev/null)
+	is "nc -u" "$out" datagram
+else
+	skip "nc -u" "it is not installed"
+fi
+if command -v socat >/dev/null; then
+	out=$(echo datagram | "${own[@]}" socat -t 2 - "UDP:127.0.0.1:$at" 2>/dev/null)
+	is "socat UDP" "$out" datagram
+	out=$(echo datagram | "${own[@]}" socat -t 2 - "UDP-SENDTO:127.0.0.1:$at" 2>/dev/null)
+	is "socat UDP-SENDTO" "$out" datagram
+else
+	skip "socat UDP" "it is not installed"
+fi
+end "$outside"
+
+# ---- Names ----
+
+begin dns "$py" -u "$tmp/program" dns
+names=$last
+at=$(port dns)
+run "${own[@]}" "$py" "$tmp/program" resolve "$at"
+is "a resolver in python" "$rc$out" "010.1.2.3"
+if command -v dig >/dev/null; then
+	run "${own[@]}" dig +short +tries=3 -p "$at" @127.0.0.1 example.org
+	is "dig" "$rc$out" "010.1.2.3"
+else
+	skip "dig" "it is not installed"
+fi
+end "$names"
+
+# ---- Inside: servers, asked by who knows nothing ----
+
+for kind in echo async; do
+	begin inside "${own[@]}" "$py" -u "$tmp/program" "$kind"
+	at=$(port inside)
+	run timeout $((60 * slow)) "$py" "$tmp/program" echoed "$at" 200 1400
+	is "a server, $kind" "$rc$out$err" "0same"
+	end "$last"
+	err=$(cat "$tmp/inside")
+	ok "... through the agent" test "$(moved received)" -ge 280000
+done
+if command -v socat >/dev/null; then
+	port=$((20000 + $$ % 10000))
+	begin socat "${own[@]}" socat "UDP-RECVFROM:$port,fork,bind=127.0.0.1" EXEC:cat
+	answers() { [ "$(echo hi | socat -t 1 - "UDP:127.0.0.1:$port" 2>/dev/null)" = hi ]; }
+	ok "socat UDP-RECVFROM, a process each" wait_for 20 answers
+	end "$last"
+fi
+if [ -n "$nc" ]; then
+	port=$((30000 + $$ % 10000))
+	begin nc "${own[@]}" "$nc" -u -l 127.0.0.1 "$port"
+	heard() { echo here >"/dev/udp/127.0.0.1/$port"; grep -q here "$tmp/nc"; }
+	ok "nc -u -l, which connects to who comes first" wait_for 20 heard
+	end "$last"
+fi
+if command -v iperf3 >/dev/null; then
+	port=$((40000 + $$ % 10000))
+	begin iperf iperf3 -s -p "$port" --one-off
+	reached() { "${own[@]}" iperf3 -c 127.0.0.1 -p "$port" -u -b 20M -t 1; }
+	ok "iperf3 -u" wait_for 20 reached
+	end "$last"
+else
+	skip "iperf3 -u" "it is not installed"
+fi
+
+# ---- Within: a loopback of their own ----
+
+run "${alone[@]}" "$py" "$tmp/program" within
+is "two programs of one agent" "$rc$out" "0same"
+is "... and nobody carries it" "$(moved 'bytes sent')" 0
+begin gone env XDG_RUNTIME_DIR="$tmp/left" "$ringgate" run --own "$py" -u "$tmp/program" gone
+ok "one waits" wait_for 20 grep -q '^alone' "$tmp/gone"
+kill -KILL "$last"
+ok "its agent is killed: it is told" wait_for 20 grep -q '^told' "$tmp/gone"
+
+# ---- A daemon has the sockets, and counts; for another node, too ----
+
+cat >"$tmp/cluster" <<-END
+	provider local
+	node 0 gateway $tmp/n0 gw
+	node 1 compute $tmp/n1 one
+END
+cluster_keys "$tmp/cluster"
+printf 'allow any socket\n' >"$tmp/requests1"
+printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
+printf 'allow any connect udp 127.0.0.0/8 1024-65535\n' >"$tmp/policy"
+chmod 600 "$tmp/requests" "$tmp/requests1" "$tmp/policy"
+begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
+status() { "$ringgate" cluster status -s "$tmp/s"; }
+ok "a daemon that has sockets" wait_for 20 status
+count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
+begin echo "$py" -u "$tmp/program" echo
+at=$(port echo)
+for node in 0 1; do
+	if [ $node = 1 ]; then
+		begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
+			--requests "socket $tmp/r1" --requests "policy $tmp/requests1" \
+			--requests "sockets-at gateway"
+		met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
+		ok "a node that has its sockets at this gateway" wait_for 20 met
+	fi
+	served=(timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r${node#0}" --loopback served -v)
+	before="$(count received) $(count sent)"
+	run "${served[@]}" "$py" "$tmp/program" echoed "$at" 200 1400
+	is "a program of node $node has them back" "$rc$out" "0same"
+	is "... and the gateway has counted what the agent did" \
+		"$(count received) $(count sent)" \
+		"$((${before% *} + $(moved received))) $((${before#* } + $(moved 'bytes sent')))"
+	ok "... which is all of it" test "$(moved received)" -ge 280000
+	run "${served[@]}" "$py" "$tmp/program" echoed "$at" 10 65000
+	is "... of any size" "$rc$out" "0same"
+done
+# What the daemon's own user may do nobody else has to allow: the guest of a node is looked up.
+if [ "$(id -u)" = 0 ] && setpriv --reuid nobody --clear-groups true 2>/dev/null; then
+	cp "$ringgate" "$build/tools/libringgate-preload.so" "$tmp/"
+	chmod 755 "$tmp"
+	chmod 1777 "$tmp/run"
+	other=(timeout $((60 * slow)) setpriv --reuid nobody --clear-groups "$tmp/ringgate" run --socket "$tmp/r"
+		--loopback served --no-netns)
+	run "${other[@]}" bash -c 'exec 5<>/dev/udp/127.0.0.1/53'
+	like "its policy says otherwise: EACCES" "$err" "Permission denied"
+	if command -v socat >/dev/null; then
+		run "${other[@]}" bash -c 'echo x | socat -t 0.1 - UDP-SENDTO:127.0.0.1:53'
+		like "... and one line, as a datagram has no answer" "$err" "datagram may not go"
+	fi
+else
+	skip "its policy says otherwise" "the daemon is this user's"
+fi
+is "no directory is left" "$(ls -A "$tmp/run")" ""
+finish
