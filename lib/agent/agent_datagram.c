@@ -249,7 +249,6 @@ static bool send_one(struct conn *c)
 
 static void pump_up(struct conn *c)
 {
-	struct epoll_event ev = { .events = EDGES, .data.ptr = &c->source };
 	unsigned int n;
 
 	if (c->up_busy)
@@ -264,7 +263,7 @@ static void pump_up(struct conn *c)
 			return;
 	/* The others' turn: what is left has an event again. */
 	if (c->readable)
-		(void)epoll_ctl(c->agent->epfd, EPOLL_CTL_MOD, c->end, &ev);
+		(void)events_change(&c->agent->ev, c->end, EDGES, events_word(&c->source));
 }
 
 static void up_ended(struct conn *c, const struct rgate_socket_end *end)
