@@ -97,6 +97,7 @@ struct rgate_gpu {
 	CUfunction function;
 	struct rgate_dctx ctx;
 	uint32_t blocks;
+	uint32_t warps;			/* of a block */
 	uint64_t launches;
 	uint64_t noted;			/* of them, whose return the thread has seen to */
 	uint64_t beat_ns;		/* the last sign of life of who gave none for longest */

@@ -9,8 +9,7 @@
 #include "gpu.h"
 #include "opts.h"
 
-#define THREADS		256U	/* RGATE_DBLOCK_WARPS x 32 */
-#define WARPS		(THREADS / 32)
+#define WARPS_LEAST	8U	/* of a block: RGATE_DBLOCK_WARPS */
 #define BLOCKS_A_RING	8U	/* where the caller does not say */
 #define BLOCKS_LEAST	16U
 #define PAUSE_NS	100U
@@ -85,25 +84,42 @@ static uint32_t usual_grain(const struct rgate_gpu *gpu)
 	return by_halves(k) && gpu->blocks >= least_blocks(k) ? k->run / 2 : k->run;
 }
 
+/* Warps of a block: as many as the kernel is made for, or as there is memory near for */
+static int size_block(struct rgate_gpu *gpu)
+{
+	const struct rgate_gpu_kernel *k = gpu->kernel;
+	const size_t room = gpu->prop.sharedMemPerBlockOptin;
+	unsigned int shared;
+	CUresult res;
+
+	for (gpu->warps = k->warps;; gpu->warps--) {
+		shared = k->warp_bytes * gpu->warps;
+		res = shared > room ? CUDA_ERROR_INVALID_VALUE :
+		      gpu->driver.set_attribute(gpu->function,
+						CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+						(int)shared);
+		if (!res || gpu->warps <= WARPS_LEAST)
+			break;
+	}
+	if (shared > room)
+		return rgate_gpu_fail(gpu, -E2BIG, "kernel %s needs %u bytes of shared memory a block, the device has %zu",
+				      k->name, shared, room);
+	return rgate_gpu_cu(gpu, res, "cuFuncSetAttribute");
+}
+
 /* All blocks must be there at once: they wait for each other. */
 static int fit(struct rgate_gpu *gpu, uint32_t wanted)
 {
 	const struct rgate_gpu_kernel *k = gpu->kernel;
 	const struct rgate_gpu_driver *d = &gpu->driver;
-	unsigned int shared = k->warp_bytes * WARPS;
-	int err, a_multiprocessor = 0;
+	int err = size_block(gpu), a_multiprocessor = 0;
 	uint32_t most;
 	CUresult res;
 
-	if (shared > gpu->prop.sharedMemPerBlockOptin)
-		return rgate_gpu_fail(gpu, -E2BIG, "kernel %s needs %u bytes of shared memory a block, the device has %zu",
-				      k->name, shared, gpu->prop.sharedMemPerBlockOptin);
-	res = d->set_attribute(gpu->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-			       (int)shared);
-	err = rgate_gpu_cu(gpu, res, "cuFuncSetAttribute");
 	if (err)
 		return err;
-	res = d->occupancy(&a_multiprocessor, gpu->function, (int)THREADS, shared);
+	res = d->occupancy(&a_multiprocessor, gpu->function, (int)gpu->warps * 32,
+			   k->warp_bytes * gpu->warps);
 	err = rgate_gpu_cu(gpu, res, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	if (err)
 		return err;
@@ -202,7 +218,7 @@ static int prepare(struct rgate_gpu *gpu, const struct rgate_gpu_kernel *k,
 	if (o->direct == RGATE_GPU_NO_DIRECT)
 		c->direct = 0;
 	/* with nobody else everything is the polling warps' */
-	if (gpu->blocks * WARPS == c->npollers)
+	if (gpu->blocks * gpu->warps == c->npollers)
 		c->direct = ~0U;
 	c->out = gpu->out;
 	if (!k->reply)
@@ -230,9 +246,10 @@ int rgate_gpu_relaunch(struct rgate_gpu *gpu)
 
 	if (err)
 		return err;
-	err = rgate_gpu_cu(gpu, gpu->driver.launch(gpu->function, gpu->blocks, 1, 1, THREADS, 1, 1,
-						   gpu->kernel->warp_bytes * WARPS, gpu->stream,
-						   args), "cuLaunchCooperativeKernel");
+	err = rgate_gpu_cu(gpu, gpu->driver.launch(gpu->function, gpu->blocks, 1, 1,
+						   gpu->warps * 32, 1, 1,
+						   gpu->kernel->warp_bytes * gpu->warps,
+						   gpu->stream, args), "cuLaunchCooperativeKernel");
 	if (err)
 		return err;
 	/* it is there, whatever fails from here on: without the signal its end costs a tick */

@@ -50,6 +50,30 @@ static void takes(void **state)
 	runtime_close(&r);
 }
 
+/* A block has as many warps as there is shared memory for, not fewer than 8 */
+static void blocks_fit(void **state)
+{
+	struct cudaDeviceProp prop;
+	struct rgate_gpu_kernel k = lanes;
+	struct runtime r;
+	uint64_t n = 0;
+
+	(void)state;
+	runtime_open(&r, 0, 1, 64);
+	assert_int_equal(cudaGetDeviceProperties(&prop, 0), 0);
+	r.start.arg = &n;
+	k.warps = 20;
+	k.warp_bytes = (uint32_t)prop.sharedMemPerBlockOptin / 7;
+	assert_int_equal(rgate_gpu_start(r.gpu, &k, &r.start), -E2BIG);
+	k.warp_bytes = (uint32_t)prop.sharedMemPerBlockOptin / 8;
+	assert_int_equal(rgate_gpu_start(r.gpu, &k, &r.start), 0);
+	runtime_put(&r, 0, 100);
+	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);
+	assert_int_equal(n, 100);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	runtime_close(&r);
+}
+
 /* A launch of which the end cannot be signalled is one all the same: it is looked for. */
 static void not_signalled(void **state)
 {
@@ -144,6 +168,7 @@ static void closed_hanging(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(takes, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(blocks_fit, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(not_signalled, fake_setup, fake_teardown),
 	cmocka_unit_test_setup(closed_hanging, fake_setup),
 };

@@ -48,6 +48,7 @@ struct rgate_gpu_kernel {
 	uint32_t reply;
 	uint32_t run;
 	uint32_t context_bytes;
+	uint32_t warps;		/* of a block, at most */
 };
 
 struct rgate_gpu_opts {

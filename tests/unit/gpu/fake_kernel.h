@@ -37,7 +37,7 @@ void fake_snapshot(const struct rgate_dctx *ctx, const struct rgate_dshape *sh);
 	static const struct rgate_gpu_kernel kernel = { \
 		sizeof(struct rgate_gpu_kernel), kernel##_function, #kernel, (kind_), \
 		RGATE_DWARP_BYTES(near_bytes, reply_bytes, 32U), (near_bytes), \
-		(reply_bytes), 32, sizeof(struct rgate_dctx), \
+		(reply_bytes), 32, sizeof(struct rgate_dctx), 8, \
 	}
 
 #define FAKE_LANES(kernel, fn, near_bytes, reply_bytes) \

@@ -240,8 +240,9 @@ RGATE_DEV void rgate_dsnapshot(const struct rgate_dctx *ctx, const struct rgate_
 		rgate_dlaunch_out(ctx, gridDim.x * warps);
 }
 
-#define RGATE_GPU_KERNEL_(kernel, fn, near_bytes, reply_bytes, run_slots, whole_warp, kind_, body) \
-	static __global__ void __launch_bounds__(RGATE_DBLOCK_WARPS * 32) \
+#define RGATE_GPU_KERNEL_(kernel, fn, near_bytes, reply_bytes, run_slots, whole_warp, kind_, warps_, \
+			  body) \
+	static __global__ void __launch_bounds__((warps_) * 32) \
 	kernel##_entry(const __grid_constant__ struct rgate_dctx ctx) \
 	{ \
 		const struct rgate_dshape sh = { (near_bytes), (reply_bytes), (run_slots), \
@@ -260,22 +261,22 @@ RGATE_DEV void rgate_dsnapshot(const struct rgate_dctx *ctx, const struct rgate_
 	const struct rgate_gpu_kernel kernel = { \
 		sizeof(struct rgate_gpu_kernel), kernel##_function, #kernel, (kind_), \
 		RGATE_DWARP_BYTES(near_bytes, reply_bytes, run_slots), (near_bytes), \
-		(reply_bytes), (run_slots), sizeof(struct rgate_dctx), \
+		(reply_bytes), (run_slots), sizeof(struct rgate_dctx), (warps_), \
 	}; \
 	}
 
 #define RGATE_GPU_LANES(kernel, fn, near_bytes, reply_bytes) \
 	RGATE_GPU_KERNEL_(kernel, fn, near_bytes, reply_bytes, 32, 0, \
-			  RGATE_GPU_KIND_PERSISTENT, rgate_dpersist)
+			  RGATE_GPU_KIND_PERSISTENT, RGATE_DBLOCK_WARPS, rgate_dpersist)
 #define RGATE_GPU_WARPS(kernel, fn, near_bytes, reply_bytes) \
 	RGATE_GPU_KERNEL_(kernel, fn, near_bytes, reply_bytes, 8, 1, \
-			  RGATE_GPU_KIND_PERSISTENT, rgate_dpersist)
+			  RGATE_GPU_KIND_PERSISTENT, RGATE_DBLOCK_WARPS, rgate_dpersist)
 #define RGATE_GPU_ORDERED(kernel, fn, near_bytes, reply_bytes) \
 	RGATE_GPU_KERNEL_(kernel, fn, near_bytes, reply_bytes, 32, 0, \
-			  RGATE_GPU_KIND_ORDERED, rgate_dordered)
+			  RGATE_GPU_KIND_ORDERED, RGATE_DORDER_WARPS, rgate_dordered)
 #define RGATE_GPU_BATCH(kernel, fn, near_bytes, reply_bytes) \
 	RGATE_GPU_KERNEL_(kernel, fn, near_bytes, reply_bytes, 32, 0, \
-			  RGATE_GPU_KIND_BATCH, rgate_dsnapshot)
+			  RGATE_GPU_KIND_BATCH, RGATE_DBLOCK_WARPS, rgate_dsnapshot)
 
 #endif /* __CUDACC__ */
 #endif

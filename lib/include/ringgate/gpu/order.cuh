@@ -14,18 +14,22 @@
 #include <ringgate/gpu/clerk.cuh>
 
 #define RGATE_DBLOCK_WARPS	8U
+/* Of a block, where there is memory near for so many; each thread has 96 registers then */
+#define RGATE_DORDER_WARPS	20U
 
 #ifdef __CUDACC__
 
-#define RGATE_DORDER_WORKERS	(RGATE_DBLOCK_WARPS - 1U)
-#define RGATE_DORDER_SLOTS	(RGATE_DORDER_WORKERS * 32U)
+#define RGATE_DORDER_MOST	(RGATE_DORDER_WARPS - 1U)	/* that work */
+#define RGATE_DORDER_SLOTS	(RGATE_DORDER_MOST * 32U)
 
 struct rgate_dorder {
 	struct rgate_dpoll poll;
 	struct rgate_drun run[2];
 	uint32_t quit[2];			/* the run is the last one */
-	uint32_t flow[RGATE_DORDER_SLOTS];	/* 0: no packet's first slot */
-	unsigned char mine[RGATE_DORDER_WORKERS][RGATE_DORDER_SLOTS];	/* slots, by warp */
+	uint32_t flow[RGATE_DORDER_SLOTS];
+	/* whose, by number; RGATE_DORDER_MOST: no packet's first slot */
+	unsigned char who[RGATE_DORDER_SLOTS];
+	uint16_t mine[RGATE_DORDER_MOST][RGATE_DORDER_SLOTS];	/* slots, by warp */
 };
 
 /* A warp that works, and what it keeps from one run to the next */
@@ -36,10 +40,16 @@ struct rgate_dorderer {
 	struct rgate_dnear near;
 };
 
-/* A barrier of the warps that work */
+/* Warps that work */
+RGATE_DEV uint32_t rgate_dorder_workers(void)
+{
+	return blockDim.x / 32 - 1;
+}
+
+/* A barrier of them */
 RGATE_DEV void rgate_dorder_sync(void)
 {
-	asm volatile("barrier.sync 1, %0;" :: "n"(RGATE_DORDER_WORKERS * 32) : "memory");
+	asm volatile("barrier.sync 1, %0;" :: "r"(blockDim.x - 32) : "memory");
 }
 
 /* Group @g of 32 slots, as it was brought near */
@@ -86,18 +96,20 @@ RGATE_DEV void rgate_dorder_stage(const struct rgate_dctx *ctx, const struct rga
 	n = run->count - first < 32 ? run->count - first : 32;
 	rgate_dorder_near(w, sh, w->number);
 	rgate_dstage(&ctx->ring[run->ring], run->pos + first, n, w->near.slots, sh->near_len);
-	if (lane < n)
-		o->flow[first + lane] = rgate_dorder_flow(ctx, sh, run, &w->near,
-							  run->pos + first + lane, lane);
+	if (lane < n) {
+		uint32_t flow = rgate_dorder_flow(ctx, sh, run, &w->near, run->pos + first + lane,
+						  lane);
+
+		o->flow[first + lane] = flow;
+		o->who[first + lane] = flow ? flow % rgate_dorder_workers() : RGATE_DORDER_MOST;
+	}
 }
 
 /* Is slot @i of the run, below @n, the first of a packet of this warp's? By lane; bits */
 RGATE_DEV uint32_t rgate_dorder_mask(const struct rgate_dorder *o, const struct rgate_dorderer *w,
 				     uint32_t i, uint32_t n)
 {
-	uint32_t flow = i < n ? o->flow[i] : 0;
-
-	return __ballot_sync(~0U, flow && flow % RGATE_DORDER_WORKERS == w->number);
+	return __ballot_sync(~0U, i < n && o->who[i] == w->number);
 }
 
 /* Up to 32 of this warp's packets, of which lane's is that in slot @i; none: ~0 */
@@ -151,7 +163,7 @@ RGATE_DEV void rgate_dorder_work(const struct rgate_dctx *ctx, const struct rgat
 				 struct rgate_dorder *o, const struct rgate_drun *run,
 				 struct rgate_dorderer *w)
 {
-	unsigned char *mine = o->mine[w->number];
+	uint16_t *mine = o->mine[w->number];
 	uint64_t began = rgate_dnow();
 	struct rgate_dtally t = { 0, 0 };
 	uint32_t i, mask, n = 0, lane = rgate_dlane();
@@ -162,7 +174,7 @@ RGATE_DEV void rgate_dorder_work(const struct rgate_dctx *ctx, const struct rgat
 	for (i = lane; i - lane < run->count; i += 32) {
 		mask = rgate_dorder_mask(o, w, i, run->count);
 		if (mask >> lane & 1)
-			mine[n + __popc(mask & ((1U << lane) - 1))] = (unsigned char)i;
+			mine[n + __popc(mask & ((1U << lane) - 1))] = (uint16_t)i;
 		n += __popc(mask);
 	}
 	__syncwarp();
@@ -210,7 +222,7 @@ RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dpol
 	struct rgate_drun found;
 	uint32_t n, last;
 
-	n = rgate_dpoll_find(ctx, p, RGATE_DORDER_WORKERS, 1, &found);
+	n = rgate_dpoll_find(ctx, p, rgate_dorder_workers(), 1, &found);
 	if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_end(ctx, p);
 	if (p->due) {
