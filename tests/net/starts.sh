@@ -116,7 +116,8 @@ starts "${gateway[@]}"
 begins $((least + 16)) "${gateway[@]}"
 ok "with some more it answers" wait_for 10 status
 usage="err 22 net list AFTER, or net kill ID"
-is "what can be done with sockets" "$(ask net && ask "net list" && ask "net list x" && ask "net fly 1")" \
+is "what can be done with sockets" \
+	"$(ask net && ask "net list" && ask "net list x" && ask "net fly 1")" \
 	"$usage
 $usage
 $usage

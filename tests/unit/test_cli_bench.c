@@ -176,6 +176,8 @@ static void measured(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
-static const struct CMUnitTest tests[] = { TEST(text), TEST(json), TEST(fails), TEST(cpus), TEST(measured) };
+static const struct CMUnitTest tests[] = {
+	TEST(text), TEST(json), TEST(fails), TEST(cpus), TEST(measured),
+};
 
 UNIT_MAIN(tests)
