@@ -1,136 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Datagrams of the agent of programs' sockets, of programs that stop, lie, and are late. */
-#include "agent_bed.h"
-
-#define MOST	65507U
-
-static int new_udp(uint16_t family)
-{
-	int fd = -1;
-
-	assert_int_equal(ASK(-1, NULL, &fd, .what = AGENT_SOCKET, .a = family,
-			     .b = AGENT_DATAGRAM), 0);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-/* One that knows nothing of it, and its port */
-static int outer(uint16_t *port)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct timeval most = { .tv_sec = 30 };
-	socklen_t len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)), 0);
-	*port = ntohs(in.sin_port);
-	return fd;
-}
-
-static void outer_send(int fd, uint16_t port, const void *data, size_t len)
-{
-	const struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port),
-					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-
-	assert_int_equal(sendto(fd, data, len, 0, (const struct sockaddr *)&in, sizeof(in)), len);
-}
-
-/* The port that it came from */
-static uint16_t outer_recv(int fd, const void *data, size_t len)
-{
-	static char got[MOST + 1];
-	struct sockaddr_in in;
-	socklen_t room = sizeof(in);
-
-	assert_int_equal(recvfrom(fd, got, sizeof(got), 0, (struct sockaddr *)&in, &room), len);
-	assert_memory_equal(got, data, len);
-	return ntohs(in.sin_port);
-}
-
-/* As the library in a program does */
-static int send_with(int fd, const struct rgate_socket_addr *to, const void *data, size_t len,
-		     int flags)
-{
-	struct agent_head head = { .addr = *to };
-	struct iovec v[2] = {
-		{ .iov_base = &head, .iov_len = sizeof(head) },
-		{ .iov_base = (void *)(uintptr_t)data, .iov_len = len },
-	};
-	const struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
-
-	return sendmsg(fd, &mh, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static void send_to(int fd, uint16_t port, const void *data, size_t len)
-{
-	assert_int_equal(send_with(fd, &(struct rgate_socket_addr){
-		.family = port ? AF_INET : 0, .port = port,
-		.addr = { port ? 127 : 0, 0, 0, port ? 1 : 0 } }, data, len, 0), 0);
-}
-
-/* Its bytes, which came in time; an error that was told: -errno */
-static int recv_from(int fd, struct rgate_socket_addr *from, void *data, size_t room)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct agent_head head;
-	struct iovec v[2] = {
-		{ .iov_base = &head, .iov_len = sizeof(head) },
-		{ .iov_base = data, .iov_len = room },
-	};
-	struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
-	ssize_t n;
-
-	assert_int_equal(poll(&p, 1, 30000), 1);
-	n = recvmsg(fd, &mh, 0);
-	if (n < (ssize_t)sizeof(head))
-		return n < 0 ? -errno : -EPIPE;
-	if (from)
-		*from = head.addr;
-	return head.addr.family ? (int)(n - (ssize_t)sizeof(head)) : -(int)head.addr.scope;
-}
-
-static bool is_silent(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return !poll(&p, 1, 100);
-}
-
-static uint16_t port_of(int fd)
-{
-	struct agent_answer answer;
-
-	assert_int_equal(ASK(fd, &answer, NULL, .what = AGENT_NAME), 0);
-	return answer.addr.port;
-}
-
-static uint16_t bind_udp(int fd, uint16_t port)
-{
-	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(port)), 0);
-	return port_of(fd);
-}
-
-static int connect_udp(int fd, uint16_t port)
-{
-	return ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .addr = loop_at(port));
-}
-
-static int mark_of(int fd)
-{
-	int mark = -1;
-	socklen_t len = sizeof(mark);
-
-	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &mark, &len), 0);
-	return mark;
-}
-
-static void all_gone(void)
-{
-	eventually(info_now().now == 0);
-}
+#include "datagram_bed.h"
 
 /* ---- Outside ---- */
 
@@ -228,6 +98,30 @@ static void connected_to(void **state)
 	send_to(fd, 0, "nowhere", 7);
 	eventually(info_now().lost == 1);
 	assert_true(is_silent(fd));
+	close(fd);
+	close(peer);
+	close(other);
+	all_gone();
+}
+
+/* Connected to nobody again, it hears everybody. */
+static void disconnected(void **state)
+{
+	uint16_t port, second, mine;
+	int fd = new_udp(AF_INET), peer = outer(&port), other = outer(&second);
+	char got[8];
+
+	(void)state;
+	/* A port that is asked for stays: one that the kernel has chosen does not. */
+	close(outer(&mine));
+	assert_int_equal(bind_udp(fd, mine), mine);
+	assert_int_equal(connect_udp(fd, port), 0);
+	outer_send(other, mine, "two", 3);
+	assert_true(is_silent(fd));
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT), 0);
+	assert_int_equal(port_of(fd), mine);
+	outer_send(other, mine, "three", 5);
+	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 5);
 	close(fd);
 	close(peer);
 	close(other);
@@ -352,118 +246,6 @@ static void more_room(void **state)
 	all_gone();
 }
 
-/* ---- Within ---- */
-
-static void within(void **state)
-{
-	struct rgate_socket_addr from;
-	uint16_t port, mine;
-	int a = new_udp(AF_INET), b = new_udp(AF_INET), c, tcp = listening(&port);
-	char got[8];
-
-	(void)state;
-	/* A stream's port is another one. */
-	assert_int_equal(bind_udp(a, port), port);
-	assert_int_equal(ASK(b, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(port)),
-			 -EADDRINUSE);
-	send_to(b, port, "hello", 5);
-	assert_int_equal(recv_from(a, &from, got, sizeof(got)), 5);
-	assert_memory_equal(got, "hello", 5);
-	mine = port_of(b);
-	assert_int_equal(from.port, mine);
-	assert_memory_equal(&from.addr, loop_at(0).addr, 16);
-	send_to(a, mine, "", 0);
-	assert_int_equal(recv_from(b, &from, got, sizeof(got)), 0);
-	assert_int_equal(from.port, port);
-	/* Connected, it takes from its peer alone. */
-	assert_int_equal(connect_udp(b, port), 0);
-	assert_int_equal(port_of(b), mine);
-	c = new_udp(AF_INET);
-	send_to(c, mine, "no", 2);
-	send_to(b, 0, "yes", 3);
-	assert_int_equal(recv_from(a, NULL, got, sizeof(got)), 3);
-	send_to(a, mine, "back", 4);
-	assert_int_equal(recv_from(b, NULL, got, sizeof(got)), 4);
-	assert_memory_equal(got, "back", 4);
-	/* Nobody has the port: as an ICMP tells it. It is free at once. */
-	close(a);
-	usleep(50000);
-	send_to(b, 0, "gone", 4);
-	assert_int_equal(recv_from(b, NULL, got, sizeof(got)), -ECONNREFUSED);
-	a = new_udp(AF_INET);
-	assert_int_equal(bind_udp(a, port), port);
-	close(a);
-	a = new_udp(AF_INET);
-	assert_int_equal(bind_udp(a, port), port);
-	assert_int_equal(info_now().sent, 0);
-	close(a);
-	close(b);
-	close(c);
-	close(tcp);
-	all_gone();
-}
-
-/* One at :: hears both families, of which each has its own addresses. */
-static void families(void **state)
-{
-	const struct rgate_socket_addr any = { .family = AF_INET6 };
-	struct rgate_socket_addr from, to = { .family = AF_INET6, .addr = { [15] = 1 } };
-	int six = new_udp(AF_INET6), four = new_udp(AF_INET), other = new_udp(AF_INET6);
-	uint16_t port;
-	char got[8];
-
-	(void)state;
-	assert_int_equal(ASK(six, NULL, NULL, .what = AGENT_BIND, .addr = any), 0);
-	port = to.port = port_of(six);
-	send_to(four, port, "four", 4);
-	assert_int_equal(recv_from(six, &from, got, sizeof(got)), 4);
-	assert_int_equal(from.family, AF_INET6);
-	assert_int_equal(from.addr[10], 255);
-	assert_int_equal(from.addr[12], 127);
-	assert_int_equal(send_with(six, &from, "back", 4, 0), 0);
-	assert_int_equal(recv_from(four, &from, got, sizeof(got)), 4);
-	assert_int_equal(from.port, port);
-	assert_int_equal(from.family, AF_INET);
-	assert_memory_equal(&from.addr, loop_at(0).addr, 16);
-	assert_int_equal(send_with(other, &to, "six", 3, 0), 0);
-	assert_int_equal(recv_from(six, &from, got, sizeof(got)), 3);
-	assert_memory_equal(&from.addr, &to.addr, 16);
-	close(six);
-	close(four);
-	close(other);
-	all_gone();
-}
-
-/* To both: what is connected within hears nothing from outside until it is connected no more. */
-static void both_places(void **state)
-{
-	struct rgate_socket_addr to = { .family = AF_INET };
-	uint16_t port, mine, within_port;
-	int fd = new_udp(AF_INET), other = new_udp(AF_INET), peer = outer(&port);
-	char got[8];
-
-	(void)state;
-	within_port = bind_udp(other, 0);
-	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = to), 0);
-	mine = port_of(fd);
-	outer_send(peer, mine, "out", 3);
-	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 3);
-	send_to(other, mine, "in", 2);
-	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 2);
-	/* One that is bound there goes nowhere else. */
-	to = (struct rgate_socket_addr){ .family = AF_INET, .port = port, .addr = { 10, 0, 0, 1 } };
-	assert_int_equal(ASK(other, NULL, NULL, .what = AGENT_CONNECT, .addr = to), -EINVAL);
-	assert_int_equal(connect_udp(fd, within_port), 0);
-	outer_send(peer, mine, "out", 3);
-	assert_true(is_silent(fd));
-	send_to(other, mine, "in", 2);
-	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 2);
-	close(fd);
-	close(other);
-	close(peer);
-	all_gone();
-}
-
 /* ---- Those who lie, and those who go ---- */
 
 static void lies(void **state)
@@ -556,33 +338,9 @@ static void many(void **state)
 				shutdown(fds[i], i % 2 ? SHUT_WR : SHUT_RDWR);
 			close(fds[i]);
 		}
+		all_gone();
 	}
 	close(peer);
-	all_gone();
-}
-
-/* It ends while it asks for a port of another one: who looks for closed ones leaves it alone. */
-static void ends_asking(void **state)
-{
-	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_BIND };
-	struct agent_answer answer;
-	int a = new_udp(AF_INET), b = new_udp(AF_INET), sock;
-
-	(void)state;
-	q.addr = loop_at(bind_udp(a, 0));
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
-	(void)port_of(a);
-	pthread_mutex_lock(&turn);
-	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &b, 1, 0), 0);
-	assert_int_equal(shutdown(b, SHUT_RDWR), 0);
-	pthread_mutex_unlock(&turn);
-	answers_in_time(sock);
-	assert_int_equal(rgate_wire_recv(sock, &answer, sizeof(answer), NULL, NULL, 0),
-			 sizeof(answer));
-	assert_int_equal(answer.result, -EADDRINUSE);
-	close(sock);
-	close(a);
-	close(b);
 	all_gone();
 }
 
@@ -590,18 +348,15 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(both_ways, up, down),
 	cmocka_unit_test_setup_teardown(names, up, down),
 	cmocka_unit_test_setup_teardown(connected_to, up, down),
+	cmocka_unit_test_setup_teardown(disconnected, up, down),
 	cmocka_unit_test_setup_teardown(refused, up, down),
 	cmocka_unit_test_setup_teardown(in_order, up, down),
 	cmocka_unit_test_setup_teardown(leaves, up, down),
 	cmocka_unit_test_setup_teardown(deaf, up, down),
 	cmocka_unit_test_setup_teardown(more_room, up, down),
-	cmocka_unit_test_setup_teardown(within, up_own, down),
-	cmocka_unit_test_setup_teardown(families, up_own, down),
-	cmocka_unit_test_setup_teardown(both_places, up_own, down),
 	cmocka_unit_test_setup_teardown(lies, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
 	cmocka_unit_test_setup_teardown(many, up_own, down),
-	cmocka_unit_test_setup_teardown(ends_asking, up_own, down),
 };
 
 UNIT_MAIN(tests)

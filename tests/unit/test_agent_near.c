@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Datagrams on the loopback of an agent's own, from one of its programs to another one */
+#include "datagram_bed.h"
+
+static void within(void **state)
+{
+	struct rgate_socket_addr from;
+	uint16_t port, mine;
+	int a = new_udp(AF_INET), b = new_udp(AF_INET), c, tcp = listening(&port);
+	char got[8];
+
+	(void)state;
+	/* A stream's port is another one. */
+	assert_int_equal(bind_udp(a, port), port);
+	assert_int_equal(ASK(b, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(port)),
+			 -EADDRINUSE);
+	send_to(b, port, "hello", 5);
+	assert_int_equal(recv_from(a, &from, got, sizeof(got)), 5);
+	assert_memory_equal(got, "hello", 5);
+	mine = port_of(b);
+	assert_int_equal(from.port, mine);
+	assert_memory_equal(&from.addr, loop_at(0).addr, 16);
+	send_to(a, mine, "", 0);
+	assert_int_equal(recv_from(b, &from, got, sizeof(got)), 0);
+	assert_int_equal(from.port, port);
+	/* Connected, it takes from its peer alone. */
+	assert_int_equal(connect_udp(b, port), 0);
+	assert_int_equal(port_of(b), mine);
+	c = new_udp(AF_INET);
+	send_to(c, mine, "no", 2);
+	send_to(b, 0, "yes", 3);
+	assert_int_equal(recv_from(a, NULL, got, sizeof(got)), 3);
+	send_to(a, mine, "back", 4);
+	assert_int_equal(recv_from(b, NULL, got, sizeof(got)), 4);
+	assert_memory_equal(got, "back", 4);
+	/* Nobody has the port: as an ICMP tells it. It is free at once. */
+	close(a);
+	usleep(50000);
+	send_to(b, 0, "gone", 4);
+	assert_int_equal(recv_from(b, NULL, got, sizeof(got)), -ECONNREFUSED);
+	a = new_udp(AF_INET);
+	assert_int_equal(bind_udp(a, port), port);
+	close(a);
+	a = new_udp(AF_INET);
+	assert_int_equal(bind_udp(a, port), port);
+	assert_int_equal(info_now().sent, 0);
+	close(a);
+	close(b);
+	close(c);
+	close(tcp);
+	all_gone();
+}
+
+/* One at :: hears both families, of which each has its own addresses. */
+static void families(void **state)
+{
+	const struct rgate_socket_addr any = { .family = AF_INET6 };
+	struct rgate_socket_addr from, to = { .family = AF_INET6, .addr = { [15] = 1 } };
+	int six = new_udp(AF_INET6), four = new_udp(AF_INET), other = new_udp(AF_INET6);
+	uint16_t port;
+	char got[8];
+
+	(void)state;
+	assert_int_equal(ASK(six, NULL, NULL, .what = AGENT_BIND, .addr = any), 0);
+	port = to.port = port_of(six);
+	send_to(four, port, "four", 4);
+	assert_int_equal(recv_from(six, &from, got, sizeof(got)), 4);
+	assert_int_equal(from.family, AF_INET6);
+	assert_int_equal(from.addr[10], 255);
+	assert_int_equal(from.addr[12], 127);
+	assert_int_equal(send_with(six, &from, "back", 4, 0), 0);
+	assert_int_equal(recv_from(four, &from, got, sizeof(got)), 4);
+	assert_int_equal(from.port, port);
+	assert_int_equal(from.family, AF_INET);
+	assert_memory_equal(&from.addr, loop_at(0).addr, 16);
+	assert_int_equal(send_with(other, &to, "six", 3, 0), 0);
+	assert_int_equal(recv_from(six, &from, got, sizeof(got)), 3);
+	assert_memory_equal(&from.addr, &to.addr, 16);
+	close(six);
+	close(four);
+	close(other);
+	all_gone();
+}
+
+/* To both: what is connected within hears nothing from outside until it is connected no more. */
+static void both_places(void **state)
+{
+	struct rgate_socket_addr to = { .family = AF_INET };
+	uint16_t port, mine, within_port;
+	int fd = new_udp(AF_INET), other = new_udp(AF_INET), peer = outer(&port);
+	char got[8];
+
+	(void)state;
+	within_port = bind_udp(other, 0);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = to), 0);
+	mine = port_of(fd);
+	outer_send(peer, mine, "out", 3);
+	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 3);
+	send_to(other, mine, "in", 2);
+	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 2);
+	/* One that is bound there goes nowhere else. */
+	to = (struct rgate_socket_addr){ .family = AF_INET, .port = port, .addr = { 10, 0, 0, 1 } };
+	assert_int_equal(ASK(other, NULL, NULL, .what = AGENT_CONNECT, .addr = to), -EINVAL);
+	assert_int_equal(connect_udp(fd, within_port), 0);
+	outer_send(peer, mine, "out", 3);
+	assert_true(is_silent(fd));
+	send_to(other, mine, "in", 2);
+	assert_int_equal(recv_from(fd, NULL, got, sizeof(got)), 2);
+	close(fd);
+	close(other);
+	close(peer);
+	all_gone();
+}
+
+/* It ends while it asks for a port of another one: who looks for closed ones leaves it alone. */
+static void ends_asking(void **state)
+{
+	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_BIND };
+	struct agent_answer answer;
+	int a = new_udp(AF_INET), b = new_udp(AF_INET), sock;
+
+	(void)state;
+	q.addr = loop_at(bind_udp(a, 0));
+	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	(void)port_of(a);
+	pthread_mutex_lock(&turn);
+	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &b, 1, 0), 0);
+	assert_int_equal(shutdown(b, SHUT_RDWR), 0);
+	pthread_mutex_unlock(&turn);
+	answers_in_time(sock);
+	assert_int_equal(rgate_wire_recv(sock, &answer, sizeof(answer), NULL, NULL, 0),
+			 sizeof(answer));
+	assert_int_equal(answer.result, -EADDRINUSE);
+	close(sock);
+	close(a);
+	close(b);
+	all_gone();
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(within, up_own, down),
+	cmocka_unit_test_setup_teardown(families, up_own, down),
+	cmocka_unit_test_setup_teardown(both_places, up_own, down),
+	cmocka_unit_test_setup_teardown(ends_asking, up_own, down),
+};
+
+UNIT_MAIN(tests)
