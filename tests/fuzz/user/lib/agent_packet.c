@@ -51,7 +51,8 @@ static struct rgate_socket_addr to(unsigned int which, uint16_t how)
 
 	/* Those that are bound, or whose port who serves has chosen */
 	if (a.family)
-		a.port = how & 1 ? 5000 + (how >> 1 & 3) : (uint16_t)(SERVED_PORT + (how >> 1 & 15));
+		a.port = (uint16_t)(how & 1 ? 5000 + (how >> 1 & 3) :
+					      SERVED_PORT + (how >> 1 & 15));
 	return a;
 }
 

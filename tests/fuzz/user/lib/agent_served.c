@@ -211,7 +211,8 @@ static void check_begin(const struct rgate_socket *s, const struct rgate_socket_
 
 	/* One each way at a time */
 	for (i = 0; i < SERVED_OPS; i++)
-		FUZZ_CHECK(ops[i].s != s || ((s->stream || s->datagram) && is_up(&ops[i].io) != is_up(io)));
+		FUZZ_CHECK(ops[i].s != s || ((s->stream || s->datagram) &&
+					     is_up(&ops[i].io) != is_up(io)));
 	switch (io->what) {
 	case RGATE_SOCKET_DO_SEND:
 		served_check_send(s, io);
