@@ -12,10 +12,10 @@
  *	shim_names.c	names that are looked up
  *	shim_options.c	options
  *
- * No call here but those for names takes a lock, allocates, or keeps anything, but that there may be
- * datagrams: each may be made by any thread, in a signal handler, and after fork(2). What is behind this library is looked up once,
- * when it is loaded: dlsym(3) waits while another thread is in dlopen(3), which may wait for this
- * one.
+ * No call here but those for names takes a lock, allocates, or keeps anything, but that there may
+ * be datagrams: each may be made by any thread, in a signal handler, and after fork(2). What is
+ * behind this library is looked up once, when it is loaded: dlsym(3) waits while another thread is
+ * in dlopen(3), which may wait for this one.
  */
 #ifndef RGATE_SHIM_H
 #define RGATE_SHIM_H

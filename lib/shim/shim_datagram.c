@@ -233,8 +233,8 @@ ssize_t shim_datagram_recv(int fd, struct msghdr *mh, int flags)
 
 int shim_datagram_there(int fd)
 {
-	const int before = errno;
-	long n = syscall(SYS_recvfrom, fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT, NULL, NULL);
+	const int flags = MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT, before = errno;
+	long n = syscall(SYS_recvfrom, fd, NULL, 0, flags, NULL, NULL);
 
 	errno = before;
 	return n > (long)sizeof(struct agent_head) ? (int)(n - (long)sizeof(struct agent_head)) : 0;
