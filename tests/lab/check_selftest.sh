@@ -64,7 +64,8 @@ interrupted()
 
 	rm -f "$dir"/pids.*
 	set -m
-	O=$dir "$here/../../scripts/check" "$@" >"$dir/out" 2>&1 </dev/null &
+	# Where this was started with a signal ignored, scripts/check could not catch it either.
+	O=$dir env --default-signal=INT "$here/../../scripts/check" "$@" >"$dir/out" 2>&1 </dev/null &
 	set +m
 	pid=$!
 	there "$n" || { cat "$dir/out"; kill -- -$pid; return 1; }

@@ -10,7 +10,8 @@ top=$(cd "$here/../.." && pwd -P)
 . "$here/tap.inc"
 
 # rates KIND...: the table of the result lines that come in, with a row for each test t1, t2 of
-# these kinds: `process`, whose CPU time is told by who spent it, or `machine`, by the whole one
+# these kinds: `process`, whose CPU time is told by who spent it, `machine`, by the whole one, or
+# `stream`, as that, but KiB are counted
 rates()
 {
 	run python3 -B -c '
@@ -19,12 +20,13 @@ loader = importlib.machinery.SourceFileLoader("demo", sys.argv[1])
 demo = importlib.util.module_from_spec(importlib.util.spec_from_loader("demo", loader))
 loader.exec_module(demo)
 demo.show_rates(demo.Results([json.loads(line) for line in sys.stdin]),
-                [(f"t{i}", f"row {i}", kind == "machine")
+                [(f"t{i}", f"row {i}", kind != "process", "KiB" if kind == "stream" else "frame")
                  for i, kind in enumerate(sys.argv[2:], 1)])
 ' "$top/scripts/demo" "$@"
 }
 
-# sender TEST START_NS CPU_US, and what received that: got TEST WHO FRAMES LAST_NS CPU_US MACHINE_US
+# sender TEST START_NS CPU_US, and what received that: got TEST WHO FRAMES LAST_NS CPU_US MACHINE_US;
+# BYTES, if they are not 64 a frame
 sender()
 {
 	printf '{"test": "%s", "who": "sender", "start_ns": %s, "cpu_us": %s}\n' "$@"
@@ -33,7 +35,7 @@ sender()
 got()
 {
 	printf '{"test": "%s", "who": "%s", "frames": %s, "last_ns": %s, ' "${@:1:4}"
-	printf '"cpu_us": %s, "machine_us": %s, "seconds": 50}\n' "${@:5}"
+	printf '"cpu_us": %s, "machine_us": %s, "bytes": %s, "seconds": 50}\n' "${@:5:2}" "${7:-$(($3 * 64))}"
 }
 
 # sentences TITLE N: so many begin with it
@@ -56,10 +58,10 @@ rates process machine < <(
 )
 expect "there are results to tell" ended_with 0
 expect "a ratio below 1, CPU time of sender and receiver" \
-	said '^  row 1 +900 +1,000 +0\.90 +1\.50 +1\.00$'
+	said '^  row 1, frame +900 +1,000 +0\.90 +1\.50 +1\.00$'
 expect "has one sentence" sentences "row 1" 1
 expect "which tells what a frame took" said '^  row 1: .*1\.5 us of CPU a frame, 1\.0 by recvmmsg'
-expect "a ratio of 1, CPU time of the machine" said '^  row 2 +1,000 +1,000 +1\.00 +4\.00 +3\.00$'
+expect "a ratio of 1, CPU time of the machine" said '^  row 2, frame +1,000 +1,000 +1\.00 +4\.00 +3\.00$'
 expect "has none" sentences "row 2" 0
 
 # The machine's own sentence
@@ -73,10 +75,10 @@ rates machine process < <(
 	sender t2 0 0
 	got t2 recvmmsg 1000 1000000000 1000 0
 )
-expect "a ratio below 1 in a VM" said '^  row 1 +500 +1,000 +0\.50 +2\.00 +1\.00$'
+expect "a ratio below 1 in a VM" said '^  row 1, frame +500 +1,000 +0\.50 +2\.00 +1\.00$'
 expect "has one sentence as well" sentences "row 1" 1
 expect "which is about the module's copy" said '^  row 1: the module copies .*2\.0 us of CPU'
-expect "a ratio above 1" said '^  row 2 +1,500 +1,000 +1\.50 '
+expect "a ratio above 1" said '^  row 2, frame +1,500 +1,000 +1\.50 '
 expect "has none, too" sentences "row 2" 0
 
 # Five rounds in turn, each with its own sender: the middle one, by rate and by CPU time, each alone
@@ -90,7 +92,7 @@ rates process < <(
 	done
 )
 # of 1100/900, 3, 2.5, 2000/950 and 20
-expect "the median of rounds" said '^  row 1 +900 +1,000 +0\.90 +2\.50 +2\.00$'
+expect "the median of rounds" said '^  row 1, frame +900 +1,000 +0\.90 +2\.50 +2\.00$'
 expect "has one sentence, not one for each round" sentences "row 1" 1
 
 # What came without a sender of the demo's (TCP): by the receiver's own seconds
@@ -98,6 +100,14 @@ rates machine < <(
 	got t1 ring 5000 1 77777 10000
 	got t1 recvmmsg 2500 1 77777 10000
 )
-expect "a row without a sender" said '^  row 1 +100 +50 +2\.00 +2\.00 +4\.00$'
+expect "a row without a sender" said '^  row 1, frame +100 +50 +2\.00 +2\.00 +4\.00$'
+
+# The same bytes in other frames
+rates stream < <(
+	got t1 ring 500 1 77777 4000 $((2000 << 10))
+	got t1 recvmmsg 1000 1 77777 8000 $((4000 << 10))
+)
+expect "KiB are counted where frames are not the same" said '^  row 1, KiB +40 +80 +0\.50 +2\.00 +2\.00$'
+expect "and the sentence says so" said '^  row 1: .*2\.0 us of CPU a KiB, 2\.0 by recvmmsg'
 
 tap_end

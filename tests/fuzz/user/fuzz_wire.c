@@ -103,7 +103,7 @@ static void geometry(struct fuzz_in *in)
 static bool header_ok(const struct rgate_prod *p)
 {
 	return p->magic == RGATE_MAGIC && p->version == 1 && p->slot_hdr == 64 &&
-	       p->features < 32 && p->batch == 32 && p->flags < 8 && p->policy < 4 &&
+	       p->features < 32 && p->batch == 32 && p->flags < 16 && p->policy < 4 &&
 	       p->clock < 3 && p->handles == 32 && !p->reserved0 &&
 	       strnlen(p->name, sizeof(p->name)) < sizeof(p->name);
 }
