@@ -133,7 +133,8 @@ static int fits(const struct conn *c, const struct rgate_socket_addr *to,
 {
 	const bool same = agent_same_host(&c->local, to);
 
-	if (c->state != CONN_DATAGRAM || c->hup || c->local.port != to->port)
+	/* One that was never bound has port 0, and nobody is to be met there. */
+	if (c->state != CONN_DATAGRAM || c->hup || !to->port || c->local.port != to->port)
 		return 0;
 	/* :: is of both families, 0.0.0.0 of one. */
 	if (!same && (!agent_is_any(&c->local) ||

@@ -51,6 +51,27 @@ static void within(void **state)
 	all_gone();
 }
 
+/* One that has no port yet is not at port 0. */
+static void unbound(void **state)
+{
+	int a = new_udp(AF_INET), b = new_udp(AF_INET);
+	uint16_t port;
+	char got[8];
+
+	(void)state;
+	assert_int_equal(connect_udp(b, 0), 0);
+	send_to(b, 0, "stray", 5);
+	assert_int_equal(recv_from(b, NULL, got, sizeof(got)), -ECONNREFUSED);
+	port = bind_udp(a, 0);
+	assert_int_equal(connect_udp(b, port), 0);
+	send_to(b, 0, "meant", 5);
+	assert_int_equal(recv_from(a, NULL, got, sizeof(got)), 5);
+	assert_memory_equal(got, "meant", 5);
+	close(a);
+	close(b);
+	all_gone();
+}
+
 /* One at :: hears both families, of which each has its own addresses. */
 static void families(void **state)
 {
@@ -139,6 +160,7 @@ static void ends_asking(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(within, up_own, down),
+	cmocka_unit_test_setup_teardown(unbound, up_own, down),
 	cmocka_unit_test_setup_teardown(families, up_own, down),
 	cmocka_unit_test_setup_teardown(both_places, up_own, down),
 	cmocka_unit_test_setup_teardown(ends_asking, up_own, down),
