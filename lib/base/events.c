@@ -7,6 +7,19 @@
 
 #include "clock.h"
 
+/*
+ * What a thread did before it added or changed a descriptor, or woke, is seen by who has an event
+ * after: the kernel's lock of the epoll orders them. ThreadSanitizer does not know epoll_pwait2(2).
+ */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define BEFORE(e)	__tsan_release((void *)(uintptr_t)(e))
+#define AFTER(e)	__tsan_acquire((void *)(uintptr_t)(e))
+#else
+#define BEFORE(e)	((void)(e))
+#define AFTER(e)	((void)(e))
+#endif
+
 int events_open_plain(struct events *e)
 {
 	e->wake_fd = -1;
@@ -40,6 +53,7 @@ static int control(const struct events *e, int how, int fd, uint32_t what, uint6
 {
 	struct epoll_event ev = { .events = what, .data.u64 = word };
 
+	BEFORE(e);
 	return epoll_ctl(e->fd, how, fd, &ev) < 0 ? -errno : 0;
 }
 
@@ -60,6 +74,7 @@ void events_remove(const struct events *e, int fd)
 
 void events_wake(const struct events *e)
 {
+	BEFORE(e);
 	(void)eventfd_write(e->wake_fd, 1);
 }
 
@@ -80,5 +95,8 @@ int events_wait(const struct events *e, struct epoll_event *ev, int n, int64_t n
 
 		n = epoll_pwait2(e->fd, ev, n, &ts, NULL);
 	}
-	return n < 0 ? -errno : n;
+	if (n < 0)
+		return -errno;
+	AFTER(e);
+	return n;
 }

@@ -98,10 +98,14 @@ static void garbage_completions(void **state)
 	assert_int_equal(ask_stats(&b).strays, n);
 	/* the right one, and once more */
 	for (; pos < n + 2; pos++) {
-		b.area.completions[pos % 64] = (struct rgate_completion){ .cookie = hold,
-									  .value = 9 };
-		__atomic_store_n(&b.area.completions[pos % 64].seq, pos / 64 + 1,
-				 __ATOMIC_RELEASE);
+		struct rgate_completion *const c = &b.area.completions[pos % 64];
+
+		/* Its seq is looked at meanwhile. */
+		c->cookie = hold;
+		c->result = 0;
+		c->flags = 0;
+		c->value = 9;
+		__atomic_store_n(&c->seq, pos / 64 + 1, __ATOMIC_RELEASE);
 	}
 	assert_int_equal(rgate_dask_poll(&me, hold, &a), 1);
 	assert_int_equal(a.value, 9);
