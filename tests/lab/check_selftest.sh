@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 #
 # Who interrupts scripts/check has interrupted all of it: what runs beside, both lanes of a
-# sanitizer, and what is waited for.
+# sanitizer, and what is waited for. What is run twice counts twice.
 
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -82,10 +82,29 @@ program tsan/tests/fabric/test_loss
 program tests/unit/test_link
 program tests/fabric/test_loss
 
+# ended PATH STATUS: a test that is over at once
+ended()
+{
+	printf '#!/bin/sh\necho 1..1\n[ %s = 0 ] || printf "not "\necho ok 1 - that\nexit %s\n' "$2" "$2" >"$dir/$1"
+	chmod +x "$dir/$1"
+}
+
+# again: a group that is given twice has both results
+again()
+{
+	ended tests/unit/test_link 1
+	ended tests/unit/test_lex 0
+	O=$dir "$here/../../scripts/check" unit:test_link unit:test_lex >"$dir/out" 2>&1
+	[ $? = 1 ] && grep -q '^1 passed, 1 failed$' "$dir/out" && return
+	cat "$dir/out"
+	return 1
+}
+
 expect "both lanes of a sanitizer" interrupted TERM + 2 "asan:test_l*"
 expect "... and of the other one beside it" interrupted TERM + 4 "asan:test_l*" "tsan:test_l*"
 expect "... by a terminal" interrupted INT - 4 "asan:test_l*" "tsan:test_l*"
 expect "what is waited for, and what runs beside it" interrupted TERM + 2 "unit:test_l*" \
 	"fabric:test_l*"
 expect "... by a terminal" interrupted INT - 2 "unit:test_l*" "fabric:test_l*"
+expect "a group that is given twice" again
 tap_end
