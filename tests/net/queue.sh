@@ -12,12 +12,7 @@ trap 'kill -9 $pid 2>/dev/null; rm -rf "$tmp"' EXIT
 pid=
 
 chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 # start POLICY
 start()
 {

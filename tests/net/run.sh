@@ -6,47 +6,21 @@
 # shellcheck disable=SC2317 # functions that wait_for calls
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
+# shellcheck source=tests/net/lib/programs.sh
+. "$(dirname "$0")/lib/programs.sh"
 
 ringgated=$build/tools/ringgated
-pids=()
-# shellcheck disable=SC2086 # those that there are
-trap '[ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 if ! command -v python3 >/dev/null; then
 	skip "programs as they are" "python3 is not installed"
 	finish
 	exit
 fi
-py=$(python3 -c 'import sys; print(sys.executable)')
 mkdir "$tmp/www"
 head -c 5000000 /dev/urandom >"$tmp/www/file"
 head -c 100000 "$tmp/www/file" >"$tmp/www/small"
-cp "$(dirname "$0")/lib/run_program.py" "$tmp/program"
+program run_program.py
 
-# begin NAME COMMAND...: in the background; its output is in $tmp/NAME
-begin()
-{
-	local name=$1
-	shift
-	# Now, and not when that process comes to it: nobody is to read what another one said.
-	: >"$tmp/$name"
-	"$@" >>"$tmp/$name" 2>&1 &
-	pids+=("$!")
-	last=$!
-}
-# port NAME: that it says it listens at
-said() { grep -q '^at [0-9]' "$tmp/$1"; }
-port()
-{
-	wait_for 20 said "$1"
-	sed -n 's/^at //p' "$tmp/$1" | head -1
-}
-# end PID [SIGNAL]
-end()
-{
-	kill "${2:--TERM}" "$1" 2>/dev/null
-	wait "$1" 2>/dev/null
-}
 # What has sockets of this machine, with its loopback; with a loopback of its own
 for word in own alone; do
 	loopback=served
@@ -59,8 +33,6 @@ own=$tmp/own
 alone=$tmp/alone
 mkdir -m 1777 "$tmp/run" "$tmp/left"
 export XDG_RUNTIME_DIR=$tmp/run
-# moved WHAT: the number in front of that word of the last line of -v
-moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
 
 # What cannot be run
 run "$ringgate" run --own /nonexistent
@@ -251,12 +223,7 @@ exec 5>&-
 end "$peer"
 # ---- A daemon has the sockets, and counts ----
 
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 printf 'allow any socket\n' >"$tmp/requests1"
 printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
 printf 'allow any connect tcp 127.0.0.0/8 any\nallow any listen tcp any\n' >"$tmp/policy"

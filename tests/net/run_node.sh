@@ -16,37 +16,19 @@ if [ "${1:-}" != inside ]; then
 fi
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
+# shellcheck source=tests/net/lib/programs.sh
+. "$(dirname "$0")/lib/programs.sh"
 
 ringgated=$build/tools/ringgated
-pids=()
-# shellcheck disable=SC2086 # those that there are
-trap '{ [ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}"; wait; } 2>/dev/null; rm -rf "$tmp"' EXIT
 command -v python3 >/dev/null && command -v curl >/dev/null ||
 	skip_all "python3 or curl is not installed"
-py=$(python3 -c 'import sys; print(sys.executable)')
 server_at=10.99.0.2
-cp "$(dirname "$0")/lib/run_program.py" "$tmp/program"
+program run_program.py
 mkdir "$tmp/www" "$tmp/run"
 head -c 5000000 /dev/urandom >"$tmp/www/file"
 sum=$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)
 export XDG_RUNTIME_DIR=$tmp/run
 
-# begin NAME COMMAND...: in the background; its output is in $tmp/NAME
-begin()
-{
-	local name=$1
-	shift
-	: >"$tmp/$name"
-	"$@" >>"$tmp/$name" 2>&1 &
-	pids+=("$!")
-	last=$!
-}
-said() { grep -q '^at [0-9]' "$tmp/$1"; }
-port()
-{
-	wait_for 20 said "$1"
-	sed -n 's/^at //p' "$tmp/$1" | head -1
-}
 # A network of its own that has nothing
 own_net() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 hold()
@@ -72,12 +54,7 @@ ip link set v0 up
 "${servers[@]}" ip addr add $server_at/24 dev v1
 "${servers[@]}" ip link set v1 up
 
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 printf 'allow any socket\n' >"$tmp/requests1"
 printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests0"
 printf 'allow any connect tcp 10.99.0.0/24 any\nallow any resolve .example\n' >"$tmp/policy"
@@ -97,8 +74,6 @@ is "... it has none" "$("${node[@]}" ip -o link | grep -vc " lo: ")$("${node[@]}
 count() { "$ringgate" cluster status --json -s "$tmp/s0" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
 # device rx|tx: its bytes
 device() { awk -v "at=$([ "$1" = rx ] && echo 2 || echo 10)" '$1 == "v0:" { print $at }' /proc/net/dev; }
-# moved WHAT: the number in front of that word of the last line of -v
-moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
 far=("${node[@]}" timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1" --node 0)
 
 # ---- Where they are ----

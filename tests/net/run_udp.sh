@@ -6,47 +6,21 @@
 # shellcheck disable=SC2317 # functions that wait_for calls
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/../cli/lib/tap.sh"
+# shellcheck source=tests/net/lib/programs.sh
+. "$(dirname "$0")/lib/programs.sh"
 
 ringgated=$build/tools/ringgated
-pids=()
-# shellcheck disable=SC2086 # those that there are
-trap '[ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 if ! command -v python3 >/dev/null; then
 	skip "datagrams of programs as they are" "python3 is not installed"
 	finish
 	exit
 fi
-py=$(python3 -c 'import sys; print(sys.executable)')
-cp "$(dirname "$0")/lib/udp_program.py" "$tmp/program"
+program udp_program.py
 mkdir "$tmp/run" "$tmp/left"
 export XDG_RUNTIME_DIR=$tmp/run
 
-# begin NAME COMMAND...: in the background; its output is in $tmp/NAME
-begin()
-{
-	local name=$1
-	shift
-	: >"$tmp/$name"
-	"$@" >>"$tmp/$name" 2>&1 &
-	pids+=("$!")
-	last=$!
-}
-said() { grep -q '^at [0-9]' "$tmp/$1"; }
-# port NAME: that it says it is at
-port()
-{
-	wait_for 20 said "$1"
-	sed -n 's/^at //p' "$tmp/$1" | head -1
-}
-end()
-{
-	kill -TERM "$1" 2>/dev/null
-	wait "$1" 2>/dev/null
-}
 own=(timeout $((60 * slow)) "$ringgate" run --own --loopback served -v)
 alone=(timeout $((60 * slow)) "$ringgate" run --own -v)
-# moved WHAT: the number in front of that word of the last line of -v
-moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
 # quiet: nothing but that line
 quiet() { grep -v ' sockets, .* lost$' <<<"$err"; }
 
@@ -145,12 +119,7 @@ ok "its agent is killed: it is told" wait_for 20 grep -q '^told' "$tmp/gone"
 
 # ---- A daemon has the sockets, and counts; for another node, too ----
 
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 printf 'allow any socket\n' >"$tmp/requests1"
 printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
 printf 'allow any connect udp 127.0.0.0/8 1024-65535\n' >"$tmp/policy"

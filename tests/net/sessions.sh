@@ -12,12 +12,7 @@ ringgated=$build/tools/ringgated
 pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 as=()
 [ "$(id -u)" != 0 ] || as=(setpriv --reuid nobody --clear-groups)
 # one that another user may run, too

@@ -14,12 +14,7 @@ node=
 # shellcheck disable=SC2086 # those that there are
 trap '[ -z "$pid$node" ] || kill -9 $pid $node $server 2>/dev/null; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 # A build with sanitizers lies below the one that has the examples: its daemon serves them.
 examples=$build/examples
 [ -x "$examples/echo_server" ] || examples=$(dirname "$build")/examples

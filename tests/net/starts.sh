@@ -12,12 +12,7 @@
 ringgated=$build/tools/ringgated
 pid=
 trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; rm -rf "$tmp"' EXIT
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 printf 'allow any socket\n' >"$tmp/policy"
 chmod 600 "$tmp/policy"
 

@@ -135,12 +135,7 @@ ok "capture: after it the stack has it all again" \
 	ip netns exec peer ping -c 1 -W 5 10.9.0.2
 
 # The same from a gateway's source
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 # gateway SOURCE: in the background, until it is attached
 gateway()
 {

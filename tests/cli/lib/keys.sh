@@ -15,6 +15,20 @@ cluster_keys()
 	done
 }
 
+# cluster_of_two FILE: nodes of this machine, gw, the gateway, and one, with keys and sockets beside it
+cluster_of_two()
+{
+	local at
+
+	at=$(dirname "$1")
+	cat >"$1" <<-END
+		provider local
+		node 0 gateway $at/n0 gw
+		node 1 compute $at/n1 one
+	END
+	cluster_keys "$1"
+}
+
 # other_key FILE ID OTHER: in OTHER, as FILE otherwise, node ID has a pair that FILE knows not
 other_key()
 {

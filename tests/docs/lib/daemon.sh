@@ -39,12 +39,7 @@ example()
 	done
 }
 
-cat >"$tmp/cluster" <<-END
-	provider local
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_of_two "$tmp/cluster"
 
 # daemon NODE: ringgated there with the lines of $tmp/NODE.lines; it listens for requests at $tmp/NODE.r
 daemon()

@@ -20,25 +20,9 @@ import threading
 import time
 import urllib.request
 
+from program_says import check, fails, say
+
 HOST = "127.0.0.1"
-
-
-def say(*words):
-    print(*words, flush=True)
-
-
-def check(what, got, want):
-    if got != want:
-        raise SystemExit(f"{what}: {got!r} instead of {want!r}")
-
-
-def fails(number, call, *args):
-    try:
-        got = call(*args)
-    except OSError as e:
-        check("error", errno.errorcode.get(e.errno), errno.errorcode[number])
-    else:
-        raise SystemExit(f"{call.__name__}: {got!r} instead of {errno.errorcode[number]}")
 
 
 def everything(s):

@@ -17,26 +17,10 @@ import termios
 import threading
 import time
 
+from program_says import check, fails, say
+
 HOST = "127.0.0.1"
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def say(*words):
-    print(*words, flush=True)
-
-
-def check(what, got, want):
-    if got != want:
-        raise SystemExit(f"{what}: {got!r} instead of {want!r}")
-
-
-def fails(number, call, *args):
-    try:
-        got = call(*args)
-    except OSError as e:
-        check("error", errno.errorcode.get(e.errno), errno.errorcode[number])
-    else:
-        raise SystemExit(f"{call.__name__}: {got!r} instead of {errno.errorcode[number]}")
 
 
 def udp(family=socket.AF_INET, timeout=20):
