@@ -185,11 +185,8 @@ void conn_gone(struct conn *c)
 	list_add_tail(&c->agent->dead, &c->link);
 }
 
-/*
- * Is the program's end closed? A datagram socket can connect to no stream socket, and the kernel
- * says which of the two it is.
- */
-static bool is_closed(const struct conn *c)
+/* A datagram socket can connect to none of another kind, and the kernel says which of the two it is. */
+bool conn_is_closed(const struct conn *c)
 {
 	struct sockaddr_un un;
 
@@ -223,7 +220,7 @@ void conns_reap(struct agent *a, const struct conn *but)
 			datagram_reap(c);
 			continue;
 		}
-		if (!is_silent(c) || !is_closed(c))
+		if (!is_silent(c) || !conn_is_closed(c))
 			continue;
 		/* The next one may be it. */
 		if (c->parked)

@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #include "agent_priv.h"
+#include "clock.h"
 #include "log.h"
 
 #define EDGES	(EPOLLIN | EPOLLRDHUP | EPOLLET)
 #define BURST	32U	/* that are looked at until it is somebody else's turn */
-#define FLUSHED	64U	/* that go before a connect: no more are waited for */
+#define FLUSH_NS	2000000ULL	/* in which they go before a connect */
 
 /* ---- To the program ---- */
 
@@ -281,28 +282,40 @@ static void up_ended(struct conn *c, const struct rgate_socket_end *end)
 	put(c, &c->up_buf);
 }
 
+/*
+ * What was sent before a connect never goes to the new peer: what is left after a while is lost,
+ * and what goes outside while all buffers are in use.
+ */
 void datagram_flush(struct conn *c)
 {
 	/* Of one that is under way, or waits, for which the peer is this one, too */
 	const struct rgate_socket_addr to = c->up_to.family || !c->joined ? c->up_to : c->peer;
-	unsigned char *buf = lane_buffer(c->lane);
+	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + FLUSH_NS;
+	unsigned char *const own = lane_buffer(c->lane);
+	unsigned char *const buf = own ? own : c->agent->spare;
 	const uint32_t len = c->up_len;
-	unsigned int i;
-	int n;
+	int left = 0, n;
 
-	for (i = 0; buf && i < FLUSHED; i++) {
+	/* Another thread may go on sending: only what is there now is taken. */
+	if (ioctl(c->end, FIONREAD, &left) < 0)
+		left = 0;
+	for (; left > 0; left -= (int)sizeof(struct agent_head) + (n > 0 ? n : 0)) {
 		n = take(c, buf);
 		if (n == -EAGAIN)
 			break;
 		c->up_len = n < 0 ? 0 : (uint32_t)n;
 		if (n < 0 || went(c, buf))
 			continue;
-		sent(c, up_to(c) ? rgate_socket_sendto(c->socket, buf, c->up_len,
-						       RGATE_SOCKET_NOW, up_to(c)) :
-			rgate_socket_send(c->socket, buf, c->up_len, RGATE_SOCKET_NOW));
+		if (!own || rgate_clock_now(CLOCK_MONOTONIC) > end)
+			c->agent->info.lost++;
+		else
+			sent(c, up_to(c) ?
+				rgate_socket_sendto(c->socket, buf, c->up_len, RGATE_SOCKET_NOW,
+						    up_to(c)) :
+				rgate_socket_send(c->socket, buf, c->up_len, RGATE_SOCKET_NOW));
 	}
-	if (buf)
-		lane_put_buffer(c->lane, buf);
+	if (own)
+		lane_put_buffer(c->lane, own);
 	c->up_to = to;
 	c->up_len = len;
 }
@@ -328,7 +341,8 @@ void datagram_pump(struct conn *c)
 void datagram_event(struct conn *c, uint32_t events)
 {
 	c->readable |= !!(events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP));
-	c->hup |= !!(events & EPOLLHUP);
+	/* By shutdown(2) both ways it looks the same, but it goes on: it is closed when it is reaped. */
+	c->hup |= events & EPOLLHUP && conn_is_closed(c);
 	datagram_pump(c);
 }
 

@@ -144,6 +144,7 @@ struct agent {
 	struct index by_id;
 	struct agent_info info;
 	bool said_refused, said_denied;
+	unsigned char spare[CHUNK];	/* of a datagram that may go nowhere but within */
 };
 
 /* ---- agent_name.c ---- */
@@ -209,6 +210,8 @@ void conn_arm(struct conn *c);
 /* @reset: the peer sees a reset. What is under way is nobody's any more */
 void conn_close_socket(struct conn *c, bool reset);
 void conn_close_end(struct conn *c);
+/* Is the program's end closed? One that it has only shut down is not. */
+bool conn_is_closed(const struct conn *c);
 void conn_close_prog(struct conn *c);
 /* Forgets it, and closes what it has */
 void conn_free(struct conn *c);

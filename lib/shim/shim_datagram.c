@@ -72,13 +72,18 @@ int shim_datagram_error(int fd)
 	return error;
 }
 
-/* The agent's end is closed, and that is no end that the program has made. */
+/*
+ * The agent's end is closed. One that the program has shut down both ways looks the same, but the
+ * agent knows it.
+ */
 static bool is_over(int fd)
 {
-	struct pollfd p = { .fd = fd };
+	const struct agent_ask ask = { .version = AGENT_VERSION, .what = AGENT_NAME };
 	const struct timespec now = { .tv_nsec = 0 };
+	struct pollfd p = { .fd = fd };
 
-	return syscall(SYS_ppoll, &p, 1, &now, NULL, 0) == 1 && p.revents & POLLHUP;
+	return syscall(SYS_ppoll, &p, 1, &now, NULL, 0) == 1 && p.revents & POLLHUP &&
+	       shim_ask(&ask, fd, NULL, NULL, true) < 0;
 }
 
 /* ---- Addresses ---- */

@@ -172,6 +172,65 @@ static void in_order(void **state)
 	all_gone();
 }
 
+/* However much waits when it connects anew: it is the old peer's, or nobody's. */
+static void changes_peer(void **state)
+{
+	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_CONNECT };
+	struct agent_answer answer;
+	uint16_t port[2];
+	int fd = new_udp(AF_INET), peer[2] = { outer(&port[0]), outer(&port[1]) }, sock;
+	int n = 0, came = 0, i;
+	bool was[4096] = { false };
+
+	(void)state;
+	assert_int_equal(connect_udp(fd, port[0]), 0);
+	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	q.addr = loop_at(port[1]);
+	pthread_mutex_lock(&turn);
+	while (n < 4096 && !send_with(fd, &(struct rgate_socket_addr){ .family = 0 }, &n, sizeof(n),
+				      MSG_DONTWAIT))
+		n++;
+	assert_true(n > 100);
+	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &fd, 1, 0), 0);
+	pthread_mutex_unlock(&turn);
+	answers_in_time(sock);
+	assert_int_equal(rgate_wire_recv(sock, &answer, sizeof(answer), NULL, NULL, 0),
+			 sizeof(answer));
+	assert_int_equal(answer.result, 0);
+	send_to(fd, 0, "next", 4);
+	(void)outer_recv(peer[1], "next", 4);
+	/* One that is under way may be passed by others. */
+	while (!is_silent(peer[0])) {
+		assert_int_equal(recv(peer[0], &i, sizeof(i), 0), sizeof(i));
+		assert_true(i >= 0 && i < n && !was[i]);
+		was[i] = true;
+		came++;
+	}
+	assert_in_range(came, 1, n - (int)info_now().lost);
+	assert_true(is_silent(peer[1]));
+	close(sock);
+	close(fd);
+	close(peer[0]);
+	close(peer[1]);
+	all_gone();
+}
+
+/* Shut down both ways it looks as if it were closed, and is there for as long as its program has it. */
+static void shut_both_ways(void **state)
+{
+	uint16_t port;
+	int fd = new_udp(AF_INET);
+
+	(void)state;
+	port = bind_udp(fd, 0);
+	assert_int_equal(shutdown(fd, SHUT_RDWR), 0);
+	usleep(300000);
+	assert_int_equal(info_now().now, 1);
+	assert_int_equal(port_of(fd), port);
+	close(fd);
+	all_gone();
+}
+
 /* All at once, by a program that ends then */
 static void leaves(void **state)
 {
@@ -351,6 +410,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(disconnected, up, down),
 	cmocka_unit_test_setup_teardown(refused, up, down),
 	cmocka_unit_test_setup_teardown(in_order, up, down),
+	cmocka_unit_test_setup_teardown(changes_peer, up, down),
+	cmocka_unit_test_setup_teardown(shut_both_ways, up, down),
 	cmocka_unit_test_setup_teardown(leaves, up, down),
 	cmocka_unit_test_setup_teardown(deaf, up, down),
 	cmocka_unit_test_setup_teardown(more_room, up, down),

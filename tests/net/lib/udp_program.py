@@ -372,6 +372,15 @@ def test_shutdown(port):
     s.connect((HOST, port))
     s.shutdown(socket.SHUT_WR)
     fails(errno.EPIPE, s.send, b"x")
+    # Both ways, as one thread wakes another: it is none of the agent's ends.
+    s = udp(timeout=None)
+    s.connect((HOST, port))
+    name = s.getsockname()
+    threading.Timer(0.2, s.shutdown, (socket.SHUT_RDWR,)).start()
+    check("woken", s.recv(10), b"")
+    check("name", s.getsockname(), name)
+    fails(errno.EPIPE, s.send, b"x")
+    check("at its end", s.recv(10), b"")
 
 
 def test_interrupted(port):
