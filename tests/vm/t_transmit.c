@@ -265,6 +265,18 @@ static void all_lengths(void)
 	close(fd);
 }
 
+/* As many are under way as may be, until whoever has them is done with one. */
+static int kick_when_through(struct rgate_send *out)
+{
+	const uint64_t end = vt_now() + 10000000000ULL;
+	int n;
+
+	do {
+		n = vt_send_kick(&s, 0, out);
+	} while (n == -EAGAIN && vt_now() < end);
+	return n;
+}
+
 /* A kick takes what it may, and returns no batch that is not through */
 static void budget(void)
 {
@@ -287,13 +299,13 @@ static void budget(void)
 		REQUIRE(vt_send_next(&s));
 		vt_send_publish(&s, i & 1 ? 0 : UINT32_MAX, i & 1 ? RGATE_SLOT_PAD : 0);
 	}
-	EXPECT_EQ(vt_send_kick(&s, 0, &out), 32);
+	EXPECT_EQ(kick_when_through(&out), 32);
 	EXPECT_EQ(out.sent, 0);
 	EXPECT_EQ(vt_att_stat(&nl, att, RGATE_A_ATT_STATS_BAD_LENGTH), 16);
 	EXPECT_EQ(vt_ring_stats(&s.r).dropped_fault, 16);
 	REQUIRE(vt_send_next(&s));
 	vt_send_publish(&s, 100, RGATE_SLOT_HASH);
-	EXPECT_EQ(vt_send_kick(&s, 0, &out), 1);
+	EXPECT_EQ(kick_when_through(&out), 1);
 	EXPECT_EQ(vt_att_stat(&nl, att, RGATE_A_ATT_STATS_BAD_FLAGS), 1);
 	EXPECT_EQ(vt_att_stat(&nl, att, RGATE_A_ATT_STATS_SEEN), 64 + 16 + 1);
 }
