@@ -32,6 +32,14 @@ static void said(struct sync_service *sv, struct guest *g, uint32_t bit)
 		sync_serve_forget(sv, g);
 }
 
+/* It has ended one for this home a moment ago, of an earlier life: it will when a lease is over. */
+static void ask_later(struct guest *g, uint32_t bit)
+{
+	g->asked &= ~bit;
+	g->to_ask |= bit;
+	g->again_ns = sync_now() + g->sv->lease_ns / 8;
+}
+
 static void over_fence(struct ask *a, int err, const void *answer, size_t len)
 {
 	struct guest *g = a->ctx;
@@ -44,6 +52,10 @@ static void over_fence(struct ask *a, int err, const void *answer, size_t len)
 			err = sync_answer_get(&r, answer, len);
 		if (!err)
 			err = r.op == SYNC_FENCE ? r.err : -EPROTO;
+		if (err == -EAGAIN) {
+			ask_later(g, bit_of(n));
+			return;
+		}
 		if (err)
 			rgate_warn("locks of node %u go on, and node %u did not end its connection "
 				   "to it: %s", g->party.node, line_node(n->line),
@@ -56,13 +68,14 @@ void sync_fence_pump(struct sync_node *n)
 {
 	struct sync_service *sv = n->sv;
 	struct sync_question q = { .op = SYNC_FENCE };
+	const uint64_t now = sync_now();
 	struct link *l;
 	struct guest *g;
 	struct ask *a;
 
 	for (l = sv->fences.next; l != &sv->fences; l = l->next) {
 		g = container_of(l, struct guest, orphan);
-		if (!(g->to_ask & bit_of(n)))
+		if (!(g->to_ask & bit_of(n)) || now < g->again_ns)
 			continue;
 		a = line_open(n->line);
 		if (!a)
@@ -84,6 +97,7 @@ void sync_fence_begin(struct sync_service *sv, struct guest *g)
 
 	g->sv = sv;
 	g->to_ask = g->asked = 0;
+	g->again_ns = 0;
 	g->due_ns = sync_now() + sv->lease_ns;
 	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
 		if (n->line && line_node(n->line) != g->party.node && line_is_up(n->line))
@@ -128,17 +142,20 @@ static void give_up(struct sync_service *sv, struct guest *g)
 
 uint64_t sync_fence_expire(struct sync_service *sv, uint64_t now)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t least = UINT64_MAX, due;
 	struct link *l, *next;
 	struct guest *g;
 
 	for (l = sv->fences.next; l != &sv->fences; l = next) {
 		next = l->next;
 		g = container_of(l, struct guest, orphan);
-		if (now >= g->due_ns)
+		if (now >= g->due_ns) {
 			give_up(sv, g);
-		else if (g->due_ns - now < least)
-			least = g->due_ns - now;
+			continue;
+		}
+		due = now < g->again_ns && g->again_ns < g->due_ns ? g->again_ns : g->due_ns;
+		if (due - now < least)
+			least = due - now;
 	}
 	return least;
 }

@@ -83,7 +83,8 @@ struct guest {
 	/* whose life is over: */
 	struct sync_service *sv;
 	uint32_t to_ask, asked;	/* bits of nodes that are to end their connections to it */
-	uint64_t due_ns;	/* they are not waited for any longer */
+	uint64_t again_ns;	/* they are not asked again before */
+	uint64_t due_ns;	/* nor waited for any longer */
 };
 
 struct sync_node {

@@ -270,6 +270,38 @@ static void liar(void **state)
 	assert_int_equal(w.peer[2][0].cuts, 0);
 }
 
+/* It ended one for an earlier life, late, and less than a lease ago: it is asked until it does. */
+static void was_asked(void **state)
+{
+	uint64_t next;
+	uint32_t h;
+
+	(void)state;
+	w.node[2].paused = true;
+	cut_off();
+	link_set(0, 1, true);
+	h = lock_at(&holds, 0, "m", 0);
+	assert_int_equal(wask(&holds, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
+							      .handle = h }, NULL), 0);
+	h = lock_at(&waits, 0, "m", 0);
+	next = wsubmit(&waits, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE, .handle = h });
+	settle();
+	link_set(0, 1, false);
+	pass(LEASE - 150);
+	w.node[2].paused = false;
+	assert_true(is_given());
+	assert_int_equal(w.peer[2][1].cuts, 1);
+	link_set(1, 2, true);
+	pass(LEASE / 2);
+	assert_int_equal(w.peer[2][1].cuts, 1);
+	assert_false(is_done(&waits, next));
+	pass(LEASE);
+	assert_int_equal(w.peer[2][1].cuts, 2);
+	assert_true(is_done(&waits, next));
+	assert_int_equal(waits.result[next], 0);
+	assert_int_equal(refused, 0);
+}
+
 /* A version that knows nothing of it, and one that refuses, are not waited for. */
 static void refuses(void **state)
 {
@@ -297,7 +329,7 @@ static void refuses(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(asked), BED(acknowledged), BED(asked_again), BED(lapsed), BED(silent), BED(another),
-	BED(unreachable), BED(home_ends), BED(liar), BED(refuses),
+	BED(unreachable), BED(home_ends), BED(liar), BED(was_asked), BED(refuses),
 };
 
 UNIT_MAIN(tests)
