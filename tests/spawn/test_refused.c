@@ -231,7 +231,7 @@ static void malformed_messages(void **state)
 					unit_random(&seed) % (sizeof(m) - 8 -
 						offsetof(struct rgate_spawn_start, record))] ^=
 				(uint8_t)(1 << unit_random(&seed) % 8);
-		raw_send(&s, &m, sizeof(m));
+		raw_send_at_risk(&s, &m, sizeof(m));
 		while (!rgate_peer_recv(s.peer, &(struct rgate_msg){ 0 }, junk, sizeof(junk), 0))
 			;
 	}
@@ -316,7 +316,7 @@ static void bad_memory(void **state)
 	len = raw_true((uint8_t *)raw.buf->addr + 512);
 	m = raw_start(&s, &raw, len);
 	m.lent.rkey = htole32(0x5a5a00);
-	raw_send(&s, &m, sizeof(m));
+	raw_send_at_risk(&s, &m, sizeof(m));
 	wait_for(serve_stats(&s).requests == 1);
 	wait_for(peer_state(s.peer) == RGATE_PEER_UP);
 	serve_client_down_raw(&s, raw.buf);

@@ -25,6 +25,16 @@ void raw_send(const struct serve *s, const void *m, size_t len)
 	assert_int_equal(rgate_peer_send(s->peer, m, len, MS), 0);
 }
 
+void raw_send_at_risk(const struct serve *s, const void *m, size_t len)
+{
+	int err;
+
+	wait_for(peer_state(s->peer) == RGATE_PEER_UP);
+	err = rgate_peer_send(s->peer, m, len, MS);
+	if (err && err != -ENOTCONN)
+		assert_int_equal(err, -ECONNRESET);
+}
+
 int raw_answer(const struct serve *s, struct raw *raw)
 {
 	struct rgate_spawn_answer a;

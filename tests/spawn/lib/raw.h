@@ -13,6 +13,10 @@ struct raw {
 /* The next request, whose record has @record_len bytes */
 struct rgate_spawn_start raw_start(const struct serve *s, struct raw *raw, uint32_t record_len);
 void raw_send(const struct serve *s, const void *m, size_t len);
+/* The same where the server may end the connection for what it reads, or has read before:
+ * then nobody says whether this message arrived.
+ */
+void raw_send_at_risk(const struct serve *s, const void *m, size_t len);
 /* The answer to the last one: error of a GONE, or state of the status */
 int raw_answer(const struct serve *s, struct raw *raw);
 /* As the client's library writes it: @text is exe, of @exe bytes, then @argc arguments */
