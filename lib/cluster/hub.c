@@ -15,12 +15,14 @@
 #include "opts.h"
 #include "outbox.h"
 #include "session.h"
+#include "spin.h"
 #include "thread.h"
 
 #define MSG_BYTES	65536	/* as rgate_node_opts.msg_size allows */
 #define ROUND		64	/* messages of one peer before the others have their turn */
 #define EVENTS		(RGATE_NODES_MAX + 1)
 #define ROOM_NS		2000000	/* between looks for room for messages */
+#define RELAXES		16	/* between looks, so that those who post have the peer's lock */
 #define ROLES		(2 * RGATE_SERVICES_MAX)	/* those that serve, those that ask */
 
 struct hub_role {
@@ -42,6 +44,10 @@ struct rgate_hub {
 	struct events ev;
 	bool started;			/* there is a thread */
 	bool stop;			/* atomic */
+	bool woken;			/* atomic: by rgate_hub_wake(), since it was seen */
+	struct rgate_spin spin;		/* of the thread alone, as the next two */
+	uint64_t quiet_ns;		/* since when there is nothing to do */
+	uint32_t served;		/* peers, since their fds were armed */
 	uint32_t users;			/* atomic: who made it, its services' roles, hub_ref.h */
 	struct rgate_hub_stats stats;	/* atomic words */
 
@@ -164,15 +170,15 @@ static void dispatch(struct rgate_hub *hub, uint32_t id, const struct rgate_msg 
 		leave_role(hub, i);
 }
 
-/* True: there may be more */
-static bool serve(struct rgate_hub *hub, uint32_t id)
+/* Hands on what a peer has sent, a round of it at most: how many messages */
+static unsigned int serve(struct rgate_hub *hub, uint32_t id)
 {
 	struct hub_peer *p = &hub->peers[id];
 	struct rgate_msg msg;
 	unsigned int i;
 
 	if (!p->peer)
-		return false;
+		return 0;
 	/* What a connection has brought is handed on before its end is told. */
 	for (i = 0; i < ROUND; i++) {
 		if (rgate_peer_recv(p->peer, &msg, hub->buf, sizeof(hub->buf), 0))
@@ -187,10 +193,8 @@ static bool serve(struct rgate_hub *hub, uint32_t id)
 	}
 	if (i < ROUND)
 		look_at_state(hub, id);
-	/* Who posts takes his completions: one post would wake this thread otherwise. */
-	(void)rgate_peer_arm_recv(p->peer);
-	/* It took the sign of what changed since we looked: nobody else serves this peer. */
-	return i == ROUND || session_changed(&p->session);
+	hub->served |= 1U << id;
+	return i;
 }
 
 static int64_t tick(struct rgate_hub *hub)
@@ -215,21 +219,59 @@ static int64_t tick(struct rgate_hub *hub)
 	return least;
 }
 
-/* The peers of which the sign that something has happened was taken */
-static uint32_t arm_awaited(struct rgate_hub *hub)
+/*
+ * Before the thread sleeps. Who posts takes his completions, one post would wake the thread
+ * otherwise, so they are armed only where somebody awaits them. Returns the peers of which the
+ * sign that a connection has changed was taken: nobody else serves them.
+ */
+static uint32_t arm(struct rgate_hub *hub)
 {
 	uint32_t more = 0, id;
 
 	for (id = 0; id < RGATE_NODES_MAX; id++) {
 		struct hub_peer *p = &hub->peers[id];
 
-		if (!__atomic_exchange_n(&p->awaited, false, __ATOMIC_ACQUIRE))
+		if (__atomic_exchange_n(&p->awaited, false, __ATOMIC_ACQUIRE))
+			(void)rgate_peer_arm(p->peer);
+		else if (p->peer && hub->served & 1U << id)
+			(void)rgate_peer_arm_recv(p->peer);
+		else
 			continue;
-		(void)rgate_peer_arm(p->peer);
 		if (session_changed(&p->session))
 			more |= 1U << id;
 	}
+	hub->served = 0;
 	return more;
+}
+
+/*
+ * Looks at all peers, and at operations that are awaited, for as long as the spin has learned,
+ * *@ns at most (-1: no limit; later what tick() says), without arming any, so that a message
+ * costs its sender no system call. Returns the peers that had some
+ */
+static uint32_t poll_some(struct rgate_hub *hub, int64_t *ns)
+{
+	const uint64_t most = hub->spin.ns, begun = hub->quiet_ns;
+	uint32_t came = 0, id;
+	unsigned int i;
+	bool awaited;
+
+	while (!came && !__atomic_load_n(&hub->woken, __ATOMIC_RELAXED)) {
+		const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+		if (now - begun >= most || (*ns >= 0 && now - begun >= (uint64_t)*ns))
+			break;
+		for (i = 0; i < RELAXES; i++)
+			rgate_cpu_relax();
+		for (id = 0, awaited = false; id < RGATE_NODES_MAX; id++) {
+			if (serve(hub, id))
+				came |= 1U << id;
+			awaited |= __atomic_load_n(&hub->peers[id].awaited, __ATOMIC_ACQUIRE);
+		}
+		if (awaited)
+			*ns = tick(hub);
+	}
+	return came;
 }
 
 /* Sleeps for @ns at most, or for ever. Returns the peers that have something */
@@ -240,30 +282,49 @@ static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
 	int i, n;
 
 	n = events_wait(&hub->ev, ev, EVENTS, ns);
-	for (i = 0; i < n; i++)
-		if (ev[i].data.u64 == EVENTS_WAKE)
-			events_woken(&hub->ev);
-		else
+	for (i = 0; i < n; i++) {
+		if (ev[i].data.u64 != EVENTS_WAKE) {
 			ready |= 1U << ev[i].data.u64;
+			continue;
+		}
+		/* In this order: who wakes in between leaves an event for the next sleep. */
+		events_woken(&hub->ev);
+		__atomic_store_n(&hub->woken, false, __ATOMIC_RELAXED);
+	}
+	return ready;
+}
+
+/* The next time that there is something to do, or @ns from now. Returns the peers that have it */
+static uint32_t wait_some(struct rgate_hub *hub, int64_t ns)
+{
+	uint32_t ready;
+
+	hub->quiet_ns = rgate_clock_now(CLOCK_MONOTONIC);
+	ready = hub->spin.ns ? poll_some(hub, &ns) : 0;
+	if (!ready)
+		ready = arm(hub);
+	if (!ready)
+		ready = sleep_some(hub, ns);
+	if (ready)
+		rgate_spin_learn(&hub->spin, rgate_clock_now(CLOCK_MONOTONIC) - hub->quiet_ns);
 	return ready;
 }
 
 static void *hub_main(void *arg)
 {
 	struct rgate_hub *hub = arg;
-	uint32_t ready = UINT32_MAX, id;
+	uint32_t ready = UINT32_MAX, more, id;
+	int64_t ns;
 
 	own = hub;
 	while (!__atomic_load_n(&hub->stop, __ATOMIC_ACQUIRE)) {
-		uint32_t more = 0;
-		int64_t ns;
-
+		more = 0;
 		for (id = 0; id < RGATE_NODES_MAX; id++)
-			if (ready & 1U << id && serve(hub, id))
+			if (ready & 1U << id && serve(hub, id) == ROUND)
 				more |= 1U << id;
 		ns = tick(hub);
-		more |= arm_awaited(hub);
-		ready = more | sleep_some(hub, more ? 0 : ns);
+		/* Who has more has had his turn. The fd of one that is not armed is still readable. */
+		ready = more ? more | sleep_some(hub, 0) : wait_some(hub, ns);
 	}
 	return NULL;
 }
@@ -341,6 +402,9 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	hub = calloc(1, sizeof(*hub));
 	if (!hub)
 		return -ENOMEM;
+	err = rgate_spin_init(&hub->spin, o.spin_us);
+	if (err)
+		goto free_hub;
 	hub->node = node;
 	hub->users = 1;
 	err = events_open(&hub->ev);
@@ -492,6 +556,8 @@ void rgate_hub_await(struct rgate_hub *hub, uint32_t node)
 
 void rgate_hub_wake(struct rgate_hub *hub)
 {
+	/* Ends its polling; the event, its sleep. */
+	__atomic_store_n(&hub->woken, true, __ATOMIC_RELAXED);
 	events_wake(&hub->ev);
 }
 

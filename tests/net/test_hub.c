@@ -9,10 +9,15 @@
 #include <unistd.h>
 
 #include <ringgate/rgate_hub.h>
+#include <ringgate/rgate_spin.h>
 
 #define SERVICE		9
 #define WAITING		256	/* as rgate_hub.h says */
 #define SOON_NS		(MS / 4 * 1000000ULL)
+#define POLLS_US	RGATE_SPIN_MOST
+#define AWAIT		4711		/* a message for which operations are awaited */
+
+static uint32_t spin_us;	/* of the hubs that are made */
 
 struct note {
 	uint8_t service;
@@ -34,6 +39,7 @@ struct pair {
 	unsigned int ngot;		/* atomic */
 	unsigned int answers;		/* atomic: messages for the role that asks */
 	bool went;			/* atomic: another service has come and gone */
+	unsigned int ticks;		/* atomic */
 };
 
 static void on_state(void *ctx, uint32_t node, bool up)
@@ -54,6 +60,8 @@ static void on_message(void *ctx, uint32_t node, const void *msg, size_t len)
 		return;
 	p->epochs[p->ngot] = rgate_hub_epoch(p->hub, node);
 	p->got[p->ngot] = n->number;
+	if (n->number == AWAIT)
+		rgate_hub_await(p->hub, node);
 	__atomic_add_fetch(&p->ngot, 1, __ATOMIC_RELEASE);
 }
 
@@ -61,6 +69,7 @@ static int64_t on_tick(void *ctx)
 {
 	struct pair *p = ctx;
 
+	__atomic_add_fetch(&p->ticks, 1, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&p->hold, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&p->held, true, __ATOMIC_RELEASE);
 		usleep(1000);
@@ -80,12 +89,13 @@ static void pair_up(struct pair *p)
 	const struct rgate_service service = {
 		.sz = sizeof(service), .state = on_state, .message = on_message, .tick = on_tick,
 	};
+	const struct rgate_hub_opts o = { .sz = sizeof(o), .spin_us = spin_us };
 
 	memset(p, 0, sizeof(*p));
 	cluster_make(&p->c, 2, 0);
 	p->node[0] = cluster_node(&p->c, 0);
 	p->node[1] = cluster_node(&p->c, 1);
-	assert_int_equal(rgate_hub_create(&p->hub, p->node[0], NULL), 0);
+	assert_int_equal(rgate_hub_create(&p->hub, p->node[0], &o), 0);
 	assert_int_equal(rgate_hub_add(p->hub, SERVICE, &service, p), 0);
 }
 
@@ -413,6 +423,7 @@ static void paused(void **state)
 {
 	const struct rgate_hub_opts o = { .sz = sizeof(o), .flags = RGATE_HUB_PAUSED };
 	const struct rgate_hub_opts wrong = { .sz = sizeof(wrong), .flags = 2 };
+	const struct rgate_hub_opts much = { .sz = sizeof(much), .spin_us = POLLS_US + 1 };
 	const struct rgate_service service = {
 		.sz = sizeof(service), .state = on_state, .message = on_message,
 	};
@@ -423,6 +434,7 @@ static void paused(void **state)
 	p.node[0] = cluster_node(&p.c, 0);
 	p.node[1] = cluster_node(&p.c, 1);
 	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &wrong), -EINVAL);
+	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &much), -EINVAL);
 	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &o), 0);
 	rgate_hub_destroy(p.hub);
 	assert_int_equal(rgate_hub_create(&p.hub, p.node[0], &o), 0);
@@ -443,15 +455,162 @@ static void paused(void **state)
 	pair_down(&p);
 }
 
+/*
+ * A hub that polls for a second, as something came to it just before, hears at once who wakes it,
+ * and asks its services while they await the end of an operation.
+ */
+static void polling(void **state)
+{
+	const struct rgate_service other = { .sz = sizeof(other), .state = on_state };
+	struct rgate_hub_stats s = { .sz = sizeof(s) };
+	uint64_t began, longest = 0;
+	unsigned int i;
+	struct pair p;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	for (i = 0; i < 5; i++) {
+		const unsigned int ups = __atomic_load_n(&p.ups, __ATOMIC_ACQUIRE);
+
+		tell(&p, i);
+		wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == i + 1);
+		usleep(2000);
+		began = unit_now_ns();
+		assert_int_equal(rgate_hub_add(p.hub, SERVICE + 1, &other, &p), 0);
+		wait_for(__atomic_load_n(&p.ups, __ATOMIC_ACQUIRE) == ups + 1);
+		began = unit_now_ns() - began;
+		longest = longest > began ? longest : began;
+		rgate_hub_remove(p.hub, SERVICE + 1);
+	}
+	assert_true(longest < POLLS_US * 1000ULL * 3 / 4);
+	tell(&p, AWAIT);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 6);
+	i = __atomic_load_n(&p.ticks, __ATOMIC_RELAXED);
+	usleep(POLLS_US / 4);
+	assert_true(__atomic_load_n(&p.ticks, __ATOMIC_RELAXED) > i + 5);
+	assert_int_equal(rgate_hub_stats(p.hub, &s), 0);
+	assert_int_equal(s.messages, 6);
+	pair_down(&p);
+}
+
+/* Between messages the thread sleeps, whatever its peers have sent before. */
+static void rests(void **state)
+{
+	unsigned int i, were;
+	struct pair p;
+
+	(void)state;
+	pair_up(&p);
+	meet(&p, 1);
+	for (i = 0; i < 5; i++)
+		tell(&p, i);
+	wait_for(__atomic_load_n(&p.ngot, __ATOMIC_ACQUIRE) == 5);
+	usleep(20000);
+	were = __atomic_load_n(&p.ticks, __ATOMIC_RELAXED);
+	usleep(100000);
+	assert_in_range(__atomic_load_n(&p.ticks, __ATOMIC_RELAXED), were, were + 20);
+	pair_down(&p);
+}
+
+struct three {
+	struct rgate_peer *peer[3];	/* of nodes 1 and 2 */
+	unsigned int got[3];		/* atomic: of each node */
+	bool stop;			/* atomic */
+};
+
+static void on_any(void *ctx, uint32_t node, const void *msg, size_t len)
+{
+	struct three *t = ctx;
+
+	(void)msg;
+	(void)len;
+	/* Slower than they come, so that there is always a round of them */
+	usleep(50);
+	__atomic_add_fetch(&t->got[node], 1, __ATOMIC_RELEASE);
+}
+
+static void *flood(void *arg)
+{
+	const struct note n = { .service = SERVICE };
+	struct three *t = arg;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE))
+		(void)rgate_peer_send(t->peer[1], &n, sizeof(n), 10);
+	return NULL;
+}
+
+/* One who never stops talking does not keep the others from being heard. */
+static void flooded(void **state)
+{
+	const struct rgate_service service = { .sz = sizeof(service), .message = on_any };
+	const struct rgate_hub_opts o = { .sz = sizeof(o), .spin_us = spin_us };
+	const struct note n = { .service = SERVICE };
+	struct three t = { .stop = false };
+	struct rgate_node *node[3];
+	struct rgate_hub *hub;
+	struct cluster c;
+	pthread_t thread;
+	unsigned int i;
+
+	(void)state;
+	cluster_make(&c, 3, 0);
+	c.opts.msg_depth = 1024;
+	for (i = 0; i < 3; i++)
+		node[i] = cluster_node(&c, i);
+	assert_int_equal(rgate_hub_create(&hub, node[0], &o), 0);
+	assert_int_equal(rgate_hub_add(hub, SERVICE, &service, &t), 0);
+	for (i = 1; i < 3; i++) {
+		assert_int_equal(rgate_peer_open(&t.peer[i], node[i], 0), 0);
+		assert_int_equal(rgate_peer_wait_up(t.peer[i], MS), 0);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, flood, &t), 0);
+	wait_for(__atomic_load_n(&t.got[1], __ATOMIC_ACQUIRE) > 200);
+	for (i = 1; i <= 5; i++) {
+		assert_int_equal(rgate_peer_send(t.peer[2], &n, sizeof(n), MS), 0);
+		wait_for(__atomic_load_n(&t.got[2], __ATOMIC_ACQUIRE) == i);
+	}
+	__atomic_store_n(&t.stop, true, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	rgate_hub_remove(hub, SERVICE);
+	rgate_hub_destroy(hub);
+	for (i = 1; i < 3; i++)
+		rgate_peer_close(t.peer[i]);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(node_ended(node[i]), 0);
+	cluster_free(&c);
+}
+
+static int polls(void **state)
+{
+	(void)state;
+	spin_us = POLLS_US;
+	return 0;
+}
+
+static int sleeps(void **state)
+{
+	(void)state;
+	spin_us = RGATE_SPIN_NONE;
+	return 0;
+}
+
+#define BOTH(name)								\
+	{ #name, name, sleeps, NULL, NULL },					\
+	{ #name "_polled", name, polls, NULL, NULL }
+
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(unread),
-	cmocka_unit_test(ended),
-	cmocka_unit_test(late),
-	cmocka_unit_test(sizes),
-	cmocka_unit_test(roles),
-	cmocka_unit_test(outlived),
-	cmocka_unit_test(beside),
-	cmocka_unit_test(paused),
+	BOTH(unread),
+	BOTH(ended),
+	BOTH(late),
+	BOTH(sizes),
+	BOTH(roles),
+	BOTH(outlived),
+	BOTH(beside),
+	BOTH(paused),
+	BOTH(flooded),
+	cmocka_unit_test_setup(rests, sleeps),
+	cmocka_unit_test_setup(polling, polls),
 };
 
 UNIT_MAIN(tests)

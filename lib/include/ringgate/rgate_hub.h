@@ -35,6 +35,8 @@ struct rgate_hub_opts {
 	size_t sz;
 	uint32_t nodes;		/* bit N: a peer for node N; 0: for all others */
 	uint32_t flags;		/* enum rgate_hub_flags */
+	uint32_t spin_us;	/* so long the thread polls before it sleeps, as <ringgate/rgate_spin.h>
+				 * says; 0: by the number of CPUs */
 };
 
 enum rgate_hub_flags {
@@ -60,7 +62,7 @@ struct rgate_service {
 
 /*
  * rgate_hub_create - opens the peers and starts the thread, which blocks all signals
- * -EBUSY: one of the peers is open already; -EINVAL: flags.
+ * -EBUSY: one of the peers is open already; -EINVAL: flags, spin_us.
  */
 RGATE_API int rgate_hub_create(struct rgate_hub **hub, struct rgate_node *node,
 			       const struct rgate_hub_opts *opts);
