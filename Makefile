@@ -431,7 +431,8 @@ $(O)/tests/fabric/test_withdrawn: EXTRA_LIBS += $(call wrap,fcntl local_send)
 $(O)/tests/fabric/test_trust: EXTRA_LIBS += $(call wrap,rgate_link_create)
 $(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_consumer_init rgate_share_create)
 $(O)/tests/net/test_inbox: EXTRA_LIBS += $(call wrap,rgate_peer_post)
-$(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_share_destroy)
+$(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_share_destroy \
+	rgate_pool_alloc_opts)
 # Calls that are refused (tests/unit/lib/refuse.h)
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
 	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \

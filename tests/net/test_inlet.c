@@ -12,6 +12,9 @@
 int __real_rgate_share_create(struct rgate_share **share, struct rgate_node *node, void *addr,
 			      size_t len, int fd, uint64_t offset, uint32_t access);
 void __real_rgate_share_destroy(struct rgate_share *share);
+int __real_rgate_pool_alloc_opts(struct rgate_pool *pool, size_t size,
+				 const struct rgate_alloc_opts *opts,
+				 const struct rgate_buf **buf);
 
 /* Where the next registration, or its end, stays until it is let go */
 static struct gate {
@@ -54,6 +57,16 @@ int __wrap_rgate_share_create(struct rgate_share **share, struct rgate_node *nod
 {
 	pass_gate();
 	return __real_rgate_share_create(share, node, addr, len, fd, offset, access);
+}
+
+static bool no_memory;
+
+int __wrap_rgate_pool_alloc_opts(struct rgate_pool *pool, size_t size,
+				 const struct rgate_alloc_opts *opts, const struct rgate_buf **buf)
+{
+	if (no_memory)
+		return -ENOMEM;
+	return __real_rgate_pool_alloc_opts(pool, size, opts, buf);
 }
 
 void __wrap_rgate_share_destroy(struct rgate_share *share)
@@ -253,7 +266,57 @@ static void end_last(void **state)
 	plane_down(&p);
 }
 
+/* A ring needs no name; one for which there is no memory is not there, nor is its name kept. */
+static void unnamed(void **state)
+{
+	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 64, .slot_size = 2048);
+	struct rgate_ring *ring;
+	struct plane p;
+	uint32_t n;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	assert_int_equal(rgate_inlet_add(p.at[1].inlet, &ring, &o, &n), 0);
+	wait_for(plane_rings(&p) == 2);
+	assert_int_equal(rgate_inlet_remove(p.at[1].inlet, n), 0);
+	rgate_ring_close(ring);
+	o.name = "named";
+	no_memory = true;
+	assert_int_equal(rgate_inlet_add(p.at[1].inlet, &ring, &o, &n), -ENOMEM);
+	no_memory = false;
+	assert_int_equal(rgate_inlet_add(p.at[1].inlet, &ring, &o, &n), 0);
+	wait_for(plane_rings(&p) == 2);
+	assert_int_equal(rgate_inlet_remove(p.at[1].inlet, n), 0);
+	rgate_ring_close(ring);
+	plane_down(&p);
+}
+
+/* The name is had from the beginning, while the ring is still made. */
+static void named_meanwhile(void **state)
+{
+	struct other first = { 0 }, second = { 0 };
+	pthread_t thread;
+	struct plane p;
+
+	(void)state;
+	plane_up(&p, &(struct plane_opts){ .computes = 1 });
+	first.inlet = second.inlet = p.at[1].inlet;
+	set_gate(true);
+	unit_require(!pthread_create(&thread, NULL, open_other, &first));
+	wait_for(somebody_inside());
+	open_other(&second);
+	set_gate(false);
+	pthread_join(thread, NULL);
+	assert_int_equal(first.err, 0);
+	assert_int_equal(second.err, -EEXIST);
+	assert_int_equal(rgate_inlet_remove(p.at[1].inlet, first.number), 0);
+	rgate_ring_close(first.ring);
+	plane_down(&p);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(named_meanwhile),
+	cmocka_unit_test(unnamed),
 	cmocka_unit_test(registration),
 	cmocka_unit_test(ends_with_rings),
 	cmocka_unit_test(ends_unanswered),

@@ -188,6 +188,29 @@ static void complete_once(void **state)
 	assert_int_equal(q->count.result_bytes, 4);
 }
 
+/* Its owner has no room for the result now: the claim stays, and it can be said later. */
+static void no_room_for_result(void **state)
+{
+	struct quota *mine;
+	uint32_t claim;
+	uint64_t id, rest;
+
+	(void)state;
+	begin((struct rgate_queue_place){ .attempts = 5 });
+	id = PUT("x", .flags = RGATE_TASK_RESULT);
+	assert_int_equal(take(0, true, &claim), id);
+	mine = container_of(home.quotas.next, struct quota, of_home);
+	rest = QUEUES_UID_BYTES - mine->bytes;
+	assert_int_equal(quota_take(mine, rest), 0);
+	assert_int_equal(queue_complete(q, &worker[0], id, claim, "r", 1), -EDQUOT);
+	assert_int_equal(state_of(id), RGATE_TASK_RUNNING);
+	assert_int_equal(q->count.done, 0);
+	assert_int_equal(q->count.result_bytes, 0);
+	quota_give(mine, rest);
+	assert_int_equal(queue_complete(q, &worker[0], id, claim, "r", 1), 0);
+	assert_int_equal(state_of(id), RGATE_TASK_DONE);
+}
+
 static void attempts(void **state)
 {
 	uint32_t claim, now;
@@ -769,7 +792,7 @@ static void at_random(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(order), TEST(complete_once), TEST(attempts), TEST(times), TEST(room),
+	TEST(order), TEST(complete_once), TEST(no_room_for_result), TEST(attempts), TEST(times), TEST(room),
 	TEST(results_have_a_bound), TEST(owners_have_a_bound), TEST(tables_have_a_bound),
 	TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed), TEST(by_parts),
 	TEST(rooms_by_parts), TEST(names), TEST(refused), TEST(looked_at), TEST(at_random),

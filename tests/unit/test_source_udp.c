@@ -454,6 +454,7 @@ static void arguments(void **state)
 			 -EOPNOTSUPP);
 	assert_int_equal(rgate_source_start_udp(&src, &ring, 0, sa, sizeof(a), NULL), -EINVAL);
 	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, 4, NULL), -EINVAL);
+	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, 1, NULL), -EINVAL);
 	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, (struct sockaddr *)&a6,
 						sizeof(a), NULL), -EINVAL);
 	assert_int_equal(rgate_source_start_udp(&src, &ring, 1, sa, sizeof(a), &o), -EINVAL);
