@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 
+#include "thread.h"
+
 struct fair {
 	pthread_mutex_t door;		/* whose turn is next waits with it */
 	pthread_mutex_t lock;
@@ -16,8 +18,8 @@ struct fair {
 
 static inline void fair_init(struct fair *f)
 {
-	pthread_mutex_init(&f->door, NULL);
-	pthread_mutex_init(&f->lock, NULL);
+	rgate_mutex_init_brief(&f->door);
+	rgate_mutex_init_brief(&f->lock);
 }
 
 static inline void fair_destroy(struct fair *f)

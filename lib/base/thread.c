@@ -16,3 +16,13 @@ int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*ru
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	return err;
 }
+
+void rgate_mutex_init_brief(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t spins;
+
+	pthread_mutexattr_init(&spins);
+	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(m, &spins);
+	pthread_mutexattr_destroy(&spins);
+}

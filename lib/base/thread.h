@@ -9,4 +9,10 @@
 int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 		       void *arg);
 
+/*
+ * A mutex that is had for a few microseconds, less than it takes to sleep and to be woken: who
+ * waits for it looks for about as long before it sleeps.
+ */
+void rgate_mutex_init_brief(pthread_mutex_t *m);
+
 #endif

@@ -44,6 +44,7 @@ struct rgate_hub {
 	struct events ev;
 	bool started;			/* there is a thread */
 	bool stop;			/* atomic */
+	bool polling;			/* atomic: no event is needed, see wake() */
 	bool woken;			/* atomic: by rgate_hub_wake(), since it was seen */
 	struct rgate_spin spin;		/* of the thread alone, as the next two */
 	uint64_t quiet_ns;		/* since when there is nothing to do */
@@ -244,33 +245,47 @@ static uint32_t arm(struct rgate_hub *hub)
 	return more;
 }
 
+/* Looks at all peers once. Returns those that had something; @awaited: is an operation? */
+static uint32_t look(struct rgate_hub *hub, bool *awaited)
+{
+	uint32_t came = 0, id;
+
+	*awaited = false;
+	for (id = 0; id < RGATE_NODES_MAX; id++) {
+		if (serve(hub, id))
+			came |= 1U << id;
+		*awaited |= __atomic_load_n(&hub->peers[id].awaited, __ATOMIC_ACQUIRE);
+	}
+	return came;
+}
+
 /*
  * Looks at all peers, and at operations that are awaited, for as long as the spin has learned,
  * *@ns at most (-1: no limit; later what tick() says), without arming any, so that a message
- * costs its sender no system call. Returns the peers that had some
+ * costs its sender no system call, nor does who wakes. Returns the peers that had some
  */
 static uint32_t poll_some(struct rgate_hub *hub, int64_t *ns)
 {
 	const uint64_t most = hub->spin.ns, begun = hub->quiet_ns;
-	uint32_t came = 0, id;
+	uint32_t came = 0;
 	unsigned int i;
 	bool awaited;
 
-	while (!came && !__atomic_load_n(&hub->woken, __ATOMIC_RELAXED)) {
+	__atomic_store_n(&hub->polling, true, __ATOMIC_RELAXED);
+	while (!came && !__atomic_load_n(&hub->stop, __ATOMIC_RELAXED)) {
 		const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
 
 		if (now - begun >= most || (*ns >= 0 && now - begun >= (uint64_t)*ns))
 			break;
 		for (i = 0; i < RELAXES; i++)
 			rgate_cpu_relax();
-		for (id = 0, awaited = false; id < RGATE_NODES_MAX; id++) {
-			if (serve(hub, id))
-				came |= 1U << id;
-			awaited |= __atomic_load_n(&hub->peers[id].awaited, __ATOMIC_ACQUIRE);
-		}
-		if (awaited)
+		came = look(hub, &awaited);
+		if (__atomic_exchange_n(&hub->woken, false, __ATOMIC_ACQUIRE) || awaited)
 			*ns = tick(hub);
 	}
+	__atomic_store_n(&hub->polling, false, __ATOMIC_RELAXED);
+	/* Against wake(): polling, fence, what it has set here; that, fence, polling there. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return came;
 }
 
@@ -282,15 +297,11 @@ static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
 	int i, n;
 
 	n = events_wait(&hub->ev, ev, EVENTS, ns);
-	for (i = 0; i < n; i++) {
-		if (ev[i].data.u64 != EVENTS_WAKE) {
+	for (i = 0; i < n; i++)
+		if (ev[i].data.u64 == EVENTS_WAKE)
+			events_woken(&hub->ev);
+		else
 			ready |= 1U << ev[i].data.u64;
-			continue;
-		}
-		/* In this order: who wakes in between leaves an event for the next sleep. */
-		events_woken(&hub->ev);
-		__atomic_store_n(&hub->woken, false, __ATOMIC_RELAXED);
-	}
 	return ready;
 }
 
@@ -301,6 +312,10 @@ static uint32_t wait_some(struct rgate_hub *hub, int64_t ns)
 
 	hub->quiet_ns = rgate_clock_now(CLOCK_MONOTONIC);
 	ready = hub->spin.ns ? poll_some(hub, &ns) : 0;
+	/* Whoever has woken it while it polled asks for a tick, or for its end. */
+	if (!ready && (__atomic_exchange_n(&hub->woken, false, __ATOMIC_ACQUIRE) ||
+		       __atomic_load_n(&hub->stop, __ATOMIC_ACQUIRE)))
+		return 0;
 	if (!ready)
 		ready = arm(hub);
 	if (!ready)
@@ -411,7 +426,7 @@ int rgate_hub_create(struct rgate_hub **out, struct rgate_node *node,
 	if (err)
 		goto free_hub;
 	for (i = 0; i < RGATE_SERVICES_MAX; i++)
-		pthread_mutex_init(&hub->turn[i], NULL);
+		rgate_mutex_init_brief(&hub->turn[i]);
 	err = open_peers(hub, o.nodes);
 	if (err)
 		goto destroy_turns;
@@ -544,21 +559,28 @@ int rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg, size_t
 	return err;
 }
 
+/* The thread sees what was set before, by the next tick at the latest. */
+static void wake(struct rgate_hub *hub)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&hub->polling, __ATOMIC_RELAXED))
+		events_wake(&hub->ev);
+}
+
 void rgate_hub_await(struct rgate_hub *hub, uint32_t node)
 {
 	if (!rgate_hub_peer(hub, node))
 		return;
-	/* Pairs with arm_awaited(): what was posted before is seen when it is armed. */
+	/* Pairs with arm() and look(): what was posted before is seen when it is armed. */
 	__atomic_store_n(&hub->peers[node].awaited, true, __ATOMIC_RELEASE);
 	if (own != hub)
-		rgate_hub_wake(hub);
+		wake(hub);
 }
 
 void rgate_hub_wake(struct rgate_hub *hub)
 {
-	/* Ends its polling; the event, its sleep. */
-	__atomic_store_n(&hub->woken, true, __ATOMIC_RELAXED);
-	events_wake(&hub->ev);
+	__atomic_store_n(&hub->woken, true, __ATOMIC_RELEASE);
+	wake(hub);
 }
 
 int rgate_hub_stats(const struct rgate_hub *hub, struct rgate_hub_stats *stats)

@@ -5,6 +5,7 @@
 
 #include "container.h"
 #include "outbox.h"
+#include "thread.h"
 
 int outbox_init(struct outbox *box, struct rgate_node *node, struct rgate_peer *peer)
 {
@@ -25,7 +26,7 @@ int outbox_init(struct outbox *box, struct rgate_node *node, struct rgate_peer *
 	xfer_list_init(&box->xfers, peer);
 	for (i = 0; i < OUTBOX_SLOTS; i++)
 		box->slots[i].box = box;
-	pthread_mutex_init(&box->lock, NULL);
+	rgate_mutex_init_brief(&box->lock);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "node.h"
 #include "opts.h"
+#include "thread.h"
 
 static const char *const names[RGATE_OP_KINDS] = {
 	[RGATE_OP_WRITE] = "write",
@@ -158,7 +159,7 @@ static void init_locks(struct rgate_peer *peer)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&peer->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	pthread_mutex_init(&peer->lock, NULL);
+	rgate_mutex_init_brief(&peer->lock);
 }
 
 static void free_peer(struct rgate_peer *peer)

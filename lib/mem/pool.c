@@ -10,6 +10,7 @@
 #include "opts.h"
 #include "pool.h"
 #include "pool_debug.h"
+#include "thread.h"
 
 #define MIN_REGION	((size_t)2 << 20)
 #define DEFAULT_REGION	((size_t)128 << 20)
@@ -87,7 +88,6 @@ static void settle_flags(struct rgate_pool *pool, const struct rgate_pool_opts *
 
 static void init_locks(struct rgate_pool *pool)
 {
-	pthread_mutexattr_t spins;
 	pthread_condattr_t attr;
 	unsigned int i;
 
@@ -98,12 +98,9 @@ static void init_locks(struct rgate_pool *pool)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&pool->freed, &attr);
 	pthread_condattr_destroy(&attr);
-	/* Held for a few pointers mostly: to sleep would take longer. */
-	pthread_mutexattr_init(&spins);
-	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
+	/* Held for a few pointers mostly */
 	for (i = 0; i <= RGATE_CLASSES; i++)
-		pthread_mutex_init(&pool->cls[i].lock, &spins);
-	pthread_mutexattr_destroy(&spins);
+		rgate_mutex_init_brief(&pool->cls[i].lock);
 }
 
 static void free_pool(struct rgate_pool *pool)

@@ -311,7 +311,7 @@ int rgate_engine_create(struct rgate_engine **engine, const struct rgate_engine_
 	if (err)
 		goto free_reqs;
 	pthread_mutex_init(&e->lock, NULL);
-	pthread_mutex_init(&e->end_lock, NULL);
+	rgate_mutex_init_brief(&e->end_lock);
 	rgate_engine_add(e, &rgate_service_core, e);
 	rgate_engine_add(e, &rgate_service_log, e);
 	err = e->flags & RGATE_ENGINE_LOOP ? 0 : rgate_thread_start(&e->thread, NULL, run, e);
