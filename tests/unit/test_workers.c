@@ -105,6 +105,26 @@ static void twice(void **state)
 	bed_down(&b);
 }
 
+/* Who is about to sleep looks once more at what the others hold: nobody may come after him. */
+static void armed(void **state)
+{
+	struct bed b;
+	int sock, pid;
+
+	(void)state;
+	bed_up(&b, 256, 96, &bed_shared);
+	pid = bed_hold(&b, 40, &sock);
+	bed_expect(&b, 64, 96);
+	assert_int_equal(bed_take(&b.c), UINT64_MAX);
+	bed_kill(pid, sock);
+	assert_int_equal(bed_take(&b.c), UINT64_MAX);
+	assert_int_equal(rgate_consumer_arm(&b.c), 1);
+	bed_expect(&b, 32, 64);
+	expect_orphans(&b, 1, 0);
+	bed_round(&b);
+	bed_down(&b);
+}
+
 /* A process that does not run is not dead. */
 static void stopped(void **state)
 {
@@ -345,6 +365,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(skip_part),
 	cmocka_unit_test(before_the_counter),
 	cmocka_unit_test(twice),
+	cmocka_unit_test(armed),
 	cmocka_unit_test(stopped),
 	cmocka_unit_test(given_again),
 	cmocka_unit_test(asleep),
