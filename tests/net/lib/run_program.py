@@ -191,6 +191,15 @@ def peer_one(s):
         elif how != b"r":
             s.recv(1)
         s.close()
+    elif word == "full":
+        # One who never accepts, and as many as wait for that already
+        server = socket.create_server((HOST, 0), backlog=0)
+        waiting = [socket.socket() for _ in range(3)]
+        for w in waiting:
+            w.setblocking(False)
+            w.connect_ex(server.getsockname())
+        s.sendall(struct.pack("!H", server.getsockname()[1]))
+        s.recv(1)
     elif word == "silent":
         try:
             data = everything(s)
@@ -621,6 +630,15 @@ def test_backlog(port):
         a.sendall(b"%d" % i)
         a.shutdown(socket.SHUT_WR)
         check("echo", everything(a), b"%d" % i)
+
+
+def test_limited(port):
+    """A connect that nobody answers takes no longer than sends may"""
+    s = ask(port, "full")
+    full = struct.unpack("!H", s.recv(2, socket.MSG_WAITALL))[0]
+    t = socket.socket()
+    t.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 200000))
+    fails(errno.EINPROGRESS, t.connect, (HOST, full))
 
 
 def test_interrupted(port):
