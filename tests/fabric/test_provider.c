@@ -320,6 +320,59 @@ static void signals(void **state)
 	ends_down(&c, e);
 }
 
+/* Takes what has come to an end at the sender: how many more */
+static unsigned int sent(struct end *e)
+{
+	unsigned int n = 0;
+
+	while (e->prov->poll(e->conn, &e->last, 1) == 1) {
+		assert_int_equal(e->last.status, 0);
+		assert_int_equal(e->last.kind, RGATE_PROV_SENT);
+		n++;
+	}
+	return n;
+}
+
+/* Messages to one who does not look: each that was taken comes, and no other */
+static void unheard(void **state)
+{
+	unsigned int in = 0, out = 0, got = 0, looks = 0;
+	struct rgate_sge s;
+	struct rgate_op op;
+	struct end e[2];
+	struct cluster c;
+
+	(void)state;
+	ends_up(&c, e);
+	s = end_sge(&e[0], 0, 2000);
+	op = end_op(RGATE_OP_SEND, &s, &e[1], 0);
+	while (in < 4000 && looks < 20) {
+		const int err = end_post(&e[0], &op, in);
+
+		if (err)
+			assert_int_equal(err, -EAGAIN);
+		else
+			in++;
+		out += sent(&e[0]);
+		looks = err ? looks + 1 : 0;
+		if (err)
+			nodes_nap();
+	}
+	assert_true(in > ENDS_RECV && in < 4000);
+	while (got < in) {
+		assert_int_equal(end_wait(&e[1]), 0);
+		assert_int_equal(e[1].last.len, 2000);
+		got++;
+		assert_int_equal(e[1].prov->recv(e[1].conn, e[1].last.id,
+						 (char *)e[1].slots->addr + e[1].last.id * ENDS_SLOT,
+						 ENDS_SLOT, e[1].slots->lkey), 0);
+		out += sent(&e[0]);
+	}
+	wait_for((out += sent(&e[0])) == in);
+	end_quiet(&e[1]);
+	ends_down(&c, e);
+}
+
 /* As many as were asked for are taken, then none until completions were; none is lost */
 static void full(void **state)
 {
@@ -568,6 +621,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(batch),
 	cmocka_unit_test(signals),
 	cmocka_unit_test(full),
+	cmocka_unit_test(unheard),
 	cmocka_unit_test(order),
 	cmocka_unit_test(woken),
 	cmocka_unit_test(too_long),
