@@ -426,7 +426,7 @@ $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 # Locks that check errors (tests/unit/lib/unit.c)
 $(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS += $(call wrap,$(addprefix \
 	pthread_mutex_,init lock unlock))
-$(O)/tests/fabric/test_done: EXTRA_LIBS += $(call wrap,rgate_link_disconnect)
+$(O)/tests/fabric/test_done: EXTRA_LIBS += $(call wrap,rgate_link_disconnect rgate_hs_end)
 $(O)/tests/fabric/test_withdrawn: EXTRA_LIBS += $(call wrap,fcntl local_send)
 $(O)/tests/fabric/test_trust: EXTRA_LIBS += $(call wrap,rgate_link_create)
 $(O)/tests/net/test_plane: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_consumer_init rgate_share_create)

@@ -29,6 +29,19 @@ void __wrap_rgate_link_disconnect(struct rgate_link *link)
 	__atomic_add_fetch(&disconnected, 1, __ATOMIC_RELEASE);
 }
 
+struct rgate_hs;
+
+static unsigned int forgotten;
+
+void __real_rgate_hs_end(struct rgate_hs *hs);
+void __wrap_rgate_hs_end(struct rgate_hs *hs);
+
+void __wrap_rgate_hs_end(struct rgate_hs *hs)
+{
+	__real_rgate_hs_end(hs);
+	__atomic_add_fetch(&forgotten, 1, __ATOMIC_RELAXED);
+}
+
 static unsigned int ends(void)
 {
 	return __atomic_load_n(&disconnected, __ATOMIC_ACQUIRE);
@@ -124,6 +137,19 @@ static void settled(void **state)
 	/* Never given; the next ones may be of heartbeats. */
 	assert_int_equal(rgate_peer_settle(d.peer[0], ticket + 1000, 1), -EINVAL);
 	duo_down(&d);
+}
+
+/* Nothing that a connection's keys were made of is left when it is gone. */
+static void keys_wiped(void **state)
+{
+	unsigned int were;
+	struct duo d;
+
+	(void)state;
+	duo_up(&d, 0);
+	were = __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
+	duo_down(&d);
+	assert_true(__atomic_load_n(&forgotten, __ATOMIC_RELAXED) >= were + 2);
 }
 
 static void shell(const char *variable)
@@ -273,6 +299,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(told_when_over),
 	cmocka_unit_test(down_when_over),
 	cmocka_unit_test(settled),
+	cmocka_unit_test(keys_wiped),
 	cmocka_unit_test(cut),
 	cmocka_unit_test(late),
 };
