@@ -343,6 +343,10 @@ static void loopback(void **state)
 	(void)state;
 	memset(seen, 0, sizeof(seen));
 	duo_up(&d, 0);
+	i = fcntl(STDIN_FILENO, F_GETFD);
+	assert_int_equal(rgate_peer_open(&self, d.node[1], RGATE_NODES_MAX - 1), -ENOENT);
+	/* nothing was opened for it, nor closed */
+	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), i);
 	assert_int_equal(rgate_peer_open(&self, d.node[1], 1), 0);
 	assert_int_equal(rgate_peer_wait_up(self, MS), 0);
 	for (i = 0; i < 3; i++) {

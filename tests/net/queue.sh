@@ -57,6 +57,9 @@ is "put" $? 0
 queue peek a 2
 is "peek" "$rc/$out" "0/1 ready 1
 2 ready 2"
+queue peek a 1 --json
+is "... as JSON" "$(json '[(t["task"], t["state"], t["data"]) for t in j]' <<<"$out")" \
+	"[(1, 'ready', '1')]"
 queue stats a --json
 is "stats" "$(json '(j["ready"], j["submitted"])' <<<"$out")" "(20, 20)"
 queue run -P 4 --retry 0.01 a -- sh -c "echo {} >>$tmp/ran; [ {} != 7 ]"
