@@ -414,7 +414,8 @@ $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_
 	rgate_pool_alloc rgate_pool_free)
 # A hub, its node and its connections that are the test's (tests/unit/node/fake_hub.h)
 fake_hub := $(addprefix rgate_hub_,add remove get put node peer epoch send await wake) \
-	$(addprefix rgate_node_,id stage) $(addprefix rgate_peer_,info post done settle cut) \
+	$(addprefix rgate_node_,id incarnation stage) \
+	$(addprefix rgate_peer_,info post done settle cut) \
 	$(addprefix rgate_pool_,alloc free)
 $(node_test_bin) $(sync_test_bin): EXTRA_LIBS += $(call wrap,$(fake_hub))
 $(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime)

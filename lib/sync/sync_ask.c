@@ -17,7 +17,7 @@ int sync_ask_init(struct sync_node *n)
 {
 	list_init(&n->handles);
 	list_init(&n->ready);
-	n->life = 1;
+	n->life = n->sv->first_life;
 	return errands_create(&n->queries, n->line, CLOCK_BOOTTIME, n->sv->lease_ns);
 }
 
@@ -342,7 +342,7 @@ static void ask_renew(struct sync_node *n)
 	if (n->renewing || now < n->renew_ns)
 		return;
 	/* A new life is told of, if there was one before: the home may have much of that. */
-	if (!has_something(n) && (n->renew_ns || n->life == 1))
+	if (!has_something(n) && (n->renew_ns || n->life == n->sv->first_life))
 		return;
 	if (!ask(n, &q, over_renew, n))
 		return;

@@ -3,8 +3,10 @@
  * Before the home gives away what a node had whose life is over, each other node is asked to end
  * its connection to that node, too: what was posted for memory there, under a lock that is
  * another one's then, lands nowhere any more. It is given away when all have said that they
- * did. Only nodes with a connection are asked, and none is waited for longer than a lease: who
- * does not answer must not keep a lock from others for ever.
+ * did. Only nodes with a connection to the home are asked, and none is waited for longer than a
+ * lease: who does not answer must not keep a lock from others for ever. All others may have one to
+ * that node all the same, of which the home cannot know: so the log names each that has not said
+ * that it ended it.
  */
 #include <errno.h>
 #include <string.h>
@@ -91,6 +93,12 @@ void sync_fence_pump(struct sync_node *n)
 	}
 }
 
+static void not_asked(const struct guest *g, const struct sync_node *n)
+{
+	rgate_warn("locks of node %u go on, and node %u cannot be asked to end its connection "
+		   "to it", g->party.node, line_node(n->line));
+}
+
 void sync_fence_begin(struct sync_service *sv, struct guest *g)
 {
 	struct sync_node *n;
@@ -99,9 +107,14 @@ void sync_fence_begin(struct sync_service *sv, struct guest *g)
 	g->to_ask = g->asked = 0;
 	g->again_ns = 0;
 	g->due_ns = sync_now() + sv->lease_ns;
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
-		if (n->line && line_node(n->line) != g->party.node && line_is_up(n->line))
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
+		if (!n->line || line_node(n->line) == g->party.node)
+			continue;
+		if (line_is_up(n->line))
 			g->to_ask |= bit_of(n);
+		else
+			not_asked(g, n);
+	}
 	if (is_over(g)) {
 		sync_serve_forget(sv, g);
 		return;

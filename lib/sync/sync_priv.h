@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- *	sync_service.c	the object, its board, the clock
- *	sync_ops.c	what requests do
- *	sync_handle.c	what becomes of a handle's lock, wherever its home is
- *	sync_ask.c	of locks whose home is another node
- *	sync_serve.c	what other nodes ask
- *	sync_fence.c	whose life is over reaches no node any more
- *	sync_table.c	locks whose home is this node
+ * sync_service.c	the object, its board, the clock
+ * sync_ops.c	what requests do
+ * sync_handle.c	what becomes of a handle's lock, wherever its home is
+ * sync_ask.c	of locks whose home is another node
+ * sync_serve.c	what other nodes ask
+ * sync_fence.c	whose life is over reaches no node any more
+ * sync_table.c	locks whose home is this node
  *
  * Leases. Who has locks at another node is alive there for a life: it asks at least each
  * quarter of the lease. It takes its life for over when a lease has passed since it *began* to
@@ -14,6 +14,10 @@
  * it *took* the last question. So the one is always before the other, whatever the messages
  * took, as long as the two clocks (CLOCK_BOOTTIME) go equally fast but for an eighth. When a life
  * is over all that it had is lost, and the next one begins; there is no way back.
+ *
+ * A process numbers its lives upwards, as a home tells by that which one is the later, from a
+ * number of which no other process of the node has one near: nodes that are asked to end a
+ * connection for one life must not take it for one that they did before.
  */
 #ifndef RGATE_SYNC_PRIV_H
 #define RGATE_SYNC_PRIV_H
@@ -112,6 +116,7 @@ struct sync_service {
 	struct sync_opts o;
 	uint64_t lease_ns;
 	uint64_t begin_ns;		/* locks are given from then on */
+	uint64_t first_life;		/* of this process, at any home */
 	uint64_t refresh_ns;		/* when to write leases of those that are here */
 	struct board *board;		/* NULL: no other node */
 	struct sync_table table;

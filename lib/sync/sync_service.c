@@ -197,11 +197,14 @@ static void init_service(struct sync_service *sv)
 	sync_table_init(&sv->table, rgate_clock_now(CLOCK_REALTIME));
 	sv->lease_ns = (sv->o.lease_ms ? sv->o.lease_ms : LEASE_MS) * 1000000ULL;
 	sv->begin_ns = sync_now();
-	/* A process before this one may have given locks, of which their holders still know. */
-	if (sv->o.hub)
-		sv->begin_ns += sync_patience(sv);
-	else
+	if (!sv->o.hub) {
 		sync_table_begin(&sv->table);
+		return;
+	}
+	/* A process before this one may have given locks, of which their holders still know. */
+	sv->begin_ns += sync_patience(sv);
+	/* Random: none comes near the one of a process before. Half of it has room to count up. */
+	sv->first_life = (rgate_node_incarnation(rgate_hub_node(sv->o.hub)) >> 1) + 1;
 }
 
 int sync_service_create(struct sync_service **out, const struct sync_opts *opts)

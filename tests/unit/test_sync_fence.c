@@ -12,19 +12,20 @@
 static struct wclient waits, holds;
 static uint32_t h_waits, h_holds;
 static uint64_t cookie;
-static unsigned int refused;	/* times that the log says so */
+static unsigned int refused, unasked;	/* times that the log says so */
 
 static void on_log(void *ctx, enum rgate_log_level level, const char *msg)
 {
 	(void)ctx;
 	(void)level;
 	refused += strstr(msg, "did not end") ? 1 : 0;
+	unasked += strstr(msg, "locks of node 1 go on, and node 2 cannot be asked") ? 1 : 0;
 }
 
 static int setup(void **state)
 {
 	(void)state;
-	refused = 0;
+	refused = unasked = 0;
 	rgate_log_set(on_log, NULL);
 	world_make(3);
 	wclient_new(&waits, 0, 1);
@@ -75,6 +76,7 @@ static void asked(void **state)
 	assert_int_equal(w.peer[2][1].cuts, 1);
 	assert_int_equal(w.peer[2][0].cuts, 0);
 	assert_int_equal(w.peer[0][2].cuts, 0);
+	assert_int_equal(unasked, 0);
 	/* and it is as good as any afterwards */
 	link_set(0, 1, true);
 	link_set(1, 2, true);
@@ -186,7 +188,7 @@ static void another(void **state)
 	assert_int_equal(w.peer[2][1].cuts, 0);
 }
 
-/* A node that the home cannot ask is not waited for. */
+/* A node that the home cannot ask is not waited for, and is named. */
 static void unreachable(void **state)
 {
 	(void)state;
@@ -195,6 +197,7 @@ static void unreachable(void **state)
 	cut_off();
 	assert_true(is_given());
 	assert_int_equal(w.peer[2][1].cuts, 0);
+	assert_int_equal(unasked, 1);
 }
 
 /* The home ends while it waits, and is followed by another one. */
@@ -270,16 +273,15 @@ static void liar(void **state)
 	assert_int_equal(w.peer[2][0].cuts, 0);
 }
 
-/* It ended one for an earlier life, late, and less than a lease ago: it is asked until it does. */
-static void was_asked(void **state)
+/*
+ * Node 2 ended the connection for an earlier life, late, and less than a lease ago: it is asked
+ * until it ends another one for this life.
+ */
+static void asked_for_next(void)
 {
 	uint64_t next;
 	uint32_t h;
 
-	(void)state;
-	w.node[2].paused = true;
-	cut_off();
-	link_set(0, 1, true);
 	h = lock_at(&holds, 0, "m", 0);
 	assert_int_equal(wask(&holds, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
 							      .handle = h }, NULL), 0);
@@ -300,6 +302,32 @@ static void was_asked(void **state)
 	assert_true(is_done(&waits, next));
 	assert_int_equal(waits.result[next], 0);
 	assert_int_equal(refused, 0);
+}
+
+static void was_asked(void **state)
+{
+	(void)state;
+	w.node[2].paused = true;
+	cut_off();
+	link_set(0, 1, true);
+	asked_for_next();
+}
+
+/* Of another process, whose lives are no more the ones of the process before */
+static void was_asked_before(void **state)
+{
+	(void)state;
+	w.node[2].paused = true;
+	/* in its first life, as it will be then */
+	w.node[1].paused = true;
+	link_set(0, 1, false);
+	pass(PATIENCE);
+	node_stop(1);
+	wclient_end(&holds);
+	node_start(1);
+	link_set(0, 1, true);
+	wclient_new(&holds, 1, 1);
+	asked_for_next();
 }
 
 /* A version that knows nothing of it, and one that refuses, are not waited for. */
@@ -329,7 +357,8 @@ static void refuses(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(asked), BED(acknowledged), BED(asked_again), BED(lapsed), BED(silent), BED(another),
-	BED(unreachable), BED(home_ends), BED(liar), BED(was_asked), BED(refuses),
+	BED(unreachable), BED(home_ends), BED(liar), BED(was_asked),
+	BED(was_asked_before), BED(refuses),
 };
 
 UNIT_MAIN(tests)

@@ -32,6 +32,7 @@ int __wrap_rgate_hub_send(struct rgate_hub *hub, uint32_t node, const void *msg,
 void __wrap_rgate_hub_await(struct rgate_hub *hub, uint32_t node);
 void __wrap_rgate_hub_wake(struct rgate_hub *hub);
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node);
+uint64_t __wrap_rgate_node_incarnation(const struct rgate_node *node);
 struct rgate_pool *__wrap_rgate_node_stage(struct rgate_node *node);
 int __wrap_rgate_peer_info(struct rgate_peer *peer, struct rgate_peer_info *info);
 int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
@@ -133,6 +134,11 @@ void __wrap_rgate_hub_wake(struct rgate_hub *hub)
 uint32_t __wrap_rgate_node_id(const struct rgate_node *node)
 {
 	return node->id;
+}
+
+uint64_t __wrap_rgate_node_incarnation(const struct rgate_node *node)
+{
+	return node->incarnation;
 }
 
 struct rgate_pool *__wrap_rgate_node_stage(struct rgate_node *node)

@@ -31,6 +31,7 @@ struct rgate_pool {
 
 struct rgate_node {
 	uint32_t id;
+	uint64_t incarnation;
 	struct rgate_pool stage;
 };
 

@@ -122,7 +122,9 @@ void node_start(unsigned int i)
 	unsigned int j;
 
 	n->paused = false;
-	n->incarnation++;
+	/* Not the one that comes next: they are random. */
+	n->incarnation += 0x9e3779b97f4a7c15;
+	n->hub.node.incarnation = n->incarnation;
 	for (j = 0; j < NODES; j++)
 		w.peer[j][i].incarnation = n->incarnation;
 	n->e = bed_engine();
