@@ -11,6 +11,11 @@
  * connection nothing of it is told before GATE_HEARD has said how many were heard, and then what
  * follows these: who has heard of its end is silent, and so is who tells.
  *
+ * Nodes of versions before GATE_HEARD do not say it, and would be told nothing over another
+ * connection, for ever. So each side refuses such a request of the other one with -EOPNOTSUPP, as
+ * any kind that it does not know: GATE_SUBMIT_MANY has another number than theirs, which was 7 and
+ * is no kind's any more. All else they do for each other.
+ *
  * A session is a guest at the other node, and each of its requests has a ticket there: room for
  * bytes to send or to receive into, as much as its role has, and an address.
  *
@@ -40,9 +45,9 @@ enum gate_kind {
 	GATE_CANCEL = 4,
 	GATE_LEAVE = 5,		/* the session is over */
 	GATE_DONE = 6,		/* no question: address and first bytes follow */
-	GATE_SUBMIT_MANY = 7,	/* as GATE_SUBMIT, with RGATE_REQ_MULTI; a1: completions */
 	GATE_MORE = 8,		/* no question: bytes of one of them follow */
 	GATE_HEARD = 9,		/* a0: messages of GATE_MORE that came of one of those */
+	GATE_SUBMIT_MANY = 10,	/* as GATE_SUBMIT, with RGATE_REQ_MULTI; a1: completions */
 };
 
 struct gate_ask {

@@ -179,11 +179,31 @@ static void revoked(void **state)
 	assert_int_equal(asks_result(2, NULL), -EACCES);
 }
 
+/*
+ * A gateway of a version that is not told what was heard: it refuses what it does not know, and the
+ * socket is as good as before.
+ */
+static void former(void **state)
+{
+	(void)state;
+	submit(ACCEPT, 2, LISTENS);
+	/* how it would know such a request */
+	assert_int_not_equal(o.peer.asked.m[0].data[2], 7);
+	answer(0, -EOPNOTSUPP);
+	assert_int_equal(asks_result(2, NULL), -EOPNOTSUPP);
+	submit(ACCEPT, 3, .handle = 77);
+	answer(1, 0);
+	other_goes_down();
+	other_comes_up(7);
+	say(end_of(1, 0, 78));
+	assert_int_equal(asks_result(3, NULL), 0);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(told_again), BED(said_again), BED(ends_unanswered), BED(heard_in_vain),
-	BED(taken_unheard), BED(revoked),
+	BED(taken_unheard), BED(revoked), BED(former),
 };
 
 UNIT_MAIN(tests)

@@ -518,6 +518,35 @@ static void most(void **state)
 	assert_int_equal(refusal(ACCEPTS(l, 2, .ticket = 3)), -ENOSPC);
 }
 
+/*
+ * A node of a version that would not say what it has heard: its request is refused, as it would
+ * hear no more of it over another connection. The ticket is free, and all else as ever.
+ */
+static void former(void **state)
+{
+	unsigned char m[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
+	struct gate_question q;
+	struct gate_result r;
+	uint16_t port;
+	uint32_t l;
+	size_t len;
+
+	(void)state;
+	l = listener(&port);
+	q = ACCEPTS(l, 5, .number = number++, .ticket = 1);
+	q.serial = ++serial;
+	len = gate_question_put(&gate_sockets, m, &q);
+	m[2] = 7;
+	hub_says(HUB, OTHER, m, len);
+	r = hear();
+	assert_int_equal(r.number, q.number);
+	assert_int_equal(r.kind, 7);
+	assert_int_equal(r.result, -EOPNOTSUPP);
+	assert_int_equal(handles(), 1);
+	r = done_of(SUBMIT(NAME, .handle = l, .len = GATE_ADDR, .ticket = 1));
+	assert_int_equal(r.result, 0);
+}
+
 /* It has no more than its user may have. */
 static void limited(void **state)
 {
@@ -539,7 +568,7 @@ static void limited(void **state)
 static const struct CMUnitTest tests[] = {
 	BED(accepts), BED(told_again), BED(comes_and_goes), BED(heard_wrong),
 	BED(slow), BED(turns), BED(cancelled), BED(leaves),
-	BED(revoked), BED(hostile), BED(most), BED(limited),
+	BED(revoked), BED(hostile), BED(most), BED(former), BED(limited),
 };
 
 UNIT_MAIN(tests)
