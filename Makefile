@@ -393,6 +393,7 @@ $(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,chmod chown listen)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write fstat)
 $(O)/tests/unit/test_gate_ending: EXTRA_LIBS += $(call wrap,clock_gettime)
+$(O)/tests/unit/test_gate_heard: EXTRA_LIBS += $(call wrap,calloc)
 $(O)/tests/unit/test_gate_left: EXTRA_LIBS += $(call wrap,clock_gettime rgate_seat_uid)
 $(O)/tests/unit/test_gate_unbegun: EXTRA_LIBS += $(call wrap,rgate_session_submit calloc realloc free)
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \

@@ -227,7 +227,10 @@ void gate_caller_make_sure(struct gate_caller *c);
 void gate_ask_leave(struct gate_caller *c);
 /* That node, or with NULL each, has nothing of anybody any more. @other: it is another process */
 void gate_ask_lost(struct gate_service *sv, const struct gate_node *n, bool other);
-/* Another connection: is there still what should be, and do those know who do not? */
+/*
+ * Another connection: is there still what should be, and do those know who do not? Who is lost for
+ * want of memory stays: callers are freed by the engine's thread, or by the answer to GATE_LEAVE.
+ */
 void gate_ask_up(struct gate_node *n);
 
 /* gate_serve.c */

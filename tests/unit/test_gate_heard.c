@@ -6,11 +6,22 @@
 #include "asks_bed.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define N	4U		/* completions: 3 connections */
 #define BYTES	((N - 1) * GATE_ADDR)
 #define LISTENS	.handle = 77, .a1 = N, .flags = RGATE_REQ_MULTI
+
+static bool no_memory;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(n, size);
+}
 
 static bool is_told_of(uint32_t place, uint16_t port)
 {
@@ -199,11 +210,60 @@ static void former(void **state)
 	assert_int_equal(asks_result(3, NULL), 0);
 }
 
+static void comes_up_dry(void)
+{
+	other_goes_down();
+	o.peer.asked.n = 0;
+	no_memory = true;
+	other_comes_up(7);
+	no_memory = false;
+}
+
+/*
+ * There is no memory for what is to be asked over another connection: what waits is lost with all
+ * that the session has there, and its guest hears that it is over as soon as it can be told.
+ */
+static void dry(void **state)
+{
+	(void)state;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = 8);
+	answer(0, 0);
+	submit(ACCEPT, 3, LISTENS);
+	answer(1, 0);
+	submit(ACCEPT, 4, LISTENS);
+	answer(2, 0);
+	comes_up_dry();
+	assert_int_equal(asks_result(3, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(2, NULL), -ECONNRESET);
+	assert_int_equal(asks_result(4, NULL), -ECONNRESET);
+	assert_true(asks_quiet());
+	assert_int_equal(o.peer.asked.n, 0);
+	submit(RECV, 5, .handle = 77, .off = AT, .len = 8);
+	assert_int_equal(asks_result(5, NULL), -ECONNRESET);
+	comes_up_dry();
+	assert_true(asks_quiet());
+	assert_int_equal(o.peer.asked.n, 0);
+	/* the session is over, too */
+	no_memory = true;
+	rgate_seat_remove(prog.seat);
+	prog.seat = NULL;
+	(void)bed_run(asks_engine);
+	no_memory = false;
+	comes_up_dry();
+	other_goes_down();
+	other_comes_up(7);
+	asks_turn();
+	assert_int_equal(o.peer.asked.n, 1);
+	assert_int_equal(question(0).kind, GATE_LEAVE);
+	assert_int_equal(question(0).guest, asks_guest);
+	answer(0, 0);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, asks_setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(told_again), BED(said_again), BED(ends_unanswered), BED(heard_in_vain),
-	BED(taken_unheard), BED(revoked), BED(former),
+	BED(taken_unheard), BED(revoked), BED(former), BED(dry),
 };
 
 UNIT_MAIN(tests)
