@@ -249,6 +249,22 @@ void rgate_ahead_drop(struct rgate_ahead *a)
 	a->dying = true;
 }
 
+/*
+ * The keeper is gone, and nothing was heard of the other one: if it was made it is a child of this
+ * process, in its group, ends by itself and is to be reaped before the group can go. Without groups
+ * nothing waits for that.
+ */
+static pid_t find_runner(const struct rgate_ahead *a, const struct rgate_cgroups *cg)
+{
+	const pid_t pid = a->group ? rgate_cgroup_member(cg, a->group) : 0;
+	siginfo_t info;
+
+	/* One that was reaped is in it for a moment longer, with some kernels. */
+	if (!pid || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		return 0;
+	return pid;
+}
+
 bool rgate_ahead_reaped(struct rgate_ahead *a, pid_t pid, const struct rgate_child_env *env)
 {
 	const bool keeper = pid == a->pid;
@@ -267,7 +283,7 @@ bool rgate_ahead_reaped(struct rgate_ahead *a, pid_t pid, const struct rgate_chi
 	if (!keeper)
 		return true;
 	/* The other one is waited for. */
-	a->pid = a->runner;
+	a->pid = a->runner ? a->runner : find_runner(a, env->cg);
 	a->runner = 0;
 	if (a->pid)
 		return true;
@@ -304,22 +320,29 @@ bool rgate_ahead_start(struct rgate_ahead *a, struct rgate_child *child,
 		       const struct rgate_request *r, const int fds[3],
 		       const struct rgate_child_env *env)
 {
+	bool own;
+	int pidfd;
+
 	if (!a->pid || a->dying || r->record_len > RGATE_AHEAD_RECORD ||
 	    (r->req.memory && r->req.memory < AHEAD_MEMORY) || !has_begun(a))
 		return false;
+	own = a->runner == a->pid;
+	pidfd = own ? a->pidfd : (int)syscall(SYS_pidfd_open, a->runner, 0);
 	/* Where its limits cannot be set, whoever makes another one is told why. */
-	if (!is_well(a) ||
+	if (pidfd < 0 || !is_well(a) ||
 	    (a->group && rgate_cgroup_limit(env->cg, a->group_fd, r->req.memory,
 					    r->req.processes)) ||
 	    !send_job(a, r, fds, env->cg)) {
+		if (!own)
+			close_one(&pidfd);
 		rgate_ahead_drop(a);
 		return false;
 	}
 	child->pid = a->runner;
-	child->pidfd = a->runner == a->pid ? a->pidfd : (int)syscall(SYS_pidfd_open, a->runner, 0);
+	child->pidfd = pidfd;
 	child->result_fd = a->result_fd;
 	child->group = a->group;
-	if (child->pidfd != a->pidfd)
+	if (!own)
 		close(a->pidfd);
 	close(a->sock);
 	close_one(&a->group_fd);

@@ -435,6 +435,18 @@ int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n)
 	return err;
 }
 
+pid_t rgate_cgroup_member(const struct rgate_cgroups *cg, uint64_t n)
+{
+	char path[64], text[32];
+	long pid;
+
+	if (read_at(cg->fd, file_of(n, "cgroup.procs", path, sizeof(path)), text,
+		    sizeof(text)) <= 0)
+		return 0;
+	pid = strtol(text, NULL, 10);
+	return pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
 /* The number may have become another process's since it was read: what has it now is held,
  * and looked at again. */
 static void send_one(const struct group *g, pid_t pid, int sig)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define RGATE_CGROUPS_EMPTY	64	/* that wait to be taken away */
 
@@ -52,6 +53,8 @@ int rgate_cgroup_remove(const struct rgate_cgroups *cg, uint64_t n);
 /* The same, after its process has ended, by and by; waits for those that are about to leave */
 int rgate_cgroup_end(struct rgate_cgroups *cg, uint64_t n);
 bool rgate_cgroup_oom(const struct rgate_cgroups *cg, uint64_t n);
+/* One that is in it; 0: nothing is, or nobody can say */
+pid_t rgate_cgroup_member(const struct rgate_cgroups *cg, uint64_t n);
 /* To each process in it; how many */
 int rgate_cgroup_signal(const struct rgate_cgroups *cg, uint64_t n, int sig);
 /* What lives in it goes on outside of it: in the group above all of ours, or, where that has

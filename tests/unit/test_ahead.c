@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,7 +157,123 @@ static void killed(void **state)
 	is_for_later(&a);
 }
 
+/* It has said its number, as the spawner hears of it */
+static void begins(struct rgate_ahead *a)
+{
+	const uint64_t until = unit_now_ns() + 20000000000ULL;
+
+	while (rgate_ahead_count(a) < 2) {
+		assert_true(unit_now_ns() < until);
+		usleep(1000);
+	}
+}
+
+/* Nobody could end one that has no descriptor: so it is told of no job. */
+static void cannot_be_held(void **state)
+{
+	const uint8_t record[16] = { 0 };
+	const struct rgate_request r = { .policy = policy, .record = record,
+					 .record_len = sizeof(record) };
+	struct rgate_child child = { .pidfd = -1, .result_fd = -1 };
+	const int fds[3] = { 0, 1, 2 };
+	struct rlimit was, few;
+	struct rgate_ahead a;
+	int top;
+
+	(void)state;
+	rgate_ahead_make(&a, policy, &env);
+	begins(&a);
+	top = dup(0);
+	assert_true(top > 0);
+	close(top);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = (struct rlimit){ (rlim_t)top, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_false(rgate_ahead_start(&a, &child, &r, fds, &env));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(child.pid, 0);
+	assert_int_equal(child.pidfd, -1);
+	reap(&a);
+	is_for_now(&a);
+}
+
+static pid_t slow_for = -1;		/* all others are slow to say anything; -1: nobody is */
+
+ssize_t __real_write(int fd, const void *buf, size_t len);
+ssize_t __wrap_write(int fd, const void *buf, size_t len);
+
+ssize_t __wrap_write(int fd, const void *buf, size_t len)
+{
+	if (slow_for >= 0 && getpid() != slow_for)
+		usleep(300000);
+	return __real_write(fd, buf, len);
+}
+
+static void reap_one(struct rgate_ahead *a, struct rgate_cgroups *cg)
+{
+	const struct rgate_child_env in_group = { .cg = cg, .files = { 256, 256 } };
+	const pid_t pid = a->pid;
+
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(rgate_ahead_reaped(a, pid, &in_group));
+}
+
+/*
+ * Its keeper is gone before anything was heard of it: its group stays until it is gone as well, and
+ * not for ever. @dropped: or is not needed, and ends by itself.
+ */
+static void group_of_silent(bool dropped)
+{
+	struct rgate_cgroups cg;
+	const struct rgate_child_env in_group = { .cg = &cg, .files = { 256, 256 } };
+	struct rgate_ahead a;
+	char path[96];
+	uint64_t group;
+
+	rgate_cgroups_open(&cg, getenv("RGATE_TEST_CGROUP"));
+	if (cg.fd < 0)
+		unit_skip("there are no groups");
+	slow_for = getpid();
+	rgate_ahead_make(&a, policy, &in_group);
+	assert_true(a.pid > 0 && a.group);
+	group = a.group;
+	while (!rgate_cgroup_member(&cg, group))
+		usleep(1000);
+	if (dropped)
+		rgate_ahead_drop(&a);
+	assert_int_equal(kill(a.pid, SIGKILL), 0);
+	reap_one(&a, &cg);
+	slow_for = -1;
+	/* of the other one, too, no matter that it never spoke */
+	assert_true(a.pid > 0);
+	assert_true(rgate_ahead_idle(&a));
+	assert_int_equal(rgate_ahead_count(&a), 1);
+	reap_one(&a, &cg);
+	assert_int_equal(a.pid, 0);
+	while (!rgate_cgroups_idle(&cg))
+		rgate_cgroups_chore(&cg);
+	snprintf(path, sizeof(path), "%llu", (unsigned long long)group);
+	assert_int_equal(faccessat(cg.fd, path, F_OK, 0), -1);
+	rgate_cgroups_close(&cg);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void keeper_killed(void **state)
+{
+	(void)state;
+	group_of_silent(false);
+}
+
+static void dropped_unheard(void **state)
+{
+	(void)state;
+	group_of_silent(true);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
-static const struct CMUnitTest tests[] = { TEST(cannot_be_made), TEST(not_needed), TEST(killed) };
+static const struct CMUnitTest tests[] = {
+	TEST(cannot_be_made), TEST(not_needed), TEST(killed), TEST(cannot_be_held),
+	TEST(keeper_killed), TEST(dropped_unheard),
+};
 
 UNIT_MAIN(tests)
