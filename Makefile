@@ -389,7 +389,7 @@ $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit
 	rgate_session_wait rgate_session_cancel)
 $(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
-$(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,chmod chown listen)
+$(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,bind chmod chown listen)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_ahead: EXTRA_LIBS += $(call wrap,write)
 $(O)/tests/unit/test_filehash: EXTRA_LIBS += $(call wrap,write fstat)

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../tools/ringgated/listen.h"
@@ -19,7 +20,8 @@
 
 static char dir[32];
 static struct sockaddr_un at = { .sun_family = AF_UNIX };
-static unsigned int looks;
+static unsigned int looks, binds;
+static pid_t self;			/* bind(2) may be another one's call */
 
 int __real_chmod(const char *path, mode_t mode);
 int __wrap_chmod(const char *path, mode_t mode);
@@ -27,6 +29,8 @@ int __real_chown(const char *path, uid_t uid, gid_t gid);
 int __wrap_chown(const char *path, uid_t uid, gid_t gid);
 int __real_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog);
+int __real_bind(int fd, const struct sockaddr *sa, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len);
 
 static bool is_root(void)
 {
@@ -81,6 +85,32 @@ int __wrap_listen(int fd, int backlog)
 	return __real_listen(fd, backlog);
 }
 
+/* Of this process, which other threads make files with meanwhile */
+static unsigned long mask_of_all(void)
+{
+	char path[32], text[128] = "";
+	const char *at_mask;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)self);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return ~0UL;
+	(void)!read(fd, text, sizeof(text) - 1);
+	close(fd);
+	at_mask = strstr(text, "\nUmask:\t");
+	return at_mask ? strtoul(at_mask + 8, NULL, 8) : ~0UL;
+}
+
+static unsigned long mask_then;
+
+int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	mask_then = mask_of_all();
+	binds++;
+	return __real_bind(fd, sa, len);
+}
+
 static mode_t mode_of(const char *path)
 {
 	struct stat st;
@@ -95,10 +125,13 @@ static void for_all(void **state)
 	int sock;
 
 	(void)state;
-	looks = 0;
+	looks = binds = 0;
+	self = getpid();
 	sock = listen_open(at.sun_path, NULL, 0666);
 	assert_true(sock >= 0);
 	assert_int_equal(looks, 2);
+	assert_int_equal(binds, 1);
+	assert_int_equal(mask_then, 077);
 	assert_int_equal(mode_of(at.sun_path), 0666);
 	assert_int_equal(dial(), 0);
 	assert_int_equal(listen_open(at.sun_path, NULL, 0666), -EADDRINUSE);
@@ -157,6 +190,8 @@ static void refused(void **state)
 	assert_int_equal(unlink(at.sun_path), 0);
 	snprintf(path, sizeof(path), "%s/none/s", dir);
 	assert_int_equal(listen_open(path, NULL, 0666), -ENOENT);
+	/* nothing is left of who has bound it */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
 	assert_int_equal(umask(mask), 027);
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "listen.h"
 
 #define SOCKET_DIR	"/run/ringgate"	/* of RGATE_DAEMON_SOCKET and RGATE_SESSION_SOCKET */
 #define BACKLOG		128
+#define STACK		16384	/* for two system calls */
 
 #if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
 #define SO_PASSRIGHTS	83
@@ -61,20 +64,42 @@ static int clear_path(const char *path)
 	return ret ? ret : unlink(path) < 0 ? -errno : 0;
 }
 
+struct binding {
+	int sock;
+	const struct sockaddr_un *sun;
+	int err;
+};
+
+static int bind_unmasked(void *arg)
+{
+	struct binding *b = arg;
+
+	(void)umask(0);
+	b->err = bind(b->sock, (const struct sockaddr *)b->sun, sizeof(*b->sun)) < 0 ? -errno : 0;
+	return 0;
+}
+
 /*
  * Who may connect is said by the file's mode, which nobody can set before it is there. A client
  * that waits for the daemon may come in between, and must not hear that he may not; so until then
  * the mode is for all, and whoever comes hears that nobody listens yet.
+ *
+ * The mode is less the umask, which fchmod(2) of the socket cannot help, and which all threads of a
+ * process have in common: so another process binds it, for which this thread waits, with no copy of
+ * the memory, as that may be a device's. A file that is linked to its place when it is ready would
+ * do as well, but who looks for the daemon by the socket's path would find another one.
  */
 static int bind_for_all(int sock, const struct sockaddr_un *sun)
 {
-	const mode_t mask = umask(0);
-	int err = 0;
+	struct binding b = { .sock = sock, .sun = sun, .err = -ECHILD };
+	_Alignas(16) unsigned char stack[STACK];
+	const pid_t pid = clone(bind_unmasked, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &b);
 
-	if (bind(sock, (const struct sockaddr *)sun, sizeof(*sun)) < 0)
-		err = -errno;
-	umask(mask);
-	return err;
+	if (pid < 0)
+		return -errno;
+	while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+		;
+	return b.err;
 }
 
 int listen_open(const char *path, const char *group, mode_t mode)
