@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -16,6 +17,8 @@
 
 #define FEW		16U	/* parts that a datagram mostly has at most */
 #define MOST_INET	65507U	/* bytes, of UDP over IPv4 */
+/* Of UIO_MAXIOV - 1 parts with fewer bytes than the longest one some neighbours have no more. */
+#define PAIR_MOST	(2 * AGENT_DATAGRAM_MAX / (UIO_MAXIOV - 2) + 1)
 #define INHERITED	256	/* descriptors that are looked at when a program begins */
 
 /* Never false while there is one: else others' descriptors would have to be looked at each time. */
@@ -59,6 +62,11 @@ static long look(int fd, struct agent_head *head, int flags)
 	return syscall(SYS_recvfrom, fd, head, sizeof(*head), flags | MSG_DONTWAIT, NULL, NULL);
 }
 
+/*
+ * No call takes a message only if it is an error. If another thread takes the one that was seen
+ * first, the next one comes: another error, which is told then, or a datagram, which is lost, as
+ * any of UDP may be.
+ */
 int shim_datagram_error(int fd)
 {
 	const int before = errno;
@@ -120,6 +128,86 @@ bool shim_datagram_connected(int fd)
 	return mark_of(fd) & AGENT_MARK_CONNECTED;
 }
 
+/* ---- Parts ---- */
+
+static size_t length_of(const struct iovec *v)
+{
+	return v->iov_len < INT_MAX ? v->iov_len : INT_MAX;
+}
+
+/* Of the first @n; more than there can be is as good as any such number */
+static size_t length(const struct iovec *v, size_t n)
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < n && len <= AGENT_DATAGRAM_MAX; i++)
+		len += length_of(v + i);
+	return len;
+}
+
+/* Two parts that are one to the kernel */
+struct pair {
+	const struct iovec *of;		/* NULL: there are none */
+	size_t before;			/* bytes in front of them */
+	unsigned char bytes[PAIR_MOST];
+};
+
+/* Of all parts but the last one */
+static void join_two(struct iovec *v, const struct msghdr *mh, struct pair *p)
+{
+	size_t i, both, least = SIZE_MAX, at = 0, before = 0;
+
+	for (i = 0; i + 2 < mh->msg_iovlen; i++) {
+		both = length_of(v + i) + length_of(v + i + 1);
+		if (both < least) {
+			least = both;
+			at = i;
+			p->before = before;
+		}
+		before += length_of(v + i);
+	}
+	p->of = mh->msg_iov + at;
+	v[at] = (struct iovec){ .iov_base = p->bytes, .iov_len = least };
+	memmove(v + at + 1, v + at + 2, (mh->msg_iovlen - at - 2) * sizeof(*v));
+}
+
+/*
+ * @v: with room for one part more, and so many are there then: the kernel takes UIO_MAXIOV. Where a
+ * program has as many those that lie behind the last byte of the longest datagram are left out, or
+ * two short ones joined.
+ */
+static size_t put_front(struct iovec *v, struct agent_head *head, const struct msghdr *mh,
+			struct pair *p)
+{
+	p->of = NULL;
+	v[0] = (struct iovec){ .iov_base = head, .iov_len = sizeof(*head) };
+	if (mh->msg_iovlen)
+		memcpy(v + 1, mh->msg_iov, mh->msg_iovlen * sizeof(*v));
+	if (mh->msg_iovlen < UIO_MAXIOV)
+		return mh->msg_iovlen + 1;
+	if (length(mh->msg_iov, UIO_MAXIOV - 1) < AGENT_DATAGRAM_MAX)
+		join_two(v + 1, mh, p);
+	return UIO_MAXIOV;
+}
+
+/* Between the parts and what the kernel has for them: of @len bytes of all */
+static void copy_two(struct pair *p, size_t len, bool in)
+{
+	unsigned char *own = p->bytes;
+	size_t i, n;
+
+	len = p->of && len > p->before ? len - p->before : 0;
+	for (i = 0; i < 2 && len; i++) {
+		n = len < p->of[i].iov_len ? len : p->of[i].iov_len;
+		if (n && in)
+			memcpy(own, p->of[i].iov_base, n);
+		else if (n)
+			memcpy(p->of[i].iov_base, own, n);
+		own += n;
+		len -= n;
+	}
+}
+
 /* ---- Sent ---- */
 
 static int make_head(int fd, const struct msghdr *mh, int mark, struct agent_head *head)
@@ -138,28 +226,14 @@ static int make_head(int fd, const struct msghdr *mh, int mark, struct agent_hea
 	return !err && !head->addr.port ? -EINVAL : err;
 }
 
-static size_t length(const struct msghdr *mh)
-{
-	size_t i, len = 0;
-
-	for (i = 0; i < mh->msg_iovlen && len <= AGENT_DATAGRAM_MAX; i++)
-		len += mh->msg_iov[i].iov_len < INT_MAX ? mh->msg_iov[i].iov_len : INT_MAX;
-	return len;
-}
-
-static void put_front(struct iovec *v, struct agent_head *head, const struct msghdr *mh)
-{
-	v[0] = (struct iovec){ .iov_base = head, .iov_len = sizeof(*head) };
-	if (mh->msg_iovlen)
-		memcpy(v + 1, mh->msg_iov, mh->msg_iovlen * sizeof(*v));
-}
-
 /* @v: with room for one part more */
 static ssize_t send_in(int fd, const struct msghdr *mh, int flags, struct iovec *v)
 {
 	const int mark = mark_of(fd);
-	struct msghdr own = { .msg_iov = v, .msg_iovlen = mh->msg_iovlen + 1 };
+	const size_t most = mark & AGENT_MARK_INET6 ? AGENT_DATAGRAM_MAX : MOST_INET;
+	struct msghdr own = { .msg_iov = v };
 	struct agent_head head;
+	struct pair pair;
 	ssize_t n;
 	int err;
 
@@ -169,9 +243,10 @@ static ssize_t send_in(int fd, const struct msghdr *mh, int flags, struct iovec 
 	err = make_head(fd, mh, mark, &head);
 	if (err)
 		return err;
-	if (length(mh) > (mark & AGENT_MARK_INET6 ? AGENT_DATAGRAM_MAX : MOST_INET))
+	if (length(mh->msg_iov, mh->msg_iovlen) > most)
 		return -EMSGSIZE;
-	put_front(v, &head, mh);
+	own.msg_iovlen = put_front(v, &head, mh, &pair);
+	copy_two(&pair, most, true);
 	n = NEXT(sendmsg)(fd, &own, (flags & MSG_DONTWAIT) | MSG_NOSIGNAL);
 	if (n >= 0)
 		return n - (ssize_t)sizeof(head);
@@ -179,47 +254,66 @@ static ssize_t send_in(int fd, const struct msghdr *mh, int flags, struct iovec 
 	return errno == ECONNRESET || (errno == EPIPE && is_over(fd)) ? -ENETDOWN : -errno;
 }
 
-static ssize_t recv_in(int fd, struct msghdr *mh, int flags, struct iovec *v)
+/* What there is, an error, too; or -errno */
+static ssize_t recv_one(int fd, struct msghdr *own, struct agent_head *head, int flags)
 {
-	struct msghdr own = { .msg_iov = v, .msg_iovlen = mh->msg_iovlen + 1 };
-	struct agent_head head = { .addr.family = 0 };
 	ssize_t n;
 
-	if (flags & (MSG_OOB | MSG_ERRQUEUE))
-		return flags & MSG_OOB ? -EOPNOTSUPP : -EAGAIN;
-	put_front(v, &head, mh);
-	n = NEXT(recvmsg)(fd, &own, flags);
+	*head = (struct agent_head){ .addr.family = 0 };
+	n = NEXT(recvmsg)(fd, own, flags);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENETDOWN : -errno;
 	if (!n)
 		return is_over(fd) ? -ENETDOWN : 0;
-	if (n < (ssize_t)sizeof(head))
-		return -EPROTO;
-	if (!head.addr.family) {
-		if (flags & MSG_PEEK)
-			(void)shim_datagram_error(fd);
-		return -(int)head.addr.scope;
+	return n < (ssize_t)sizeof(*head) ? -EPROTO : n;
+}
+
+static ssize_t recv_in(int fd, struct msghdr *mh, int flags, struct iovec *v)
+{
+	struct msghdr own = { .msg_iov = v };
+	struct agent_head head;
+	struct pair pair;
+	ssize_t n;
+	int err;
+
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return flags & MSG_OOB ? -EOPNOTSUPP : -EAGAIN;
+	own.msg_iovlen = put_front(v, &head, mh, &pair);
+	for (;;) {
+		n = recv_one(fd, &own, &head, flags);
+		if (n <= 0 || head.addr.family)
+			break;
+		if (!(flags & MSG_PEEK))
+			return -(int)head.addr.scope;
+		/* It is told once, also to who only looks: what is taken then, if it is there. */
+		err = shim_datagram_error(fd);
+		if (err)
+			return -err;
 	}
+	if (n <= 0)
+		return n;
+	n -= (ssize_t)sizeof(head);
+	copy_two(&pair, (size_t)n, false);
 	if (mh->msg_name)
 		shim_addr_put(&head.addr, mh->msg_name, &mh->msg_namelen);
 	mh->msg_controllen = 0;
 	mh->msg_flags = own.msg_flags & MSG_TRUNC;
-	return n - (ssize_t)sizeof(head);
+	return n;
 }
 
 /* More parts than a signal's stack should have room for */
 __attribute__((noinline)) static ssize_t send_many(int fd, const struct msghdr *mh, int flags)
 {
-	struct iovec v[UIO_MAXIOV];
+	struct iovec v[UIO_MAXIOV + 1];
 
-	return mh->msg_iovlen < UIO_MAXIOV ? send_in(fd, mh, flags, v) : -EMSGSIZE;
+	return mh->msg_iovlen <= UIO_MAXIOV ? send_in(fd, mh, flags, v) : -EMSGSIZE;
 }
 
 __attribute__((noinline)) static ssize_t recv_many(int fd, struct msghdr *mh, int flags)
 {
-	struct iovec v[UIO_MAXIOV];
+	struct iovec v[UIO_MAXIOV + 1];
 
-	return mh->msg_iovlen < UIO_MAXIOV ? recv_in(fd, mh, flags, v) : -EMSGSIZE;
+	return mh->msg_iovlen <= UIO_MAXIOV ? recv_in(fd, mh, flags, v) : -EMSGSIZE;
 }
 
 ssize_t shim_datagram_send(int fd, const struct msghdr *mh, int flags)

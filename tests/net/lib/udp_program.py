@@ -286,6 +286,13 @@ def test_many_calls(port):
     s.setblocking(True)
     s.sendmsg(parts)
     check("many parts", s.recv(1000), b"".join(parts))
+    # As many as the kernel takes of any socket
+    parts = [b"%d" % (i % 10) * (i % 7) for i in range(1024)]
+    s.sendmsg(parts)
+    rooms = [bytearray(len(p)) for p in parts]
+    check("all that there may be", s.recvmsg_into(rooms)[0], sum(map(len, parts)))
+    check("as they were", rooms, parts)
+    fails(errno.EMSGSIZE, s.sendmsg, parts + [b""])
 
 
 def test_options(port):
