@@ -15,7 +15,7 @@
 #include "fds.h"
 #include "thread.h"
 
-#define THREADS		8U
+#define THREADS		64U		/* who takes them all harms his own agent alone */
 #define MOST		256U		/* that wait: then nothing more is taken from programs */
 #define STUCK_NS	20000000ULL	/* without one that has ended, until there is a thread more */
 #define NAP_NS		100000L

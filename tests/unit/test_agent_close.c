@@ -11,10 +11,13 @@ static void make_slow(void)
 {
 	static char chunk[1U << 16];
 	const struct linger seconds = { .l_onoff = 1, .l_linger = LINGER_S };
+	const int room = 1 << 16;
 	uint16_t port;
 	int listener = server(&port);
 
 	slow = outside(port);
+	/* There are many in one of the tests. */
+	assert_int_equal(setsockopt(slow, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
 	slow_peer = accept(listener, NULL, NULL);
 	assert_true(slow_peer >= 0);
 	while (send(slow, chunk, sizeof(chunk), MSG_DONTWAIT) > 0)
@@ -223,18 +226,22 @@ static void connecting(void **state)
 	end_slow();
 }
 
-/* As many that do not end as there are threads for it, and more: questions are answered yet. */
+#define NEVER	40U	/* that do not end */
+#define ASKED	400U	/* more than may wait to be closed */
+
+/* Many do not end: questions are answered yet, each of which leaves something to be closed, too. */
 static void many(void **state)
 {
 	const struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_NAME };
-	int sock, peers[12], peer, listener, fd, i;
+	int sock, peers[NEVER], peer, listener, fd;
+	unsigned int i;
 	uint16_t port;
 	char word[4];
 
 	(void)state;
 	listener = server(&port);
 	fd = connected(listener, port, &peer);
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < NEVER; i++) {
 		make_slow();
 		peers[i] = slow_peer;
 		sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
@@ -247,7 +254,9 @@ static void many(void **state)
 		assert_int_equal(recv(peer, word, 4, MSG_WAITALL), 4);
 		close(sock);
 	}
-	for (i = 0; i < 12; i++)
+	for (i = 0; i < ASKED; i++)
+		assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_NAME), 0);
+	for (i = 0; i < NEVER; i++)
 		close(peers[i]);
 	still_works();
 	close(fd);
