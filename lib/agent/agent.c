@@ -85,6 +85,8 @@ void agent_close(struct agent *a)
 		conn_free(container_of(a->dead.next, struct conn, link));
 	while (!list_empty(&a->askers))
 		asker_free(container_of(a->askers.next, struct asker, link));
+	while (!list_empty(&a->later))
+		asker_free(container_of(a->later.next, struct asker, link));
 	names_close(a);
 	while (!list_empty(&a->lanes))
 		lane_close(container_of(a->lanes.next, struct lane, link));
@@ -120,6 +122,7 @@ static struct agent *make(const struct agent_opts *o)
 	list_init(&a->dead);
 	list_init(&a->askers);
 	list_init(&a->retry);
+	list_init(&a->later);
 	return a;
 }
 

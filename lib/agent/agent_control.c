@@ -125,8 +125,7 @@ void asker_free(struct asker *k)
 	struct agent *a = k->agent;
 
 	list_del(&k->link);
-	if (k->query)
-		names_forget(k);
+	names_forget(k);
 	closer_put(a, k->fd);
 	if (k->waits)
 		a->nwaiters--;

@@ -6,10 +6,13 @@
 #include <sys/epoll.h>
 
 #include "agent_priv.h"
+#include "clock.h"
 
-#define QUERIES		32U
+#define QUERIES		32U		/* at once */
+#define LATER_MOST	256U		/* that wait for a place */
 #define ROOM		4096U		/* of one, in the session's memory */
 #define LONGEST_US	30000000U
+#define LATER_NS	(LONGEST_US * 1000ULL)
 #define ALL_FREE	UINT32_MAX
 
 /* One that is under way */
@@ -72,11 +75,22 @@ void names_close(struct agent *a)
 	a->names = NULL;
 }
 
+static void forget_later(struct asker *k)
+{
+	free(k->later);
+	k->later = NULL;
+	k->agent->nlater--;
+}
+
 /* Nobody waits for it any more; its place is free at its end, which comes soon then. */
 void names_forget(struct asker *k)
 {
 	struct names *n = k->agent->names;
 
+	if (k->later)
+		forget_later(k);
+	if (!k->query)
+		return;
 	k->query->asker = NULL;
 	(void)rgate_sockets_cancel(n->set, (uint64_t)(k->query - n->query));
 	k->query = NULL;
@@ -95,40 +109,123 @@ static int begin(struct agent *a, const struct agent_ask *ask, uint32_t at)
 		.cookie = at));
 }
 
-int names_ask(struct asker *k, const struct agent_ask *ask)
+static void refuse(struct asker *k, int result)
 {
-	struct agent *a = k->agent;
-	struct names *n;
-	uint32_t at;
+	const struct agent_answer answer = { .result = result };
+
+	asker_answer(k, &answer, -1);
+}
+
+/* A session with a place: a lost one is followed by another one when nothing is under way there. */
+static int names_place(struct agent *a, uint32_t *at)
+{
 	int err;
 
-	if (!ask->len || ask->len > RGATE_SOCKET_NAME_MAX)
-		return ask->len ? -ENAMETOOLONG : -EINVAL;
 	if (a->names && a->names->lost && a->names->free_mask == ALL_FREE)
 		names_close(a);
 	err = a->names ? 0 : names_open(a);
 	if (err)
 		return err;
-	n = a->names;
-	if (!n->free_mask || n->lost)
+	if (!a->names->free_mask || a->names->lost)
 		return -EAGAIN;
-	at = (uint32_t)__builtin_ctz(n->free_mask);
-	err = asker_wait(k, &n->askers);
-	if (err)
-		return err;
-	/* He waits, and is answered whatever becomes of it. */
-	err = begin(a, ask, at);
-	if (err) {
-		const struct agent_answer answer = { .result = err };
+	*at = (uint32_t)__builtin_ctz(a->names->free_mask);
+	return 0;
+}
 
-		asker_answer(k, &answer, -1);
-		return 1;
+/* He waits, and is answered whatever becomes of it. */
+static void look_up(struct asker *k, const struct agent_ask *ask, uint32_t at)
+{
+	struct names *n = k->agent->names;
+	int err = begin(k->agent, ask, at);
+
+	if (err) {
+		refuse(k, err);
+		return;
 	}
 	n->used = true;
 	n->free_mask &= ~(1U << at);
 	n->query[at].asker = k;
 	k->query = &n->query[at];
+}
+
+static int wait_for_place(struct asker *k, const struct agent_ask *ask)
+{
+	struct agent *a = k->agent;
+	struct agent_ask *later;
+	int err;
+
+	if (a->nlater == LATER_MOST)
+		return -EAGAIN;
+	later = malloc(sizeof(*later));
+	if (!later)
+		return -ENOMEM;
+	err = asker_wait(k, &a->later);
+	if (err) {
+		free(later);
+		return err;
+	}
+	*later = *ask;
+	k->later = later;
+	a->nlater++;
 	return 1;
+}
+
+int names_ask(struct asker *k, const struct agent_ask *ask)
+{
+	struct agent *a = k->agent;
+	uint32_t at;
+	int err;
+
+	if (!ask->len || ask->len > RGATE_SOCKET_NAME_MAX)
+		return ask->len ? -ENAMETOOLONG : -EINVAL;
+	/* Who came before has the next place. */
+	err = list_empty(&a->later) ? names_place(a, &at) : -EAGAIN;
+	if (err == -EAGAIN)
+		return wait_for_place(k, ask);
+	if (!err)
+		err = asker_wait(k, &a->names->askers);
+	if (err)
+		return err;
+	look_up(k, ask, at);
+	return 1;
+}
+
+/* Whoever waits for a place gets those that there are. */
+static void go_on(struct agent *a)
+{
+	struct agent_ask ask;
+	struct asker *k;
+	uint32_t at;
+	int err;
+
+	while (!list_empty(&a->later)) {
+		err = names_place(a, &at);
+		if (err == -EAGAIN)
+			return;
+		k = container_of(a->later.next, struct asker, link);
+		if (err) {
+			refuse(k, err);
+			continue;
+		}
+		ask = *k->later;
+		forget_later(k);
+		list_del(&k->link);
+		list_add_tail(&a->names->askers, &k->link);
+		look_up(k, &ask, at);
+	}
+}
+
+/* Who has waited as long as an answer may take hears that it takes too long. */
+static void expire_later(struct agent *a, uint64_t now)
+{
+	struct asker *k;
+
+	while (!list_empty(&a->later)) {
+		k = container_of(a->later.next, struct asker, link);
+		if (now - k->since < LATER_NS)
+			return;
+		refuse(k, -EAGAIN);
+	}
 }
 
 /* Whatever who serves says of it: no more than there is room for */
@@ -167,8 +264,10 @@ int names_take(struct agent *a)
 	struct rgate_socket_end end = { .sz = sizeof(end) };
 	int ret = 0;
 
-	while (a->names && (ret = rgate_sockets_next(a->names->set, &end, 0)) == 1)
+	while (a->names && (ret = rgate_sockets_next(a->names->set, &end, 0)) == 1) {
 		ended(a->names, &end);
+		go_on(a);
+	}
 	return ret;
 }
 
@@ -176,6 +275,7 @@ void names_reap(struct agent *a)
 {
 	struct names *n = a->names;
 
+	expire_later(a, rgate_clock_now(CLOCK_MONOTONIC));
 	if (n && !n->used && n->free_mask == ALL_FREE)
 		names_close(a);
 	else if (n)

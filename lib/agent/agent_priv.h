@@ -118,6 +118,7 @@ struct asker {
 	int fd;
 	bool waits;			/* for a connect, or a name */
 	struct query *query;		/* NULL: for no name */
+	struct agent_ask *later;	/* a name that waits for a place; NULL: none */
 	uint64_t since;
 };
 
@@ -134,6 +135,8 @@ struct agent {
 	int data_fd, data_at;		/* who listens there; its name, which is nobody else's */
 	struct closer *closer;
 	struct names *names;		/* NULL: nobody has asked for one */
+	struct link later;		/* askers that wait for a place there, */
+	uint32_t nlater;		/* so many */
 	bool control_off;		/* no more questions for now */
 	bool failed;
 	uint64_t control_off_ns;	/* since when it is, or is not */
@@ -315,7 +318,10 @@ void names_forget(struct asker *k);
 int names_take(struct agent *a);
 /* True: there may be an answer */
 bool names_arm(struct agent *a);
-/* A session that nobody has asked anything for a while is one of others' */
+/*
+ * A session that nobody has asked anything for a while is one of others', and who waits for too
+ * long for a place waits no more
+ */
 void names_reap(struct agent *a);
 void names_close(struct agent *a);
 
