@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Addresses of datagrams' sockets. Outside they are those of the service's socket; within, on the
- * agent's own loopback, datagrams go from one end to another by the table of ports.
+ * agent's own loopback, datagrams go from one end to another by the table of ports. One that has
+ * sent nothing outside, and is not bound there, has no port there either, at which somebody could
+ * reach it: within it has one of the agent's alone then.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -16,15 +18,12 @@ void address_mark(const struct conn *c, int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &mark, sizeof(mark));
 }
 
-/* One that the kernel chooses, if it has none yet: so it is the same outside and within. */
-static int need_port(struct conn *c)
+/* One that the kernel chooses, if it has none yet: something of it is about to go there. */
+static int open_port(struct conn *c)
 {
 	const struct rgate_socket_addr any = { .family = c->family };
-	int err;
+	int err = rgate_socket_bind(c->socket, &any);
 
-	if (c->local.port)
-		return 0;
-	err = rgate_socket_bind(c->socket, &any);
 	/* It has sent something, and so has one. */
 	if (err && err != -EINVAL)
 		return err;
@@ -33,14 +32,43 @@ static int need_port(struct conn *c)
 	return err;
 }
 
+/* For what it sends within, or hears there: the one that it has outside, if it has one */
+static int need_port(struct conn *c)
+{
+	int err;
+
+	if (c->local.port)
+		return 0;
+	if (datagram_goes(c) && !open_port(c) && c->bound)
+		return 0;
+	err = rgate_socket_name(c->socket, &c->local);
+	if (err)
+		return err;
+	if (!c->local.port) {
+		c->local.port = conn_inner_port(c->agent);
+		c->inner = c->local.port;
+	}
+	c->bound = c->local.port;
+	return c->bound ? 0 : -EADDRNOTAVAIL;
+}
+
+/* It has one as soon as it has sent something, whether that has gone or not. */
+static int name_sent(struct conn *c)
+{
+	struct rgate_socket_addr to;
+	int err;
+
+	if (datagram_next(c, &to) && meet_is_local(c, &to))
+		return need_port(c);
+	err = datagram_pending(c) ? open_port(c) : rgate_socket_name(c->socket, &c->local);
+	/* It may not go, and has none. */
+	return err == -EACCES ? 0 : err;
+}
+
 int address_name(struct conn *c, struct rgate_socket_addr *addr)
 {
-	int err = 0;
+	const int err = c->local.port ? 0 : name_sent(c);
 
-	if (!c->local.port && datagram_pending(c))
-		err = need_port(c);
-	else if (!c->local.port)
-		err = rgate_socket_name(c->socket, &c->local);
 	*addr = c->local;
 	return err;
 }
@@ -58,8 +86,10 @@ static int leave(struct conn *c)
 		return err;
 	c->joined = c->near = false;
 	c->peer = (struct rgate_socket_addr){ .family = c->family };
-	if (!c->loop)
+	if (!c->loop) {
 		err = rgate_socket_name(c->socket, &c->local);
+		c->inner = false;
+	}
 	/* A port that the connect had chosen goes with it. */
 	c->bound = c->local.port;
 	return err;
@@ -80,7 +110,7 @@ static struct rgate_socket_addr source(const struct conn *c, const struct rgate_
 
 static int join_near(struct conn *c, struct rgate_socket_addr to)
 {
-	int err = leave(c);
+	int err = c->joined ? leave(c) : 0;
 
 	if (!err)
 		err = need_port(c);
@@ -103,7 +133,7 @@ static int join(struct conn *c, const struct rgate_socket_addr *to)
 		return err;
 	c->peer = *to;
 	c->joined = true;
-	c->near = false;
+	c->near = c->inner = false;
 	c->agent->info.connected++;
 	return rgate_socket_name(c->socket, &c->local);
 }

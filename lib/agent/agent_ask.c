@@ -119,6 +119,14 @@ static int bind_loop(struct conn *c, struct rgate_socket_addr addr)
 	return 0;
 }
 
+/* Outside nobody knows of a port that another one has within alone. */
+static int bind_outside(struct conn *c, const struct rgate_socket_addr *addr)
+{
+	if (c->state == CONN_DATAGRAM && addr->port && conn_has_inner(c->agent, addr->port))
+		return -EADDRINUSE;
+	return rgate_socket_bind(c->socket, addr);
+}
+
 static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 {
 	int err;
@@ -129,11 +137,11 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 		return -EAFNOSUPPORT;
 	if (c->agent->loopback == AGENT_LOOPBACK_OWN && agent_is_loop(addr))
 		return bind_loop(c, *addr);
-	err = rgate_socket_bind(c->socket, addr);
+	err = bind_outside(c, addr);
 	if (err == -EADDRINUSE) {
 		/* Of who was closed a moment ago the agent may not know yet. */
 		conns_reap(c->agent, c);
-		err = rgate_socket_bind(c->socket, addr);
+		err = bind_outside(c, addr);
 	}
 	if (!err)
 		err = rgate_socket_name(c->socket, &c->local);

@@ -265,13 +265,13 @@ struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, enum
 	return any;
 }
 
-uint16_t conn_free_port(struct agent *a)
+static uint16_t free_port(struct agent *a, uint32_t first, uint32_t last)
 {
-	uint32_t i, span = PORT_LAST - PORT_FIRST + 1;
+	uint32_t i, span = last - first + 1;
 	struct link *at;
 
 	for (i = 0; i < span; i++) {
-		const uint16_t port = (uint16_t)(PORT_FIRST + a->last_port++ % span);
+		const uint16_t port = (uint16_t)(first + a->last_port++ % span);
 		bool used = false;
 
 		for (at = a->all.next; at != &a->all && !used; at = at->next)
@@ -280,6 +280,29 @@ uint16_t conn_free_port(struct agent *a)
 			return port;
 	}
 	return 0;
+}
+
+uint16_t conn_free_port(struct agent *a)
+{
+	return free_port(a, PORT_FIRST, PORT_LAST);
+}
+
+uint16_t conn_inner_port(struct agent *a)
+{
+	return free_port(a, PORT_LAST + 1, UINT16_MAX);
+}
+
+bool conn_has_inner(const struct agent *a, uint16_t port)
+{
+	const struct link *at;
+
+	for (at = a->all.next; at != &a->all; at = at->next) {
+		const struct conn *c = container_of(at, struct conn, link);
+
+		if (c->inner && !c->hup && c->local.port == port)
+			return true;
+	}
+	return false;
 }
 
 void conn_retry(struct conn *c)

@@ -320,11 +320,28 @@ void datagram_flush(struct conn *c)
 	c->up_len = len;
 }
 
+bool datagram_goes(const struct conn *c)
+{
+	return c->up_busy || c->up_left;
+}
+
 bool datagram_pending(const struct conn *c)
 {
 	int there = 0;
 
-	return c->up_busy || c->up_left || ioctl(c->end, FIONREAD, &there) < 0 || there;
+	return datagram_goes(c) || ioctl(c->end, FIONREAD, &there) < 0 || there;
+}
+
+bool datagram_next(const struct conn *c, struct rgate_socket_addr *to)
+{
+	const int flags = MSG_PEEK | MSG_DONTWAIT;
+	struct agent_head head;
+
+	if (datagram_goes(c) ||
+	    recv(c->end, &head, sizeof(head), flags) != (ssize_t)sizeof(head))
+		return false;
+	*to = head.addr.family ? head.addr : c->peer;
+	return head.addr.family || c->joined;
 }
 
 /* ---- Both ways ---- */

@@ -78,6 +78,7 @@ struct conn {
 	bool bound, loop;		/* bound; to the agent's own loopback */
 	/* Of datagrams: connected to peer; which is at the agent's own loopback */
 	bool joined, near;
+	bool inner;			/* its port is the agent's alone */
 	struct rgate_socket_linger linger; /* as the program has it */
 	bool armed;			/* at the service, a close is a reset */
 	bool told;			/* its program knows that it is connected */
@@ -228,6 +229,9 @@ void conns_reap(struct agent *a, const struct conn *but);
 void conn_answer_waiters(struct conn *c, int result);
 /* A port of the agent's loopback that nobody has; 0: there is none */
 uint16_t conn_free_port(struct agent *a);
+/* Likewise, for a conn.inner: of those that a kernel, as it is mostly set up, chooses for nobody */
+uint16_t conn_inner_port(struct agent *a);
+bool conn_has_inner(const struct agent *a, uint16_t port);
 /*
  * Who is there on the agent's loopback: CONN_LISTENS: listens, CONN_NEW: listens, or may;
  * CONN_DATAGRAM: has it for datagrams; NULL
@@ -276,8 +280,11 @@ void datagram_end(struct conn *c, const struct rgate_socket_end *end);
 void datagram_reap(struct conn *c);
 /* What it has sent goes to where it is connected now, before it is connected to another one */
 void datagram_flush(struct conn *c);
-/* Something of what it has sent is not known to have gone */
+/* Something of what it has sent is not known to have gone; is on its way outside */
 bool datagram_pending(const struct conn *c);
+bool datagram_goes(const struct conn *c);
+/* Where the next one is to go that nobody has seen yet; false: there is none */
+bool datagram_next(const struct conn *c, struct rgate_socket_addr *to);
 /* To the program; what it does not take is lost */
 void datagram_give(struct conn *c, const struct rgate_socket_addr *from, const void *buf,
 		   uint32_t len);

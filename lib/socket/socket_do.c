@@ -161,8 +161,8 @@ static int do_bind(struct sock *s, const struct rgate_socket_addr *a)
 	int err;
 
 	err = socket_addr_get(a, &name);
-	/* One that the kernel chooses keeps nobody from anything. */
-	if (!err && a->port)
+	/* One that the kernel chooses keeps nobody from anything; a stream's is not reached yet. */
+	if (!err && (a->port || s->type == RGATE_SOCKET_DGRAM))
 		err = sock_may(s, &w);
 	if (!err && a->port && is_others(s, a))
 		err = -EADDRINUSE;

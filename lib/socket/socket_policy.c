@@ -293,6 +293,14 @@ static bool has_host(const struct rule *rule, const struct socket_wish *w)
 	return rule->bits >= special && socket_host_within(&w->host, &rule->net, rule->bits);
 }
 
+/* Who may send datagrams has a port that the kernel chooses for that, and is reached there. */
+static bool is_for(const struct rule *rule, const struct socket_wish *w)
+{
+	if (rule->act == w->act)
+		return has_port(rule, w->port) && has_host(rule, w);
+	return w->act == SOCKET_ACT_LISTEN && w->type == RGATE_SOCKET_DGRAM && !w->port;
+}
+
 bool socket_policy_may(const struct socket_policy *policy, const struct socket_wish *w)
 {
 	const struct rule *rule;
@@ -300,8 +308,8 @@ bool socket_policy_may(const struct socket_policy *policy, const struct socket_w
 	if (!w->uid || w->uid == geteuid())
 		return true;
 	for (rule = policy->rules; rule; rule = rule->next)
-		if (!rule->most && !rule->name && rule->act == w->act && is_whose(rule, w->uid) &&
-		    rule->types & 1U << w->type && has_port(rule, w->port) && has_host(rule, w))
+		if (!rule->most && !rule->name && is_whose(rule, w->uid) &&
+		    rule->types & 1U << w->type && is_for(rule, w))
 			return true;
 	return false;
 }

@@ -51,6 +51,78 @@ static void within(void **state)
 	all_gone();
 }
 
+/* Of this process: sockets of the kernel at which somebody outside could reach one */
+static unsigned int open_ports(void)
+{
+	struct sockaddr_in6 in6;
+	socklen_t len;
+	int fd, domain, type;
+	unsigned int n = 0;
+
+	for (fd = 0; fd < 1024; fd++) {
+		len = sizeof(domain);
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || domain == AF_UNIX)
+			continue;
+		len = sizeof(type);
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_DGRAM)
+			continue;
+		len = sizeof(in6);
+		assert_int_equal(getsockname(fd, (struct sockaddr *)&in6, &len), 0);
+		n += in6.sin6_port != 0;
+	}
+	return n;
+}
+
+/* What stays within opens nothing outside, whoever asks for its name, and when. */
+static void stays_within(void **state)
+{
+	const struct rgate_socket_addr any = { .family = AF_INET }, none = { .family = 0 };
+	struct rgate_socket_addr from, at;
+	int a = new_udp(AF_INET), b = new_udp(AF_INET), c = new_udp(AF_INET), d = new_udp(AF_INET6);
+	uint16_t port, mine, other;
+	char got[8];
+
+	(void)state;
+	port = bind_udp(a, 0);
+	send_to(b, port, "one", 3);
+	mine = port_of(b);
+	assert_true(mine > 60999);
+	assert_int_equal(recv_from(a, &from, got, sizeof(got)), 3);
+	assert_int_equal(from.port, mine);
+	send_to(a, mine, "two", 3);
+	assert_int_equal(recv_from(b, &from, got, sizeof(got)), 3);
+	assert_int_equal(from.port, port);
+	/* it has the port when it is connected, too, as long as that */
+	assert_int_equal(connect_udp(b, port), 0);
+	assert_int_equal(port_of(b), mine);
+	assert_int_equal(connect_udp(c, port), 0);
+	other = port_of(c);
+	assert_true(other > 60999 && other != mine);
+	send_to(c, 0, "three", 5);
+	assert_int_equal(recv_from(a, &from, got, sizeof(got)), 5);
+	assert_int_equal(from.port, other);
+	assert_int_equal(ASK(c, NULL, NULL, .what = AGENT_CONNECT, .addr = none), 0);
+	assert_int_equal(port_of(c), 0);
+	assert_int_equal(open_ports(), 0);
+	/* nobody else is there meanwhile, outside neither */
+	at = any;
+	at.port = mine;
+	assert_int_equal(ASK(c, NULL, NULL, .what = AGENT_BIND, .addr = at), -EADDRINUSE);
+	assert_int_equal(ASK(c, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(mine)),
+			 -EADDRINUSE);
+	at.family = AF_INET6;
+	assert_int_equal(ASK(d, NULL, NULL, .what = AGENT_BIND, .addr = at), -EADDRINUSE);
+	close(b);
+	at.family = AF_INET;
+	assert_int_equal(ASK(c, NULL, NULL, .what = AGENT_BIND, .addr = at), 0);
+	/* who wants to be reached outside is */
+	assert_int_equal(open_ports(), 1);
+	close(a);
+	close(c);
+	close(d);
+	all_gone();
+}
+
 /* One that has no port yet is not at port 0. */
 static void unbound(void **state)
 {
@@ -160,6 +232,7 @@ static void ends_asking(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(within, up_own, down),
+	cmocka_unit_test_setup_teardown(stays_within, up_own, down),
 	cmocka_unit_test_setup_teardown(unbound, up_own, down),
 	cmocka_unit_test_setup_teardown(families, up_own, down),
 	cmocka_unit_test_setup_teardown(both_places, up_own, down),

@@ -281,6 +281,25 @@ static void allowed(void **state)
 	assert_false(may(8, LISTEN, DGRAM, "0.0.0.0", 0));
 }
 
+/* A port that the kernel chooses is also his who may send from one, and only for that. */
+static void chosen(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("allow user:7 connect udp 10.0.0.0/8 5353\n"
+			       "allow user:8 connect tcp any any\nallow user:9 resolve any\n"
+			       "allow user:10 listen udp any\nlimit user:11 sockets 5\n"), 0);
+	assert_true(may(7, LISTEN, DGRAM, "0.0.0.0", 0));
+	assert_true(may(7, LISTEN, DGRAM, "::1", 0));
+	assert_false(may(7, LISTEN, DGRAM, "0.0.0.0", 5353));
+	assert_false(may(7, LISTEN, STREAM, "0.0.0.0", 0));
+	assert_false(may(8, LISTEN, DGRAM, "0.0.0.0", 0));
+	assert_false(may(8, LISTEN, STREAM, "0.0.0.0", 0));
+	assert_false(may(9, LISTEN, DGRAM, "0.0.0.0", 0));
+	assert_true(may(10, LISTEN, DGRAM, "0.0.0.0", 0));
+	assert_false(may(10, CONNECT, DGRAM, "10.0.0.1", 0));
+	assert_false(may(11, LISTEN, DGRAM, "0.0.0.0", 0));
+}
+
 /* any means nowhere special, and no low port; those need lines that are about them. */
 static void special(void **state)
 {
@@ -407,6 +426,8 @@ static void refused(void **state)
 	net_addr(A, 4, port);
 	assert_int_equal(ASK(A, SENDTO, .handle = u, .a1 = NET_ADDR, .len = 1), -EACCES);
 	assert_int_equal(net_connect(A, u, 4, port), -EACCES);
+	/* what nobody lets him send nobody sends him */
+	assert_int_equal(net_bind(A, u, 4, 0), -EACCES);
 	/* ports that a client chooses, and those that the kernel does */
 	s = net_socket(B, 4, STREAM);
 	assert_int_equal(net_bind(B, s, 4, 0), 0);
@@ -423,7 +444,7 @@ static void refused(void **state)
 	assert_int_equal(net_bind(A, s, 4, 0), 0);
 	assert_int_equal(ASK(A, LISTEN, .handle = s, .a0 = 1), -EACCES);
 	assert_int_equal(socket_service_stats(net_sv, &st), 0);
-	assert_int_equal(st.refused, 8);
+	assert_int_equal(st.refused, 9);
 	net_down();
 	close(fd);
 }
@@ -524,6 +545,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(own_by_route),
 	cmocka_unit_test_teardown(lines, forget),
 	cmocka_unit_test_teardown(allowed, forget),
+	cmocka_unit_test_teardown(chosen, forget),
 	cmocka_unit_test_teardown(special, forget),
 	cmocka_unit_test_teardown(of_this_machine, forget),
 	cmocka_unit_test_teardown(limits, forget),
