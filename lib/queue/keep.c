@@ -454,8 +454,8 @@ static void settle(struct keeping *g)
 	/* It was asked for what has ended, and of these nobody had known then. */
 	if (g->n && g->doubts != q->doubts)
 		keep_doubt(q);
-	/* Of an older process, or queue, than the one that is asked by now */
-	if (g->n && q->looked && keep_before(g->of, q->of)) {
+	/* Of an older process than the one that is asked by now, or another queue of it */
+	if (g->n && q->looked && g->of != q->of && keep_life(g->of) <= keep_life(q->of)) {
 		q->behind = true;
 		q->again_at = q->tasks.next;
 	}

@@ -23,16 +23,14 @@
 #define KEEP_STRAYS	1024U	/* ends that were told before their SUBMIT's */
 #define KEEP_SLOT	4096U	/* bytes of a queue's requests */
 
-/*
- * A task. @of: in which process of its home, and in which of that one's queues: keep_before();
- * 0: in none
- */
+/* A task. @of: in which process of its home, and in which of that one's queues; 0: in none */
 struct kept {
 	struct link of_queue;		/* as they were submitted */
 	struct kept *chain;		/* of its place in the table */
 	uint64_t of;
 	uint64_t id;			/* there */
 	uint64_t due_ns;		/* it is delayed till then */
+	uint32_t asked;			/* of its queue, when this was heard of */
 	struct rgate_queue_put put;
 	char data[];
 };
@@ -77,13 +75,16 @@ struct kept_queue {
 	uint32_t quiet;			/* times that it told of nothing, in a row */
 	uint32_t handle;		/* 0: it is not open */
 	uint64_t of;			/* which it is */
-	uint64_t latest;		/* that a task was put into */
+	uint32_t asks;			/* times that this was asked, or whether it is there */
+	uint64_t latest;		/* of the last process, that a task was put into */
 	uint64_t next;			/* of FOLLOW */
 	uint64_t due;			/* nothing before then; */
 	uint64_t again_due;		/* no AGAIN */
-	uint64_t gone;			/* tasks went with it, and with older ones of its
-					 * process; 0: none */
-	bool all_gone;			/* with all of that process */
+	/* Tasks of a process went with queues of it that were removed: */
+	uint64_t gone;			/* keep_life(); 0: none are to be forgotten */
+	uint64_t gone_of;		/* those of that queue, 0: of none, */
+	uint32_t gone_asks;		/* and those that were heard of before that question; */
+	bool all_gone;			/* or all of them */
 	struct link *purge_at, *again_at, *check_at; /* the next task of each */
 	uint64_t base, bits[RGATE_QUEUE_OVER_MAX / 64]; /* of CHECK */
 	uint32_t words;
@@ -151,6 +152,19 @@ void keeper_fini(struct keeper *k);
 /* Does what there is to do; when there is more, UINT64_MAX: never */
 uint64_t keeper_tick(struct keeper *k);
 
+/*
+ * Numbers of a process's queues do not say which is the older one: there are 2^24, and whoever
+ * makes and removes queues there for some seconds has had them all. What the keeper has asked does:
+ * when the home says which queue is there, all tasks that were heard of before that was asked, and
+ * are in another one of that process, are in one that was removed (struct kept.asked).
+ *
+ * Two queues of one number are taken for one if 2^24 others, no more and no fewer, were made
+ * between them, of the same name, while nothing was heard of the home, which is the same process
+ * yet. Then tasks of the first one are asked for in the second: those up to its last number have
+ * ended there, or do so, and are forgotten; none is submitted again. A task of the second one whose
+ * number the first has, too, is counted as refused and is not kept. No result is another task's, as
+ * results are asked for at the home, by a handle of the queue.
+ */
 static inline uint64_t keep_of(uint64_t life, uint32_t queue)
 {
 	return (life + 1) << 24 | queue;
@@ -159,17 +173,6 @@ static inline uint64_t keep_of(uint64_t life, uint32_t queue)
 static inline uint64_t keep_life(uint64_t of)
 {
 	return of >> 24;
-}
-
-/*
- * Is @a the former one? A home that has had 2^24 queues begins anew, so of two the later one is not
- * more than half of that behind.
- */
-static inline bool keep_before(uint64_t a, uint64_t b)
-{
-	if (keep_life(a) != keep_life(b))
-		return keep_life(a) < keep_life(b);
-	return (int32_t)((uint32_t)(a - b) << 8) < 0;
 }
 
 /*

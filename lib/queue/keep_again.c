@@ -22,6 +22,18 @@ static uint32_t write_task(const struct kept *t, unsigned char *mem, uint64_t at
 	return len;
 }
 
+/*
+ * That process has removed the queue that it was in, or has another one by now, where it was heard
+ * of later than the question for that: then it is asked again.
+ */
+static void in_another(struct kept_queue *q, struct kept *t)
+{
+	if (t->asked == q->asks)
+		q->looked = false;
+	else
+		keep_forget(q, t);
+}
+
 /* Bytes of those that go together */
 static uint32_t fill_batch(struct kept_queue *q)
 {
@@ -35,11 +47,10 @@ static uint32_t fill_batch(struct kept_queue *q)
 		if (off + sizeof(t->put) + RGATE_QUEUE_PADDED(t->put.len) > KEEP_ROOM)
 			break;
 		q->again_at = t->of_queue.next;
-		if (!keep_before(t->of, q->of))
+		if (t->of == q->of || keep_life(t->of) > keep_life(q->of))
 			continue;
 		if (keep_life(t->of) == keep_life(q->of)) {
-			/* That process has removed the queue that it was in. */
-			keep_forget(q, t);
+			in_another(q, t);
 			continue;
 		}
 		off += write_task(t, u->mem + off, keep_now(q));

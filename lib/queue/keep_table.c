@@ -99,8 +99,9 @@ int keep_place(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
 	keep_displace(q, t);
 	t->of = of;
 	t->id = id;
+	t->asked = q->asks;
 	enter(q, t);
-	if (keep_before(q->latest, of))
+	if (keep_life(q->latest) <= keep_life(of))
 		q->latest = of;
 	return 0;
 }

@@ -103,16 +103,19 @@ static void open_it(struct kept_queue *q)
 		memcpy(place.name, q->as.place.name, sizeof(place.name));
 	}
 	memcpy(keep_slot_mem(q), &place, sizeof(place));
+	q->asks++;
 	keep_ask(q, q->make ? TALK_MAKE : TALK_OPEN, (struct rgate_request){
 		.op = RGATE_REQ_QUEUE_OPEN, .a0 = q->node, .off = keep_slot_off(q),
 		.a1 = RGATE_QUEUE_OPEN_A1(q->as.owner, flags), .len = sizeof(place) });
 }
 
-/* What it had, and older ones of its process, or @all of it, went with it. */
-static void begin_purge(struct kept_queue *q, uint64_t of, bool all)
+/* Of that process: what the queue @of had, 0: none, and what was heard of before the question */
+static void begin_purge(struct kept_queue *q, uint64_t life, uint64_t of)
 {
-	q->gone = of;
-	q->all_gone = all;
+	q->gone = life;
+	q->gone_of = of;
+	q->gone_asks = q->asks;
+	q->all_gone = false;
 	q->purge_at = q->tasks.next;
 }
 
@@ -123,12 +126,11 @@ static void begin_purge(struct kept_queue *q, uint64_t of, bool all)
 static void is_not_there(struct kept_queue *q)
 {
 	struct queue_service *sv = container_of(q->user->keeper, struct queue_service, keeper);
-	const uint64_t some = keep_of(queue_away_lacks(sv, q->user->seat, q->node), 0);
+	const uint64_t life = keep_life(keep_of(queue_away_lacks(sv, q->user->seat, q->node), 0));
 
-	if (keep_life(q->latest) > keep_life(some))
-		begin_purge(q, some, true);
-	else if (keep_life(q->latest) == keep_life(some))
-		begin_purge(q, q->latest, false);
+	if (keep_life(q->latest) >= life)
+		begin_purge(q, life, 0);
+	q->all_gone = keep_life(q->latest) > life;
 	if (q->as.owner == q->user->uid)
 		q->make = true;
 	else
@@ -170,13 +172,19 @@ static void closed(struct kept_queue *q, int result)
 void keep_lost(struct kept_queue *q, int err)
 {
 	if (err == -ESTALE && q->looked)
-		begin_purge(q, q->of, false);
+		begin_purge(q, keep_life(q->of), q->of);
 	q->due = keep_now(q) +
 		 (err == -ECONNRESET || err == -ESTALE ? KEEP_PAUSE_NS : KEEP_RETRY_NS);
 	close_it(q);
 }
 
-/* In steps: those of a queue that was removed, and of older ones */
+static bool is_gone(const struct kept_queue *q, const struct kept *t)
+{
+	return keep_life(t->of) == q->gone &&
+	       (q->all_gone || t->of == q->gone_of || t->asked != q->gone_asks);
+}
+
+/* In steps: nothing is asked meanwhile, so what is heard of then is of that question. */
 static void purge(struct kept_queue *q)
 {
 	struct kept *t;
@@ -185,8 +193,7 @@ static void purge(struct kept_queue *q)
 	for (i = 0; i < QUEUE_STEPS && q->purge_at != &q->tasks; i++) {
 		t = container_of(q->purge_at, struct kept, of_queue);
 		q->purge_at = t->of_queue.next;
-		if (keep_life(t->of) == keep_life(q->gone) &&
-		    (q->all_gone || !keep_before(q->gone, t->of)))
+		if (is_gone(q, t))
 			keep_forget(q, t);
 	}
 	if (q->purge_at == &q->tasks)
@@ -197,6 +204,7 @@ static void purge(struct kept_queue *q)
 
 static void look(struct kept_queue *q)
 {
+	q->asks++;
 	ASK(q, LOOK, .op = RGATE_REQ_QUEUE_FOLLOW, .off = keep_slot_off(q), .len = KEEP_SLOT,
 	    .a1 = RGATE_FOLLOW_A1(q->user->keeper->tag, RGATE_FOLLOW_NOW));
 }

@@ -358,6 +358,59 @@ static void serials_wrap_unheard(void **state)
 	assert_string_equal(home.got, "abcd");
 }
 
+#define FAR	(5 + (1U << 23) + 9)	/* which looks as if it were before 5 */
+
+/* Of two numbers none says which is the older: it was removed, and so many were made meanwhile. */
+static void serials_far(void **state)
+{
+	(void)state;
+	put_far(open_far(), "ab");
+	until(home.followed);
+	home.serial = FAR;
+	home.last = 0;
+	home_stands_still();
+	until(kept().tasks == 0);
+	put_far(open_far(), "cd");
+	assert_int_equal(kept().tasks, 2);
+	has_ended(1, 2);
+	assert_int_equal(kept().tasks + kept().again + kept().refused, 0);
+}
+
+/* Nor of one that is there by now, of which tasks were heard before it was known to be removed */
+static void serials_far_ahead(void **state)
+{
+	uint64_t n;
+	uint32_t h;
+
+	(void)state;
+	h = open_far();
+	put_far(h, "ab");
+	until(home.followed);
+	home.holds = true;
+	n = puts_some(h, "e");
+	run();
+	home.holds = false;
+	home.serial = FAR;
+	home.last = 0;
+	put_far(open_far(), "cd");
+	home.followed = false;
+	home_ends(&home.follow, -ESTALE, 0, NULL, 0);
+	until(kept().tasks == 2);
+	until(home.followed);
+	assert_int_equal(kept().tasks, 2);
+	/* and what the former one has taken is heard last of all */
+	home.serial = 5;
+	home_lets_go(0, 1);
+	home.serial = FAR;
+	assert_int_equal(result_of(n, NULL), 1);
+	home.followed = false;
+	home_tells(&home.follow, NULL, 0, 0);
+	until(home.followed);
+	assert_int_equal(kept().tasks, 2);
+	has_ended(1, 2);
+	assert_int_equal(kept().tasks + kept().again + kept().refused, 0);
+}
+
 /* A home that does not know tags: it has to be said, as nobody would hear of an end there. */
 static void older_home(void **state)
 {
@@ -389,6 +442,7 @@ static const struct CMUnitTest tests[] = {
 	KEPT(one_was_removed), KEPT(says_nothing), KEPT(engine_stops),
 	KEPT(no_place), KEPT(no_place_there), KEPT(quiet), KEPT(closes_later), KEPT(there_and_not),
 	KEPT(older_home), KEPT(serials_wrap), PAUSE(serials_wrap_unheard),
+	PAUSE(serials_far), KEPT(serials_far_ahead),
 	KEPT(told_late), PAUSE(taken_unheard),
 };
 
