@@ -426,6 +426,7 @@ $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_request_engine: EXTRA_LIBS += $(call wrap,epoll_wait)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(O)/tests/unit/test_sender: EXTRA_LIBS += $(call wrap,ioctl)
+$(O)/tests/unit/test_base: EXTRA_LIBS += $(call wrap,fopen)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 # Locks that check errors (tests/unit/lib/unit.c)
 $(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS += $(call wrap,$(addprefix \

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include "clock.h"
 #include "fds.h"
 #include "opts.h"
+#include "own_cgroup.h"
 #include "thread.h"
 
 struct sized {
@@ -229,7 +232,53 @@ static void words(void **state)
 	assert_non_null(strstr(rgate_strerror("rgate_ring_open", INT_MAX), "unexpected error"));
 }
 
+static const char *mounts;	/* the file that says what is mounted; NULL: the kernel's */
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	return __real_fopen(mounts && strstr(path, "mountinfo") ? mounts : path, mode);
+}
+
+static const char *say_mounts(char *path, const char *text)
+{
+	const int fd = mkstemp(strcpy(path, "/tmp/rgate-mounts.XXXXXX"));
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	return path;
+}
+
+/* This process's group lies where such groups are mounted, or nowhere. */
+static void own_group(void **state)
+{
+	char file[32], path[512], at[512];
+	const size_t len = strlen("/some/where");
+	size_t root = 0;
+
+	(void)state;
+	mounts = "/dev/null";
+	assert_int_equal(rgate_own_cgroup(path, sizeof(path), NULL), -ENOENT);
+	mounts = "/nowhere/at/all";
+	assert_int_equal(rgate_own_cgroup(path, sizeof(path), NULL), -ENOENT);
+	mounts = say_mounts(file, "1 0 8:1 / / rw - ext4 /dev/sda rw\n"
+			    "2 1 0:2 / /old rw - cgroup none rw\n"
+			    "3 1 0:3 / /some/where rw,nosuid - cgroup2 none rw\n"
+			    "4 1 0:4 / /another rw - cgroup2 none rw\n");
+	assert_int_equal(rgate_own_cgroup(path, sizeof(path), &root), 0);
+	assert_int_equal(strncmp(path, "/some/where/", len + 1), 0);
+	assert_int_equal(root, len);
+	assert_int_equal(rgate_own_cgroup(at, strlen(path), NULL), -ENAMETOOLONG);
+	assert_int_equal(rgate_own_cgroup(at, strlen(path) + 1, NULL), 0);
+	unlink(file);
+	mounts = NULL;
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(own_group),
 	cmocka_unit_test(told), cmocka_unit_test(asked), cmocka_unit_test(descriptors),
 	cmocka_unit_test(clocks), cmocka_unit_test(threads), cmocka_unit_test(words),
 };
