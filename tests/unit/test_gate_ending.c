@@ -113,6 +113,20 @@ static void says_no_more(void **state)
 	assert_int_equal(question(3).kind, GATE_LEAVE);
 }
 
+/* It is looked at when it has been silent for too long, though nothing else happens then. */
+static void called_in_time(void **state)
+{
+	int64_t ns;
+
+	(void)state;
+	pass_ms(300);
+	ns = o.hub.asks.tick(o.hub.ctx);
+	assert_true(ns > 0 && ns <= (int64_t)(SILENCE_MS - 300) * 1000000);
+	ahead += (uint64_t)ns;
+	asks_turn();
+	assert_int_equal(asks_result(2, NULL), -ETIMEDOUT);
+}
+
 /* It could say nothing, for nearly as long as it may be silent. */
 static void without_connection(void **state)
 {
@@ -163,7 +177,7 @@ static void in_vain(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(no_place, setup_wanted, asks_teardown),
-	BED(goes_on), BED(says_no_more), BED(without_connection), BED(in_vain),
+	BED(goes_on), BED(says_no_more), BED(called_in_time), BED(without_connection), BED(in_vain),
 };
 
 UNIT_MAIN(tests)
