@@ -320,8 +320,11 @@ static void lies(void **state)
 	(void)state;
 	srandom(2);
 	before = info_now().lies;
+	/* Alone an empty one reads as the end does, and is not counted. */
+	pthread_mutex_lock(&turn);
 	assert_int_equal(send(fd, "", 0, 0), 0);
 	assert_int_equal(send(fd, junk, 31, 0), 31);
+	pthread_mutex_unlock(&turn);
 	head.addr.family = AF_INET6;
 	assert_int_equal(send_with(fd, &head.addr, "x", 1, 0), 0);
 	head.addr.family = 77;
