@@ -284,6 +284,60 @@ static int rgate_ioc_send(struct file *file, void __user *uarg)
 	return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
 }
 
+/*
+ * Tell the user, then give the descriptor: an address that cannot be written leaves no
+ * trace. Takes over @buf.
+ */
+static int rgate_export_fd(struct file *buf, struct rgate_export *arg,
+			   void __user *uarg)
+{
+	int err, fd = get_unused_fd_flags(O_CLOEXEC);
+
+	if (fd < 0) {
+		err = fd;
+		goto put_buf;
+	}
+	arg->fd = fd;
+	arg->len = i_size_read(file_inode(buf));
+	if (copy_to_user(uarg, arg, sizeof(*arg))) {
+		err = -EFAULT;
+		goto put_fd;
+	}
+	fd_install(fd, buf);
+	return 0;
+
+put_fd:
+	put_unused_fd(fd);
+put_buf:
+	fput(buf);
+	return err;
+}
+
+static int rgate_ioc_export(struct file *file, void __user *uarg)
+{
+	struct rgate_ring *ring = rgate_handle_ring(file->private_data);
+	struct rgate_export arg;
+	struct file *buf;
+
+	if (copy_from_user(&arg, uarg, sizeof(arg)))
+		return -EFAULT;
+	if (arg.area >= RGATE_AREA_COUNT || arg.flags || arg.fd ||
+	    arg.generation || arg.len ||
+	    memchr_inv(arg.reserved, 0, sizeof(arg.reserved)))
+		return -EINVAL;
+	if (!ring)
+		return -ENXIO;
+	buf = rgate_ring_export(ring, arg.area, &arg.generation);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	/* As by mmap: it does no more than this file may. */
+	if (buf->f_mode & ~file->f_mode & (FMODE_READ | FMODE_WRITE)) {
+		fput(buf);
+		return -EBADF;
+	}
+	return rgate_export_fd(buf, &arg, uarg);
+}
+
 static long rgate_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct rgate_handle *h = file->private_data;
@@ -300,6 +354,8 @@ static long rgate_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return rgate_ioc_query(h, uarg);
 	case RGATE_IOC_SEND:
 		return rgate_ioc_send(file, uarg);
+	case RGATE_IOC_EXPORT:
+		return rgate_ioc_export(file, uarg);
 	default:
 		return -ENOTTY;
 	}

@@ -12,6 +12,7 @@
  *				frames that users wrote go out
  *	wake			who sleeps in poll
  *	ring			handles, resizing
+ *	dmabuf			memory for drivers that import it
  *	writer			the producer's side of the protocol
  *	mem, geometry		memory and its layout
  */

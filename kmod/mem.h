@@ -7,11 +7,12 @@
 #include "geometry.h"
 
 struct cred;
+struct file;
 struct vm_area_struct;
 
 /**
  * struct rgate_mem - one generation of a ring's memory
- * @ref: the ring, and each VMA. Pins (get_user_pages) hold the pages alone.
+ * @ref: the ring, each VMA, and each dma-buf. Pins (get_user_pages) hold the pages alone.
  * @geo: its shape
  * @generation: 1 for a new ring, one more a resize
  * @rw_slots: users may map the slots writable
@@ -24,6 +25,8 @@ struct vm_area_struct;
  * @cons: consumer area; users write it, so read each word once
  * @credits: credit words; likewise
  * @slots: the slots; written, never read by the kernel
+ * @exported: dma-bufs of its areas, which hold it in their turn; under the ring's
+ *	export_lock, and put when the ring lets go of the memory
  */
 struct rgate_mem {
 	struct kref ref;
@@ -40,6 +43,8 @@ struct rgate_mem {
 	struct rgate_cons *cons;
 	u64 *credits;
 	u8 *slots;
+
+	struct file *exported[RGATE_AREA_COUNT];
 };
 
 struct rgate_mem *rgate_mem_alloc(const struct rgate_geo *geo, int node);

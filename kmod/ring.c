@@ -2,11 +2,14 @@
 #include <linux/bits.h>
 #include <linux/cred.h>
 #include <linux/ctype.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/nodemask.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include "alloc.h"
 #include "attach.h"
+#include "dmabuf.h"
 #include "event.h"
 #include "ring.h"
 #include "send.h"
@@ -109,6 +112,7 @@ static void rgate_ring_free(struct rgate_ring *ring)
 	cancel_delayed_work_sync(&ring->event_work);
 	rgate_send_free_ring(ring);
 	rgate_mem_put(ring->mem);
+	mutex_destroy(&ring->export_lock);
 	kfree(ring);
 }
 
@@ -166,6 +170,7 @@ struct rgate_ring *rgate_ring_create(const struct rgate_create *arg,
 	if (!ring)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&ring->lock);
+	mutex_init(&ring->export_lock);
 	rgate_event_init(ring);
 	INIT_RCU_WORK(&ring->free, rgate_ring_free_work);
 	ring->net = net;
@@ -204,6 +209,7 @@ free_tx:
 put_mem:
 	rgate_mem_put(ring->mem);
 free_ring:
+	mutex_destroy(&ring->export_lock);
 	kfree(ring);
 	return ERR_PTR(err);
 }
@@ -299,9 +305,27 @@ int rgate_ring_add_handle(struct rgate_ring *ring, struct rgate_handle *h)
 	return err;
 }
 
+/*
+ * The ring lets go of memory: nobody can ask for its dma-bufs any more. Who had them has them
+ * still, and the memory with them.
+ */
+static void rgate_ring_unexport(struct rgate_ring *ring, struct rgate_mem *mem)
+{
+	unsigned int i;
+
+	mutex_lock(&ring->export_lock);
+	for (i = 0; i < RGATE_AREA_COUNT; i++) {
+		if (mem->exported[i])
+			fput(mem->exported[i]);
+		mem->exported[i] = NULL;
+	}
+	mutex_unlock(&ring->export_lock);
+}
+
 static void rgate_ring_destroy(struct rgate_ring *ring)
 {
 	rgate_send_end_ring(ring);
+	rgate_ring_unexport(ring, ring->mem);
 	if (!ring->attached) {
 		rgate_ring_free(ring);
 		return;
@@ -439,7 +463,7 @@ static struct rgate_mem *rgate_ring_switch(struct rgate_ring *ring,
 int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 		      struct rgate_resize *arg)
 {
-	struct rgate_mem *mem;
+	struct rgate_mem *mem, *old;
 	struct rgate_geo geo;
 	int err;
 
@@ -456,10 +480,44 @@ int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 		return PTR_ERR(mem);
 	/* Another resize may take its turn at once: hold on to what is told. */
 	rgate_mem_get(mem);
-	rgate_mem_put(rgate_ring_switch(ring, mem));
+	old = rgate_ring_switch(ring, mem);
+	rgate_ring_unexport(ring, old);
+	rgate_mem_put(old);
 	rgate_ring_geometry(&mem->geo, mem->generation, h, &arg->geo);
 	rgate_mem_put(mem);
 	return 0;
+}
+
+/**
+ * rgate_ring_export - the dma-buf of an area, made when it is first asked for
+ * @ring: the ring
+ * @area: checked
+ * @generation: out, of the memory
+ *
+ * Return: its file, with a reference for the caller, or an ERR_PTR.
+ */
+struct file *rgate_ring_export(struct rgate_ring *ring, enum rgate_ring_area area,
+			       u32 *generation)
+{
+	struct rgate_mem *mem;
+	struct file *buf;
+
+	if (mutex_lock_interruptible(&ring->export_lock))
+		return ERR_PTR(-EINTR);
+	/* Under the lock: who resizes comes here after it, and finds what was made of this. */
+	mem = rgate_ring_mem_get(ring);
+	buf = mem->exported[area];
+	if (!buf) {
+		buf = rgate_dmabuf_new(mem, area);
+		if (!IS_ERR(buf))
+			mem->exported[area] = buf;
+	}
+	if (!IS_ERR(buf))
+		get_file(buf);
+	*generation = mem->generation;
+	mutex_unlock(&ring->export_lock);
+	rgate_mem_put(mem);
+	return buf;
 }
 
 /* Was a handle closed since this one's consumer, who asked for that, looked? */

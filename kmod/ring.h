@@ -14,6 +14,7 @@
 #include "mem.h"
 #include "writer.h"
 
+struct file;
 struct net;
 struct rgate_ring;
 struct rgate_tx;
@@ -80,6 +81,7 @@ struct rgate_handle {
  * @life: rgate_prod.life as it is; under @lock
  * @closed: rgate_prod.closed, likewise
  * @mem: present memory; under @lock
+ * @export_lock: makes dma-bufs of @mem, one an area, and lets go of them
  * @tx: of a ring with RGATE_RING_TRANSMIT, whose @w has no frames to write: its head
  *	is what was taken, changed under @tx->lock and @lock. Else NULL.
  * @id: number in rgate_rings
@@ -108,6 +110,7 @@ struct rgate_ring {
 	u64 closed;
 
 	struct rgate_mem *mem;
+	struct mutex export_lock;	/* mem->exported */
 	struct rgate_tx *tx;
 	u32 id;
 	u64 cookie;
@@ -168,6 +171,8 @@ void rgate_ring_mapped(struct rgate_ring *ring, struct rgate_handle *h,
 struct rgate_mem *rgate_ring_mem_get(struct rgate_ring *ring);
 int rgate_ring_resize(struct rgate_ring *ring, struct rgate_handle *h,
 		      struct rgate_resize *arg);
+struct file *rgate_ring_export(struct rgate_ring *ring, enum rgate_ring_area area,
+			       u32 *generation);
 void rgate_ring_geometry(const struct rgate_geo *geo, u32 generation,
 			 const struct rgate_handle *h,
 			 struct rgate_geometry *out);

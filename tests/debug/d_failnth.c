@@ -179,6 +179,22 @@ static int op_resize(void)
 	return vt_ring_resize(ring.fd, turn++ % 2 ? 128 : 64, 512, NULL);
 }
 
+static int op_export(void)
+{
+	struct rgate_export e = { .area = RGATE_AREA_SLOTS };
+
+	if (ioctl(ring.fd, RGATE_IOC_EXPORT, &e))
+		return -errno;
+	close(e.fd);
+	return 0;
+}
+
+/* The next one is made anew. */
+static void undo_export(void)
+{
+	REQUIRE(!op_resize());
+}
+
 static int op_fork(void)
 {
 	pid_t pid = (pid_t)syscall(SYS_fork);
@@ -202,6 +218,7 @@ static void mapping(void)
 	EXPECT_GE(each("fork with a mapping", op_fork, undo_none, undo_none), 1);
 	undo_mmap();
 	EXPECT_GE(each("RESIZE", op_resize, undo_none, undo_none), 3);
+	EXPECT_GE(each("EXPORT", op_export, undo_export, undo_none), 3);
 	close(ring.fd);
 }
 

@@ -154,6 +154,16 @@ static int op_attach(void)
 	return r;
 }
 
+static int op_export(void)
+{
+	struct rgate_export e = { .area = RGATE_AREA_SLOTS };
+
+	if (ioctl(ring.fd, RGATE_IOC_EXPORT, &e))
+		return -errno;
+	close(e.fd);
+	return 0;
+}
+
 static void need_param(void)
 {
 	if (access(PARAM, W_OK))
@@ -204,6 +214,9 @@ static void resize(void)
 	EXPECT_EQ(q.geo.generation, 2);
 	EXPECT_GE(each("RESIZE", op_resize, undo_none), 3);
 	EXPECT_EQ(each("ATTACH", op_attach, undo_none), 1);
+	/* once it is made there is nothing to be allocated */
+	EXPECT_EQ(each("EXPORT", op_export, undo_none), 2);
+	EXPECT_EQ(each("EXPORT again", op_export, undo_none), 0);
 	vt_ring_close(&ring);
 }
 
@@ -397,7 +410,7 @@ static void unloads(void)
 
 static const struct vt_case cases[] = {
 	{ .name = "CREATE", .fn = create },
-	{ .name = "RESIZE and ATTACH", .fn = resize },
+	{ .name = "RESIZE, ATTACH and EXPORT", .fn = resize },
 	{ .name = "attachments", .fn = attachment },
 	{ .name = "memlock charges are given back", .fn = charges_return },
 	{ .name = "no memory is lost", .fn = no_leak },

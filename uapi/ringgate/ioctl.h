@@ -112,11 +112,36 @@ struct rgate_send {
 	__aligned_u64 reserved[2];
 };
 
+/* Parts of a ring's memory that can be had as a dma-buf; never the producer area */
+enum rgate_ring_area {
+	RGATE_AREA_CONSUMER = 0,	/* from cons_off: wait words, credits, owner words */
+	RGATE_AREA_SLOTS = 1,		/* from slots_off to the end */
+	RGATE_AREA_COUNT
+};
+
+/*
+ * RGATE_IOC_EXPORT: a descriptor of an area's present memory as a dma-buf. There is one
+ * dma-buf for each area and generation, so all who ask get the same. It is open for reading
+ * and writing, or for reading alone where the area may not be mapped writable: the slots of
+ * a ring without RGATE_RING_RW_SLOTS. It keeps the memory, and its charge, after resizes and
+ * after the ring's end. EBADF: this file was not opened for what the dma-buf can do;
+ * EOPNOTSUPP: a kernel without dma-bufs; EMFILE; ENOMEM; EINTR.
+ */
+struct rgate_export {
+	__u32 area;		/* enum rgate_ring_area */
+	__u32 flags;		/* 0 */
+	__s32 fd;		/* out; 0 on entry. Closed by execve(2) */
+	__u32 generation;	/* out: of the memory */
+	__aligned_u64 len;	/* out: bytes */
+	__aligned_u64 reserved[2];
+};
+
 #define RGATE_IOC_CREATE	_IOWR(RGATE_IOC_MAGIC, 0, struct rgate_create)
 #define RGATE_IOC_ATTACH	_IOWR(RGATE_IOC_MAGIC, 1, struct rgate_attach)
 #define RGATE_IOC_RESIZE	_IOWR(RGATE_IOC_MAGIC, 2, struct rgate_resize)
 #define RGATE_IOC_QUERY		_IOR(RGATE_IOC_MAGIC, 3, struct rgate_query)
 #define RGATE_IOC_SEND		_IOWR(RGATE_IOC_MAGIC, 4, struct rgate_send)
+#define RGATE_IOC_EXPORT	_IOWR(RGATE_IOC_MAGIC, 5, struct rgate_export)
 
 RGATE_AT(struct rgate_geometry, handle, 12);
 RGATE_AT(struct rgate_geometry, map_len, 16);
@@ -146,5 +171,8 @@ RGATE_ASSERT(sizeof(struct rgate_query) == 272);
 RGATE_AT(struct rgate_send, taken, 8);
 RGATE_AT(struct rgate_send, head, 24);
 RGATE_ASSERT(sizeof(struct rgate_send) == 48);
+RGATE_AT(struct rgate_export, fd, 8);
+RGATE_AT(struct rgate_export, len, 16);
+RGATE_ASSERT(sizeof(struct rgate_export) == 40);
 
 #endif /* RINGGATE_IOCTL_H */

@@ -172,6 +172,16 @@ static void resize(struct fuzz *f, int fd)
 	fuzz_note(f, ioctl(fd, RGATE_IOC_RESIZE, &r));
 }
 
+/* The dma-buf is one more file, for mappings and for calls that it does not have. */
+static void export(struct fuzz *f, int fd)
+{
+	struct rgate_export e = { .area = fuzz_below(f, RGATE_AREA_COUNT) };
+
+	fuzz_mutate(f, &e, sizeof(e));
+	if (!ioctl(fd, RGATE_IOC_EXPORT, &e))
+		put_fd(f, e.fd);
+}
+
 static void query(struct fuzz *f, int fd)
 {
 	struct rgate_query q;
@@ -251,7 +261,7 @@ void fuzz_file_op(struct fuzz *f)
 	char buf[64] = { 0 };
 	int fd = *any_fd(f);
 
-	switch (fuzz_below(f, 16)) {
+	switch (fuzz_below(f, 17)) {
 	case 0:
 	case 1:
 		put_fd(f, open(RGATE_DEVICE, (int)fuzz_below(f, 3) | O_CLOEXEC));
@@ -284,6 +294,9 @@ void fuzz_file_op(struct fuzz *f)
 		break;
 	case 15:
 		kick(f, fd);
+		break;
+	case 16:
+		export(f, fd);
 		break;
 	case 10:
 		recv_fd(f);
