@@ -594,7 +594,12 @@ own_make = +$(Q)mkdir -p $(O) && flock $(O)/kmod.lock $(MAKE) $(if $(Q),-s) --no
 kmod:
 	$(call own_make,$(O)/kmod-$(KVER)/ringgate.ko)
 lab-kmod:
-	$(call own_make,$(O)/kmod-$(lab_kver)/ringgate.ko)
+	$(call own_make,$(O)/kmod-$(lab_kver)/ringgate.ko $(O)/kmod-$(lab_kver)/rgate_import.ko)
+
+# The kernel's make in the folder $(1) of $(@D), for the kernel $*
+kbuild_in = +$(Q)scripts/kbuild $(call kdir,$*) M=$(abspath $(@D))/$(1) V=$(V) $(KMOD_FLAGS) \
+	$(if $(filter 1,$(WERROR)),RGATE_WERROR=y) modules $(if $(filter 1,$(V)),,>$(@D)/$(1).log 2>&1 || \
+	{ cat $(@D)/$(1).log; exit 1; })
 
 # Builds in $(@D) for the kernel $*
 define build_kmod
@@ -605,9 +610,7 @@ define build_kmod
 		[ -e "$(CURDIR)/$$file" ] || rm -f "$$file"; \
 	done
 	$(Q)for file in $(kmod_files); do cp -pu "$$file" "$(@D)/$$file"; done
-	+$(Q)scripts/kbuild $(call kdir,$*) M=$(abspath $(@D))/kmod V=$(V) $(KMOD_FLAGS) \
-		$(if $(filter 1,$(WERROR)),RGATE_WERROR=y) modules $(if $(filter 1,$(V)),,>$(@D)/log 2>&1 || \
-		{ cat $(@D)/log; exit 1; })
+	$(call kbuild_in,kmod)
 	$(Q)kmod/tools/add-btf $(@D)/kmod/ringgate.ko $(wildcard .cache/kernels/$*/vmlinux)
 	$(Q)ln -sf kmod/ringgate.ko $@
 	$(Q)touch -h $@
@@ -615,6 +618,14 @@ endef
 
 $(O)/kmod-%/ringgate.ko: $(kmod_files) $(kmod_tools)
 	$(build_kmod)
+
+# What tests of the module load beside it
+$(O)/kmod-%/rgate_import.ko: $(wildcard tests/vm/kmod/*)
+	$(call say,KMOD,$@)
+	$(Q)mkdir -p $(@D)/tests && cp -pu $^ $(@D)/tests/
+	$(call kbuild_in,tests)
+	$(Q)ln -sf tests/rgate_import.ko $@
+	$(Q)touch -h $@
 
 # With the unit tests in it, for a kernel that has KUnit
 lab-kunit:
