@@ -61,6 +61,13 @@ const struct rgate_error_row rgate_errors_ring[] = {
 	  "unlimited` as root, or give fewer slots" },
 	{ "rgate_ring_resize", EOPNOTSUPP, false, NOT_OURS },
 	{ "rgate_ring_remap", ESTALE, false, NO_VIEW },
+	{ "rgate_ring_dmabuf", EINVAL, false, "no such area: RGATE_AREA_CONSUMER or "
+	  "RGATE_AREA_SLOTS" },
+	{ "rgate_ring_dmabuf", ESTALE, false, "the ring was resized: rgate_ring_remap(), and "
+	  "once more" },
+	{ "rgate_ring_dmabuf", EOPNOTSUPP, false, "a ring in a memfd has no dma-bufs, nor does "
+	  "one of a module or kernel without them: register its mapping" },
+	{ "rgate_ring_dmabuf", EMFILE, false, MORE_FILES },
 
 	{ "rgate_consumer_init", EOPNOTSUPP, false, "the ring is for sending: the module takes "
 	  "its frames" },

@@ -146,3 +146,10 @@ int rgate_ring_remap(struct rgate_ring *ring)
 {
 	return ring->ops->remap(ring);
 }
+
+int rgate_ring_dmabuf(struct rgate_ring *ring, uint32_t area)
+{
+	if (area >= RGATE_AREA_COUNT)
+		return -EINVAL;
+	return ring->ops->dmabuf ? ring->ops->dmabuf(ring, area) : -EOPNOTSUPP;
+}

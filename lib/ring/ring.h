@@ -17,6 +17,8 @@ struct rgate_ring_ops {
 	int (*dup)(struct rgate_ring **ring, struct rgate_ring *from);
 	int (*resize)(struct rgate_ring *ring, uint32_t slots, uint32_t slot_size);
 	int (*remap)(struct rgate_ring *ring);
+	/* NULL: it has none */
+	int (*dmabuf)(struct rgate_ring *ring, uint32_t area);
 	/* takes the readiness off the fd; true: the producer's end is gone */
 	bool (*drain_fd)(struct rgate_ring *ring);
 	/* poll(2) of the fd, then drain_fd(); 1, 0: not within @ms, or -errno */

@@ -172,6 +172,21 @@ static int module_resize(struct rgate_ring *ring, uint32_t slots,
 	return xioctl(ring->fd, RGATE_IOC_RESIZE, &rs);
 }
 
+/* What is told by the view would not be where it is in other memory. */
+static int module_dmabuf(struct rgate_ring *ring, uint32_t area)
+{
+	struct rgate_export ex = { .area = area };
+	int err = xioctl(ring->fd, RGATE_IOC_EXPORT, &ex);
+
+	if (err)
+		return err == -ENOTTY ? -EOPNOTSUPP : err;
+	if (ex.generation != ring->view.generation) {
+		close(ex.fd);
+		return -ESTALE;
+	}
+	return ex.fd;
+}
+
 /* The file's readiness follows the wait word by itself. */
 static bool module_drain_fd(struct rgate_ring *ring)
 {
@@ -185,6 +200,7 @@ static const struct rgate_ring_ops module_ops = {
 	.dup = module_dup,
 	.resize = module_resize,
 	.remap = map_present,
+	.dmabuf = module_dmabuf,
 	.drain_fd = module_drain_fd,
 	.sleep = rgate_ring_poll,
 };

@@ -24,10 +24,11 @@ static struct {
 	char path[32];
 	struct rgate_geometry geo;	/* as QUERY tells */
 	uint32_t flags;
-	int err_create, err_query, err_attach, err_resize, err_map_rw;
+	int err_create, err_query, err_attach, err_resize, err_map_rw, err_export;
 	unsigned int over_limit;	/* CREATE of more slots: ENOBUFS */
 	unsigned int stale;		/* so many times QUERY tells the one before */
 	unsigned int queries;
+	uint32_t exported;		/* area that was asked for last */
 	struct rgate_create created;
 	struct rgate_resize resized;
 } dev;
@@ -114,6 +115,17 @@ static int on_query(struct rgate_query *q)
 	return answer(dev.err_query);
 }
 
+static int on_export(struct rgate_export *ex)
+{
+	assert_int_equal(ex->flags | ex->generation | ex->fd, 0);
+	dev.exported = ex->area;
+	if (dev.err_export)
+		return answer(dev.err_export);
+	ex->fd = dup(dev.fd);
+	ex->generation = dev.geo.generation;
+	return 0;
+}
+
 /* Instead of those that the library calls, by the linker */
 int __wrap_ioctl(int fd, unsigned long req, ...);
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
@@ -133,6 +145,8 @@ int __wrap_ioctl(int fd, unsigned long req, ...)
 		return on_query(arg);
 	case RGATE_IOC_ATTACH:
 		return answer(dev.err_attach);
+	case RGATE_IOC_EXPORT:
+		return on_export(arg);
 	case RGATE_IOC_RESIZE:
 		memcpy(&dev.resized, arg, sizeof(dev.resized));
 		return answer(dev.err_resize);
@@ -328,6 +342,45 @@ static void resize(void **state)
 	assert_int_equal(unit_mappings("memfd:device"), 0);
 }
 
+static void dmabufs(void **state)
+{
+	struct rgate_ring *ring;
+	unsigned int fds;
+	int fd;
+
+	(void)state;
+	dev_new(0);
+	assert_int_equal(open_ring(&ring, 64), 0);
+	fds = unit_entries("/proc/self/fd");
+	fd = rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS);
+	assert_true(fd >= 0);
+	assert_int_equal(dev.exported, RGATE_AREA_SLOTS);
+	close(fd);
+	fd = rgate_ring_dmabuf(ring, RGATE_AREA_CONSUMER);
+	assert_true(fd >= 0);
+	assert_int_equal(dev.exported, RGATE_AREA_CONSUMER);
+	close(fd);
+	assert_int_equal(rgate_ring_dmabuf(ring, RGATE_AREA_COUNT), -EINVAL);
+	dev.err_export = ENOMEM;
+	assert_int_equal(rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS), -ENOMEM);
+	dev.err_export = ENOTTY;	/* an older module */
+	assert_int_equal(rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS), -EOPNOTSUPP);
+	dev.err_export = 0;
+	/* of memory that is not mapped yet: none, and nothing is left open */
+	dev_fill(64, 2);
+	assert_int_equal(rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS), -ESTALE);
+	assert_int_equal(unit_entries("/proc/self/fd"), fds);
+	assert_int_equal(rgate_ring_remap(ring), 1);
+	fd = rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS);
+	assert_true(fd >= 0);
+	close(fd);
+	rgate_ring_close(ring);
+	assert_int_equal(rgate_ring_open_memfd(&ring, NULL), 0);
+	assert_int_equal(rgate_ring_dmabuf(ring, RGATE_AREA_COUNT), -EINVAL);
+	assert_int_equal(rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS), -EOPNOTSUPP);
+	rgate_ring_close(ring);
+}
+
 static void further_handles(void **state)
 {
 	struct rgate_ring *ring, *d;
@@ -415,6 +468,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(map_errors),
 	cmocka_unit_test(resized_meanwhile),
 	cmocka_unit_test(resize),
+	cmocka_unit_test(dmabufs),
 	cmocka_unit_test(further_handles),
 	cmocka_unit_test(readable_for_nothing),
 	cmocka_unit_test(retired),

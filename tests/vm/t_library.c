@@ -460,6 +460,37 @@ static void sender_flush(void)
 	rgate_ring_close(r);
 }
 
+static void dmabuf(void)
+{
+	struct rgate_ring_opts o = RGATE_OPTS(rgate_ring_opts, .slots = 256,
+					      .slot_size = 512);
+	struct rgate_view v;
+	uint8_t *p;
+	int fd;
+
+	setup(&o);
+	REQUIRE(!rgate_ring_attach(ring, "vb", NULL, NULL));
+	vt_tx_burst(tx, 300, 0, 100);
+	rgate_ring_view(ring, &v);
+	EXPECT(VT_UNTIL(v.prod->head == 100, 3000));
+	fd = rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS);
+	REQUIRE(fd >= 0);
+	p = mmap(NULL, 256 * 512, PROT_READ, MAP_SHARED, fd, 0);
+	REQUIRE(p != MAP_FAILED);
+	EXPECT(!memcmp(p, v.slots, 256 * 512));
+	close(fd);
+	/* it is of the memory that is mapped, or there is none */
+	REQUIRE(!rgate_ring_resize(ring, 64, 1024));
+	EXPECT_EQ(rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS), -ESTALE);
+	EXPECT(!memcmp(p, v.slots, 256 * 512));
+	EXPECT_EQ(rgate_ring_remap(ring), 1);
+	fd = rgate_ring_dmabuf(ring, RGATE_AREA_SLOTS);
+	EXPECT_EQ(lseek(fd, 0, SEEK_END), 64 * 1024);
+	close(fd);
+	munmap(p, 256 * 512);
+	rgate_ring_close(ring);
+}
+
 static const struct vt_case cases[] = {
 	{ .name = "attach, consume, counters", .fn = attach_and_consume },
 	{ .name = "two threads, shared claim", .fn = shared },
@@ -469,6 +500,7 @@ static const struct vt_case cases[] = {
 	{ .name = "chains, copied", .fn = chains_and_copies },
 	{ .name = "copies from an overwriting ring", .fn = overwritten },
 	{ .name = "events", .fn = events },
+	{ .name = "an area as a dma-buf", .fn = dmabuf },
 	{ .name = "a sender, and one after it", .fn = sender },
 	{ .name = "a sender, with and without a thread", .fn = sender_flush },
 };

@@ -171,6 +171,21 @@ RGATE_API void rgate_ring_orphans(const struct rgate_ring *ring, uint64_t *batch
 RGATE_API int rgate_ring_tstamp_offset(const struct rgate_ring *ring, int64_t *offset_ns,
 				       uint64_t *error_ns);
 
+/*
+ * rgate_ring_dmabuf - a descriptor of a part of a ring of the module as a dma-buf
+ * @area: enum rgate_ring_area: RGATE_AREA_CONSUMER, from prod->cons_off to slots_off, or
+ *	RGATE_AREA_SLOTS, from there to the end
+ * For drivers that import dma-bufs, and for processes that shall map one area and get no
+ * handle. It is of the memory that this handle has mapped, and the same dma-buf for all who
+ * ask. Slots are read-only without RGATE_RING_RW_SLOTS: then no device can map them that
+ * might write, which RDMA and graphics drivers may always (rgate_mem_register() can). The
+ * caller closes it; it keeps that memory, charged to the ring's owner, also after a resize
+ * and after the ring's end. Returns the descriptor, close-on-exec.
+ * -EINVAL: no such area; -ESTALE: the ring was resized: rgate_ring_remap() first;
+ * -EOPNOTSUPP: a memfd ring, or a module or kernel without dma-bufs; -EMFILE; -ENOMEM.
+ */
+RGATE_API int rgate_ring_dmabuf(struct rgate_ring *ring, uint32_t area);
+
 /* rgate_ring_retired - the ring was resized (or closed by its producer): what
  * is mapped here gets no more frames */
 RGATE_API bool rgate_ring_retired(const struct rgate_ring *ring);
