@@ -237,8 +237,9 @@ static void unload(void **state)
 	cli_file("/proc/version", "");
 	cli_is("unload", 1, "", "kmod: remove ringgate flags 0\n"
 	       "ringgate unload: the module is in use (reference count 3) by\n"
-	       "  no process seen here has /dev/ringgate open or mapped: look in other containers, or for "
-	       "a driver that pins ring memory\nEnd these, or give --wait SECONDS.\n");
+	       "  no process seen here has /dev/ringgate open or mapped: look in other containers, for a "
+	       "driver that pins ring memory, or for a dma-buf of it: `sudo grep -ls "
+	       "'exp_name:.*ringgate' /proc/[0-9]*/fdinfo/*`\nEnd these, or give --wait SECONDS.\n");
 	/* one that has it open, one that maps it, both, and neither */
 	cli_link("/proc/11/fd/3", "/dev/null");
 	cli_link("/proc/11/fd/4", "/dev/ringgate");
@@ -264,7 +265,7 @@ static void unload(void **state)
 	cli_gone("/proc/11");
 	cli_gone("/proc/12");
 	cli_gone("/proc/13");
-	cli_says("unload", 1, "look in other containers, as root, or for a driver");
+	cli_says("unload", 1, "look in other containers, as root, for a driver");
 	fake_kmod.busy = 0;
 	fake_kmod.remove = -EPERM;
 	cli_says("unload", 1, "only root may take modules out: `sudo ringgate unload`\n");

@@ -78,8 +78,9 @@ static void list_users(void)
 			users[i].mapped ? "ring mapped" : "");
 	if (n <= 0 && !programs)
 		fprintf(stderr, "  no process seen here has %s open or mapped: "
-			"look in other containers,%s or for a driver that "
-			"pins ring memory\n", RGATE_DEVICE,
+			"look in other containers,%s for a driver that "
+			"pins ring memory, or for a dma-buf of it: `sudo grep -ls "
+			"'exp_name:.*ringgate' /proc/[0-9]*/fdinfo/*`\n", RGATE_DEVICE,
 			hidden ? " as root," : "");
 	else if (hidden)
 		fprintf(stderr, "  (run as root to see all processes)\n");
