@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,6 +24,24 @@ struct bed {
 	int server, client;
 	struct sockaddr_in6 to;		/* the client's; room for either family */
 };
+
+/* How the thread sends; the Makefile's linker brings it here. */
+static struct {
+	int err;		/* atomic: what the next calls are refused with, */
+	unsigned int times;	/* atomic: and how many */
+	cpu_set_t cpus;		/* where the last was made */
+} sending;
+
+extern __typeof__(sendmmsg) __real_sendmmsg, __wrap_sendmmsg;
+int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned int n, int flags)
+{
+	sched_getaffinity(0, sizeof(sending.cpus), &sending.cpus);
+	if (!__atomic_load_n(&sending.times, __ATOMIC_ACQUIRE))
+		return __real_sendmmsg(fd, v, n, flags);
+	__atomic_fetch_sub(&sending.times, 1, __ATOMIC_RELAXED);
+	errno = __atomic_load_n(&sending.err, __ATOMIC_RELAXED);
+	return -1;
+}
 
 static int bound(int family, struct sockaddr_in6 *addr)
 {
@@ -289,6 +308,84 @@ static void refused(void **state)
 	bed_close(&b);
 }
 
+/* Number @n is sent after @times refusals with @err: those that are counted */
+static uint64_t refused_with(struct bed *b, int err, unsigned int times, uint32_t n)
+{
+	const uint64_t before = stats_of(b).errors;
+
+	__atomic_store_n(&sending.err, err, __ATOMIC_RELAXED);
+	__atomic_store_n(&sending.times, times, __ATOMIC_RELEASE);
+	send_one(b, n, 10);
+	send_one(b, n + 1, 10);
+	rgate_producer_flush(&b->p);
+	if (times < 2)
+		expect(b, n, 10);
+	expect(b, n + 1, 10);
+	return stats_of(b).errors - before;
+}
+
+/* The socket has no room: it is asked once more, and then the message is given up. */
+static void full(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	assert_true(bed_open(&b, AF_INET));
+	assert_int_equal(refused_with(&b, EAGAIN, 1, 0), 0);
+	assert_int_equal(refused_with(&b, ENOBUFS, 1, 10), 0);
+	assert_int_equal(refused_with(&b, EINTR, 1, 20), 0);
+	assert_int_equal(refused_with(&b, EAGAIN, 2, 30), 1);
+	bed_close(&b);
+}
+
+/* It runs on the CPU that it was told. */
+static void pinned(void **state)
+{
+	struct rgate_responder_opts o = { .sz = sizeof(o) };
+	cpu_set_t here;
+	struct bed b;
+	int cpu = CPU_SETSIZE - 1;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(here), &here), 0);
+	while (!CPU_ISSET(cpu, &here))
+		cpu--;
+	assert_true(bed_open(&b, AF_INET));
+	rgate_responder_stop(b.r);
+	o.udp_socket_plus1 = b.server + 1;
+	o.cpu_plus1 = cpu + 1;
+	assert_int_equal(rgate_responder_start(&b.r, b.ring, &o), 0);
+	send_one(&b, 1, 10);
+	rgate_producer_flush(&b.p);
+	expect(&b, 1, 10);
+	rgate_responder_stop(b.r);
+	b.r = NULL;
+	assert_int_equal(CPU_COUNT(&sending.cpus), 1);
+	assert_true(CPU_ISSET(cpu, &sending.cpus));
+	bed_close(&b);
+}
+
+/* The socket that it sends whole frames by is its own, and ends with it. */
+static void own_socket(void **state)
+{
+	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+	const struct rgate_responder_opts o = { .sz = sizeof(o), .ifname = "lo" };
+	const unsigned int fds = unit_entries("/proc/self/fd");
+	struct rgate_responder *r;
+	int err = rgate_responder_start(&r, ring, &o);
+
+	(void)state;
+	if (!err) {
+		assert_int_equal(unit_entries("/proc/self/fd"), fds + 1);
+		rgate_responder_stop(r);
+		assert_int_equal(unit_entries("/proc/self/fd"), fds);
+	}
+	rgate_ring_close(ring);
+	if (err == -EPERM)
+		unit_skip("no whole frames without CAP_NET_RAW");
+	assert_int_equal(err, 0);
+}
+
 /* Stopped: what was published before is sent; a producer that goes on keeps nobody. */
 static void stops(void **state)
 {
@@ -351,6 +448,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(malformed),
 	cmocka_unit_test(changed_meanwhile),
 	cmocka_unit_test(refused),
+	cmocka_unit_test(full),
+	cmocka_unit_test(pinned),
+	cmocka_unit_test(own_socket),
 	cmocka_unit_test(stops),
 	cmocka_unit_test(options),
 };
