@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json.h"
 #include "pool_carve.h"
 #include "pool_pattern.h"
 #include "pool_report.h"
+#include "probe_child.h"
 #include "probe_why.h"
+#undef fail	/* cmocka's */
+#include "util.h"
 #include "why.h"
 
 #define MIB	((size_t)1 << 20)
@@ -316,6 +320,49 @@ static void ends(void **state)
 	}
 }
 
+/* In a child: what has the end that is asked for */
+static void come_to(void *arg)
+{
+	switch (*(const enum probe_end *)arg) {
+	case END_DONE:
+		return;
+	case END_EXIT:
+		_exit(3);
+	case END_SIGNAL:
+		raise(SIGUSR1);
+		return;
+	default:
+		for (;;)
+			pause();
+	}
+}
+
+/* ... as it is found: one that does not end is ended, in time or when it is interrupted. */
+static void children(void **state)
+{
+	static const struct {
+		enum probe_end end;
+		int value;
+		unsigned int seconds;
+	} cases[] = {
+		{ END_DONE, 0, 60 }, { END_EXIT, 3, 60 }, { END_SIGNAL, SIGUSR1, 60 },
+		{ END_TIMEOUT, 0, 0 }, { END_STOPPED, 0, 60 },
+	};
+	enum probe_end want, end;
+	size_t i;
+	int value;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		want = cases[i].end;
+		util_stop = want == END_STOPPED ? SIGINT : 0;
+		assert_int_equal(probe_child(come_to, &want, cases[i].seconds, &end, &value), 0);
+		assert_int_equal(end, want);
+		assert_int_equal(value, cases[i].value);
+	}
+	util_stop = 0;
+}
+
 /* Why memory cannot be used, by what failed where */
 static void whys(void **state)
 {
@@ -379,7 +426,8 @@ static void whys(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(patterns), TEST(complete), TEST(misplaced), TEST(damaged),
-	TEST(pieces), cmocka_unit_test(reports), cmocka_unit_test(ends), cmocka_unit_test(whys),
+	TEST(pieces), cmocka_unit_test(reports), cmocka_unit_test(ends),
+	cmocka_unit_test(children), cmocka_unit_test(whys),
 };
 
 UNIT_MAIN(tests)
