@@ -378,6 +378,7 @@ $(O)/tests/unit/test_cli_attach: EXTRA_LIBS += $(call wrap,statfs mkdir lstat un
 	find_by_name_kind free))
 $(O)/tests/unit/test_cli_replay: EXTRA_LIBS += $(call wrap,rgate_ring_attach rgate_ring_stats \
 	$(addprefix rgate_sender_,init kick wait))
+$(O)/tests/unit/test_cli_verify: EXTRA_LIBS += $(call wrap,poll)
 $(O)/tests/unit/test_cli_daemon: EXTRA_LIBS += $(call wrap,rgate_daemon_call)
 $(O)/tests/unit/test_cli_load: EXTRA_LIBS += $(call wrap,bpf_prog_get_next_id bpf_prog_get_fd_by_id \
 	bpf_obj_get_info_by_fd)

@@ -3,15 +3,18 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "json.h"
 #include "pool_carve.h"
 #include "pool_pattern.h"
+#include "pool_peer.h"
 #include "pool_report.h"
 #include "probe_child.h"
 #include "probe_why.h"
@@ -23,6 +26,18 @@
 #define BUFFER	65536
 #define BUFFERS	(2 * MIB / BUFFER)
 #define KEY	0x1234567890abcdefULL
+
+static int poll_err;	/* errno of the next poll(); 0: it works */
+
+extern __typeof__(poll) __real_poll, __wrap_poll;
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	if (!poll_err)
+		return __real_poll(fds, n, ms);
+	errno = poll_err;
+	poll_err = 0;
+	return -1;
+}
 
 static struct carve c;
 static char text[CARVE_TEXT];
@@ -320,6 +335,38 @@ static void ends(void **state)
 	}
 }
 
+static char said[128];
+
+static void on_line(const char *line, size_t len)
+{
+	snprintf(said, sizeof(said), "%.*s", (int)len, line);
+}
+
+/* The answer of the other process, where it cannot be waited for, and where none comes */
+static void no_answer(void **state)
+{
+	struct peer_msg m = { .cmd = PEER_MAP };
+	struct peer p = { .time_ns = NSEC / 20 };
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	p.fd = fds[0];
+	util_set_out(on_line);
+	poll_err = ENOMEM;
+	assert_int_equal(peer_wait(&p, &m), -ENOMEM);
+	assert_string_equal(said, "");
+	assert_int_equal(peer_wait(&p, &m), -ETIMEDOUT);
+	assert_string_equal(said, "ringgate: the peer process does not answer\n");
+	/* a signal is no reason to go */
+	assert_int_equal(send(fds[1], &m, sizeof(m), 0), sizeof(m));
+	poll_err = EINTR;
+	assert_int_equal(peer_wait(&p, &m), 0);
+	assert_int_equal(m.cmd, PEER_MAP);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* In a child: what has the end that is asked for */
 static void come_to(void *arg)
 {
@@ -427,7 +474,7 @@ static void whys(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(patterns), TEST(complete), TEST(misplaced), TEST(damaged),
 	TEST(pieces), cmocka_unit_test(reports), cmocka_unit_test(ends),
-	cmocka_unit_test(children), cmocka_unit_test(whys),
+	cmocka_unit_test(no_answer), cmocka_unit_test(children), cmocka_unit_test(whys),
 };
 
 UNIT_MAIN(tests)
