@@ -376,6 +376,7 @@ $(O)/tests/unit/test_cli_attach: EXTRA_LIBS += $(call wrap,statfs mkdir lstat un
 	bpf_,btf_get_next_id btf_get_fd_by_id prog_get_fd_by_id obj_get_info_by_fd prog_load \
 	link_create obj_pin obj_get xdp_query_id) $(addprefix btf__,load_vmlinux_btf load_module_btf \
 	find_by_name_kind free))
+$(O)/tests/unit/test_cli_module: EXTRA_LIBS += $(call wrap,reallocarray)
 $(O)/tests/unit/test_cli_replay: EXTRA_LIBS += $(call wrap,rgate_ring_attach rgate_ring_stats \
 	$(addprefix rgate_sender_,init kick wait))
 $(O)/tests/unit/test_cli_verify: EXTRA_LIBS += $(call wrap,poll)

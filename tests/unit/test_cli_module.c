@@ -4,11 +4,23 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "module.h"
 #include "said.h"
+
+static unsigned int too_many;	/* the n-th reallocarray() of a command fails; 0: none */
+
+extern __typeof__(reallocarray) __real_reallocarray, __wrap_reallocarray;
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	if (!too_many || --too_many)
+		return __real_reallocarray(p, n, size);
+	errno = ENOMEM;
+	return NULL;
+}
 
 static void status(void **state)
 {
@@ -38,6 +50,16 @@ static void status(void **state)
 	       "tool and library: version 0.1.0\n", "");
 	cli_is("status -j", 3, "{\n  \"version\": \"0.1.0\",\n  \"module\": {\n"
 	       "    \"loaded\": false\n  },\n  \"rings\": [],\n  \"attachments\": []\n}\n", "");
+}
+
+/* No room for what is listed: two rings, and two attachments */
+static void no_memory(void **state)
+{
+	(void)state;
+	for (too_many = 1; too_many <= 4; too_many++)
+		cli_is("status", 1, "", "ringgate status: cannot list rings and attachments: "
+		       "Cannot allocate memory\n");
+	too_many = 0;
 }
 
 /* What is not usual: flags, numbers that have no name, names that many rings have */
@@ -359,8 +381,8 @@ static void capture(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_begin, fake_end)
 static const struct CMUnitTest tests[] = {
-	TEST(status), TEST(odd), TEST(stats), TEST(top), TEST(events), TEST(attach), TEST(set),
-	TEST(members), TEST(detach), TEST(capture),
+	TEST(status), TEST(no_memory), TEST(odd), TEST(stats), TEST(top), TEST(events), TEST(attach),
+	TEST(set), TEST(members), TEST(detach), TEST(capture),
 };
 
 UNIT_MAIN(tests)
