@@ -364,8 +364,8 @@ wrap = $(1:%=-Wl,--wrap=%)
 $(unit_bin): EXTRA_LIBS = $(RING_LIBS) $(CRYPTO_LIBS) $(CMOCKA_LIBS)
 $(cli_test_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS) $(CMOCKA_LIBS) $(call wrap,access fopen open \
 	opendir glob readlink uname geteuid getrlimit isatty clock_gettime time util_now util_sleep \
-	execv $(addprefix rgate_ctl_,open close rings atts att attach detach join leave set subscribe fd \
-	event) rgate_ring_open peer_start)
+	execv dlopen dlsym dlclose $(addprefix rgate_ctl_,open close rings atts att attach detach join \
+	leave set subscribe fd event) rgate_ring_open peer_start)
 $(O)/tests/unit/test_memfd_fail: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fallocate fstat \
 	sysinfo fcntl mmap)
 $(O)/tests/unit/test_backing: EXTRA_LIBS += $(call wrap,memfd_create ftruncate fcntl mmap madvise \

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -460,11 +462,46 @@ static void doctor_hardware(void **state)
 	      NULL);
 }
 
+/* What GPU consumers need: a driver, its devices, and to be built */
+static void doctor_cuda(void **state)
+{
+	static const char *const nvcc[] = { "/usr/bin/nvcc", "/usr/local/cuda/bin/nvcc" };
+	char *path = strdup(getenv("PATH") ?: "");
+	size_t i;
+
+	(void)state;
+	assert_non_null(path);
+	finds("warn     CUDA               no GPU and no driver: needed for GPU consumers only\n",
+	      "install the NVIDIA driver, where there is a GPU");
+	cli.cuda = true;
+	cli_file("/dev/nvidiactl", "");
+	finds("warn     CUDA               no GPU (/dev/nvidia*): needed for GPU consumers only\n",
+	      "nvidia-modprobe -c 0");
+	cli_file("/dev/nvidia0", "");
+	setenv("PATH", "/nowhere:/usr/bin", 1);
+	finds("ok       CUDA               driver, 1 GPU, no nvcc (GPU code cannot be built)\n",
+	      "install the CUDA toolkit");
+	for (i = 0; i < ARRAY_LEN(nvcc); i++) {
+		cli_file(nvcc[i], "");
+		assert_int_equal(chmod(cli_path(nvcc[i]), 0755), 0);
+		finds("ok       CUDA               driver, 1 GPU, nvcc\n", NULL);
+		cli_gone(nvcc[i]);
+	}
+	cli.cuda = false;
+	finds("warn     CUDA               nvidia0, but no libcuda.so.1\n",
+	      "install the user part of the NVIDIA driver (libcuda1)");
+	cli.cuda = true;
+	cli_file("/dev/nvidia1", "");
+	finds("ok       CUDA               driver, 2 GPUs, no nvcc", "install the CUDA toolkit");
+	setenv("PATH", path, 1);
+	free(path);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
 static const struct CMUnitTest tests[] = {
 	TEST(load), TEST(load_fails), TEST(barred), TEST(unload), TEST(held_by_programs),
 	TEST(doctor_kernel), TEST(doctor_module), TEST(doctor_device), TEST(doctor_rights),
-	TEST(doctor_hardware),
+	TEST(doctor_hardware), TEST(doctor_cuda),
 };
 
 UNIT_MAIN(tests)

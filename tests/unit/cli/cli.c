@@ -33,6 +33,7 @@ struct cli cli;
 static const char *const redirected[] = {
 	"/proc/modules", "/proc/kallsyms", "/proc/meminfo", "/proc/sys", "/proc/self/status",
 	"/proc/self/uid_map", "/sys", "/dev/ringgate", "/dev/infiniband", "/boot", "/lib/modules", "/usr/bin",
+	"/usr/local/cuda",
 };
 
 static bool inside;	/* in the child, where all of this holds */
@@ -55,6 +56,9 @@ static const char *real(const char *path)
 
 	if (inside && cli.processes && !strncmp(path, "/proc", 5) &&
 	    (!path[5] || (path[6] >= '0' && path[6] <= '9')))
+		return cli_path(path);
+	/* what is listed of it; files in it are this machine's */
+	if (inside && !strcmp(path, "/dev"))
 		return cli_path(path);
 	for (i = 0; inside && i < ARRAY_LEN(redirected); i++) {
 		len = strlen(redirected[i]);

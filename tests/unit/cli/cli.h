@@ -2,8 +2,8 @@
 /*
  * The command line in a child of the test, on a machine of the test's own: what it reads of
  * /proc, /sys, /dev, /boot, /lib/modules and /usr/bin lies in a directory that is made for
- * it, and the kernel's release, the user and the time are the test's (the Makefile wraps
- * the calls).
+ * it, and the kernel's release, the user, the time and the GPU's driver are the test's (the
+ * Makefile wraps the calls).
  */
 #ifndef CLI_H
 #define CLI_H
@@ -23,6 +23,7 @@ extern struct cli {
 	bool processes;		/* those of that machine's /proc, not the real ones */
 	bool tty;		/* standard output is a terminal */
 	bool tty_err;		/* standard error is one */
+	bool cuda;		/* libcuda.so.1 is there, and has a GPU (cuda.c) */
 	bool still;		/* the clock stands, but for sleeping */
 	uint64_t tick;		/* ns that it goes on when it is read, 1 % more each time */
 	/* What the last one left */
