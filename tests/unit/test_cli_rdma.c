@@ -98,6 +98,20 @@ static void table(void **state)
 		 "RDMA: there is no RDMA device; for soft-RoCE: `rdma link add rxe0 type rxe netdev DEVICE`\n");
 }
 
+/* A GPU copies what it has mapped, and what it has allocated. */
+static void gpu(void **state)
+{
+	(void)state;
+	cli_says("probe -d mock0 -m malloc", 0, "GPU: no NVIDIA driver (libcuda.so.1)\n");
+	cli.cuda = true;
+	cli_says("probe -d mock0 -m malloc", 0, "GPU: GPU 0 of the test\n");
+	cli_says("probe -d mock0 -m malloc", 0, "ok    ok   ok   ok\n");
+	cli_says("probe -d mock0 -m cuda-host", 0, "ok    ok   ok   ok\n");
+	cli_says("probe -d mock0 -m cuda-dmabuf", 0,
+		 "cuda-dmabuf: not probed: the driver has no cuMemGetHandleForAddressRange: too "
+		 "old\n");
+}
+
 /* The words for what went wrong in a column */
 static void why(void **state)
 {
@@ -409,8 +423,8 @@ static void doctor(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, cli_end)
 static const struct CMUnitTest tests[] = {
-	TEST(list), TEST(table), TEST(why), TEST(limit), TEST(progress), TEST(limit_of_memory), TEST(plan),
-	TEST(verify), TEST(verify_finds), TEST(doctor),
+	TEST(list), TEST(table), TEST(gpu), TEST(why), TEST(limit), TEST(progress),
+	TEST(limit_of_memory), TEST(plan), TEST(verify), TEST(verify_finds), TEST(doctor),
 };
 
 UNIT_MAIN(tests)
