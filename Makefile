@@ -424,6 +424,7 @@ fake_hub := $(addprefix rgate_hub_,add remove get put node peer epoch send await
 	$(addprefix rgate_pool_,alloc free)
 $(node_test_bin) $(sync_test_bin): EXTRA_LIBS += $(call wrap,$(fake_hub))
 $(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime)
+$(O)/tests/unit/test_spawn_policy: EXTRA_LIBS += $(call wrap,reallocarray)
 $(O)/tests/unit/test_spin: EXTRA_LIBS += $(call wrap,clock_gettime poll)
 $(O)/tests/unit/test_request_engine: EXTRA_LIBS += $(call wrap,epoll_wait)
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
@@ -447,7 +448,7 @@ refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create
 $(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted $(O)/tests/unit/test_request_exhausted \
-$(O)/tests/unit/test_socket_refused: \
+$(O)/tests/unit/test_socket_refused $(O)/tests/unit/test_spawn_policy: \
 	EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(xdp_test_bin): EXTRA_LIBS += $(TOOL_LIBS)

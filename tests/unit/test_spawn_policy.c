@@ -11,6 +11,14 @@
 #include <unistd.h>
 
 #include "policy.h"
+#include "refuse.h"
+
+static bool refuse_mine(void)
+{
+	return true;
+}
+
+REFUSES(void *, reallocarray, ENOMEM, NULL, (void *p, size_t n, size_t size), (p, n, size))
 
 static struct rgate_cluster *cluster;
 static char last[512];
@@ -400,6 +408,30 @@ static void from_file(void **state)
 	close(fd);
 }
 
+/* No memory for a part of it: there is nothing of it. */
+static void no_memory(void **state)
+{
+	static const char text[] = "node 1 user root max-running 3\n"
+				   "allow 1 /bin/echo args a b ...\nenv 1 X Y\n";
+	struct rgate_spawn_policy *policy = NULL;
+	unsigned int n = 0;
+	int err, injected;
+
+	(void)state;
+	setup();
+	refuse_setup();
+	do {
+		assert_null(policy);
+		refuse(++n);
+		err = rgate_policy_parse(&policy, cluster, "conf", text, strlen(text));
+		injected = refusal->injected;
+		refuse(0);
+		assert_int_equal(err, -injected);
+	} while (err);
+	assert_true(n > 8);
+	rgate_policy_free(policy);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(errors),
 	cmocka_unit_test(limits_of_text),
@@ -409,6 +441,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(environment),
 	cmocka_unit_test(limits),
 	cmocka_unit_test(from_file),
+	cmocka_unit_test(no_memory),
 };
 
 UNIT_MAIN(tests)
