@@ -121,11 +121,10 @@ static int make_inlet(void)
 	return err;
 }
 
-static int make_spawnd(void)
+static int spawnd_with(uint32_t flags)
 {
 	const struct rgate_spawnd_opts o = RGATE_OPTS(rgate_spawnd_opts, .policy = policy,
-						      .cgroup = "",
-						      .flags = RGATE_SPAWND_SHARED);
+						      .cgroup = "", .flags = flags);
 	struct rgate_spawnd *sd;
 	int err = rgate_spawnd_create(&sd, p.c.conf, &o);
 
@@ -134,6 +133,17 @@ static int make_spawnd(void)
 	err = rgate_spawnd_attach(sd, p.at[3].node);
 	rgate_spawnd_destroy(sd);
 	return err;
+}
+
+static int make_spawnd(void)
+{
+	return spawnd_with(RGATE_SPAWND_SHARED);
+}
+
+/* With a peer of its own */
+static int make_spawnd_alone(void)
+{
+	return spawnd_with(0);
 }
 
 static int make_spawn(void)
@@ -162,6 +172,7 @@ static const struct {
 	{ "gateway", make_gateway, 4 },
 	{ "inlet", make_inlet, 4 },
 	{ "spawnd", make_spawnd, 6 },
+	{ "spawnd alone", make_spawnd_alone, 8 },
 	{ "spawn", make_spawn, 2 },
 };
 
@@ -183,7 +194,7 @@ static void up(void)
 	snprintf(policy, sizeof(policy), "%s/policy", p.c.dir);
 	f = fopen(policy, "w");
 	unit_require(f);
-	fprintf(f, "node 1 user root\nallow 1 /bin/true args\nenv 1 X\nlimit 1 wall 5\npath /bin\n");
+	fprintf(f, "node 2 user root\nallow 2 /bin/true args\nenv 2 X\nlimit 2 wall 5\npath /bin\n");
 	fclose(f);
 	unit_require(!chmod(policy, 0600));
 }
