@@ -163,6 +163,14 @@ static void chained(void **state)
 	rgate_ring_close(between);
 }
 
+static struct rgate_slot *slot_of(struct rgate_ring *ring, uint64_t pos)
+{
+	struct rgate_view v;
+
+	rgate_ring_view(ring, &v);
+	return (struct rgate_slot *)((uintptr_t)v.slots + pos * v.slot_size);
+}
+
 /* A packet that comes alone: the warp that looks does it itself */
 static void put_alone(struct runtime *r, const struct gate *g)
 {
@@ -206,12 +214,45 @@ static void grown(void **state)
 	rgate_ring_close(out);
 }
 
-static struct rgate_slot *slot_of(struct rgate_ring *ring, uint64_t pos)
+/* Each of the first @n slots, whatever is in hand of it */
+static void publish_over(struct rgate_ring *ring, unsigned int n, uint64_t lap)
 {
-	struct rgate_view v;
+	unsigned int i;
 
-	rgate_ring_view(ring, &v);
-	return (struct rgate_slot *)((uintptr_t)v.slots + pos * v.slot_size);
+	for (i = 0; i < n; i++)
+		__atomic_store_n(&slot_of(ring, i)->seq, lap, __ATOMIC_RELEASE);
+	usleep(100000);
+}
+
+/*
+ * A producer that waits for no credit has no more pieces under way than the ring has slots. So the
+ * clerk does not wait for workers who wait for an answer that the clerk is to pass on.
+ */
+static void overrun(void **state)
+{
+	struct rgate_ring *out = unit_ring(1024, 256, 0, RGATE_POLICY_DROP);
+	struct rgate_gpu_stats stats = { .sz = sizeof(stats) };
+	struct gate g = { 0 };
+	struct runtime r;
+
+	(void)state;
+	unit_not_for_tsan(FENCE);
+	runtime_open(&r, 0, 1, 64);
+	r.start.arg = &g;
+	r.start.grain = r.start.direct = 1;
+	assert_int_equal(rgate_gpu_bind_output(r.gpu, out, RGATE_GPU_FULL_DROP), 0);
+	assert_int_equal(rgate_gpu_start(r.gpu, &gating, &r.start), 0);
+	runtime_put(&r, 0, 64);
+	runtime_until(__atomic_load_n(&g.waiting, __ATOMIC_RELAXED) == FAKE_WORKERS);
+	publish_over(r.ring[0], 64, 2);
+	publish_over(r.ring[0], 1, 3);
+	__atomic_store_n(&g.open, true, __ATOMIC_RELEASE);
+	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	assert_int_equal(rgate_gpu_ring_stats(r.gpu, 0, &stats), 0);
+	assert_int_equal(stats.packets, 64 + 64 + 1);
+	runtime_close(&r);
+	rgate_ring_close(out);
 }
 
 /* A kernel that failed has shown slots behind one that it has not: the next producer's are these */
@@ -249,6 +290,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(taken_over, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(chained, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(grown, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(overrun, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(left_a_gap, fake_setup, fake_teardown),
 };
 

@@ -74,6 +74,7 @@ struct rgate_dpoll {
 	uint64_t looks;
 	uint64_t empty;
 	uint64_t direct;
+	uint64_t over;		/* batches before this number have the lap before behind them */
 	uint64_t idle;		/* looks in vain, in a row */
 	uint32_t batches;	/* how far to look ahead */
 	uint32_t slots;

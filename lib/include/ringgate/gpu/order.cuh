@@ -215,14 +215,25 @@ RGATE_DEV void rgate_dorder_done(const struct rgate_dctx *ctx, const struct rgat
 				 rgate_dring_lap(r, pos));
 }
 
-/* The first warp: what is there, for the others, into @run */
+/* Batches of a run: one of each worker's, and none twice, whatever the producer does */
+RGATE_DEV uint32_t rgate_dorder_most(const struct rgate_dring *r)
+{
+	const uint64_t batches = (r->mask + 1) >> RGATE_BATCH_SHIFT;
+
+	return batches < rgate_dorder_workers() ? (uint32_t)batches : rgate_dorder_workers();
+}
+
+/*
+ * The first warp: what is there, for the others, into @run. What they have of the lap before is in
+ * a run that they are done with before they begin this one.
+ */
 RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
 				 struct rgate_drun *run, uint32_t *quit, uint64_t round)
 {
 	struct rgate_drun found;
 	uint32_t n, last;
 
-	n = rgate_dpoll_find(ctx, p, rgate_dorder_workers(), 1, &found);
+	n = rgate_dpoll_look(ctx, p, rgate_dorder_most(&ctx->ring[p->ring]), 1, &found);
 	if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_end(ctx, p);
 	if (p->due) {

@@ -204,6 +204,47 @@ RGATE_DEV int rgate_dpoll_returned(const struct rgate_dctx *ctx, const struct rg
 	       rgate_dbatch_finished(&ctx->ring[p->ring], &ctx->state[p->ring], pos);
 }
 
+/* The whole warp: batches from number @b on of which the lap before is finished, 32 at most */
+RGATE_DEV uint32_t rgate_dpoll_over(const struct rgate_dctx *ctx, uint32_t ring, uint64_t b)
+{
+	const struct rgate_dstate *st = &ctx->state[ring];
+	const struct rgate_dring *r = &ctx->ring[ring];
+	uint32_t lane, mask = 0;
+
+	RGATE_DROLL
+	for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP) {
+		const uint64_t pos = (b + lane) << RGATE_BATCH_SHIFT;
+		const uint32_t count = rgate_dgpu_load32(rgate_dbatch_count(r, st, pos));
+
+		if ((int32_t)(count + RGATE_BATCH - rgate_dlap_count(r, pos)) >= 0)
+			mask |= 1U << lane;
+	}
+	return rgate_dones(rgate_dwarp_or(mask));
+}
+
+/*
+ * The whole warp: of the next @n batches, those that may be looked at. A producer waits for a
+ * batch's credit before it begins the batch again. Of one that does not, nothing is taken before
+ * others are done with the lap before: so no two have a slot, and no ring has more pieces under
+ * way than slots, for which there is room in the queue.
+ */
+RGATE_DEV uint32_t rgate_dpoll_may(const struct rgate_dctx *ctx, struct rgate_dpoll *p, uint32_t n)
+{
+	const uint64_t first = p->next >> RGATE_BATCH_SHIFT;
+	uint64_t over = p->over;
+
+	if (over < first + n) {
+		if (over < first)
+			over = first;
+		over += rgate_dpoll_over(ctx, p->ring, over);
+		rgate_dwarp_sync();
+		if (rgate_dlane() == 0)
+			p->over = over;
+		rgate_dwarp_sync();
+	}
+	return over - first < n ? (uint32_t)(over - first) : n;
+}
+
 /* How far the next look goes: doubled while all is there, else what was there and one */
 RGATE_DEV uint32_t rgate_dpoll_adapt(uint32_t now, uint32_t found, uint32_t most)
 {
@@ -213,13 +254,13 @@ RGATE_DEV uint32_t rgate_dpoll_adapt(uint32_t now, uint32_t found, uint32_t most
 }
 
 /*
- * rgate_dpoll_find - the whole warp: looks at a ring
- * @most: batches at most, up to RGATE_DLOOK_BATCHES
+ * rgate_dpoll_look - the whole warp: looks at a ring
+ * @most: batches at most, up to RGATE_DLOOK_BATCHES; 0: none may be there, it is a look in vain
  * @looks: how often at most while nothing is there, a power of two
  * @run: out, what is to be done: its count may be of several batches
  * Returns how many slots, 0: none. They are this warp's to hand out.
  */
-RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
+RGATE_DEV uint32_t rgate_dpoll_look(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
 				    uint32_t most, uint32_t looks, struct rgate_drun *run)
 {
 	const struct rgate_dring *r = &ctx->ring[p->ring];
@@ -228,18 +269,25 @@ RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_d
 
 	while (rgate_dpoll_returned(ctx, p, pos))
 		pos += RGATE_BATCH;
-	if (pos < p->check_end)
+	if (ahead && pos < p->check_end)
 		ahead = 1;	/* one that was returned may come next */
 	/* looks in vain in a row come by every multiple of @looks */
 	looks -= (uint32_t)p->idle & (looks - 1);
-	n = got = rgate_dring_await(r, pos, ahead, p->slots, &looks, ctx->pause_ns, &full);
-	if (!full)
-		n = rgate_dring_whole(r, pos, n);
+	n = got = full = 0;
+	if (ahead)
+		n = got = rgate_dring_await(r, pos, ahead, p->slots, &looks, ctx->pause_ns, &full);
+	if (!full && r->chain) {
+		/* one lane alone: what changes meanwhile is not the same for all */
+		if (rgate_dlane() == 0)
+			n = rgate_dring_whole(r, pos, n);
+		n = (uint32_t)rgate_dwarp_first(n);
+	}
 	run->pos = pos;
 	run->ring = p->ring;
 	run->count = n;
+	/* all lanes have read what is changed now */
+	rgate_dwarp_sync();
 	if (rgate_dlane() == 0) {
-		/* all lanes have read what is changed here: the look ends in a barrier */
 		p->batches = rgate_dpoll_adapt(p->batches, full, RGATE_DLOOK_BATCHES);
 		/* where ends are published looks at single slots tell nothing */
 		p->slots = full ? 1 : rgate_dpoll_adapt(p->slots, got, RGATE_DLOOK_SLOTS);
@@ -252,6 +300,15 @@ RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_d
 	}
 	rgate_dwarp_sync();
 	return n;
+}
+
+/* The same, where others may still have slots of the lap before in hand */
+RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
+				    uint32_t most, uint32_t looks, struct rgate_drun *run)
+{
+	const uint32_t n = p->batches < most ? p->batches : most;
+
+	return rgate_dpoll_look(ctx, p, rgate_dpoll_may(ctx, p, n), looks, run);
 }
 
 /*
@@ -287,6 +344,7 @@ RGATE_DEV void rgate_dpoll_load(const struct rgate_dctx *ctx, struct rgate_dpoll
 		p->empty = st->empty;
 		p->direct = st->direct;
 		p->idle = 0;
+		p->over = 0;
 		p->batches = p->slots = 1;
 		p->ended = 0;
 		p->told = 0;
