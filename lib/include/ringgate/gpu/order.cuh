@@ -74,11 +74,9 @@ RGATE_DEV uint32_t rgate_dorder_flow(const struct rgate_dctx *ctx, const struct 
 
 	if (!rgate_dslot_parts(s, pos))
 		return 0;
-	rgate_dpkt_view(&pkt, &ctx->ring[run->ring], pos, 1);
-	pkt.hdr = s;
-	pkt.len = s->len < rgate_dring_room(pkt.r) ? s->len : rgate_dring_room(pkt.r);
-	pkt.near = copy + RGATE_SLOT_HDR;
-	pkt.near_len = pkt.len < sh->near_len ? pkt.len : sh->near_len;
+	rgate_dslot_view(&ctx->ring[run->ring], pos, copy, sh->near_len, &pkt);
+	pkt.ring = run->ring;
+	pkt.parts = 1;	/* the first is enough */
 	flow = rgate_dpkt_flow(&pkt);
 	return flow ? flow : 1;
 }

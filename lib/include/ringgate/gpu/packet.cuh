@@ -33,13 +33,14 @@ RGATE_DEV void rgate_dpkt_view(struct rgate_dpkt *p, const struct rgate_dring *r
 			       uint32_t parts)
 {
 	const struct rgate_slot *s = rgate_dring_slot(r, pos);
-	uint32_t room = rgate_dring_room(r);
+	/* once: its producer may change it meanwhile */
+	const uint32_t room = rgate_dring_room(r), len = *(const volatile uint32_t *)&s->len;
 
 	p->hdr = s;
 	p->data = p->near = (const unsigned char *)s + RGATE_SLOT_HDR;
 	p->r = r;
 	p->pos = pos;
-	p->len = p->near_len = s->len < room ? s->len : room;
+	p->len = p->near_len = len < room ? len : room;
 	p->ring = 0;
 	p->parts = parts;
 }
@@ -56,7 +57,7 @@ RGATE_DEV uint32_t rgate_dpkt_total(const struct rgate_dpkt *p)
 	uint32_t room = rgate_dring_room(p->r), n = p->len, i;
 
 	for (i = 1; i < p->parts; i++) {
-		uint32_t len = rgate_dpkt_part(p, i)->len;
+		uint32_t len = *(const volatile uint32_t *)&rgate_dpkt_part(p, i)->len;
 
 		n += len < room ? len : room;
 	}

@@ -112,6 +112,23 @@ RGATE_DEV uint32_t rgate_dslot_parts(const struct rgate_slot *s, uint64_t pos)
 	return s->chain_cnt <= room ? s->chain_cnt : 0;
 }
 
+/* The slot at @pos, whose header and first @near_len bytes are at @copy; all but parts and ring */
+RGATE_DEV void rgate_dslot_view(const struct rgate_dring *r, uint64_t pos,
+				const unsigned char *copy, uint32_t near_len,
+				struct rgate_dpkt *pkt)
+{
+	const uint32_t room = rgate_dring_room(r);
+
+	pkt->hdr = (const struct rgate_slot *)copy;
+	pkt->near = copy + RGATE_SLOT_HDR;
+	pkt->data = (const unsigned char *)rgate_dring_slot(r, pos) + RGATE_SLOT_HDR;
+	pkt->r = r;
+	pkt->pos = pos;
+	/* never beyond the slot, whatever it says */
+	pkt->len = pkt->hdr->len < room ? pkt->hdr->len : room;
+	pkt->near_len = pkt->len < near_len ? pkt->len : near_len;
+}
+
 /* What a warp counts of a run, by lane */
 struct rgate_dtally {
 	uint32_t packets;
@@ -156,25 +173,16 @@ RGATE_DEV void rgate_dslot_work(const struct rgate_dctx *ctx, const struct rgate
 				uint32_t i, struct rgate_dtally *tally)
 {
 	const unsigned char *copy = near->slots + i * RGATE_DSTAGE_STRIDE(sh->near_len);
-	const struct rgate_dring *r = &ctx->ring[run->ring];
 	const struct rgate_slot *s = (const struct rgate_slot *)copy;
 	uint32_t step = sh->warp_each ? RGATE_DWARP : 1;
-	uint32_t lane = sh->warp_each ? rgate_dlane() : 0;
-	uint32_t room = rgate_dring_room(r), len = 0;
+	uint32_t lane = sh->warp_each ? rgate_dlane() : 0, len = 0;
 	struct rgate_dpkt pkt;
 	void *result;
 
-	pkt.hdr = s;
-	pkt.r = r;
-	pkt.pos = run->pos + i;
+	rgate_dslot_view(&ctx->ring[run->ring], run->pos + i, copy, sh->near_len, &pkt);
+	pkt.ring = run->ring;
 	pkt.parts = rgate_dslot_parts(s, pkt.pos);
 	if (pkt.parts) {
-		pkt.near = copy + RGATE_SLOT_HDR;
-		pkt.data = (const unsigned char *)rgate_dring_slot(r, pkt.pos) + RGATE_SLOT_HDR;
-		/* never beyond the slot, whatever it says */
-		pkt.len = s->len < room ? s->len : room;
-		pkt.near_len = pkt.len < sh->near_len ? pkt.len : sh->near_len;
-		pkt.ring = run->ring;
 		result = rgate_dresult(ctx, sh, near, i, pkt.pos);
 		if (sh->reply && lane == 0)
 			rgate_dout_header(rgate_dreply_header(result), s, 0);
