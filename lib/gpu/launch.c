@@ -107,23 +107,33 @@ static int size_block(struct rgate_gpu *gpu)
 	return rgate_gpu_cu(gpu, res, "cuFuncSetAttribute");
 }
 
+/* Blocks of gpu->warps that the device has room for at once */
+static int count_blocks(struct rgate_gpu *gpu, uint32_t *most)
+{
+	int n = 0;
+	CUresult res = gpu->driver.occupancy(&n, gpu->function, (int)gpu->warps * 32,
+					     gpu->kernel->warp_bytes * gpu->warps);
+
+	*most = (uint32_t)(n * gpu->prop.multiProcessorCount);
+	return rgate_gpu_cu(gpu, res, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+
 /* All blocks must be there at once: they wait for each other. */
 static int fit(struct rgate_gpu *gpu, uint32_t wanted)
 {
 	const struct rgate_gpu_kernel *k = gpu->kernel;
-	const struct rgate_gpu_driver *d = &gpu->driver;
-	int err = size_block(gpu), a_multiprocessor = 0;
-	uint32_t most;
-	CUresult res;
+	int err = size_block(gpu);
+	uint32_t most = 0;
 
+	if (!err)
+		err = count_blocks(gpu, &most);
+	/* smaller ones, where so many are needed */
+	while (!err && wanted > most && gpu->warps > WARPS_LEAST) {
+		gpu->warps--;
+		err = count_blocks(gpu, &most);
+	}
 	if (err)
 		return err;
-	res = d->occupancy(&a_multiprocessor, gpu->function, (int)gpu->warps * 32,
-			   k->warp_bytes * gpu->warps);
-	err = rgate_gpu_cu(gpu, res, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-	if (err)
-		return err;
-	most = (uint32_t)(a_multiprocessor * gpu->prop.multiProcessorCount);
 	if (!wanted) {
 		wanted = gpu->nrings * BLOCKS_A_RING;
 		wanted = wanted > least_blocks(k) ? wanted : least_blocks(k);

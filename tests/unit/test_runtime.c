@@ -74,6 +74,43 @@ static void blocks_fit(void **state)
 	runtime_close(&r);
 }
 
+/* A ring has a block, however small the device is: of fewer warps then */
+static void blocks_shrink(void **state)
+{
+	struct rgate_gpu_kernel k = lanes;
+	struct cudaDeviceProp prop;
+	struct rgate_ring *more[2];
+	struct runtime r;
+	uint64_t n = 0;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(cudaGetDeviceProperties(&prop, 0), 0);
+	assert_int_equal(prop.multiProcessorCount, RUNTIME_RINGS);
+	runtime_open(&r, 0, RUNTIME_RINGS, 64);
+	r.start.arg = &n;
+	k.kind = RGATE_GPU_KIND_ORDERED;
+	k.warps = 20;
+	fake.room = 20 * 32;
+	assert_int_equal(rgate_gpu_start(r.gpu, &k, &r.start), 0);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	for (i = 0; i < 2; i++) {
+		more[i] = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
+		assert_int_equal(rgate_gpu_bind(r.gpu, more[i], NULL), 0);
+	}
+	assert_int_equal(rgate_gpu_start(r.gpu, &k, &r.start), 0);
+	runtime_put(&r, 0, 100);
+	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);
+	assert_int_equal(n, 100);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	/* of fewer than 8 none is made */
+	fake.room = 2 * 8 * 32 - 1;
+	assert_int_equal(rgate_gpu_start(r.gpu, &k, &r.start), -E2BIG);
+	runtime_close(&r);
+	for (i = 0; i < 2; i++)
+		rgate_ring_close(more[i]);
+}
+
 /* A launch of which the end cannot be signalled is one all the same: it is looked for. */
 static void not_signalled(void **state)
 {
@@ -169,6 +206,7 @@ static void closed_hanging(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(takes, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(blocks_fit, fake_setup, fake_teardown),
+	cmocka_unit_test_setup_teardown(blocks_shrink, fake_setup, fake_teardown),
 	cmocka_unit_test_setup_teardown(not_signalled, fake_setup, fake_teardown),
 	cmocka_unit_test_setup(closed_hanging, fake_setup),
 };

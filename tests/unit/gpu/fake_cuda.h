@@ -30,6 +30,7 @@ extern struct fake_cuda {
 	unsigned int strays;		/* launches on another device than the stream's */
 	/* Failures: the n-th call from now on (1: the next), once; 0: none */
 	unsigned int fail_malloc, fail_register, fail_launch, fail_host_func;
+	unsigned int room;		/* threads on a multiprocessor; 0: those of 8 blocks */
 	unsigned int fault;		/* cudaError_t that streams tell from now on */
 } fake;
 
