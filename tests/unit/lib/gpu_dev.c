@@ -83,5 +83,10 @@ void gpu_dev_free(struct gpu_dev *d)
 
 uint32_t gpu_dev_find(struct gpu_dev *d, struct rgate_drun *run)
 {
-	return rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DLOOK_BATCHES, 1, run);
+	struct rgate_dseen seen;
+
+	rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DLOOK_BATCHES, 1, &seen);
+	rgate_dpoll_note(&d->poll[0], &seen);
+	*run = seen.run;
+	return run->count;
 }

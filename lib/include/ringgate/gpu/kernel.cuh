@@ -74,25 +74,28 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 	RGATE_DROLL
 	for (i = 0; i < npolls; i++) {
 		struct rgate_dpoll *p = &polls[i];
-		struct rgate_drun run;
-		uint32_t n = rgate_dpoll_find(ctx, p, rgate_dpoll_ahead(ctx),
-					      npolls == 1 ? RGATE_DPOLL_LOOKS : 1, &run);
+		struct rgate_dseen seen;
+		uint32_t n;
 
+		rgate_dpoll_find(ctx, p, rgate_dpoll_ahead(ctx),
+				 npolls == 1 ? RGATE_DPOLL_LOOKS : 1, &seen);
+		n = seen.run.count;
 		busy |= n;
 		if (n && n <= ctx->direct)
-			rgate_dpoll_work(ctx, sh, &run, near, &mail[RGATE_DCLERK]);
-		else if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
-			/* not at once: what comes next would wait for it */
-			rgate_dpoll_end(ctx, p);
+			rgate_dpoll_work(ctx, sh, &seen.run, near, &mail[RGATE_DCLERK]);
 		if (rgate_dlane() == 0) {
 			if (n > ctx->direct)
-				rgate_dmail_hand(&mail[RGATE_DCLERK], &run);
-			else
+				rgate_dmail_hand(&mail[RGATE_DCLERK], &seen.run);
+			rgate_dpoll_note(p, &seen);
+			if (n <= ctx->direct)
 				p->direct += n;
 			if (p->due)
 				rgate_dmail_tell(&mail[RGATE_DTELLER], p, i);
 		}
 		rgate_dwarp_sync();
+		/* not at once: what comes next would wait for it */
+		if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
+			rgate_dpoll_end(ctx, p);
 	}
 	return busy;
 }

@@ -228,10 +228,14 @@ RGATE_DEV uint32_t rgate_dorder_most(const struct rgate_dring *r)
 RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
 				 struct rgate_drun *run, uint32_t *quit, uint64_t round)
 {
-	struct rgate_drun found;
+	struct rgate_dseen seen;
 	uint32_t n, last;
 
-	n = rgate_dpoll_look(ctx, p, rgate_dorder_most(&ctx->ring[p->ring]), 1, &found);
+	rgate_dpoll_look(ctx, p, rgate_dorder_most(&ctx->ring[p->ring]), 1, &seen);
+	n = seen.run.count;
+	if (rgate_dlane() == 0)
+		rgate_dpoll_note(p, &seen);
+	__syncwarp();
 	if (!n && p->idle % RGATE_DREPORT_LOOKS == 0)
 		rgate_dpoll_end(ctx, p);
 	if (p->due) {
@@ -241,7 +245,7 @@ RGATE_DEV void rgate_dorder_find(const struct rgate_dctx *ctx, struct rgate_dpol
 	}
 	last = round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, blockIdx.x);
 	if (rgate_dlane() == 0) {
-		*run = found;
+		*run = seen.run;
 		*quit = last;
 	}
 	if (!n)

@@ -210,26 +210,33 @@ RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate
 RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *hdr,
 				 uint32_t len)
 {
-	s->tstamp = hdr ? hdr->tstamp : 0;
+	struct rgate_slot h = { 0 };
+
+	h.dev_type = 0xfffe;	/* ARPHRD_NONE */
+	h.l3_off = h.l4_off = h.payload_off = RGATE_OFF_NONE;
+	/* all of it is read before any is written: nobody knows that they are not the same */
+	if (hdr)
+		h = *hdr;
+	s->tstamp = h.tstamp;
 	s->len = len;
 	s->wire_len = len;
-	s->flags = hdr ? hdr->flags & (RGATE_SLOT_VLAN | RGATE_SLOT_HASH | RGATE_SLOT_QUEUE) : 0;
-	s->ifindex = hdr ? hdr->ifindex : 0;
-	s->hash = hdr ? hdr->hash : 0;
-	s->queue = hdr ? hdr->queue : 0;
+	s->flags = h.flags & (RGATE_SLOT_VLAN | RGATE_SLOT_HASH | RGATE_SLOT_QUEUE);
+	s->ifindex = h.ifindex;
+	s->hash = h.hash;
+	s->queue = h.queue;
 	s->cpu = 0;
-	s->vlan_tci = hdr ? hdr->vlan_tci : 0;
-	s->vlan_proto = hdr ? hdr->vlan_proto : 0;
-	s->protocol = hdr ? hdr->protocol : 0;
-	s->dev_type = hdr ? hdr->dev_type : 0xfffe;	/* ARPHRD_NONE */
-	s->l3_off = hdr ? hdr->l3_off : RGATE_OFF_NONE;
-	s->l4_off = hdr ? hdr->l4_off : RGATE_OFF_NONE;
-	s->payload_off = hdr ? hdr->payload_off : RGATE_OFF_NONE;
+	s->vlan_tci = h.vlan_tci;
+	s->vlan_proto = h.vlan_proto;
+	s->protocol = h.protocol;
+	s->dev_type = h.dev_type;
+	s->l3_off = h.l3_off;
+	s->l4_off = h.l4_off;
+	s->payload_off = h.payload_off;
 	s->chain_idx = 0;
 	s->chain_cnt = 1;
 	s->gap = 0;
-	s->clock = hdr ? hdr->clock : 0;
-	s->ip_proto = hdr ? hdr->ip_proto : 0;
+	s->clock = h.clock;
+	s->ip_proto = h.ip_proto;
 	s->pkt_type = 4;	/* PACKET_OUTGOING */
 	s->reserved = 0;
 }

@@ -253,19 +253,27 @@ RGATE_DEV uint32_t rgate_dpoll_adapt(uint32_t now, uint32_t found, uint32_t most
 	return to < most ? to : most;
 }
 
+/* What a look has seen */
+struct rgate_dseen {
+	struct rgate_drun run;	/* to be done; its count may be of several batches, 0: nothing */
+	uint32_t looks;
+	uint32_t got;		/* slots, before those of a chain that is not all there */
+	uint32_t full;		/* batches to their ends */
+};
+
 /*
  * rgate_dpoll_look - the whole warp: looks at a ring
  * @most: batches at most, up to RGATE_DLOOK_BATCHES; 0: none may be there, it is a look in vain
  * @looks: how often at most while nothing is there, a power of two
- * @run: out, what is to be done: its count may be of several batches
- * Returns how many slots, 0: none. They are this warp's to hand out.
+ * @seen: out; its run is this warp's to hand out, and rgate_dpoll_note() is called before the next
+ *	look, with nothing in between that waits for others: what is found need not wait for it
  */
-RGATE_DEV uint32_t rgate_dpoll_look(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
-				    uint32_t most, uint32_t looks, struct rgate_drun *run)
+RGATE_DEV void rgate_dpoll_look(const struct rgate_dctx *ctx, const struct rgate_dpoll *p,
+				uint32_t most, uint32_t looks, struct rgate_dseen *seen)
 {
 	const struct rgate_dring *r = &ctx->ring[p->ring];
 	uint64_t pos = p->next;
-	uint32_t full, n, got, ahead = p->batches < most ? p->batches : most;
+	uint32_t n = 0, ahead = p->batches < most ? p->batches : most;
 
 	while (rgate_dpoll_returned(ctx, p, pos))
 		pos += RGATE_BATCH;
@@ -273,42 +281,45 @@ RGATE_DEV uint32_t rgate_dpoll_look(const struct rgate_dctx *ctx, struct rgate_d
 		ahead = 1;	/* one that was returned may come next */
 	/* looks in vain in a row come by every multiple of @looks */
 	looks -= (uint32_t)p->idle & (looks - 1);
-	n = got = full = 0;
+	seen->full = 0;
 	if (ahead)
-		n = got = rgate_dring_await(r, pos, ahead, p->slots, &looks, ctx->pause_ns, &full);
-	if (!full && r->chain) {
+		n = rgate_dring_await(r, pos, ahead, p->slots, &looks, ctx->pause_ns, &seen->full);
+	seen->got = n;
+	if (!seen->full && r->chain) {
 		/* one lane alone: what changes meanwhile is not the same for all */
 		if (rgate_dlane() == 0)
 			n = rgate_dring_whole(r, pos, n);
 		n = (uint32_t)rgate_dwarp_first(n);
 	}
-	run->pos = pos;
-	run->ring = p->ring;
-	run->count = n;
-	/* all lanes have read what is changed now */
+	seen->looks = looks;
+	seen->run.pos = pos;
+	seen->run.ring = p->ring;
+	seen->run.count = n;
 	rgate_dwarp_sync();
-	if (rgate_dlane() == 0) {
-		p->batches = rgate_dpoll_adapt(p->batches, full, RGATE_DLOOK_BATCHES);
-		/* where ends are published looks at single slots tell nothing */
-		p->slots = full ? 1 : rgate_dpoll_adapt(p->slots, got, RGATE_DLOOK_SLOTS);
-		p->next = pos + n;
-		p->looks += looks;
-		p->empty += looks - !!n;
-		p->idle = n ? 0 : p->idle + looks;
-		p->due |= (p->looks - looks) / RGATE_DREPORT_LOOKS !=
-			  p->looks / RGATE_DREPORT_LOOKS;
-	}
-	rgate_dwarp_sync();
-	return n;
 }
 
 /* The same, where others may still have slots of the lap before in hand */
-RGATE_DEV uint32_t rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
-				    uint32_t most, uint32_t looks, struct rgate_drun *run)
+RGATE_DEV void rgate_dpoll_find(const struct rgate_dctx *ctx, struct rgate_dpoll *p,
+				uint32_t most, uint32_t looks, struct rgate_dseen *seen)
 {
 	const uint32_t n = p->batches < most ? p->batches : most;
 
-	return rgate_dpoll_look(ctx, p, rgate_dpoll_may(ctx, p, n), looks, run);
+	rgate_dpoll_look(ctx, p, rgate_dpoll_may(ctx, p, n), looks, seen);
+}
+
+/* The first lane, after a barrier with all of the warp: goes on behind what was seen */
+RGATE_DEV void rgate_dpoll_note(struct rgate_dpoll *p, const struct rgate_dseen *seen)
+{
+	const uint32_t n = seen->run.count, looks = seen->looks;
+
+	p->batches = rgate_dpoll_adapt(p->batches, seen->full, RGATE_DLOOK_BATCHES);
+	/* where ends are published looks at single slots tell nothing */
+	p->slots = seen->full ? 1 : rgate_dpoll_adapt(p->slots, seen->got, RGATE_DLOOK_SLOTS);
+	p->next = seen->run.pos + n;
+	p->looks += looks;
+	p->empty += looks - !!n;
+	p->idle = n ? 0 : p->idle + looks;
+	p->due |= (p->looks - looks) / RGATE_DREPORT_LOOKS != p->looks / RGATE_DREPORT_LOOKS;
 }
 
 /*
