@@ -13,7 +13,7 @@
 _Thread_local bool fake_polls;
 
 struct warp {
-	struct rgate_dmail (*mail)[RGATE_DCLERKS];	/* of each polling warp */
+	struct rgate_dstaff *staff;	/* of each polling warp */
 	const struct rgate_dctx *ctx;
 	const struct rgate_dshape *sh;
 	uint32_t number;
@@ -44,10 +44,11 @@ static void *warp_main(void *arg)
 	if (w->ctx->until)
 		rgate_dbatch(w->ctx, w->sh, &near, w->number, w->warps);
 	else if (w->number < w->ctx->npollers)
-		rgate_dpoller(w->ctx, w->sh, &near, polls, w->mail[w->number], w->number);
-	else if (w->number < (1 + RGATE_DCLERKS) * w->ctx->npollers)
-		rgate_dclerk(w->ctx, &w->mail[w->number % w->ctx->npollers]
-					     [w->number / w->ctx->npollers - 1]);
+		rgate_dpoller(w->ctx, w->sh, &near, polls, &w->staff[w->number],
+			      w->number);
+	else if (w->number < (1 + RGATE_DSTAFF) * w->ctx->npollers)
+		rgate_dhelper(w->ctx, w->sh, &near, &w->staff[w->number % w->ctx->npollers],
+			      w->number / w->ctx->npollers - 1);
 	else
 		rgate_dworker(w->ctx, w->sh, &near);
 	rgate_dlaunch_out(w->ctx, w->warps);
@@ -57,23 +58,23 @@ static void *warp_main(void *arg)
 
 static void run(const struct rgate_dctx *ctx, const struct rgate_dshape *sh, uint32_t n)
 {
-	struct rgate_dmail (*mail)[RGATE_DCLERKS] = calloc(RGATE_GPU_RINGS_MAX, sizeof(*mail));
-	struct warp w[(1 + RGATE_DCLERKS) * RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
+	struct rgate_dstaff *staff = calloc(RGATE_GPU_RINGS_MAX, sizeof(*staff));
+	struct warp w[(1 + RGATE_DSTAFF) * RGATE_GPU_RINGS_MAX + FAKE_WORKERS];
 	uint32_t i;
 
-	unit_require(mail);
+	unit_require(staff);
 	for (i = 0; i < n; i++) {
-		w[i] = (struct warp){ .ctx = ctx, .sh = sh, .number = i, .warps = n, .mail = mail };
+		w[i] = (struct warp){ .ctx = ctx, .sh = sh, .number = i, .warps = n, .staff = staff };
 		unit_require(!pthread_create(&w[i].thread, NULL, warp_main, &w[i]));
 	}
 	for (i = 0; i < n; i++)
 		pthread_join(w[i].thread, NULL);
-	free(mail);
+	free(staff);
 }
 
 void fake_persist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
 {
-	run(ctx, sh, (1 + RGATE_DCLERKS) * ctx->npollers + FAKE_WORKERS);
+	run(ctx, sh, (1 + RGATE_DSTAFF) * ctx->npollers + FAKE_WORKERS);
 }
 
 void fake_snapshot(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)

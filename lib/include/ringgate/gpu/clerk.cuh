@@ -51,8 +51,61 @@ struct rgate_dmail {
 };
 
 /*
+ * The polling warp's hands: more warps beside it, who wait for its runs alone. One that comes
+ * alone and is not the polling warp's own is there by one store to shared memory; by the queue,
+ * which is for who has many, or whose hands are full, it would go through the device's memory.
+ */
+
+#define RGATE_DHANDS	2U
+
+enum rgate_dhand_is {
+	RGATE_DHAND_FREE,
+	RGATE_DHAND_FULL,	/* by the polling warp; free again by the hand */
+	RGATE_DHAND_END,	/* no more comes */
+};
+
+/* In shared memory, one a hand; all 0 at first */
+struct rgate_dhand {
+	uint32_t is;
+	uint32_t pad;
+	struct rgate_drun run;
+};
+
+/*
  * The polling warp's first thread
  */
+
+/* @run, if it is one piece of work and a hand is free; 0: it is the clerk's */
+RGATE_DEV int rgate_dhands_give(const struct rgate_dctx *ctx, struct rgate_dhand *hands,
+				const struct rgate_drun *run)
+{
+	uint32_t i;
+
+	if ((run->pos & (ctx->grain - 1)) + run->count > ctx->grain)
+		return 0;
+	RGATE_DROLL
+	for (i = 0; i < RGATE_DHANDS; i++) {
+		if (rgate_dblock_acquire(&hands[i].is) != RGATE_DHAND_FREE)
+			continue;
+		hands[i].run = *run;
+		rgate_dblock_release(&hands[i].is, RGATE_DHAND_FULL);
+		return 1;
+	}
+	return 0;
+}
+
+/* Returns when what they had is done with */
+RGATE_DEV void rgate_dhands_end(struct rgate_dhand *hands)
+{
+	uint32_t i;
+
+	RGATE_DROLL
+	for (i = 0; i < RGATE_DHANDS; i++) {
+		while (rgate_dblock_acquire(&hands[i].is) != RGATE_DHAND_FREE)
+			rgate_dpause(32);
+		rgate_dblock_release(&hands[i].is, RGATE_DHAND_END);
+	}
+}
 
 /* A place for the next message; waits for one while the clerk is that far behind */
 RGATE_DEV struct rgate_dmsg *rgate_dmail_next(struct rgate_dmail *m)
@@ -118,6 +171,29 @@ RGATE_DEV void rgate_dmail_end(struct rgate_dmail *m)
 	rgate_dmail_send(m);
 	while (rgate_dblock_acquire(&m->got) != m->put)
 		rgate_dpause(32);
+}
+
+/*
+ * A hand
+ */
+
+RGATE_DEV void rgate_dhand(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+			   struct rgate_dnear *near, struct rgate_dhand *hand)
+{
+	struct rgate_drun run;
+	uint32_t is;
+
+	for (;;) {
+		while ((is = rgate_dblock_acquire(&hand->is)) == RGATE_DHAND_FREE)
+			rgate_dpause(1);
+		if (is == RGATE_DHAND_END)
+			return;
+		run = hand->run;
+		rgate_drun_work(ctx, sh, &run, near);
+		/* all lanes have read it: the work ends in a barrier */
+		if (rgate_dlane() == 0)
+			rgate_dblock_release(&hand->is, RGATE_DHAND_FREE);
+	}
 }
 
 /*

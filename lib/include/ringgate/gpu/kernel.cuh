@@ -64,10 +64,18 @@ RGATE_DEV uint32_t rgate_dpoll_ahead(const struct rgate_dctx *ctx)
 	return n < RGATE_DLOOK_BATCHES ? n : RGATE_DLOOK_BATCHES;
 }
 
-/* Looks at the rings of a polling warp once; 0: nothing anywhere. @mail: of its clerks */
+/* A polling warp's helpers; in shared memory */
+struct rgate_dstaff {
+	struct rgate_dmail mail[RGATE_DCLERKS];
+	struct rgate_dhand hand[RGATE_DHANDS];
+};
+
+#define RGATE_DSTAFF	(RGATE_DCLERKS + RGATE_DHANDS)	/* warps */
+
+/* Looks at the rings of a polling warp once; 0: nothing anywhere */
 RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 				     struct rgate_dnear *near, struct rgate_dpoll *polls,
-				     uint32_t npolls, struct rgate_dmail *mail)
+				     uint32_t npolls, struct rgate_dstaff *staff)
 {
 	uint32_t i, busy = 0;
 
@@ -82,15 +90,15 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 		n = seen.run.count;
 		busy |= n;
 		if (n && n <= ctx->direct)
-			rgate_dpoll_work(ctx, sh, &seen.run, near, &mail[RGATE_DCLERK]);
+			rgate_dpoll_work(ctx, sh, &seen.run, near, &staff->mail[RGATE_DCLERK]);
 		if (rgate_dlane() == 0) {
-			if (n > ctx->direct)
-				rgate_dmail_hand(&mail[RGATE_DCLERK], &seen.run);
+			if (n > ctx->direct && !rgate_dhands_give(ctx, staff->hand, &seen.run))
+				rgate_dmail_hand(&staff->mail[RGATE_DCLERK], &seen.run);
 			rgate_dpoll_note(p, &seen);
 			if (n <= ctx->direct)
 				p->direct += n;
 			if (p->due)
-				rgate_dmail_tell(&mail[RGATE_DTELLER], p, i);
+				rgate_dmail_tell(&staff->mail[RGATE_DTELLER], p, i);
 		}
 		rgate_dwarp_sync();
 		/* not at once: what comes next would wait for it */
@@ -100,22 +108,21 @@ RGATE_DEV uint32_t rgate_dpoll_round(const struct rgate_dctx *ctx, const struct 
 	return busy;
 }
 
-/* @mail: of its clerks */
 RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
 			     struct rgate_dnear *near, struct rgate_dpoll *polls,
-			     struct rgate_dmail *mail, uint32_t poller)
+			     struct rgate_dstaff *staff, uint32_t poller)
 {
 	uint32_t ring, n = 0, i;
 	uint64_t round;
 
 	for (ring = poller; ring < ctx->nrings && n < RGATE_DPOLL_RINGS; ring += ctx->npollers) {
-		rgate_dpoll_load(ctx, &mail[RGATE_DTELLER].told[n], ring);
+		rgate_dpoll_load(ctx, &staff->mail[RGATE_DTELLER].told[n], ring);
 		rgate_dpoll_load(ctx, &polls[n++], ring);
 	}
 	if (poller == 0)
 		rgate_dpoll_begin(ctx);
 	for (round = 0;; round++) {
-		uint32_t busy = rgate_dpoll_round(ctx, sh, near, polls, n, mail);
+		uint32_t busy = rgate_dpoll_round(ctx, sh, near, polls, n, staff);
 
 		if (round % RGATE_DSTOP_ROUNDS == 0 && rgate_dpoll_quits(ctx, poller))
 			break;
@@ -123,9 +130,11 @@ RGATE_DEV void rgate_dpoller(const struct rgate_dctx *ctx, const struct rgate_ds
 			rgate_dpause(ctx->pause_ns);
 	}
 	/* what the host is told last is what follows */
-	if (rgate_dlane() == 0)
+	if (rgate_dlane() == 0) {
+		rgate_dhands_end(staff->hand);
 		for (i = 0; i < RGATE_DCLERKS; i++)
-			rgate_dmail_end(&mail[i]);
+			rgate_dmail_end(&staff->mail[i]);
+	}
 	rgate_dwarp_sync();
 	RGATE_DROLL
 	for (i = 0; i < n; i++)
@@ -202,26 +211,38 @@ RGATE_DEV void rgate_dbatch(const struct rgate_dctx *ctx, const struct rgate_dsh
 	}
 }
 
+/* A warp of a polling warp's block: the @number-th of its helpers, from 0 on */
+RGATE_DEV void rgate_dhelper(const struct rgate_dctx *ctx, const struct rgate_dshape *sh,
+			     struct rgate_dnear *near, struct rgate_dstaff *staff, uint32_t number)
+{
+	if (number < RGATE_DCLERKS)
+		rgate_dclerk(ctx, &staff->mail[number]);
+	else
+		rgate_dhand(ctx, sh, near, &staff->hand[number - RGATE_DCLERKS]);
+}
+
 #ifdef __CUDACC__
 
-/* Warp 0 of the first blocks polls, the next ones are its clerks; the others work. */
+/* Warp 0 of the first blocks polls, the next ones help it; the others work. */
 RGATE_DEV void rgate_dpersist(const struct rgate_dctx *ctx, const struct rgate_dshape *sh)
 {
 	extern __shared__ __align__(128) unsigned char rgate_dshared[];
 	__shared__ struct rgate_dpoll polls[RGATE_DPOLL_RINGS];
-	__shared__ struct rgate_dmail mail[RGATE_DCLERKS];
+	__shared__ struct rgate_dstaff staff;
 	const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32;
 	struct rgate_dnear near;
 
 	if (threadIdx.x < RGATE_DCLERKS)
-		mail[threadIdx.x].put = mail[threadIdx.x].got = 0;
+		staff.mail[threadIdx.x].put = staff.mail[threadIdx.x].got = 0;
+	if (threadIdx.x < RGATE_DHANDS)
+		staff.hand[threadIdx.x].is = RGATE_DHAND_FREE;
 	__syncthreads();
 	rgate_dnear_init(&near, rgate_dshared + warp * RGATE_DWARP_BYTES(sh->near_len, sh->reply,
 									 sh->run), sh);
 	if (warp == 0 && blockIdx.x < ctx->npollers)
-		rgate_dpoller(ctx, sh, &near, polls, mail, blockIdx.x);
-	else if (warp <= RGATE_DCLERKS && blockIdx.x < ctx->npollers)
-		rgate_dclerk(ctx, &mail[warp - 1]);
+		rgate_dpoller(ctx, sh, &near, polls, &staff, blockIdx.x);
+	else if (warp <= RGATE_DSTAFF && blockIdx.x < ctx->npollers)
+		rgate_dhelper(ctx, sh, &near, &staff, warp - 1);
 	else
 		rgate_dworker(ctx, sh, &near);
 	__syncwarp();
