@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROOM 192U
 
@@ -194,7 +195,7 @@ static void reply(const struct plan *p)
 	struct g_feed f[2];
 	struct sink s;
 	uint32_t i;
-	uint64_t end;
+	uint64_t end, got;
 
 	begin(p, &gpu, f, &s, &out);
 	if (p->kernel->kind != RGATE_GPU_KIND_BATCH)
@@ -216,6 +217,12 @@ static void reply(const struct plan *p)
 		g_ok(gpu, rgate_gpu_launch(gpu, p->kernel, NULL));
 		g_ok(gpu, rgate_gpu_wait(gpu, 5000));
 	}
+	/* what waits for room: a drain below would, too, each time */
+	do {
+		got = s.got;
+		usleep(10000);
+		take(&s, UINT64_MAX);
+	} while (s.got != got);
 	/* long enough for the three reports that a drain waits for, under a sanitizer too */
 	while (rgate_gpu_drain(gpu, 50 * (int)g_slow())) {
 		in_time(gpu, f, &s, end);
