@@ -8,7 +8,9 @@
 
 examples=$build/examples/gpu
 pid=0
-trap 'end_example; rm -rf "$tmp"' EXIT
+others=()
+log=
+trap 'end_example; [ ${#others[@]} = 0 ] || kill -9 "${others[@]}"; [ -z "$log" ] || rm -f "$log"; rm -rf "$tmp"' EXIT
 
 # udp PORT [ARGUMENT...] <PROGRAM: Python with a socket s connected to PORT, and args
 udp()
@@ -180,6 +182,57 @@ is "http_kv: ends by ^C, without an error" $? 0
 pid=0
 like "http_kv: counts them" "$(tail -n 1 "$tmp/said")" \
 	"^[0-9]+ connections, [0-9]+ values sent, [0-9]+ other answers, [0-9]+ refused$"
+
+# A daemon that is asked, one that runs, and who reads what comes to the log, where nobody does
+cluster_of_two "$tmp/cluster"
+printf '%s\n' "node one user $(id -un)" "allow one any" "max-running 100" >"$tmp/policy"
+echo "allow user:$(id -un) spawn" >"$tmp/allow"
+chmod 600 "$tmp/policy" "$tmp/allow"
+daemon()
+{
+	: >"$tmp/log$1"
+	"$build/tools/ringgated" -C "$tmp/cluster" -n "$1" -s "$tmp/s$1" --pool 32M "${@:2}" \
+		>>"$tmp/log$1" 2>&1 &
+	others+=("$!")
+}
+ready() { grep -q "is ready" "$tmp/log$1"; }
+up() { "$ringgate" cluster status -s "$tmp/s1" --json | json '[p["state"] for p in j["peers"]]' | grep -q up; }
+read_log() { [ "$(sort -u "$tmp/lines" | wc -l)" -ge 40 ]; }
+daemon 0 --spawn "policy $tmp/policy" --spawn "cgroup none"
+daemon 1 --requests "socket $tmp/r1" --requests "policy $tmp/allow"
+wait_for 20 ready 0 && wait_for 20 ready 1 && wait_for 20 up
+is "logger: daemons" $? 0
+: >"$tmp/lines"
+if [ ! -e /dev/log ] && [ -w /dev ]; then
+	python3 -c 'import os, re, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind("/dev/log")
+os.chmod("/dev/log", 0o666)
+while True:
+    line = re.search(r"ringgate-gpu: (.*)", s.recv(4096).decode())
+    if line:
+        print(line[1], flush=True)' >"$tmp/lines" &
+	others+=("$!")
+	log=/dev/log
+	wait_for 20 [ -S "$log" ]
+fi
+port=$(free_port)
+example logger "$tmp/r1" 0 "$port"
+wait_for 20 listens_or_ended "$port"
+udp "$port" <<-'END'
+	for i in range(40):
+	    s.send(b"datagram %d" % i)
+	    time.sleep(0.02)
+END
+said "logger: a process at another node for each of 40 datagrams" \
+	"^40 asked for, [0-9]+ started, 0 refused, 0 dropped$"
+if [ -n "$log" ]; then
+	wait_for 20 read_log
+	is "logger: ... each of which is in the log, once" "$(sort "$tmp/lines" | uniq -c | awk '$1 == 1' | wc -l)" 40
+else
+	skip "logger: ... each of which is in the log" "this machine has a log of its own"
+fi
+end_example
 
 if ! python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)' 2>/dev/null; then
 	skip "flows" "no packet sockets: not root"
