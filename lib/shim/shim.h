@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What `ringgate run` loads into programs: calls about TCP and UDP sockets ask the agent, see
- * ../agent/agent_wire.h. Calls that poll, duplicate or pass on are the kernel's, and for TCP those
- * that move bytes.
+ * What `ringgate run` has between programs and its agent, see ../agent/agent_wire.h: calls about TCP
+ * and UDP sockets ask the agent. Calls that poll, duplicate or pass on are the kernel's, and for TCP
+ * those that move bytes.
  *
- *	shim.c		the agent, and whose a descriptor is
+ * Into programs that are linked dynamically it is loaded, with all of these. For others the command
+ * answers their calls itself (tools/ringgate/super.h), with descriptors that it has of them, and by
+ * the first four.
+ *
  *	shim_addr.c	addresses of either kind
- *	shim_calls.c	sockets made, named and connected
+ *	shim_agent.c	the agent, and whose a descriptor is
+ *	shim_options.c	options
+ *	shim_socket.c	sockets made, named and connected
+ *
+ *	shim.c		what is behind this library
+ *	shim_calls.c	the program's calls for these
  *	shim_data.c	calls that move bytes, where they name an address, or are about datagrams
  *	shim_datagram.c	datagrams, with what is in front of each of them
  *	shim_names.c	names that are looked up
- *	shim_options.c	options
  *
  * No call here but those for names takes a lock, allocates, or keeps anything, but that there may
  * be datagrams: each may be made by any thread, in a signal handler, and after fork(2). What is
@@ -68,6 +75,11 @@ enum shim_call {
 void *shim_next(enum shim_call call);
 #define NEXT(fn)	((__typeof__(fn) *)shim_next(SHIM_CALL_##fn))
 
+/* ---- shim_agent.c ---- */
+
+/* First; @agent: its directory, NULL: the environment names it, or there is none */
+void shim_begin(const char *agent);
+
 /* False: no agent is named, all is as without this library */
 bool shim_active(void);
 
@@ -95,10 +107,54 @@ enum shim_kind shim_kind(int fd, struct agent_name *name);
 int shim_ask(const struct agent_ask *ask, int fd, struct agent_answer *answer, int *made,
 	     bool cloexec);
 
+/* ---- shim_addr.c ---- */
+
 /* 0; -EINVAL, -EAFNOSUPPORT */
 int shim_addr_get(const struct sockaddr *sa, socklen_t len, struct rgate_socket_addr *to);
 /* As much as *@len has room for; *@len becomes its own length */
 void shim_addr_put(const struct rgate_socket_addr *a, struct sockaddr *sa, socklen_t *len);
+
+/* ---- shim_options.c ---- */
+
+/* Those of which the program's own socket knows best: how long calls wait, what it is */
+bool shim_option_is_kernels(int level, int name);
+/* As setsockopt(2), getsockopt(2), but for the result: 0 or -errno. Of streams' sockets */
+int shim_option_set(int fd, int level, int name, const void *value, socklen_t len);
+int shim_option_get(int fd, int level, int name, void *value, socklen_t *len);
+/* As much as *@len has room for */
+void shim_option_put(const void *from, socklen_t n, void *value, socklen_t *len);
+
+/* ---- shim_socket.c ---- */
+
+/* SOCK_STREAM, SOCK_DGRAM; -EPROTONOSUPPORT: there is no such socket, shim_refuse() */
+int shim_type(int type, int protocol);
+/* Tells of one that there is not. -EPROTONOSUPPORT */
+int shim_refuse(int family, int type);
+/* @type: with SOCK_NONBLOCK or without; a descriptor, or -errno */
+int shim_make(int family, int type, bool cloexec);
+int shim_bind(int fd, const struct sockaddr *sa, socklen_t len);
+/* @kind, @name: shim_kind()'s */
+int shim_name(int fd, enum shim_kind kind, const struct agent_name *name,
+	      struct rgate_socket_addr *addr);
+int shim_peer(int fd, enum shim_kind kind, const struct agent_name *name,
+	      struct rgate_socket_addr *addr);
+int shim_listen(int fd, int backlog);
+/*
+ * shim_connect - of a stream; without @wait -EINPROGRESS, and later -EALREADY, or what came of it
+ * @id: out, if it is not 0 the agent's listener to which it is to be connected: shim_connect_near()
+ */
+int shim_connect(int fd, const struct sockaddr *sa, socklen_t len, bool wait, uint64_t *id);
+/* Waits as the socket does; -EAGAIN: for that there is no room yet; -errno */
+int shim_connect_near(int fd, uint64_t id);
+/* The error that the kernel has of a connect is told by that */
+void shim_connect_told(int fd);
+/*
+ * shim_accepted - to be called of each that accept(2) brought, before all else; -errno: it is none,
+ * and to be closed. @peer: out, who it is, family 0: nobody knows; may be NULL
+ */
+int shim_accepted(int fd, struct rgate_socket_addr *peer);
+/* Nobody is there, and nobody comes any more */
+bool shim_accepts_nobody(int fd);
 
 /* ---- shim_datagram.c ---- */
 

@@ -4,27 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-static struct agent_ask question(uint32_t what)
-{
-	return (struct agent_ask){ .version = AGENT_VERSION, .what = what };
-}
-
 /* ---- Made ---- */
-
-static int refused(int family, int type)
-{
-	struct agent_ask ask = question(AGENT_REFUSED);
-
-	ask.a = (uint32_t)family;
-	ask.b = (uint32_t)type;
-	(void)shim_ask(&ask, -1, NULL, NULL, true);
-	return -EPROTONOSUPPORT;
-}
 
 /* The lowest number that is free, as programs know it: the question took one. */
 static int lowest(int fd, bool cloexec)
@@ -41,45 +23,31 @@ static int lowest(int fd, bool cloexec)
 	return low;
 }
 
-static int make(int family, int type, bool udp)
-{
-	struct agent_ask ask = question(AGENT_SOCKET);
-	struct agent_answer answer;
-	const bool cloexec = type & SOCK_CLOEXEC;
-	int fd = -1, ret;
-
-	ask.a = (uint32_t)family;
-	ask.b = (type & SOCK_NONBLOCK ? AGENT_NONBLOCK : 0) | (udp ? AGENT_DATAGRAM : 0);
-	ret = shim_ask(&ask, -1, &answer, &fd, cloexec);
-	if (udp)
-		shim_datagram_note();
-	return ret ? ret : lowest(fd, cloexec);
-}
-
 SHIM_EXPORT int socket(int family, int type, int protocol)
 {
-	const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
-	const int own = kind == SOCK_STREAM ? IPPROTO_TCP : kind == SOCK_DGRAM ? IPPROTO_UDP : -1;
+	const bool cloexec = type & SOCK_CLOEXEC;
+	int kind, fd;
 
 	if ((family != AF_INET && family != AF_INET6) || !shim_active())
 		return NEXT(socket)(family, type, protocol);
-	if (own < 0 || (protocol && protocol != own))
-		return shim_return(refused(family, kind));
-	return shim_return(make(family, type, kind == SOCK_DGRAM));
+	kind = shim_type(type, protocol);
+	if (kind < 0)
+		return shim_return(shim_refuse(family, type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)));
+	fd = shim_make(family, type, cloexec);
+	if (kind == SOCK_DGRAM)
+		shim_datagram_note();
+	return shim_return(fd < 0 ? fd : lowest(fd, cloexec));
 }
 
 /* ---- Named ---- */
 
 SHIM_EXPORT int bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct agent_ask ask = question(AGENT_BIND);
 	struct agent_name name;
-	int err;
 
 	if (shim_kind(fd, &name) == SHIM_NONE)
 		return NEXT(bind)(fd, sa, len);
-	err = shim_addr_get(sa, len, &ask.addr);
-	return shim_return(err ? err : shim_ask(&ask, fd, NULL, NULL, true));
+	return shim_return(shim_bind(fd, sa, len));
 }
 
 static int put_name(const struct rgate_socket_addr *a, struct sockaddr *sa, socklen_t *len)
@@ -92,102 +60,63 @@ static int put_name(const struct rgate_socket_addr *a, struct sockaddr *sa, sock
 	return 0;
 }
 
-static int name_by(uint32_t what, int fd, struct sockaddr *sa, socklen_t *len)
-{
-	struct agent_ask ask = question(what);
-	struct agent_answer answer;
-	int err = shim_ask(&ask, fd, &answer, NULL, true);
-
-	return err ? err : put_name(&answer.addr, sa, len);
-}
-
 SHIM_EXPORT int getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 {
+	struct rgate_socket_addr addr;
 	struct agent_name name;
+	const enum shim_kind kind = shim_kind(fd, &name);
+	int err;
 
-	switch (shim_kind(fd, &name)) {
-	case SHIM_NONE:
+	if (kind == SHIM_NONE)
 		return NEXT(getsockname)(fd, sa, len);
-	case SHIM_ACCEPTED:
-		return shim_return(put_name(&name.local, sa, len));
-	default:
-		return shim_return(name_by(AGENT_NAME, fd, sa, len));
-	}
+	err = shim_name(fd, kind, &name, &addr);
+	return shim_return(err ? err : put_name(&addr, sa, len));
 }
 
 SHIM_EXPORT int getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
+	struct rgate_socket_addr addr;
 	struct agent_name name;
+	const enum shim_kind kind = shim_kind(fd, &name);
+	int err;
 
-	switch (shim_kind(fd, &name)) {
-	case SHIM_NONE:
+	if (kind == SHIM_NONE)
 		return NEXT(getpeername)(fd, sa, len);
-	case SHIM_ACCEPTED:
-		return shim_return(put_name(&name.peer, sa, len));
-	default:
-		return shim_return(name_by(AGENT_PEER, fd, sa, len));
-	}
+	err = shim_peer(fd, kind, &name, &addr);
+	return shim_return(err ? err : put_name(&addr, sa, len));
 }
 
 /* ---- Connected ---- */
 
-static bool waits(int fd)
-{
-	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
-}
-
 /* To a program of the same agent, whose backlog may be full: so it is waited for here, or not. */
-static int connect_local(int fd, const struct agent_answer *answer, bool wait)
+static int connect_near(int fd, uint64_t id, bool wait)
 {
-	struct sockaddr_un un;
-	uint64_t id;
+	int err = shim_connect_near(fd, id);
 
-	memcpy(&id, answer->value, sizeof(id));
-	shim_path(id, &un);
-	if (!NEXT(connect)(fd, (struct sockaddr *)&un, sizeof(un)))
-		return 0;
-	switch (errno) {
-	case EAGAIN:
-		return wait ? -ETIMEDOUT : -ECONNREFUSED;
-	case ENOENT:
-		return -ECONNREFUSED;
-	default:
-		return -errno;
-	}
+	return err != -EAGAIN ? err : wait ? -ETIMEDOUT : -ECONNREFUSED;
 }
 
 static int do_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct agent_ask ask = question(AGENT_CONNECT);
-	const int before = errno;
-	const bool wait = waits(fd);
-	struct agent_answer answer;
-	int err = shim_addr_get(sa, len, &ask.addr);
+	const bool wait = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	uint64_t id;
+	int err = shim_connect(fd, sa, len, wait, &id);
 
-	if (err)
-		return err;
-	ask.a = wait ? 0 : AGENT_NONBLOCK;
-	err = shim_ask(&ask, fd, &answer, NULL, true);
-	if (!err && answer.len)
-		err = connect_local(fd, &answer, wait);
-	errno = before;
-	if (err < 0 && err != -EINPROGRESS && wait) {
-		int error;
-		socklen_t room = sizeof(error);
-
-		/* The kernel's own word of it was told by this one. */
-		(void)NEXT(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &error, &room);
-	}
+	if (!err && id)
+		err = connect_near(fd, id, wait);
+	/* The kernel's own word of it was told by this one. */
+	if (err < 0 && err != -EINPROGRESS && wait)
+		shim_connect_told(fd);
 	return err;
 }
 
 /* It waits for nobody. */
 static int connect_datagram(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct agent_ask ask = question(AGENT_CONNECT);
+	struct agent_ask ask = { .version = AGENT_VERSION, .what = AGENT_CONNECT,
+				 .a = AGENT_NONBLOCK };
 	int err = shim_datagram_peer(fd, sa, len, &ask.addr);
 
-	ask.a = AGENT_NONBLOCK;
 	return err ? err : shim_ask(&ask, fd, NULL, NULL, true);
 }
 
@@ -207,75 +136,38 @@ SHIM_EXPORT int connect(int fd, const struct sockaddr *sa, socklen_t len)
 
 SHIM_EXPORT int listen(int fd, int backlog)
 {
-	struct agent_ask ask = question(AGENT_LISTEN);
 	struct agent_name name;
 
 	if (shim_kind(fd, &name) == SHIM_NONE)
 		return NEXT(listen)(fd, backlog);
-	ask.a = (uint32_t)backlog;
-	return shim_return(shim_ask(&ask, fd, NULL, NULL, true));
+	return shim_return(shim_listen(fd, backlog));
 }
 
 /* ---- Accepted ---- */
 
-/* What the agent waits for before it may let the connection break, see agent_wire.h */
-static bool greet(int fd, const struct agent_name *name)
-{
-	const struct agent_hello hello = { .magic = AGENT_MAGIC, .id = name->id };
-
-	return NEXT(send)(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-	       (ssize_t)sizeof(hello);
-}
-
-/* Who was accepted as @fd; its number, or -errno */
-static int accepted(int fd, struct sockaddr *sa, socklen_t *len)
-{
-	const int before = errno;
-	struct agent_name name;
-
-	switch (shim_kind(fd, &name)) {
-	case SHIM_ACCEPTED:
-		if (name.error) {
-			close(fd);
-			return -(int)name.error;
-		}
-		if (!greet(fd, &name)) {
-			close(fd);
-			return -ECONNABORTED;
-		}
-		if (sa)
-			(void)put_name(&name.peer, sa, len);
-		break;
-	case SHIM_LOCAL:
-		if (sa && name_by(AGENT_PEER, fd, sa, len))
-			*len = 0;
-		break;
-	default:
-		break;
-	}
-	errno = before;
-	return fd;
-}
-
-/* Nobody comes any more, and who came before is there to be told of it. */
-static bool would_wait_for_ever(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	const struct timespec now = { .tv_nsec = 0 };
-
-	return shim_gone() && !syscall(SYS_ppoll, &p, 1, &now, NULL, 0);
-}
-
 static int do_accept(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
-	int got;
+	struct rgate_socket_addr peer;
+	int got, err;
 
 	if (shim_datagram_is(fd))
 		return shim_return(-EOPNOTSUPP);
-	if (would_wait_for_ever(fd))
+	/* Nobody comes any more, and who came before is there to be told of it. */
+	if (shim_accepts_nobody(fd))
 		return shim_return(-ENETDOWN);
 	got = NEXT(accept4)(fd, NULL, NULL, flags);
-	return got < 0 ? got : shim_return(accepted(got, sa, len));
+	if (got < 0)
+		return got;
+	err = shim_accepted(got, sa ? &peer : NULL);
+	if (err) {
+		close(got);
+		return shim_return(err);
+	}
+	if (sa && peer.family)
+		(void)put_name(&peer, sa, len);
+	else if (sa)
+		*len = 0;
+	return got;
 }
 
 SHIM_EXPORT int accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
@@ -298,4 +190,51 @@ SHIM_EXPORT int accept(int fd, struct sockaddr *sa, socklen_t *len)
 	if (sa && !len)
 		return shim_return(-EFAULT);
 	return do_accept(fd, sa, len, 0);
+}
+
+/* ---- Options ---- */
+
+SHIM_EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	struct agent_name agent_name;
+
+	if (shim_option_is_kernels(level, name) || shim_kind(fd, &agent_name) == SHIM_NONE)
+		return NEXT(setsockopt)(fd, level, name, value, len);
+	return shim_return(shim_option_set(fd, level, name, value, len));
+}
+
+/* What says what kind of socket it is; or its error. False: others are as a stream's */
+static bool get_datagram(int fd, int level, int name, int *number)
+{
+	if (level != SOL_SOCKET || !shim_datagram_is(fd))
+		return false;
+	switch (name) {
+	case SO_TYPE:
+		*number = SOCK_DGRAM;
+		return true;
+	case SO_PROTOCOL:
+		*number = IPPROTO_UDP;
+		return true;
+	case SO_ERROR:
+		*number = shim_datagram_error(fd);
+		return true;
+	default:
+		return false;
+	}
+}
+
+SHIM_EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	struct agent_name agent_name;
+	int number;
+
+	if (value && len && (int)*len >= 0 && get_datagram(fd, level, name, &number)) {
+		shim_option_put(&number, sizeof(number), value, len);
+		return 0;
+	}
+	if (shim_option_is_kernels(level, name) || shim_kind(fd, &agent_name) == SHIM_NONE)
+		return NEXT(getsockopt)(fd, level, name, value, len);
+	if (!value || !len)
+		return shim_return(-EFAULT);
+	return shim_return(shim_option_get(fd, level, name, value, len));
 }

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Options of the service, as the kernel calls them */
 static const struct {
@@ -51,8 +53,7 @@ static uint32_t option_of(int level, int name)
 	return 0;
 }
 
-/* Those of which the program's own socket knows best: how long calls wait, what it is */
-static bool is_kernels(int level, int name)
+bool shim_option_is_kernels(int level, int name)
 {
 	switch (level == SOL_SOCKET ? name : -1) {
 	case SO_TYPE:
@@ -89,8 +90,6 @@ static int set(int fd, uint32_t option, const void *value, socklen_t len)
 	socklen_t own = own_len(option, len);
 	int number;
 
-	if (!value)
-		return -EFAULT;
 	if (own) {
 		if (len < own)
 			return -EINVAL;
@@ -109,22 +108,20 @@ static int set(int fd, uint32_t option, const void *value, socklen_t len)
 	return shim_ask(&ask, fd, NULL, NULL, true);
 }
 
-SHIM_EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+int shim_option_set(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct agent_name agent_name;
-	uint32_t option = option_of(level, name);
+	const uint32_t option = option_of(level, name);
 
-	if (is_kernels(level, name) || shim_kind(fd, &agent_name) == SHIM_NONE)
-		return NEXT(setsockopt)(fd, level, name, value, len);
-	return shim_return(option ? set(fd, option, value, len) : -ENOPROTOOPT);
+	if (!option)
+		return -ENOPROTOOPT;
+	return value ? set(fd, option, value, len) : -EFAULT;
 }
 
-static int put(const void *from, socklen_t n, void *value, socklen_t *len)
+void shim_option_put(const void *from, socklen_t n, void *value, socklen_t *len)
 {
 	n = n < *len ? n : *len;
 	memcpy(value, from, n);
 	*len = n;
-	return 0;
 }
 
 static int get(int fd, uint32_t option, void *value, socklen_t *len)
@@ -138,63 +135,39 @@ static int get(int fd, uint32_t option, void *value, socklen_t *len)
 	err = shim_ask(&ask, fd, &answer, NULL, true);
 	if (err)
 		return err;
-	return put(answer.value, answer.len < sizeof(answer.value) ? answer.len :
-		   (socklen_t)sizeof(answer.value), value, len);
+	shim_option_put(answer.value, answer.len < sizeof(answer.value) ? answer.len :
+			(socklen_t)sizeof(answer.value), value, len);
+	return 0;
 }
 
 /* What the agent knows, and if that is nothing what the kernel does: it tells each once. */
-static int get_error(int fd, void *value, socklen_t *len)
+static int error_of(int fd)
 {
+	const int before = errno;
 	int error = 0, kernel = 0, err;
 	socklen_t room = sizeof(kernel), own = sizeof(error);
 
 	err = get(fd, RGATE_SOCKET_ERROR_CODE, &error, &own);
-	if (NEXT(getsockopt)(fd, SOL_SOCKET, SO_ERROR, &kernel, &room))
+	if (syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &kernel, &room) < 0)
 		kernel = 0;
+	errno = before;
 	/* With no agent all connections are broken, and the kernel says so. */
 	if (err)
 		error = 0;
-	return put(error ? &error : &kernel, sizeof(error), value, len);
+	return error ? error : kernel;
 }
 
-/* What says what kind of socket it is; or its error. False: others are as a stream's */
-static bool get_datagram(int fd, int level, int name, int *number)
+int shim_option_get(int fd, int level, int name, void *value, socklen_t *len)
 {
-	if (level != SOL_SOCKET || !shim_datagram_is(fd))
-		return false;
-	switch (name) {
-	case SO_TYPE:
-		*number = SOCK_DGRAM;
-		return true;
-	case SO_PROTOCOL:
-		*number = IPPROTO_UDP;
-		return true;
-	case SO_ERROR:
-		*number = shim_datagram_error(fd);
-		return true;
-	default:
-		return false;
-	}
-}
+	const uint32_t option = option_of(level, name);
+	int number = IPPROTO_TCP;
 
-SHIM_EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
-{
-	static const int protocol = IPPROTO_TCP;
-	struct agent_name agent_name;
-	uint32_t option = option_of(level, name);
-	int number;
-
-	if (value && len && (int)*len >= 0 && get_datagram(fd, level, name, &number))
-		return shim_return(put(&number, sizeof(number), value, len));
-	if (is_kernels(level, name) || shim_kind(fd, &agent_name) == SHIM_NONE)
-		return NEXT(getsockopt)(fd, level, name, value, len);
-	if (!value || !len)
-		return shim_return(-EFAULT);
 	if ((int)*len < 0)
-		return shim_return(-EINVAL);
-	if (level == SOL_SOCKET && name == SO_ERROR)
-		return shim_return(get_error(fd, value, len));
-	if (level == SOL_SOCKET && name == SO_PROTOCOL)
-		return shim_return(put(&protocol, sizeof(protocol), value, len));
-	return shim_return(option ? get(fd, option, value, len) : -ENOPROTOOPT);
+		return -EINVAL;
+	if (level != SOL_SOCKET || (name != SO_ERROR && name != SO_PROTOCOL))
+		return option ? get(fd, option, value, len) : -ENOPROTOOPT;
+	if (name == SO_ERROR)
+		number = error_of(fd);
+	shim_option_put(&number, sizeof(number), value, len);
+	return 0;
 }
