@@ -64,6 +64,7 @@ static int make_socket(struct conn *c, bool nonblock)
 
 	if (fd < 0)
 		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ AGENT_ROOM }, sizeof(int));
 	agent_path(c->agent, c->id, &un);
 	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
 		const int err = -errno;

@@ -69,6 +69,13 @@ enum agent_what {
 #define AGENT_NONBLOCK	1U
 #define AGENT_DATAGRAM	2U
 
+/*
+ * SO_SNDBUF of a program's end of a stream. The byte that the agent leaves unread keeps all of the
+ * message that it is the last one of, 68 KiB where sendfile(2) sends: at the default of 208 KiB, which
+ * is half of this, that is more than the quarter below which the kernel wakes who waits to send.
+ */
+#define AGENT_ROOM	212992
+
 /* SO_PRIORITY of a program's end of datagrams */
 #define AGENT_MARK_CONNECTED	1
 #define AGENT_MARK_INET6	2

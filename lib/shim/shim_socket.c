@@ -141,6 +141,13 @@ void shim_connect_told(int fd)
 
 /* ---- Accepted ---- */
 
+static void make_room(int fd)
+{
+	const int room = AGENT_ROOM;
+
+	(void)syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+}
+
 /* What the agent waits for before it may let the connection break, see agent_wire.h */
 static bool greet(int fd, const struct agent_name *name)
 {
@@ -160,6 +167,7 @@ int shim_accepted(int fd, struct rgate_socket_addr *peer)
 		peer->family = 0;
 	switch (shim_kind(fd, &name)) {
 	case SHIM_ACCEPTED:
+		make_room(fd);
 		if (name.error)
 			err = -(int)name.error;
 		else if (!greet(fd, &name))

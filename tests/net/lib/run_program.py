@@ -487,6 +487,32 @@ def test_half_close(port):
     fails(errno.EPIPE, s.send, b"x")
 
 
+def test_sendfile(port):
+    """The largest pieces that the kernel makes: what the agent leaves unread of one holds up none"""
+    s = ask(port, "sum")
+    s.settimeout(None)
+    data = os.urandom(5000000)
+    with tempfile.TemporaryFile() as f:
+        f.write(data)
+        f.flush()
+        at = 0
+        while n := os.sendfile(s.fileno(), f.fileno(), at, len(data)):
+            at += n
+    s.shutdown(socket.SHUT_WR)
+    check("sum", everything(s), hashlib.sha256(data).digest())
+    server = listener()
+    p = called_back(port, server, b"e")
+    a, _ = server.accept()
+    with tempfile.TemporaryFile() as f:
+        f.write(data)
+        f.flush()
+        sender = threading.Thread(target=lambda: (a.sendfile(f, 0), a.shutdown(socket.SHUT_WR)))
+        sender.start()
+        check("accepted's", everything(a) == data, True)
+        sender.join()
+    p.close()
+
+
 def test_unread_reset(port):
     """The program closes with something unread: a reset at the peer"""
     server = listener()
