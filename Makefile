@@ -113,8 +113,9 @@ base_obj := $(filter-out %/log.o %/spin.o %/strerror.o %/version.o \
 	%/strerror_ring.o %/strerror_cluster.o %/strerror_gpu.o,$(call objects_of_layers,base))
 lib_names := libringgate libringgate-cluster
 lib_real := $(lib_names:%=$(O)/lib/%.so.$(VERSION))
-# What `ringgate run` loads into programs
+# What `ringgate run` loads into programs, and what it has of that itself
 preload := $(O)/tools/libringgate-preload.so
+shim_shared := $(patsubst %,$(O)/obj/lib/shim/shim_%.o,addr agent options socket)
 lib_pc := $(lib_names:%=$(O)/lib/%.pc)
 # In the order in which they are linked
 lib_static := $(O)/lib/libringgate-cluster.a $(O)/lib/libringgate.a
@@ -278,7 +279,7 @@ $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/queue -Ilib/spawn -Itools/ringgate -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
-$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/agent -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+$(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/agent -Ilib/shim -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 
 define program
@@ -347,7 +348,7 @@ $(example_bpf): $(O)/%.bpf.o: Documentation/%.bpf.c $(wildcard Documentation/exa
 		-I/usr/include/$(shell $(CC) -print-multiarch 2>/dev/null) -c -o $@ $<
 $(example_bin): $(O)/examples/%: $(O)/obj/Documentation/examples/%.o $(lib_static)
 	$(program)
-$(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(lib_static)
+$(tool_bin): $(tool_src:%.c=$(O)/obj/%.o) $(shim_shared) $(lib_static)
 	$(program)
 $(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
@@ -501,7 +502,7 @@ $(O)/obj/cli-probe-main.o: tools/ringgate-probe/main.c $(flags_file)
 	$(call say,CC,$@)
 	$(Q)$(compile)
 
-$(O)/cli.a: $(cli_obj)
+$(O)/cli.a: $(cli_obj) $(shim_shared)
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^

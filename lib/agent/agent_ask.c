@@ -338,8 +338,11 @@ static void say_refused(struct agent *a, const struct agent_ask *ask)
 	if (a->said_refused)
 		return;
 	a->said_refused = true;
-	rgate_warn("a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
-		   ask->a, ask->b);
+	if (ask->b == AGENT_UDP)
+		rgate_warn("a program that is linked statically asked for UDP, and was refused: such a one has TCP alone, and so no name service");
+	else
+		rgate_warn("a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
+			   ask->a, ask->b);
 }
 
 static int do_it(struct asker *k, const struct agent_ask *ask, const struct about *it, int fd,

@@ -58,7 +58,8 @@ enum agent_what {
 	AGENT_PEER = 6,
 	AGENT_SETOPT = 7,	/* a: enum rgate_socket_option; value, len */
 	AGENT_GETOPT = 8,	/* the answer has value, len */
-	AGENT_REFUSED = 9,	/* tells of a socket that there is not: a: family, b: type */
+	/* Tells of a socket that there is not: a: family, b: type, or AGENT_UDP */
+	AGENT_REFUSED = 9,
 	/*
 	 * a: family, or 0; b: RGATE_SOCKET_RESOLVE_*; value, len: a name. The answer's value is as
 	 * many struct rgate_socket_addr as were found, and the name's proper form
@@ -68,6 +69,7 @@ enum agent_what {
 
 #define AGENT_NONBLOCK	1U
 #define AGENT_DATAGRAM	2U
+#define AGENT_UDP	0x100U	/* of a program into which nothing can be loaded */
 
 /*
  * SO_SNDBUF of a program's end of a stream. The byte that the agent leaves unread keeps all of the

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "agent_wire.h"
 #include "cmd.h"
 #include "forward.h"
+#include "super.h"
 #include "util.h"
 
 #define EXIT_NO_RUN	126
@@ -65,7 +67,32 @@ static int leave_network(void)
 	return errno == EPERM ? new_user() : -errno;
 }
 
-static void become(const struct agent_run *run, pid_t parent)
+/* What has no library in it is supervised. */
+static void be_supervised(int sock)
+{
+	int err = super_enter(sock);
+
+	switch (err) {
+	case 0:
+		return;
+	case -EPIPE:
+		break;
+	case -EBUSY:
+		say("its calls are answered by another one already: no `ringgate run` of a static program within another");
+		break;
+	case -EINVAL:
+	case -ENOSYS:
+		say("calls of static programs cannot be answered on this kernel: Linux 5.19 and seccomp are needed, on x86_64 or aarch64");
+		break;
+	default:
+		say("calls of static programs cannot be answered: %s", strerror(-err));
+		break;
+	}
+	_exit(EXIT_NO_RUN);
+}
+
+/* @sock: super_begin()'s, or -1 */
+static void become(const struct agent_run *run, pid_t parent, int sock)
 {
 	int err = run->netns ? leave_network() : 0;
 
@@ -78,6 +105,8 @@ static void become(const struct agent_run *run, pid_t parent)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_NO_RUN);
+	if (sock >= 0)
+		be_supervised(sock);
 	forward_undo();
 	execvp(run->command[0], run->command);
 	err = errno;	/* what is said may change it */
@@ -258,20 +287,53 @@ static void raise_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* The program's process; -errno */
+static pid_t start(const struct agent_run *run)
+{
+	const pid_t self = getpid(), pid = fork();
+
+	if (!pid)
+		become(run, self, -1);
+	return pid < 0 ? -errno : pid;
+}
+
+/* ... that is supervised. It ends if it cannot be. */
+static pid_t start_supervised(const struct agent *agent, const struct agent_run *run)
+{
+	const pid_t self = getpid();
+	int pair[2], err;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		close(pair[0]);
+		become(run, self, pair[1]);
+	}
+	err = pid < 0 ? -errno : pid;
+	close(pair[1]);
+	if (pid > 0) {
+		const int ret = super_begin(pid, pair[0], agent_dir(agent));
+
+		if (ret && ret != -ECHILD)
+			say("calls of %s cannot be answered: %s", run->command[0], strerror(-ret));
+	}
+	close(pair[0]);
+	return err;
+}
+
 int agent_run(struct agent **agent, const struct agent_run *run)
 {
 	struct watch w = { .agent = agent, .fd = -1 };
-	const pid_t self = getpid();
 
-	if (set_environment(*agent, run->preload))
+	if (run->preload && set_environment(*agent, run->preload))
 		return fail(-ENOMEM, "%s", run->command[0]);
 	/* What the program leaves behind is this one's to wait for. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	w.pid = fork();
+	w.pid = run->preload ? start(run) : start_supervised(*agent, run);
 	if (w.pid < 0)
-		return fail(-errno, "%s", run->command[0]);
-	if (!w.pid)
-		become(run, self);
+		return fail(w.pid, "%s", run->command[0]);
 	raise_limit();
 	w.fd = (int)syscall(SYS_pidfd_open, w.pid, 0);
 	watch_it(&w);

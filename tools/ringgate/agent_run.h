@@ -9,7 +9,7 @@
 
 struct agent_run {
 	char **command;
-	const char *preload;	/* the library that is loaded into it */
+	const char *preload;	/* the library that is loaded into it; NULL: super.h */
 	bool netns;		/* it has a network namespace of its own, with nothing in it */
 };
 

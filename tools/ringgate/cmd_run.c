@@ -10,6 +10,7 @@
 
 #include "agent_run.h"
 #include "cmd.h"
+#include "exe.h"
 #include "forward.h"
 #include "helper.h"
 #include "run_node.h"
@@ -19,11 +20,12 @@ enum {
 	OPT_OWN = 0x100,
 	OPT_NO_NETNS,
 	OPT_LOOPBACK,
+	OPT_STATIC,
 };
 
 struct run_args {
 	const char *socket;
-	bool own, no_netns, verbose, has_node;
+	bool own, no_netns, verbose, has_node, is_static;
 	uint32_t loopback, node;
 	char **command;
 };
@@ -50,6 +52,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		if (strcmp(arg, "own") && strcmp(arg, "served"))
 			argp_error(state, "--loopback: '%s' is neither own nor served", arg);
 		a->loopback = strcmp(arg, "own") ? AGENT_LOOPBACK_SERVED : AGENT_LOOPBACK_OWN;
+		break;
+	case OPT_STATIC:
+		a->is_static = true;
 		break;
 	case 'v':
 		a->verbose = true;
@@ -81,6 +86,8 @@ static const struct argp_option options[] = {
 	  "what it starts (default), or 'served', of who has the sockets", 0 },
 	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: other protocols escape",
 	  0 },
+	{ "static", OPT_STATIC, NULL, 0, "Answer the program's calls instead of loading a library into it: as "
+	  "with those that are linked statically, which are found out by themselves", 0 },
 	{ "verbose", 'v', NULL, 0, "Say at the end what went", 0 },
 	{ 0 }
 };
@@ -90,8 +97,8 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "[--] PROGRAM [ARGUMENT...]",
 	.doc = "Run a program as it is, with all that it starts: its sockets of TCP and UDP are "
-	       "those of ringgated's machine, or of the gateway, and it has no other network. For "
-	       "programs that are linked dynamically."
+	       "those of ringgated's machine, or of the gateway, and it has no other network. "
+	       "Programs that are linked statically have TCP alone."
 	       "\vExit status: that of the program, 128 and the signal's number if one ended it; 2 "
 	       "wrong arguments; 126, 127 it cannot be run; 1 there are no sockets for it, or the "
 	       "program's was 0 and not all that it sent went.",
@@ -144,7 +151,7 @@ int cmd_run_program(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a))
 		exit(EXIT_USAGE);
 	run = (struct agent_run){ .command = a.command, .netns = !a.no_netns };
-	if (find_preload(path, &run.preload))
+	if (!a.is_static && !exe_is_static(a.command[0]) && find_preload(path, &run.preload))
 		return EXIT_FAIL;
 	/* Before there is a directory that one of them would leave behind */
 	err = forward_begin();

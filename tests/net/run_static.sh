@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 300
+# Programs that are linked statically, as they are: their calls are answered, bytes by checksum.
+
+# shellcheck disable=SC2317 # functions that wait_for calls
+# shellcheck source=tests/cli/lib/tap.sh
+. "$(dirname "$0")/../cli/lib/tap.sh"
+# shellcheck source=tests/net/lib/programs.sh
+. "$(dirname "$0")/lib/programs.sh"
+
+ringgated=$build/tools/ringgated
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+static=$tmp/static
+"${CC:-cc}" -std=gnu11 -O2 -static -o "$static" "$(dirname "$0")"/static/*.c -pthread 2>/dev/null ||
+	skip_all "no compiler that links statically"
+chmod 755 "$tmp"
+mkdir "$tmp/www"
+mkdir -m 1777 "$tmp/run"
+head -c 5000000 /dev/urandom >"$tmp/www/file"
+export XDG_RUNTIME_DIR=$tmp/run
+peer_program=$tmp/program
+program run_program.py
+
+own=(timeout $((60 * slow)) "$ringgate" run --own --loopback served)
+alone=(timeout $((60 * slow)) "$ringgate" run --own)
+run "${own[@]}" "$static" case udp 0
+like "it is found out that it is static" "$rc $out" "^0 udp"
+like "... and that it has TCP alone is said" "$err" "linked statically asked for UDP, and was refused"
+
+# ---- Outside: servers that know nothing ----
+
+begin web env -C "$tmp/www" "$py" -u "$peer_program" web
+web=$last
+at=$(port web)
+for how in fetch fetch-events; do
+	"${own[@]}" -v "$static" $how "$at" /file >"$tmp/got" 2>"$tmp/err"
+	err=$(<"$tmp/err")
+	ok "$how" cmp "$tmp/got" "$tmp/www/file"
+	ok "... through the agent" test "$(moved received)" -gt 5000000
+	is "... by one connection" "$(moved connected) $(moved broke)" "1 0"
+done
+if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
+	rm -f "$tmp/got"
+	run "${own[@]}" busybox wget -q -O "$tmp/got" "http://127.0.0.1:$at/file"
+	ok "busybox wget" cmp "$tmp/got" "$tmp/www/file"
+	"${own[@]}" busybox nc 127.0.0.1 "$at" <<<$'GET /file HTTP/1.0\r\n\r' 2>/dev/null | tail -c 5000000 >"$tmp/got"
+	ok "busybox nc" cmp "$tmp/got" "$tmp/www/file"
+	port=$((20000 + $$ % 10000))
+	begin httpd "${own[@]}" busybox httpd -f -p "127.0.0.1:$port" -h "$tmp/www"
+	answers() { "$py" "$peer_program" urllib "http://127.0.0.1:$port/file" >"$tmp/got" 2>/dev/null; }
+	ok "busybox httpd answers, a process each" wait_for 20 answers
+	is "... with all of it" "$(<"$tmp/got")" "$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+	end "$last"
+else
+	skip "busybox" "none that is linked statically is installed"
+fi
+# One that is loaded, and has its calls answered all the same, as a program in Go with cgo is
+run "${own[@]}" --static "$py" "$peer_program" urllib "http://127.0.0.1:$at/file"
+is "--static for one that is linked dynamically" "$rc $out" "0 $(sha256sum <"$tmp/www/file" | cut -d' ' -f1)"
+end "$web"
+
+# ---- Inside: servers, asked by who knows nothing ----
+
+for kind in threads forks events; do
+	begin "$kind" "${own[@]}" -v "$static" "$kind"
+	serves=$last
+	at=$(port "$kind")
+	run timeout $((60 * slow)) "$py" "$peer_program" echoed "$at" 6 3000000
+	is "an echo server, $kind" "$rc$out$err" "0same"
+	if [ $kind = events ]; then
+		pid=$(pgrep -P "$serves" -x ringgate || echo "$serves")
+		before=$(find "/proc/$pid/fd" -mindepth 1 | wc -l)
+		run timeout $((60 * slow)) "$py" "$peer_program" echoed "$at" 100 1000
+		is "... a hundred more" "$rc$out$err" "0same"
+		same() { [ "$(find "/proc/$pid/fd" -mindepth 1 | wc -l)" -le "$before" ]; }
+		ok "... of which no descriptor is left" wait_for 20 same
+	fi
+	end "$serves"
+	err=$(<"$tmp/$kind")
+	ok "... through the agent" test "$(moved received)" -ge 18000000 -a "$(moved 'bytes sent')" -ge 18000000
+done
+run "${alone[@]}" -v "$static" both
+is "both ends, on a loopback of their own" "$rc$out" "0same"
+ok "... and nobody carries it" test "$(moved 'bytes sent')" = 0 -a "$(moved local)" -ge 10
+
+# ---- As it is without an agent ----
+
+begin peer "$py" -u "$peer_program" peer
+peer=$last
+at=$(port peer)
+for what in names errors refused refused_later reset_unread reset_read reset_polled reset_accepted received \
+	interrupted timeout closed shut limit execute passed many reuse changed others; do
+	run timeout $((60 * slow)) "${own[@]}" "$static" case "$what" "$at"
+	is "$what" "$rc $out" "0 $what"
+done
+run "${own[@]}" "$static" case sum "$at"
+is "half closed" "$out" "$("$py" -c 'import hashlib
+print(hashlib.sha256(bytes((i * 7 + i // 251) & 255 for i in range(3000000))).hexdigest())') sum"
+exec 5<>"/dev/tcp/127.0.0.1/$at"
+run "${own[@]}" "$static" case inherited "$at"
+is "a socket of another network goes nowhere" "$rc $out$err" "0 inherited"
+exec 5>&-
+# Killed anywhere: each time it ends, and the next one finds all as it was
+killed=0
+for i in {1..20}; do
+	begin killed "${own[@]}" "$static" case many "$at"
+	runs() { pid=$(pgrep -f -n "^$static case many") && [ -n "$pid" ]; }
+	wait_for 20 runs
+	sleep "0.0$((i * 37 % 100))"
+	kill -9 "$pid" 2>/dev/null
+	wait "$last"
+	[ $? = 137 ] && killed=$((killed + 1))
+done
+ok "killed anywhere ($killed of 20 before it had ended)" test "$killed" -gt 0
+run "${own[@]}" "$static" case many "$at"
+is "... and one that is not" "$rc $out$err" "0 many"
+end "$peer"
+begin hole "$py" -u -c 'import socket
+l = socket.create_server(("127.0.0.1", 0), backlog=0)
+c = [socket.socket() for _ in range(3)]
+for s in c:
+    s.setblocking(False)
+    s.connect_ex(l.getsockname())
+print("at", l.getsockname()[1])
+import time
+time.sleep(100)'
+at=$(port hole)
+run "${own[@]}" "$static" case connecting "$at"
+is "connecting" "$rc $out$err" "0 connecting"
+
+# Killed, while it waits: the program, and who answers it
+begin killed "${own[@]}" "$static" case waits "$at"
+killed=$last
+pid_of() { sed -n 's/^waits //p' "$tmp/$1"; }
+ok "one waits" wait_for 20 grep -q '^waits' "$tmp/killed"
+sleep 0.2
+kill -9 "$(pid_of killed)"
+# What it has started waits for an answer of its own.
+pkill -9 -P "$(pgrep -P "$killed" -x ringgate)" 2>/dev/null
+wait "$killed"
+is "killed, which is its exit status" "$?" 137
+mkdir "$tmp/stays"
+begin left env XDG_RUNTIME_DIR="$tmp/stays" "$ringgate" run --own --loopback served "$static" case waits "$at"
+left=$last
+ok "another one" wait_for 20 grep -q '^waits' "$tmp/left"
+end "$left" -KILL
+gone() { ! kill -0 "$(pid_of left)" 2>/dev/null; }
+ok "who answers it is killed: it is, too" wait_for 20 gone
+
+# ---- What it cannot be ----
+
+run "${own[@]}" --static "$ringgate" run --own --static "$static" case udp 0
+like "one within another" "$rc $err" "^126 .*answered by another one already"
+# Of one that is loaded it says that there is no library to be.
+printf '#!%s\n' "$static" >"$tmp/script"
+chmod +x "$tmp/script"
+RGATE_PRELOAD=/nonexistent.so run "${own[@]}" "$tmp/script"
+is "a script that is run by a static program" "$rc$err" 2
+RGATE_PRELOAD=/nonexistent.so run "${own[@]}" sh -c true
+like "... and one that is not" "$rc $err" "^1 .*make install"
+run "${own[@]}" --static /nonexistent
+like "none there" "$rc $err" "^127 .*No such file"
+
+# ---- A daemon has the sockets, and counts; for another node, too ----
+
+cluster_of_two "$tmp/cluster"
+printf 'allow any socket\n' >"$tmp/requests1"
+printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
+printf 'allow any connect tcp 127.0.0.0/8 any\nallow any listen tcp any\n' >"$tmp/policy"
+chmod 600 "$tmp/requests" "$tmp/requests1" "$tmp/policy"
+begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
+begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
+	--requests "socket $tmp/r1" --requests "policy $tmp/requests1" --requests "sockets-at gateway"
+met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
+ok "a node that has its sockets at this gateway" wait_for 20 met
+count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
+begin web env -C "$tmp/www" "$py" -u "$peer_program" web
+at=$(port web)
+as=()
+[ "$(id -u)" != 0 ] || as=(setpriv --reuid nobody --clear-groups)
+cp "$ringgate" "$tmp/ringgate"
+for node in "" 1; do
+	served=(timeout $((60 * slow)))
+	# What others may do there the daemon's policy says; of the node's only this user is the gateway's.
+	[ -n "$node" ] || served+=("${as[@]}")
+	served+=("$tmp/ringgate" run --socket "$tmp/r$node" --loopback served)
+	before=$(count received)
+	"${served[@]}" -v "$static" fetch-events "$at" /file >"$tmp/got" 2>"$tmp/err"
+	err=$(<"$tmp/err")
+	if [[ $err == *"no network namespace: Invalid argument"* ]]; then
+		served+=(--no-netns)
+		"${served[@]}" -v "$static" fetch-events "$at" /file >"$tmp/got" 2>"$tmp/err"
+		err=$(<"$tmp/err")
+	fi
+	ok "a program of node ${node:-0} has the file" cmp "$tmp/got" "$tmp/www/file"
+	is "... and the gateway has counted what the agent did" $(($(count received) - before)) "$(moved received)"
+	ok "... which is all of it" test "$(moved received)" -gt 5000000
+done
+begin events timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1" --loopback served -v "$static" events
+serves=$last
+at=$(port events)
+before="$(count received) $(count sent)"
+run timeout $((60 * slow)) "$py" "$peer_program" echoed "$at" 8 1000000
+is "a server of node 1 echoes" "$rc$out$err" "0same"
+end "$serves"
+err=$(<"$tmp/events")
+is "... and the gateway has counted it" "$(count received) $(count sent)" \
+	"$((${before% *} + $(moved received))) $((${before#* } + $(moved 'bytes sent')))"
+ok "... which is all of it" test "$(moved received)" -ge 8000000 -a "$(moved 'bytes sent')" -ge 8000000
+is "no directory is left" "$(ls -A "$tmp/run")" ""
+finish

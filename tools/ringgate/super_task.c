@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "super.h"
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD	O_EXCL	/* Linux 6.9 */
+#endif
+
+/* ---- Its status, as the kernel writes it ---- */
+
+struct status {
+	pid_t tgid;
+	unsigned long threads;
+	uint64_t own, shared, blocked;	/* signals: the thread's, the process's */
+};
+
+/* The number behind that word; 0: it is not there */
+static uint64_t number_of(const char *text, const char *word, int base)
+{
+	const char *at = strstr(text, word);
+
+	return at ? strtoull(at + strlen(word), NULL, base) : 0;
+}
+
+static int get_status(pid_t tid, struct status *s)
+{
+	char path[32], text[8192];
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = '\0';
+	/* The name, in the first line, is the program's to choose, but has no line break. */
+	*s = (struct status){
+		.tgid = (pid_t)number_of(text, "\nTgid:", 10),
+		.threads = number_of(text, "\nThreads:", 10),
+		.own = number_of(text, "\nSigPnd:", 16),
+		.shared = number_of(text, "\nShdPnd:", 16),
+		.blocked = number_of(text, "\nSigBlk:", 16),
+	};
+	return 0;
+}
+
+enum task_signal task_signal(const struct task *t)
+{
+	struct status s;
+
+	if (get_status(t->tid, &s))
+		return TASK_QUIET;
+	if (s.own & ~s.blocked)
+		return TASK_SIGNALLED;
+	if (!(s.shared & ~s.blocked))
+		return TASK_QUIET;
+	/* The kernel has chosen one of those that do not block it, the first one if it can. */
+	if (s.threads == 1)
+		return TASK_SIGNALLED;
+	return s.tgid == t->tid ? TASK_SIGNALLED_FIRST : TASK_SIGNALLED_MAYBE;
+}
+
+/* ---- Its life ---- */
+
+bool task_waits(const struct task *t)
+{
+	return !ioctl(t->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &t->id);
+}
+
+/* Before Linux 6.9 it is the process's, whose threads have mostly the same descriptors. */
+static int open_pidfd(pid_t tid)
+{
+	struct status s;
+	long fd = syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = get_status(tid, &s) ? -1 : syscall(SYS_pidfd_open, s.tgid, 0);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int task_open(struct task *t, int listener, const struct seccomp_notif *n)
+{
+	*t = (struct task){ .listener = listener, .id = n->id, .tid = (pid_t)n->pid, .mem = -1 };
+	t->pidfd = open_pidfd(t->tid);
+	/* As long as it waits the number is no other one's. */
+	if (!task_waits(t))
+		return -ESRCH;
+	return t->pidfd < 0 ? t->pidfd : 0;
+}
+
+void task_close(struct task *t)
+{
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	if (t->mem >= 0)
+		close(t->mem);
+}
+
+/* ---- Its descriptors ---- */
+
+int task_fd(const struct task *t, int number)
+{
+	long fd = syscall(SYS_pidfd_getfd, t->pidfd, number, 0);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+bool task_has_room(const struct task *t)
+{
+	struct rlimit r;
+	struct stat st;
+	char path[32];
+
+	/* It is what the kernel says of that folder's size, since Linux 6.2. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", t->tid);
+	if (prlimit(t->tid, RLIMIT_NOFILE, NULL, &r) || stat(path, &st))
+		return true;
+	return (uint64_t)st.st_size < r.rlim_cur;
+}
+
+/* ---- Its memory ---- */
+
+/* What is open stays its own, whoever has its number later. */
+static int open_mem(struct task *t)
+{
+	char path[32];
+
+	if (t->mem >= 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", t->tid);
+	t->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (t->mem < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	return task_waits(t) ? 0 : -ESRCH;
+}
+
+int task_read(struct task *t, uint64_t from, void *buf, size_t len)
+{
+	int err = open_mem(t);
+
+	if (err || !len)
+		return err;
+	return pread(t->mem, buf, len, (off_t)from) == (ssize_t)len ? 0 : -EFAULT;
+}
+
+int task_write(struct task *t, uint64_t to, const void *buf, size_t len)
+{
+	int err = open_mem(t);
+
+	if (err || !len)
+		return err;
+	return pwrite(t->mem, buf, len, (off_t)to) == (ssize_t)len ? 0 : -EFAULT;
+}
