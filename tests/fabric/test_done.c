@@ -6,6 +6,8 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@ struct rgate_link;
 
 #define DEPTH		256
 #define WRITES		128
+#define VICTIMS		8	/* connections that are cut at once */
 #define SOURCE		0xee	/* what the sources are filled with after the report */
 #define TARGET		0xdd	/* and what answers would be written to */
 
@@ -152,6 +155,17 @@ static void keys_wiped(void **state)
 	assert_true(__atomic_load_n(&forgotten, __ATOMIC_RELAXED) >= were + 2);
 }
 
+/* One of the connections that are cut at once, over addresses of its own */
+struct victim {
+	struct duo d;
+	char addr[64];		/* node 0's */
+	bool dead;		/* its part of the wire has to be mended before anything passes */
+	int ms;			/* how long its operations are waited for */
+	uint64_t lost;		/* 0: it had ended before all were under way */
+	const char *wrong;	/* what was not as it should be; NULL: nothing */
+	pthread_t thread;
+};
+
 static void shell(const char *variable)
 {
 	assert_int_equal(system(getenv(variable)), 0);
@@ -184,58 +198,158 @@ static uint64_t load(struct duo *d, unsigned int *n)
 	return ticket;
 }
 
-static void filled_with(const void *at, size_t len, unsigned char c, bool is)
+static size_t count_of(const void *at, size_t len, unsigned char c)
 {
 	const unsigned char *p = at;
 	size_t i, n = 0;
 
 	for (i = 0; i < len; i++)
 		n += p[i] == c;
-	assert_int_equal(n, is ? len : 0);
+	return n;
 }
 
 /*
  * Waits until the wire had an answer behind all that was sent before. Where the machine is so
  * slow that a new connection ends, too, the next one is asked.
  */
-static void quiet(struct duo *d)
+static bool quiet(struct duo *d)
 {
 	unsigned int tries = 0;
 	int err;
 
 	do {
-		assert_int_equal(rgate_peer_wait_up(d->peer[0], 2 * MS), 0);
-		assert_int_equal(rgate_peer_wait_up(d->peer[1], 2 * MS), 0);
+		if (rgate_peer_wait_up(d->peer[0], 2 * MS) ||
+		    rgate_peer_wait_up(d->peer[1], 2 * MS))
+			return false;
 		err = rgate_peer_flush(d->peer[0], MS);
 	} while (err && err != -EINVAL && ++tries < 10);
-	assert_int_equal(err, 0);
+	return !err;
+}
+
+/* What comes from its address passes again, while the others are still cut. */
+static bool mend(const struct victim *v)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "%s %s", getenv("RGATE_FABRIC_MEND_FROM"), v->addr);
+	return !system(command);
 }
 
 /* Fills all that was lent, waits for the connection, and looks where what was late went */
-static void poison(struct duo *d, bool dead)
+static const char *poison(struct victim *v)
 {
-	unsigned char *own = d->buf[0]->addr;
+	unsigned char *own = v->d.buf[0]->addr;
 
 	memset(own, SOURCE, DUO_BYTES / 2);
 	memset(own + DUO_BYTES / 2, TARGET, DUO_BYTES / 2);
-	if (dead)
-		shell("RGATE_FABRIC_MEND");
+	if (v->dead && !mend(v))
+		return "the wire was not mended";
 	/* What the wire still had of the last connection came before this. */
-	quiet(d);
-	filled_with(d->buf[1]->addr, DUO_BYTES, SOURCE, false);
-	filled_with(own + DUO_BYTES / 2, DUO_BYTES / 2, TARGET, true);
+	if (!quiet(&v->d))
+		return "no other connection came up";
+	if (count_of(v->d.buf[1]->addr, DUO_BYTES, SOURCE))
+		return "what was written after the report reached the peer";
+	if (count_of(own + DUO_BYTES / 2, DUO_BYTES / 2, TARGET) != DUO_BYTES / 2)
+		return "an answer came after the report";
 	memset(own, 1, DUO_BYTES);
-	if (!dead)
-		shell("RGATE_FABRIC_MEND");
+	return NULL;
 }
 
-/* RGATE_TEST_LONG: a thousand times, or as many times as it says */
+/* Of @n under way up to @ticket: what is lost is told as unknown */
+static const char *report(struct victim *v, unsigned int n, uint64_t ticket)
+{
+	struct rgate_failure f = { .sz = sizeof(f) };
+	int err = rgate_peer_settle(v->d.peer[0], ticket, v->ms);
+
+	if (err != -ETIMEDOUT && err != -ECONNRESET && err != -ECANCELED)
+		return "the last operation did not end as one that is lost";
+	if (rgate_peer_failure(v->d.peer[0], &f))
+		return "no failure is known";
+	if (!f.lost || (v->dead && f.lost != n))
+		return "it is not told how many were lost";
+	if (f.outcome != RGATE_OUTCOME_UNKNOWN)
+		return "it is not told as unknown";
+	/* A machine that is slow to run the command lets the connection end before. */
+	if (n == WRITES)
+		v->lost = f.lost;
+	return NULL;
+}
+
+/* Each in a thread of its own, so that none waits for another's report */
+static void *under_way(void *arg)
+{
+	struct victim *v = arg;
+	unsigned int n;
+	uint64_t ticket = load(&v->d, &n);
+
+	v->lost = 0;
+	v->wrong = NULL;
+	if (n)
+		v->wrong = report(v, n, ticket);
+	if (!v->wrong)
+		v->wrong = poison(v);
+	return NULL;
+}
+
+/* RGATE_TEST_LONG: a thousand connections, or as many as it says */
 static unsigned int often(void)
 {
 	const char *s = getenv("RGATE_TEST_LONG");
-	const unsigned long n = s ? strtoul(s, NULL, 10) : 4;
+	const unsigned long n = s ? strtoul(s, NULL, 10) : 2 * VICTIMS;
 
 	return n > 1 ? (unsigned int)n : 1000;
+}
+
+/*
+ * One for each of RGATE_FABRIC_PAIRS, "A,B A,B ..."; how many. Behind a cut every other one is
+ * given up long before its device does so: what it would send again, were it not told to
+ * forget it, finds the peer's memory still lent.
+ */
+static unsigned int victims_up(struct victim *v, bool dead, int ms)
+{
+	char addrs[128], *was = getenv("RGATE_FABRIC_ADDRS");
+	const char *pair = getenv("RGATE_FABRIC_PAIRS");
+	unsigned int n;
+
+	was = was ? strdup(was) : NULL;
+	for (n = 0; *pair && n < VICTIMS; n++, v++) {
+		snprintf(addrs, sizeof(addrs), "%.*s", (int)strcspn(pair, " "), pair);
+		assert_int_equal(setenv("RGATE_FABRIC_ADDRS", addrs, 1), 0);
+		*v = (struct victim){ .dead = dead, .ms = ms };
+		if (dead && n % 2)
+			v->ms = (int)(SILENT_MS / 6);
+		assert_int_equal(sscanf(addrs, "%63[^,]", v->addr), 1);
+		cluster_make(&v->d.c, 2, SILENT_MS);
+		v->d.c.opts.send_depth = DEPTH;
+		duo_meet(&v->d);
+		memset(v->d.buf[0]->addr, 1, DUO_BYTES);
+		pair += strlen(addrs);
+		pair += strspn(pair, " ");
+	}
+	if (was)
+		assert_int_equal(setenv("RGATE_FABRIC_ADDRS", was, 1), 0);
+	free(was);
+	return n;
+}
+
+/* The wire is spoilt once, for all of them; how many lost operations, and these in @lost */
+static unsigned int spoil_all(struct victim *v, unsigned int n, const char *spoil, uint64_t *lost)
+{
+	unsigned int i, hit = 0;
+
+	shell(spoil);
+	for (i = 0; i < n; i++)
+		assert_int_equal(pthread_create(&v[i].thread, NULL, under_way, &v[i]), 0);
+	for (i = 0; i < n; i++)
+		assert_int_equal(pthread_join(v[i].thread, NULL), 0);
+	shell("RGATE_FABRIC_MEND");
+	for (i = 0; i < n; i++) {
+		if (v[i].wrong)
+			fail_msg("%s: %s", v[i].addr, v[i].wrong);
+		hit += v[i].lost > 0;
+		*lost += v[i].lost;
+	}
+	return hit;
 }
 
 /* @spoil: a command that makes the wire lose everything, or slow; @dead: it must be mended
@@ -243,44 +357,28 @@ static unsigned int often(void)
  */
 static void rounds(const char *spoil, bool dead, int ms)
 {
-	struct rgate_failure f = { .sz = sizeof(f) };
-	uint64_t ticket, begun, lost = 0;
-	unsigned int i, n, again = 0;
-	struct duo d;
-	int err;
+	static struct victim v[VICTIMS];
+	unsigned int i, n, hit, all = 0, missed = 0;
+	uint64_t begun, lost = 0;
 
-	if (!getenv(spoil) || !getenv("RGATE_FABRIC_MEND"))
-		unit_skip("no RGATE_FABRIC_CUT, _SLOW and _MEND, commands for the wire");
+	if (!getenv("RGATE_FABRIC_PAIRS") || !getenv(spoil) || !getenv("RGATE_FABRIC_MEND") ||
+	    !getenv("RGATE_FABRIC_MEND_FROM"))
+		unit_skip("no RGATE_FABRIC_PAIRS, or no commands for the wire");
 	if (getenv("RGATE_TEST_LONG"))
 		alarm(0);
-	cluster_make(&d.c, 2, SILENT_MS);
-	d.c.opts.send_depth = DEPTH;
-	duo_meet(&d);
-	memset(d.buf[0]->addr, 1, DUO_BYTES);
+	n = victims_up(v, dead, ms);
 	begun = unit_now_ns();
-	for (i = 0; i < often(); i++) {
-		shell(spoil);
-		ticket = load(&d, &n);
-		/* A machine that is slow to run the command lets the connection end before. */
-		if (!n && again++ < 10) {
-			poison(&d, dead);
-			i--;
-			continue;
-		}
-		again = 0;
-		assert_int_equal(n, WRITES);
-		err = rgate_peer_settle(d.peer[0], ticket, ms);
-		assert_true(err == -ETIMEDOUT || err == -ECONNRESET || err == -ECANCELED);
-		assert_int_equal(rgate_peer_failure(d.peer[0], &f), 0);
-		assert_true(f.lost > 0);
-		assert_int_equal(f.outcome, RGATE_OUTCOME_UNKNOWN);
-		lost += f.lost;
-		poison(&d, dead);
+	while (all < often()) {
+		hit = spoil_all(v, n, spoil, &lost);
+		all += hit;
+		missed = hit ? 0 : missed + 1;
+		assert_true(missed < 10);
 	}
-	print_message("# %u times in %llu s: %llu operations were lost, and told as unknown\n", i,
-		      (unsigned long long)((unit_now_ns() - begun) / 1000000000),
+	print_message("# %u connections, %u at once, in %llu s: %llu operations told as unknown\n",
+		      all, n, (unsigned long long)((unit_now_ns() - begun) / 1000000000),
 		      (unsigned long long)lost);
-	duo_down(&d);
+	for (i = 0; i < n; i++)
+		duo_down(&v[i].d);
 }
 
 static void cut(void **state)

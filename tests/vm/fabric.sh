@@ -27,10 +27,21 @@ sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 rxe_pair_up
 export RGATE_FABRIC_PROVIDER=verbs RGATE_FABRIC_ADDRS=$ip_a,$ip_b
 [ -z "${net6:-}" ] || RGATE_FABRIC_ADDRS="[$ip6_a],[$ip6_b]"
-# Nothing passes, and addresses and routes stay.
-if modprobe -q sch_netem; then
-	export RGATE_FABRIC_CUT="tc qdisc add dev $na root netem loss 100%"
+# No packet passes, and addresses, routes and neighbours stay; what an address sends passes
+# again where RGATE_FABRIC_MEND_FROM ends in it.
+if modprobe -q sch_netem && modprobe -q sch_prio && modprobe -q cls_u32; then
+	cat >"$tmp/cut" <<-END
+		qdisc add dev $na root handle 1: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1
+		filter add dev $na parent 1: protocol arp prio 1 u32 match u32 0 0 flowid 1:1
+		qdisc add dev $na parent 1:2 netem loss 100%
+	END
+	rxe_pair_more 8
+	export RGATE_FABRIC_PAIRS=$rxe_pairs
+	export RGATE_FABRIC_CUT="tc -batch $tmp/cut"
 	export RGATE_FABRIC_MEND="tc qdisc del dev $na root"
+	RGATE_FABRIC_MEND_FROM="tc filter add dev $na parent 1: protocol ip prio 2 u32"
+	RGATE_FABRIC_MEND_FROM+=" flowid 1:1 match ip src"
+	export RGATE_FABRIC_MEND_FROM
 	export RGATE_FABRIC_SLOW="tc qdisc add dev $na root netem rate 20mbit"
 fi
 

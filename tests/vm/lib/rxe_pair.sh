@@ -87,6 +87,25 @@ rxe_addressed6()
 	grep -q "^$net6:0000:0000:0000:000${2##*:}" /sys/class/infiniband/"$1"/ports/1/gids/*
 }
 
+# rxe_pair_more N: as many more pairs of addresses, at most 16, in rxe_pairs: "A,B A,B ..."
+rxe_pair_more()
+{
+	local i lines=()
+
+	rxe_pairs=''
+	for ((i = 16; i < 16 + $1; i++)); do
+		lines+=("addr add $net.$i/24 dev $na" "addr add $net.$((i + 16))/24 dev $nb")
+		rxe_pairs+="${rxe_pairs:+ }$net.$i,$net.$((i + 16))"
+	done
+	lines+=("rule add pref $((pref + 1)) from $net.16/28 to $net.16/28 lookup local"
+		"rule add pref $((pref + 1)) from $net.32/28 to $net.32/28 lookup local"
+		"rule add pref $((pref + 2)) from $net.16/28 lookup $pref"
+		"rule add pref $((pref + 2)) from $net.32/28 lookup $((pref + 1))")
+	printf '%s\n' "${lines[@]}" | ip -4 -batch -
+	wait_for 20 rxe_addressed $a $net.$((i - 1))
+	wait_for 20 rxe_addressed $b $net.$((i + 15))
+}
+
 rxe_addressed()
 {
 	local gid
