@@ -313,7 +313,7 @@ $(queue_test_bin): $(O)/%: $(O)/obj/%.o $(node_other) $(node_queue) $(call objec
 	$(program)
 $(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
-$(xdp_test_bin): $(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog)
+$(xdp_test_bin): $(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog) $(O)/obj/tests/vm/lib/xdp/vt_xdp.o
 $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
 	$(program)
 $(fabric_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/fabric) $(O)/obj/tests/unit/lib/unit.o \

@@ -2,92 +2,29 @@
 /*
  * Frames from XDP programs: what the module's function takes and refuses, that it
  * counts and cuts as the receive hook does, and that nothing gets through once an
- * attachment is gone. Most of it by the kernel's way to run a program on a frame that
- * is handed to it, which comes from lo; the rest on a veth pair, in the driver.
+ * attachment is gone. By the kernel's way to run a program on a frame that is handed to
+ * it, which comes from lo; t_xdp_driver has devices.
  */
 #include "lib/vt.h"
+#include "lib/xdp/vt_xdp.h"
 
 #include <bpf/bpf.h>
 #include <linux/if_ether.h>
-#include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <pthread.h>
 #include <sched.h>
 
-#include "xdp.h"
-
-#define ALL	0xffffffffU
-
 static struct vt_nl nl;
 static struct vt_ring ring;
-static int btf_fd;
-static uint32_t func;
-
-static void find_func(void)
-{
-	int err = xdp_func(&btf_fd, &func);
-
-	if (err == -ENOENT)
-		vt_skip("this kernel does not know the module's types");
-	if (err)
-		DIE("the module's function: %s", strerror(-err));
-}
-
-/*
- * A program that hands all frames to an attachment. @plain: what the function returns
- * is the program's; else only where that is a verdict, and XDP_PASS where it is none.
- */
-static int prog(uint32_t att, uint64_t cookie, uint32_t snap, bool plain)
-{
-	const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = (int)att },
-		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_3,
-		  .imm = (int)(uint32_t)cookie },
-		{ .imm = (int)(cookie >> 32) },
-		{ .code = BPF_ALU | BPF_MOV | BPF_K, .dst_reg = BPF_REG_4, .imm = (int)snap },
-		xdp_call(func),
-		{ .code = BPF_JMP32 | BPF_JSGE | BPF_K, .dst_reg = BPF_REG_0, .off = 1,
-		  .imm = plain ? INT32_MIN : 0 },
-		{ .code = BPF_ALU | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	char log[4096] = "";
-	int fd = xdp_load(btf_fd, insns, VT_COUNT(insns), log, sizeof(log));
-
-	if (fd < 0)
-		DIE("the program is refused: %s: %s", strerror(-fd), log);
-	return fd;
-}
-
-/* One run on a frame that lo seems to have received; what the program returns */
-static int run(int fd, void *frame, size_t len)
-{
-	struct bpf_test_run_opts opts = {
-		.sz = sizeof(opts), .data_in = frame, .data_size_in = (uint32_t)len,
-		.repeat = 1,
-	};
-
-	if (bpf_prog_test_run_opts(fd, &opts))
-		DIE("running the program: %s", strerror(errno));
-	return (int)opts.retval;
-}
 
 static uint32_t attach(const char *ifname, uint32_t action)
 {
-	struct vt_att a = {
-		.ifname = ifname, .rings = { ring.id }, .n = 1,
-		.action = action, .kind = RGATE_KIND_XDP,
-	};
-	int id = vt_att_new(&nl, &a);
-
-	if (id < 0)
-		DIE("attaching to %s: %s (%s)", ifname, strerror(-id), nl.why);
-	return (uint32_t)id;
+	return vt_xdp_attach(&nl, ifname, ring.id, action);
 }
 
 static void setup(uint32_t slots, uint32_t slot_size, uint32_t flags, uint32_t policy)
 {
-	find_func();
+	vt_xdp_find();
 	vt_nl_open(&nl);
 	vt_ring_open(&ring, slots, slot_size, flags, policy);
 }
@@ -100,6 +37,12 @@ static uint64_t stat_of(uint32_t att, int which)
 	return ai.st[which];
 }
 
+/* What a program returns that hands all of a frame to such an attachment */
+static int once(uint32_t att, uint64_t cookie, void *frame, size_t len)
+{
+	return vt_xdp_run(vt_xdp_prog(att, cookie, VT_XDP_ALL, true), frame, len);
+}
+
 static void every_field(void)
 {
 	uint32_t att;
@@ -109,13 +52,13 @@ static void every_field(void)
 
 	setup(64, 2048, 0, 0);
 	att = attach("lo", RGATE_ACTION_MIRROR);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
 	for (i = 0; i < 100; i++) {
 		size_t len = VT_PKT_MIN + (i * 15) % (sizeof(f) - VT_PKT_MIN + 1);
 		const struct rgate_slot *s;
 
 		vt_pkt_udp(f, len, i, 3);
-		EXPECT_EQ(run(fd, f, len), XDP_PASS);
+		EXPECT_EQ(vt_xdp_run(fd, f, len), XDP_PASS);
 		s = vt_ring_next(&ring);
 		REQUIRE(s);
 		EXPECT_EQ(s->len, len);
@@ -154,20 +97,18 @@ static void refusals(void)
 	hook.rings[0] = ring.id;
 	id = vt_att_new(&nl, &hook);
 	REQUIRE(id > 0);
-	EXPECT_EQ(run(prog(0, cookie, ALL, true), f, sizeof(f)), -ENOENT);
-	EXPECT_EQ(run(prog(0x7ffffff0, cookie, ALL, true), f, sizeof(f)), -ENOENT);
-	EXPECT_EQ(run(prog(ALL, cookie, ALL, true), f, sizeof(f)), -ENOENT);
-	EXPECT_EQ(run(prog(att, cookie + 1, ALL, true), f, sizeof(f)), -ESTALE);
-	EXPECT_EQ(run(prog(att, 0, ALL, true), f, sizeof(f)), -ESTALE);
-	EXPECT_EQ(run(prog((uint32_t)id, vt_att_cookie(&nl, (uint32_t)id), ALL, true), f,
-		      sizeof(f)), -EINVAL);
-	EXPECT_EQ(run(prog(other, vt_att_cookie(&nl, other), ALL, true), f, sizeof(f)),
-		  -ENODEV);
+	EXPECT_EQ(once(0, cookie, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(once(0x7ffffff0, cookie, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(once(VT_XDP_ALL, cookie, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(once(att, cookie + 1, f, sizeof(f)), -ESTALE);
+	EXPECT_EQ(once(att, 0, f, sizeof(f)), -ESTALE);
+	EXPECT_EQ(once((uint32_t)id, vt_att_cookie(&nl, (uint32_t)id), f, sizeof(f)), -EINVAL);
+	EXPECT_EQ(once(other, vt_att_cookie(&nl, other), f, sizeof(f)), -ENODEV);
 	EXPECT_EQ(vt_ring_head(&ring), 0);
 	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_SEEN), 0);
 	EXPECT_EQ(stat_of(other, RGATE_A_ATT_STATS_SEEN), 0);
 	/* and what is right is not */
-	EXPECT_EQ(run(prog(att, cookie, ALL, true), f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(once(att, cookie, f, sizeof(f)), XDP_DROP);
 	EXPECT_EQ(vt_ring_head(&ring), 1);
 }
 
@@ -181,11 +122,11 @@ static void other_namespace(void)
 	setup(64, 2048, 0, 0);
 	vt_pkt_udp(f, sizeof(f), 1, 3);
 	att = attach("lo", RGATE_ACTION_MIRROR);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
 	vt_netns_enter(vt_netns_new());
-	EXPECT_EQ(run(fd, f, sizeof(f)), -ENODEV);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), -ENODEV);
 	vt_netns_enter(self);
-	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_PASS);
 	EXPECT_EQ(vt_ring_head(&ring), 1);
 }
 
@@ -195,16 +136,17 @@ static void snap_and_match(void)
 	uint8_t f[300];
 	uint64_t cookie;
 	uint32_t att;
+	int fd;
 
 	setup(64, 2048, 0, 0);
 	vt_pkt_udp(f, sizeof(f), 1, 3);
 	att = attach("lo", RGATE_ACTION_STEAL);
 	cookie = vt_att_cookie(&nl, att);
 	/* none of it: it does not match, and is the stack's */
-	EXPECT_EQ(run(prog(att, cookie, 0, true), f, sizeof(f)), XDP_PASS);
+	EXPECT_EQ(vt_xdp_run(vt_xdp_prog(att, cookie, 0, true), f, sizeof(f)), XDP_PASS);
 	EXPECT_EQ(vt_ring_head(&ring), 0);
 	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_FILTERED), 1);
-	EXPECT_EQ(run(prog(att, cookie, 100, true), f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_xdp_run(vt_xdp_prog(att, cookie, 100, true), f, sizeof(f)), XDP_DROP);
 	s = vt_ring_next(&ring);
 	REQUIRE(s);
 	EXPECT_EQ(s->len, 100);
@@ -213,7 +155,8 @@ static void snap_and_match(void)
 	EXPECT(!memcmp(vt_slot_data(s), f, 100));
 	vt_ring_done(&ring);
 	/* more than there is: all */
-	EXPECT_EQ(run(prog(att, cookie, sizeof(f) + 1, true), f, sizeof(f)), XDP_DROP);
+	fd = vt_xdp_prog(att, cookie, sizeof(f) + 1, true);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
 	s = vt_ring_next(&ring);
 	REQUIRE(s);
 	EXPECT_EQ(s->len, sizeof(f));
@@ -234,12 +177,12 @@ static void multi_buffer(uint32_t slot_size, uint32_t flags)
 
 	setup(64, slot_size, flags, 0);
 	att = attach("lo", RGATE_ACTION_MIRROR);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
 	for (i = 0; i < VT_COUNT(lens); i++) {
 		const struct rgate_slot *s;
 
 		vt_pkt_udp(f, lens[i], i, 3);
-		EXPECT_EQ(run(fd, f, lens[i]), XDP_PASS);
+		EXPECT_EQ(vt_xdp_run(fd, f, lens[i]), XDP_PASS);
 		s = vt_ring_next(&ring);
 		REQUIRE(s);
 		EXPECT_EQ(s->wire_len, lens[i]);
@@ -272,11 +215,11 @@ static void vlan_and_odd_frames(void)
 
 	setup(64, 2048, 0, 0);
 	att = attach("lo", RGATE_ACTION_MIRROR);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
 	vt_pkt_udp(f, 100, 1, 3);
 	memmove(f + 16, f + 12, 88);
 	memcpy(f + 12, tag, sizeof(tag));
-	EXPECT_EQ(run(fd, f, 104), XDP_PASS);
+	EXPECT_EQ(vt_xdp_run(fd, f, 104), XDP_PASS);
 	s = vt_ring_next(&ring);
 	REQUIRE(s);
 	EXPECT_EQ(s->protocol, ETH_P_8021Q);
@@ -290,7 +233,7 @@ static void vlan_and_odd_frames(void)
 	memset(f, 0xff, sizeof(f));
 	f[12] = 0;
 	f[13] = 40;
-	EXPECT_EQ(run(fd, f, 14), XDP_PASS);
+	EXPECT_EQ(vt_xdp_run(fd, f, 14), XDP_PASS);
 	s = vt_ring_next(&ring);
 	REQUIRE(s);
 	EXPECT_EQ(s->len, 14);
@@ -298,7 +241,7 @@ static void vlan_and_odd_frames(void)
 	EXPECT_EQ(s->pkt_type, PACKET_BROADCAST);
 	EXPECT_EQ(s->l4_off, RGATE_OFF_NONE);
 	vt_ring_done(&ring);
-	EXPECT_EQ(run(fd, f, 64), XDP_PASS);
+	EXPECT_EQ(vt_xdp_run(fd, f, 64), XDP_PASS);
 	s = vt_ring_next(&ring);
 	REQUIRE(s);
 	EXPECT_EQ(s->protocol, ETH_P_802_3);
@@ -315,14 +258,14 @@ static void full_ring(uint32_t policy, int verdict, int which)
 	setup(64, 2048, 0, policy);
 	vt_pkt_udp(f, sizeof(f), 1, 3);
 	att = attach("lo", RGATE_ACTION_STEAL);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
 	for (i = 0; i < 64; i++)
-		EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+		EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
 	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 64);
-	EXPECT_EQ(run(fd, f, sizeof(f)), verdict);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), verdict);
 	EXPECT_EQ(stat_of(att, which), 1);
 	EXPECT_EQ(vt_ring_drain(&ring), 64);
-	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
 	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 65);
 	EXPECT_EQ(vt_ring_next(&ring)->gap, 1);
 }
@@ -358,13 +301,13 @@ static void set_live(void)
 	setup(64, 2048, 0, 0);
 	vt_pkt_udp(f, sizeof(f), 1, 3);
 	att = attach("lo", RGATE_ACTION_MIRROR);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
-	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_PASS);
 	REQUIRE(!set_action(att, RGATE_ACTION_STEAL, 1));
-	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
 	REQUIRE(!set_action(att, RGATE_ACTION_MIRROR, 4));
 	for (i = 0; i < 8; i++)
-		EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+		EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_PASS);
 	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_SAMPLED_OUT), 6);
 	EXPECT_EQ(stat_of(att, RGATE_A_ATT_STATS_DELIVERED), 4);
 }
@@ -373,7 +316,7 @@ static void set_live(void)
  * when it is changed. */
 static void not_the_modules(void)
 {
-	static const struct sock_filter all = { 0x06, 0, 0, ALL };
+	static const struct sock_filter all = { 0x06, 0, 0, VT_XDP_ALL };
 	static char buf[VT_NL_BUF];
 	struct vt_att a = { .ifname = "lo", .n = 1, .kind = RGATE_KIND_XDP };
 	struct vt_att_info ai;
@@ -424,10 +367,10 @@ static void fan_out(void)
 	a.rings[1] = second.id;
 	id = vt_att_new(&nl, &a);
 	REQUIRE(id > 0);
-	fd = prog((uint32_t)id, vt_att_cookie(&nl, (uint32_t)id), ALL, true);
+	fd = vt_xdp_prog((uint32_t)id, vt_att_cookie(&nl, (uint32_t)id), VT_XDP_ALL, true);
 	for (i = 0; i < 64; i++) {
 		vt_pkt_udp(f, sizeof(f), i, (uint16_t)i);
-		EXPECT_EQ(run(fd, f, sizeof(f)), XDP_PASS);
+		EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_PASS);
 	}
 	one = vt_ring_head(&ring);
 	EXPECT_EQ(one + vt_ring_head(&second), 64);
@@ -436,7 +379,7 @@ static void fan_out(void)
 	/* a flow stays where it is */
 	for (i = 0; i < 20; i++) {
 		vt_pkt_udp(f, sizeof(f), i, 7);
-		run(fd, f, sizeof(f));
+		vt_xdp_run(fd, f, sizeof(f));
 	}
 	EXPECT(vt_ring_head(&ring) == one || vt_ring_head(&ring) == one + 20);
 }
@@ -452,60 +395,57 @@ static void revoked(void)
 	setup(64, 2048, 0, 0);
 	vt_pkt_udp(f, sizeof(f), 1, 3);
 	att = attach("lo", RGATE_ACTION_STEAL);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
-	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
 	REQUIRE(!vt_att_del(&nl, att));
 	head = vt_ring_head(&ring);
-	EXPECT_EQ(run(fd, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), -ENOENT);
 	EXPECT_EQ(vt_ring_head(&ring), head);
 	att = attach("lo", RGATE_ACTION_STEAL);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
-	EXPECT_EQ(run(fd, f, sizeof(f)), XDP_DROP);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
 	vt_ring_close(&ring);
-	EXPECT_EQ(run(fd, f, sizeof(f)), -ENOENT);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), -ENOENT);
 	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 0);
 }
 
-/* In the driver of a veth, under traffic, while attachments come and go */
-static void native_traffic(void)
+/* A ring that gets full, and has room again; what was attached goes with its device. */
+static void events(void)
 {
-	struct vt_traffic t = { .ifname = "va", .len = 100, .pause_us = 1000 };
-	const struct bpf_link_create_opts opts = {
-		.sz = sizeof(opts), .flags = XDP_FLAGS_DRV_MODE,
-	};
-	unsigned int i, got = 0;
-	int link;
+	struct vt_nl heard;
+	struct vt_event ev;
+	uint32_t att, other;
+	uint8_t f[64];
+	unsigned int i;
+	int fd;
 
-	setup(256, 2048, 0, RGATE_POLICY_DROP);
+	setup(64, 2048, 0, RGATE_POLICY_DROP);
+	vt_nl_open(&heard);
+	REQUIRE(!vt_nl_subscribe(&heard));
+	vt_pkt_udp(f, sizeof(f), 1, 3);
+	att = attach("lo", RGATE_ACTION_STEAL);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_nl_event(&heard, &ev, 300), 0);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_nl_event_of(&heard, RGATE_EVENT_RING_FULL, 0, &ev, 3000), 1);
+	EXPECT_EQ(ev.ring_id, ring.id);
+	EXPECT_EQ(ev.full_events, 1);
+	EXPECT_EQ(ev.dropped, 1);
+	EXPECT_EQ(vt_ring_drain(&ring), 64);
+	EXPECT_EQ(vt_xdp_run(fd, f, sizeof(f)), XDP_DROP);
+	EXPECT_EQ(vt_nl_event_of(&heard, RGATE_EVENT_RING_ROOM, 0, &ev, 3000), 1);
+	EXPECT_EQ(ev.ring_id, ring.id);
+	EXPECT_EQ(ev.dropped, 1);
 	vt_veth("va", "vb", 0);
-	vt_traffic_start(&t);
-	for (i = 0; i < 6; i++) {
-		uint32_t att = attach("vb", i % 2 ? RGATE_ACTION_STEAL :
-						    RGATE_ACTION_MIRROR);
-		int fd = prog(att, vt_att_cookie(&nl, att), ALL, false);
-		const struct rgate_slot *s;
-
-		link = bpf_link_create(fd, (int)vt_ifindex("vb"), BPF_XDP, &opts);
-		if (link < 0)
-			DIE("the link: %s", strerror(errno));
-		/* some came, whole, from the driver */
-		s = vt_ring_wait(&ring, 20000);
-		REQUIRE(s);
-		EXPECT_EQ(s->len, 100);
-		EXPECT(vt_pkt_check(vt_slot_data(s), s->len, NULL));
-		got += vt_ring_drain(&ring);
-		REQUIRE(!vt_att_del(&nl, att));
-		/* Frames that were in the driver's hands may still have come until here. */
-		vt_ring_drain(&ring);
-		if (i % 2) {
-			vt_ring_close(&ring);
-			vt_ring_open(&ring, 256, 2048, 0, RGATE_POLICY_DROP);
-		}
-		close(link);
-		close(fd);
-	}
-	vt_traffic_stop(&t);
-	EXPECT(got > 0);
+	other = attach("vb", RGATE_ACTION_STEAL);
+	vt_must("ip link del va");
+	EXPECT_EQ(vt_nl_event_of(&heard, RGATE_EVENT_DEVICE_GONE, other, &ev, 3000), 1);
+	EXPECT_EQ(vt_nl_count(&nl, RGATE_CMD_ATT_GET), 1);
+	vt_ring_close(&ring);
+	EXPECT_EQ(vt_nl_event_of(&heard, RGATE_EVENT_RING_GONE, 0, &ev, 3000), 1);
+	vt_nl_close(&heard);
 }
 
 static uint32_t by_hand_stop;
@@ -550,7 +490,7 @@ static void beside_frames(void)
 	setup(256, 2048, 0, RGATE_POLICY_OVERWRITE);
 	att = attach("lo", RGATE_ACTION_STEAL);
 	hook = vt_att_simple(&nl, "vb", ring.id);
-	fd = prog(att, vt_att_cookie(&nl, att), ALL, true);
+	fd = vt_xdp_prog(att, vt_att_cookie(&nl, att), VT_XDP_ALL, true);
 	/* sysfs shows the devices of the namespace that has mounted it */
 	vt_must("mount -t sysfs none /mnt && echo 1 >/mnt/class/net/vb/queues/rx-0/rps_cpus && "
 		"umount /mnt");
@@ -574,10 +514,10 @@ static void holds_module(void)
 	int fd;
 
 	setup(64, 2048, 0, 0);
-	fd = prog(1, 1, ALL, true);
+	fd = vt_xdp_prog(1, 1, VT_XDP_ALL, true);
 	vt_ring_close(&ring);
 	vt_nl_close(&nl);
-	close(btf_fd);
+	vt_xdp_forget();
 	EXPECT(vt_rmmod() < 0);
 	close(fd);
 	REQUIRE(VT_UNTIL(!vt_rmmod(), 10000));
@@ -598,7 +538,7 @@ static const struct vt_case cases[] = {
 	{ .name = "filters and priorities are the program's", .fn = not_the_modules },
 	{ .name = "fan-out by flow", .fn = fan_out },
 	{ .name = "an attachment that is gone", .fn = revoked },
-	{ .name = "in the driver, under traffic", .fn = native_traffic, .secs = 90 },
+	{ .name = "events", .fn = events },
 	{ .name = "run by hand, beside frames that come", .fn = beside_frames, .secs = 60 },
 	{ .name = "programs hold the module", .fn = holds_module, .flags = VT_HOSTNS },
 };

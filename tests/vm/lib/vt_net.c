@@ -149,11 +149,8 @@ void vt_mac(const char *ifname, uint8_t mac[6])
 	close(fd);
 }
 
-/*
- * The end that was up first gets its carrier from the other one, and the kernel acts on that by
- * and by. Until then what is sent there is taken, told as sent, and thrown away.
- */
-static void wait_active(const char *ifname)
+/* The end of a veth that was up first gets its carrier from the other one, for example. */
+void vt_wait_active(const char *ifname)
 {
 	struct ifreq ifr = { 0 };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -173,7 +170,7 @@ void vt_veth(const char *a, const char *b, unsigned int mtu)
 		mtu = 1500;
 	vt_must("ip link add %s mtu %u type veth peer name %s mtu %u && "
 		"ip link set %s up && ip link set %s up", a, mtu, b, mtu, a, b);
-	wait_active(a);
+	vt_wait_active(a);
 }
 
 void vt_veth_ns(const char *a, const char *b, int ns, unsigned int mtu)
@@ -185,7 +182,7 @@ void vt_veth_ns(const char *a, const char *b, int ns, unsigned int mtu)
 		"ip link set %s up", a, mtu, b, mtu, b, vt_netns_path(ns), a, a);
 	vt_netns_must(ns, "ip addr add 10.9.0.2/24 dev %s && ip link set %s up",
 		      b, b);
-	wait_active(a);
+	vt_wait_active(a);
 }
 
 int vt_tx_open(const char *ifname)

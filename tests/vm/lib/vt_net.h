@@ -33,6 +33,10 @@ const char *vt_netns_path(int fd);
 void vt_veth(const char *a, const char *b, unsigned int mtu);
 /* @b in namespace @ns, addresses 10.9.0.1 (a) and 10.9.0.2 (b), /24 */
 void vt_veth_ns(const char *a, const char *b, int ns, unsigned int mtu);
+/* The kernel acts on a carrier by and by. Until then what is sent is taken, told as sent, and
+ * thrown away; waits for the end of that
+ */
+void vt_wait_active(const char *ifname);
 unsigned int vt_ifindex(const char *ifname);
 void vt_mac(const char *ifname, uint8_t mac[6]);
 
