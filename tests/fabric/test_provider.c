@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -333,9 +334,13 @@ static unsigned int sent(struct end *e)
 	return n;
 }
 
-/* Messages to one who does not look: each that was taken comes, and no other */
+/*
+ * Messages to one who does not look: each that was taken comes, and no other. Of devices the
+ * fabric asks no such thing, as peers have credits; Soft-RoCE gives up waiting for a receive.
+ */
 static void unheard(void **state)
 {
+	const char *provider = getenv("RGATE_FABRIC_PROVIDER");
 	unsigned int in = 0, out = 0, got = 0, looks = 0;
 	struct rgate_sge s;
 	struct rgate_op op;
@@ -343,6 +348,8 @@ static void unheard(void **state)
 	struct cluster c;
 
 	(void)state;
+	if (provider && strcmp(provider, "local"))
+		unit_skip("a device waits for a receive, or gives up");
 	ends_up(&c, e);
 	s = end_sge(&e[0], 0, 2000);
 	op = end_op(RGATE_OP_SEND, &s, &e[1], 0);
