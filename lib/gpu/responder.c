@@ -199,15 +199,18 @@ static void last_rounds(struct rgate_responder *r)
 static void *thread_main(void *arg)
 {
 	struct rgate_responder *r = arg;
+	bool stop;
 
 	for (;;) {
 		while (!stopped(r) && round_of(r))
 			;
-		if (stopped(r))
+		/* Once: what was published before it is set is sent before the thread ends. */
+		stop = stopped(r);
+		if (stop)
 			last_rounds(r);
 		__atomic_store_n(&r->stats.cpu_ns, rgate_clock_now(CLOCK_THREAD_CPUTIME_ID),
 				 __ATOMIC_RELAXED);
-		if (stopped(r))
+		if (stop)
 			return NULL;
 		if (rgate_consumer_wait(&r->c, WAIT_MS) == -EPIPE)
 			return NULL;
