@@ -216,7 +216,8 @@ at=$(port late)
 ok "one does not accept" wait_for 20 grep -q '^alone' "$tmp/late"
 exec 5<>"/dev/tcp/127.0.0.1/$at"
 echo more >&5
-sleep 0.3
+# Until the agent has handed it on
+sleep 2
 end "$late" -KILL
 ok "its agent is killed: accept is aborted" wait_for 20 grep -q '^aborted' "$tmp/late"
 exec 5>&-
