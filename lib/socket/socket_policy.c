@@ -293,12 +293,18 @@ static bool has_host(const struct rule *rule, const struct socket_wish *w)
 	return rule->bits >= special && socket_host_within(&w->host, &rule->net, rule->bits);
 }
 
-/* Who may send datagrams has a port that the kernel chooses for that, and is reached there. */
+/*
+ * Who may send datagrams has a port for that which the kernel chooses, as without a bind, and is
+ * reached there. An address for it has to be meant: by a line for listening.
+ */
 static bool is_for(const struct rule *rule, const struct socket_wish *w)
 {
+	unsigned int special = 0;
+
 	if (rule->act == w->act)
 		return has_port(rule, w->port) && has_host(rule, w);
-	return w->act == SOCKET_ACT_LISTEN && w->type == RGATE_SOCKET_DGRAM && !w->port;
+	return w->act == SOCKET_ACT_LISTEN && w->type == RGATE_SOCKET_DGRAM && !w->port &&
+	       socket_host_place(&w->host, &special) == PLACE_UNSPECIFIED;
 }
 
 bool socket_policy_may(const struct socket_policy *policy, const struct socket_wish *w)

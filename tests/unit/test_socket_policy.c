@@ -289,7 +289,10 @@ static void chosen(void **state)
 			       "allow user:8 connect tcp any any\nallow user:9 resolve any\n"
 			       "allow user:10 listen udp any\nlimit user:11 sockets 5\n"), 0);
 	assert_true(may(7, LISTEN, DGRAM, "0.0.0.0", 0));
-	assert_true(may(7, LISTEN, DGRAM, "::1", 0));
+	assert_true(may(7, LISTEN, DGRAM, "::", 0));
+	assert_false(may(7, LISTEN, DGRAM, "127.0.0.1", 0));
+	assert_false(may(7, LISTEN, DGRAM, "::1", 0));
+	assert_false(may(7, LISTEN, DGRAM, "10.0.0.1", 0));
 	assert_false(may(7, LISTEN, DGRAM, "0.0.0.0", 5353));
 	assert_false(may(7, LISTEN, STREAM, "0.0.0.0", 0));
 	assert_false(may(8, LISTEN, DGRAM, "0.0.0.0", 0));
