@@ -224,17 +224,8 @@ exec 5>&-
 end "$peer"
 # ---- A daemon has the sockets, and counts ----
 
-cluster_of_two "$tmp/cluster"
-printf 'allow any socket\n' >"$tmp/requests1"
-printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
-printf 'allow any connect tcp 127.0.0.0/8 any\nallow any listen tcp any\n' >"$tmp/policy"
-chmod 600 "$tmp/requests" "$tmp/requests1" "$tmp/policy"
-begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
-	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
+gateway_with_sockets 'allow any connect tcp 127.0.0.0/8 any' 'allow any listen tcp any'
 daemon=$last
-status() { "$ringgate" cluster status -s "$tmp/s"; }
-ok "a daemon that has sockets" wait_for 20 status
-count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
 begin web env -C "$tmp/www" "$py" -u "$tmp/program" web
 web=$last
 at=$(port web)
@@ -269,12 +260,8 @@ else
 	skip "a user without rights" "curl is not installed"
 fi
 # ... for another node, too, which knows nothing of the network
-begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
-	--requests "socket $tmp/r1" --requests "policy $tmp/requests1" \
-	--requests "sockets-at gateway"
+node_without_network
 node=$last
-met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
-ok "a node that has its sockets at this gateway" wait_for 20 met
 far=(timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1")
 before=$(count received)
 run "${far[@]}" --loopback served -v "$py" "$tmp/program" urllib "http://127.0.0.1:$at/file"

@@ -164,18 +164,8 @@ like "none there" "$rc $err" "^127 .*No such file"
 
 # ---- A daemon has the sockets, and counts; for another node, too ----
 
-cluster_of_two "$tmp/cluster"
-printf 'allow any socket\n' >"$tmp/requests1"
-printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
-printf 'allow any connect tcp 127.0.0.0/8 any\nallow any listen tcp any\n' >"$tmp/policy"
-chmod 600 "$tmp/requests" "$tmp/requests1" "$tmp/policy"
-begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
-	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
-begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
-	--requests "socket $tmp/r1" --requests "policy $tmp/requests1" --requests "sockets-at gateway"
-met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
-ok "a node that has its sockets at this gateway" wait_for 20 met
-count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
+gateway_with_sockets 'allow any connect tcp 127.0.0.0/8 any' 'allow any listen tcp any'
+node_without_network
 begin web env -C "$tmp/www" "$py" -u "$peer_program" web
 at=$(port web)
 as=()

@@ -119,26 +119,11 @@ ok "its agent is killed: it is told" wait_for 20 grep -q '^told' "$tmp/gone"
 
 # ---- A daemon has the sockets, and counts; for another node, too ----
 
-cluster_of_two "$tmp/cluster"
-printf 'allow any socket\n' >"$tmp/requests1"
-printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
-printf 'allow any connect udp 127.0.0.0/8 1024-65535\n' >"$tmp/policy"
-chmod 600 "$tmp/requests" "$tmp/requests1" "$tmp/policy"
-begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
-	--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
-status() { "$ringgate" cluster status -s "$tmp/s"; }
-ok "a daemon that has sockets" wait_for 20 status
-count() { "$ringgate" cluster status --json -s "$tmp/s" | json "j[\"requests\"][\"sockets\"][\"$1\"]"; }
+gateway_with_sockets 'allow any connect udp 127.0.0.0/8 1024-65535'
 begin echo "$py" -u "$tmp/program" echo
 at=$(port echo)
 for node in 0 1; do
-	if [ $node = 1 ]; then
-		begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
-			--requests "socket $tmp/r1" --requests "policy $tmp/requests1" \
-			--requests "sockets-at gateway"
-		met() { "$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null | json '[p["state"] for p in j["peers"]]' | grep -q up; }
-		ok "a node that has its sockets at this gateway" wait_for 20 met
-	fi
+	[ $node = 0 ] || node_without_network
 	served=(timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r${node#0}" --loopback served -v)
 	before="$(count received) $(count sent)"
 	run "${served[@]}" "$py" "$tmp/program" echoed "$at" 200 1400

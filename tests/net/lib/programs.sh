@@ -49,3 +49,40 @@ end()
 # moved WHAT: the number in front of that word of the last line of -v
 # shellcheck disable=SC2154 # run's
 moved() { sed -nE "s/.* ([0-9]+)( bytes)? $1.*/\1/p" <<<"$err" | tail -1; }
+
+# gateway_with_sockets LINE...: a daemon, $last, of the gateway of two nodes, with a policy of these
+# lines for the sockets of its users and of the other node. Programs ask at $tmp/r
+gateway_with_sockets()
+{
+	cluster_of_two "$tmp/cluster"
+	printf 'allow any socket\nnode 1 user:%s\n' "$(id -u)" >"$tmp/requests"
+	printf '%s\n' "$@" >"$tmp/policy"
+	chmod 600 "$tmp/requests" "$tmp/policy"
+	begin daemon "$ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --pool 16M --requests "socket $tmp/r" \
+		--requests "policy $tmp/requests" --requests "sockets $tmp/policy"
+	ok "a daemon that has sockets" wait_for 20 count received
+}
+
+# count WHAT: of that daemon's sockets
+count()
+{
+	"$ringgate" cluster status --json -s "$tmp/s" 2>/dev/null | json "j[\"requests\"][\"sockets\"][\"$1\"]"
+}
+
+met_gateway()
+{
+	"$ringgate" cluster status -s "$tmp/s1" --json 2>/dev/null |
+		json '[p["state"] for p in j["peers"]]' | grep -q up
+}
+
+# node_without_network: the other node's daemon, $last, which knows nothing of the network: its
+# sockets are at the gateway. Programs ask at $tmp/r1
+node_without_network()
+{
+	printf 'allow any socket\n' >"$tmp/requests1"
+	chmod 600 "$tmp/requests1"
+	begin node "$ringgated" -C "$tmp/cluster" -n one -s "$tmp/s1" --pool 16M \
+		--requests "socket $tmp/r1" --requests "policy $tmp/requests1" \
+		--requests "sockets-at gateway"
+	ok "a node that has its sockets at this gateway" wait_for 20 met_gateway
+}
