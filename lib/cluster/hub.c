@@ -46,8 +46,7 @@ struct rgate_hub {
 	bool stop;			/* atomic */
 	bool polling;			/* atomic: no event is needed, see wake() */
 	bool woken;			/* atomic: by rgate_hub_wake(), since it was seen */
-	struct rgate_spin spin;		/* of the thread alone, as the next two */
-	uint64_t quiet_ns;		/* since when there is nothing to do */
+	struct rgate_spin spin;		/* of the thread alone, as the next one */
 	uint32_t served;		/* peers, since their fds were armed */
 	uint32_t users;			/* atomic: who made it, its services' roles, hub_ref.h */
 	struct rgate_hub_stats stats;	/* atomic words */
@@ -260,13 +259,13 @@ static uint32_t look(struct rgate_hub *hub, bool *awaited)
 }
 
 /*
- * Looks at all peers, and at operations that are awaited, for as long as the spin has learned,
- * *@ns at most (-1: no limit; later what tick() says), without arming any, so that a message
- * costs its sender no system call, nor does who wakes. Returns the peers that had some
+ * Looks at all peers, and at operations that are awaited, for as long as the spin has learned from
+ * @begun on, *@ns at most (-1: no limit; later what tick() says), without arming any, so that a
+ * message costs its sender no system call, nor does who wakes. Returns the peers that had some
  */
-static uint32_t poll_some(struct rgate_hub *hub, int64_t *ns)
+static uint32_t poll_some(struct rgate_hub *hub, uint64_t begun, int64_t *ns)
 {
-	const uint64_t most = hub->spin.ns, begun = hub->quiet_ns;
+	const uint64_t most = hub->spin.ns;
 	uint32_t came = 0;
 	unsigned int i;
 	bool awaited;
@@ -308,10 +307,9 @@ static uint32_t sleep_some(struct rgate_hub *hub, int64_t ns)
 /* The next time that there is something to do, or @ns from now. Returns the peers that have it */
 static uint32_t wait_some(struct rgate_hub *hub, int64_t ns)
 {
-	uint32_t ready;
+	const uint64_t begun = rgate_clock_now(CLOCK_MONOTONIC);
+	uint32_t ready = hub->spin.ns ? poll_some(hub, begun, &ns) : 0;
 
-	hub->quiet_ns = rgate_clock_now(CLOCK_MONOTONIC);
-	ready = hub->spin.ns ? poll_some(hub, &ns) : 0;
 	/* Whoever has woken it while it polled asks for a tick, or for its end. */
 	if (!ready && (__atomic_exchange_n(&hub->woken, false, __ATOMIC_ACQUIRE) ||
 		       __atomic_load_n(&hub->stop, __ATOMIC_ACQUIRE)))
@@ -321,7 +319,7 @@ static uint32_t wait_some(struct rgate_hub *hub, int64_t ns)
 	if (!ready)
 		ready = sleep_some(hub, ns);
 	if (ready)
-		rgate_spin_learn(&hub->spin, rgate_clock_now(CLOCK_MONOTONIC) - hub->quiet_ns);
+		rgate_spin_learn(&hub->spin, rgate_clock_now(CLOCK_MONOTONIC) - begun);
 	return ready;
 }
 
