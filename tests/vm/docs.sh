@@ -19,8 +19,6 @@ trap 'kill "${pids[@]}" 2>/dev/null; wait; echo "$usual" >$backlog; rdma link de
 	ip netns del docs 2>/dev/null; rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 
-# The VM's own devices have that name once their driver is there, as after t_xdp_driver.
-modprobe -qr virtio_net
 ip netns add docs
 ip link add eth0 mtu 4200 type veth peer name peer0 mtu 4200 netns docs
 ip addr add 10.77.1.1/24 dev eth0
