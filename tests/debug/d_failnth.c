@@ -5,6 +5,7 @@
  * an error that says so, the next try works, and nothing is left behind.
  */
 #include "lib/vt.h"
+#include "lib/vt_dmabuf.h"
 
 #include <sys/syscall.h>
 
@@ -181,12 +182,9 @@ static int op_resize(void)
 
 static int op_export(void)
 {
-	struct rgate_export e = { .area = RGATE_AREA_SLOTS };
+	const int fd = vt_export(ring.fd, RGATE_AREA_SLOTS, NULL);
 
-	if (ioctl(ring.fd, RGATE_IOC_EXPORT, &e))
-		return -errno;
-	close(e.fd);
-	return 0;
+	return fd < 0 ? fd : close(fd);
 }
 
 /* The next one is made anew. */

@@ -4,6 +4,7 @@
  * fail_alloc. An error comes back, nothing leaks, and the next try works.
  */
 #include "lib/vt.h"
+#include "lib/vt_dmabuf.h"
 
 #include <sys/resource.h>
 
@@ -156,12 +157,9 @@ static int op_attach(void)
 
 static int op_export(void)
 {
-	struct rgate_export e = { .area = RGATE_AREA_SLOTS };
+	const int fd = vt_export(ring.fd, RGATE_AREA_SLOTS, NULL);
 
-	if (ioctl(ring.fd, RGATE_IOC_EXPORT, &e))
-		return -errno;
-	close(e.fd);
-	return 0;
+	return fd < 0 ? fd : close(fd);
 }
 
 static void need_param(void)
