@@ -4,7 +4,7 @@
 # The responder needs no CUDA, and is tested everywhere.
 responder_obj := $(O)/obj/lib/gpu/responder.o
 $(O)/tests/unit/test_gpu_responder: $(responder_obj)
-$(O)/tests/unit/test_gpu_responder: EXTRA_LIBS += $(lib_static) $(RING_LIBS) $(call wrap,sendmmsg)
+$(O)/tests/unit/test_gpu_responder: EXTRA_LIBS += $(lib_static) $(RING_LIBS) $(call wrap,sendmmsg clock_gettime)
 # Nor does the device's code on the CPU.
 $(O)/tests/net/test_gpu_remote: $(O)/obj/tests/unit/lib/gpu_dev.o
 

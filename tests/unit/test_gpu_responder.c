@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_responder.h>
@@ -41,6 +42,21 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned int n, int flags)
 	__atomic_fetch_sub(&sending.times, 1, __ATOMIC_RELAXED);
 	errno = __atomic_load_n(&sending.err, __ATOMIC_RELAXED);
 	return -1;
+}
+
+/* The thread stays at the end of a round, where it looks at what it has taken of its CPU. */
+static struct {
+	bool holds, held;	/* atomic */
+} pause_of;
+
+extern __typeof__(clock_gettime) __real_clock_gettime, __wrap_clock_gettime;
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	while (id == CLOCK_THREAD_CPUTIME_ID && __atomic_load_n(&pause_of.holds, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&pause_of.held, true, __ATOMIC_RELEASE);
+		usleep(1000);
+	}
+	return __real_clock_gettime(id, ts);
 }
 
 static int bound(int family, struct sockaddr_in6 *addr)
@@ -404,6 +420,37 @@ static void stops(void **state)
 	bed_close(&b);
 }
 
+static void *stop_it(void *arg)
+{
+	rgate_responder_stop(arg);
+	return NULL;
+}
+
+/* Found nothing, and then what came and the stop: that is sent, too. */
+static void stops_later(void **state)
+{
+	pthread_t thread;
+	struct bed b;
+	uint32_t i;
+
+	(void)state;
+	assert_true(bed_open(&b, AF_INET));
+	__atomic_store_n(&pause_of.holds, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&pause_of.held, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	for (i = 0; i < 200; i++)
+		send_one(&b, i, 20);
+	rgate_producer_flush(&b.p);
+	assert_int_equal(pthread_create(&thread, NULL, stop_it, b.r), 0);
+	usleep(20000);
+	__atomic_store_n(&pause_of.holds, false, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	b.r = NULL;
+	for (i = 0; i < 200; i++)
+		expect(&b, i, 20);
+	bed_close(&b);
+}
+
 static void options(void **state)
 {
 	struct rgate_ring *ring = unit_ring(64, 256, 0, RGATE_POLICY_DROP);
@@ -452,6 +499,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(pinned),
 	cmocka_unit_test(own_socket),
 	cmocka_unit_test(stops),
+	cmocka_unit_test(stops_later),
 	cmocka_unit_test(options),
 };
 
