@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "listen.h"
+#include "thread.h"
 
 #define SOCKET_DIR	"/run/ringgate"	/* of RGATE_DAEMON_SOCKET and RGATE_SESSION_SOCKET */
 #define BACKLOG		128
-#define STACK		16384	/* for two system calls */
 
 #if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
 #define SO_PASSRIGHTS	83
@@ -70,13 +70,17 @@ struct binding {
 	int err;
 };
 
-static int bind_unmasked(void *arg)
+static void *bind_unmasked(void *arg)
 {
 	struct binding *b = arg;
+	mode_t mask;
 
-	(void)umask(0);
+	/* Where that is not allowed, as in some containers, the others have its umask for a moment. */
+	(void)unshare(CLONE_FS);
+	mask = umask(0);
 	b->err = bind(b->sock, (const struct sockaddr *)b->sun, sizeof(*b->sun)) < 0 ? -errno : 0;
-	return 0;
+	(void)umask(mask);
+	return NULL;
 }
 
 /*
@@ -85,20 +89,19 @@ static int bind_unmasked(void *arg)
  * the mode is for all, and whoever comes hears that nobody listens yet.
  *
  * The mode is less the umask, which fchmod(2) of the socket cannot help, and which all threads of a
- * process have in common: so another process binds it, for which this thread waits, with no copy of
- * the memory, as that may be a device's. A file that is linked to its place when it is ready would
- * do as well, but who looks for the daemon by the socket's path would find another one.
+ * process have in common but for who wants one of his own: so another thread binds it. A file that
+ * is linked to its place when it is ready would do as well, but who looks for the daemon by the
+ * socket's path would find another one.
  */
 static int bind_for_all(int sock, const struct sockaddr_un *sun)
 {
-	struct binding b = { .sock = sock, .sun = sun, .err = -ECHILD };
-	_Alignas(16) unsigned char stack[STACK];
-	const pid_t pid = clone(bind_unmasked, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &b);
+	struct binding b = { .sock = sock, .sun = sun };
+	pthread_t thread;
+	int err = rgate_thread_start(&thread, NULL, bind_unmasked, &b);
 
-	if (pid < 0)
-		return -errno;
-	while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
-		;
+	if (err)
+		return err;
+	pthread_join(thread, NULL);
 	return b.err;
 }
 
