@@ -19,7 +19,7 @@
 #define MOST		256U		/* that wait: then nothing more is taken from programs */
 #define STUCK_NS	20000000ULL	/* without one that has ended, until there is a thread more */
 #define NAP_NS		100000L
-#define SETTLE_NAPS	50U
+#define SETTLE_NAPS	500U	/* a busy machine does not run that thread at once */
 #define CLOSE_NAPS	10000U
 #define VAIN_NS		1000000000ULL	/* after a wait that was in vain there is none */
 #define PASSED_MOST	253U		/* in one message, the kernel's SCM_MAX_FD */
