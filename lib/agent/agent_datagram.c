@@ -19,7 +19,7 @@
 
 #define EDGES	(EPOLLIN | EPOLLRDHUP | EPOLLET)
 #define BURST	32U	/* that are looked at until it is somebody else's turn */
-#define FLUSH_NS	2000000ULL	/* in which they go before a connect */
+#define FLUSH_NS	50000000ULL	/* in which they go before a connect */
 
 /* ---- To the program ---- */
 
