@@ -93,10 +93,13 @@ $(gpu_pc): lib/gpu/libringgate-gpu.pc.in Makefile
 	$(call say,GEN,$@)
 	$(Q)$(gpu_pc_text) >$@
 
+# nvcc takes the comma of "address,undefined" for one between two options.
+gpu_sanitize = $(foreach s,$(subst $(comma), ,$(SANITIZE)),-Xcompiler -fsanitize=$(s))
+
 define gpu_program
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(NVCC) -cudart static $(if $(SANITIZE),-Xcompiler -fsanitize=$(SANITIZE)) -o $@ $(filter %.o,$^) \
+	$(Q)$(NVCC) -cudart static $(gpu_sanitize) -o $@ $(filter %.o,$^) \
 		$(gpu_static) $(lib_static) -Xlinker --as-needed $(LIB_LIBS:-pthread=-lpthread) $(LDLIBS)
 endef
 
