@@ -182,8 +182,9 @@ static int peer_of(const struct about *it, struct rgate_socket_addr *addr)
 		to_listener(it, addr);
 		return 0;
 	}
-	if (!it->conn || !it->joined || (it->conn->state != CONN_STREAM &&
-	    it->conn->state != CONN_LOCAL && !it->conn->joined))
+	if (!it->conn || !it->joined)
+		return -ENOTCONN;
+	if (it->conn->state != CONN_STREAM && it->conn->state != CONN_LOCAL && !it->conn->joined)
 		return -ENOTCONN;
 	*addr = it->conn->peer;
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What `ringgate run` has between programs and its agent, see ../agent/agent_wire.h: calls about TCP
- * and UDP sockets ask the agent. Calls that poll, duplicate or pass on are the kernel's, and for TCP
- * those that move bytes.
+ * What `ringgate run` has between programs and its agent, see ../agent/agent_wire.h: calls about
+ * TCP and UDP sockets ask the agent. Calls that poll, duplicate or pass on are the kernel's, and
+ * for TCP those that move bytes.
  *
  * Into programs that are linked dynamically it is loaded, with all of these. For others the command
  * answers their calls itself (tools/ringgate/super.h), with descriptors that it has of them, and by

@@ -17,11 +17,11 @@ static bool begun;
 /* By several threads at once it does the same. The first byte says that all are there. */
 static void set_dir(const char *to)
 {
-	size_t len = to ? strlen(to) : 0;
+	const size_t len = to ? strlen(to) : 0;
 
 	if (!len || len >= sizeof(dir))
 		return;
-	memcpy(dir + 1, to + 1, len);
+	(void)stpcpy(dir + 1, to + 1);
 	__atomic_store_n(&dir[0], to[0], __ATOMIC_RELEASE);
 }
 

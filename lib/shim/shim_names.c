@@ -102,8 +102,9 @@ static char *canon_of(const struct agent_answer *answer)
 {
 	const size_t from = answer->found * sizeof(struct rgate_socket_addr);
 
-	return answer->len > from ? strndup((const char *)answer->value + from, answer->len - from) :
-	       NULL;
+	if (answer->len <= from)
+		return NULL;
+	return strndup((const char *)answer->value + from, answer->len - from);
 }
 
 /* ---- getaddrinfo ---- */
@@ -182,7 +183,8 @@ SHIM_EXPORT int getaddrinfo(const char *node, const char *service, const struct 
 /* From @at on, which moves on; NULL: there is no room */
 static void *take(char **at, const char *end, size_t len)
 {
-	char *p = *at + (-(uintptr_t)*at & (alignof(char *) - 1));
+	const size_t over = (uintptr_t)*at % alignof(char *);
+	char *p = *at + (over ? alignof(char *) - over : 0);
 
 	if (p > end || len > (size_t)(end - p))
 		return NULL;
@@ -207,7 +209,7 @@ static int fill(const struct agent_answer *answer, const char *name, int family,
 	if (!h->h_aliases || !h->h_addr_list || !h->h_name)
 		return -ERANGE;
 	h->h_aliases[0] = NULL;
-	strcpy(h->h_name, name);
+	(void)stpcpy(h->h_name, name);
 	for (i = 0; i < n; i++) {
 		h->h_addr_list[i] = take(&buf, end, size);
 		if (!h->h_addr_list[i])
