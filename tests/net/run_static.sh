@@ -90,7 +90,7 @@ begin peer "$py" -u "$peer_program" peer
 peer=$last
 at=$(port peer)
 for what in names errors refused refused_later reset_unread reset_read reset_polled reset_accepted received \
-	interrupted timeout closed shut limit execute passed many reuse changed others; do
+	interrupted stopped timeout closed shut limit execute passed many reuse changed others; do
 	run timeout $((60 * slow)) "${own[@]}" "$static" case "$what" "$at"
 	is "$what" "$rc $out" "0 $what"
 done

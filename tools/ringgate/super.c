@@ -23,8 +23,7 @@
 #define IDLE_MAX	4U	/* threads that wait for calls, one of them at the listener */
 #define STACK		(256U << 10)
 #define TICK_MS		20	/* between looks for signals while a call waits */
-#define TICKS_FIRST	2U	/* that a signal of the process stays, until it is one's own */
-#define TICKS_MAYBE	5U
+#define TICKS_MAYBE	5U	/* that a signal of the process stays, until it is one's own */
 #define ERESTARTSYS	512	/* the kernel's: once more, or EINTR, as the handler has it */
 
 /* It stays until the process ends: its threads know nothing but this. */
@@ -91,8 +90,6 @@ static int look(struct super_call *c, unsigned int *ticks)
 	switch (task_signal(&c->task)) {
 	case TASK_SIGNALLED:
 		return -ERESTARTSYS;
-	case TASK_SIGNALLED_FIRST:
-		return ++*ticks >= TICKS_FIRST ? -EINTR : 0;
 	case TASK_SIGNALLED_MAYBE:
 		return ++*ticks >= TICKS_MAYBE ? -EINTR : 0;
 	case TASK_QUIET:

@@ -48,9 +48,8 @@ struct task {
 
 enum task_signal {
 	TASK_QUIET,
-	TASK_SIGNALLED,		/* it has a signal to take */
-	TASK_SIGNALLED_FIRST,	/* ... or another thread, but rather this one */
-	TASK_SIGNALLED_MAYBE,
+	TASK_SIGNALLED,		/* it has a signal to take, or is to stop */
+	TASK_SIGNALLED_MAYBE,	/* ... or another thread of its process has */
 };
 
 /* -ESRCH: it has gone; -errno. To be closed either way */

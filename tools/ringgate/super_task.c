@@ -21,7 +21,7 @@
 
 struct status {
 	pid_t tgid;
-	unsigned long threads;
+	char state;
 	uint64_t own, shared, blocked;	/* signals: the thread's, the process's */
 };
 
@@ -35,10 +35,13 @@ static uint64_t number_of(const char *text, const char *word, int base)
 
 static int get_status(pid_t tid, struct status *s)
 {
+	static const char word[] = "\nState:\t";
 	char path[32], text[8192];
+	const char *state;
 	ssize_t n;
 	int fd;
 
+	*s = (struct status){ .tgid = 0 };
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -49,14 +52,23 @@ static int get_status(pid_t tid, struct status *s)
 		return -ESRCH;
 	text[n] = '\0';
 	/* The name, in the first line, is the program's to choose, but has no line break. */
+	state = strstr(text, word);
 	*s = (struct status){
 		.tgid = (pid_t)number_of(text, "\nTgid:", 10),
-		.threads = number_of(text, "\nThreads:", 10),
+		.state = state ? state[sizeof(word) - 1] : '\0',
 		.own = number_of(text, "\nSigPnd:", 16),
 		.shared = number_of(text, "\nShdPnd:", 16),
 		.blocked = number_of(text, "\nSigBlk:", 16),
 	};
 	return 0;
+}
+
+/* A process stops all at once: where its first thread has, the others have been told to. */
+static bool is_stopped(const struct status *s)
+{
+	struct status first;
+
+	return !get_status(s->tgid, &first) && first.state == 'T';
 }
 
 enum task_signal task_signal(const struct task *t)
@@ -67,12 +79,15 @@ enum task_signal task_signal(const struct task *t)
 		return TASK_QUIET;
 	if (s.own & ~s.blocked)
 		return TASK_SIGNALLED;
+	if (s.tgid != t->tid && is_stopped(&s))
+		return TASK_SIGNALLED;
 	if (!(s.shared & ~s.blocked))
 		return TASK_QUIET;
-	/* The kernel has chosen one of those that do not block it, the first one if it can. */
-	if (s.threads == 1)
-		return TASK_SIGNALLED;
-	return s.tgid == t->tid ? TASK_SIGNALLED_FIRST : TASK_SIGNALLED_MAYBE;
+	/*
+	 * Of those that do not block it the kernel chooses the first thread if it can, and tells
+	 * that one in any case before it next leaves the kernel.
+	 */
+	return s.tgid == t->tid ? TASK_SIGNALLED : TASK_SIGNALLED_MAYBE;
 }
 
 /* ---- Its life ---- */

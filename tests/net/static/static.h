@@ -49,6 +49,7 @@ int both(void);
 /* ---- waits.c; @port: the peer's, of connecting where nobody answers ---- */
 
 void case_interrupted(uint16_t port);
+void case_stopped(uint16_t port);
 void case_connecting(uint16_t port);
 void case_timeout(uint16_t port);
 void case_closed(uint16_t port);

@@ -3,12 +3,17 @@
 #define _GNU_SOURCE
 #include "static.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,7 +58,7 @@ static void *call_later(void *arg)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
-	usleep(600000);
+	usleep(1000000);
 	called_back(l->port, l->own, 'n');
 	return NULL;
 }
@@ -77,13 +82,104 @@ void case_interrupted(uint16_t port)
 	alarm_in(100000);
 	CHECK(accept(l, NULL, NULL) >= 0);
 	CHECK(ran == 2);
-	/* ... and one that is the process's, which has two threads */
+	/* ... also where the process has two threads */
 	on(SIGALRM, 0);
 	CHECK(!pthread_create(&thread, NULL, call_later, &later));
 	alarm_in(100000);
-	if (accept(l, NULL, NULL) < 0)
-		CHECK(errno == EINTR && accept(l, NULL, NULL) >= 0);
+	FAILS(EINTR, accept(l, NULL, NULL));
 	CHECK(ran == 3);
+	on(SIGALRM, SA_RESTART);
+	alarm_in(100000);
+	CHECK(accept(l, NULL, NULL) >= 0);
+	CHECK(ran == 4);
+}
+
+/* Are all its threads? */
+static bool has_stopped(pid_t pid)
+{
+	char path[64], text[512];
+	struct dirent *e;
+	bool all = true;
+	FILE *f;
+	DIR *d;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	CHECK(d);
+	while ((e = readdir(d)) != NULL) {
+		if (e->d_name[0] == '.')
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/stat", pid, e->d_name);
+		f = fopen(path, "r");
+		CHECK(f && fgets(text, sizeof(text), f));
+		fclose(f);
+		all = all && strstr(text, ") T ");
+	}
+	closedir(d);
+	return all;
+}
+
+/* Nobody is accepted by who is stopped: who comes waits for another one, or until it goes on. */
+static void stop_it(pid_t pid, uint16_t port, uint16_t own, int l)
+{
+	struct pollfd p = { .fd = l, .events = POLLIN };
+	char word[2];
+	int i;
+
+	usleep(200000);
+	CHECK(!kill(pid, SIGSTOP));
+	for (i = 0; i < 500 && !has_stopped(pid); i++)
+		usleep(10000);
+	CHECK(has_stopped(pid));
+	CHECK(get(called_back(port, own, 'n'), word, 2) == 2);
+	CHECK(poll(&p, 1, 10000) == 1);
+	usleep(200000);
+	CHECK(poll(&p, 1, 0) == 1);
+	CHECK(!kill(pid, SIGCONT));
+}
+
+static void *accept_one(void *arg)
+{
+	CHECK(accept((int)(intptr_t)arg, NULL, NULL) >= 0);
+	return NULL;
+}
+
+static void *pause_all(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* @waiting: one thread more, that waits; @other: that does something else */
+static void stopped_while(uint16_t port, bool waiting, bool other)
+{
+	const pid_t self = getpid();
+	uint16_t own;
+	int l = listener(0, 4, &own), status;
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (!pid) {
+		stop_it(self, port, own, l);
+		_exit(0);
+	}
+	if (other)
+		CHECK(!pthread_create(&thread, NULL, pause_all, NULL));
+	if (waiting)
+		CHECK(!pthread_create(&thread, NULL, accept_one, (void *)(intptr_t)l) &&
+		      !pthread_join(thread, NULL));
+	else
+		accept_one((void *)(intptr_t)l);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	close(l);
+}
+
+void case_stopped(uint16_t port)
+{
+	stopped_while(port, false, false);
+	stopped_while(port, true, false);
+	stopped_while(port, false, true);
 }
 
 /* @port: where nobody answers */
