@@ -139,19 +139,26 @@ static int connect_near(struct super_call *c, int fd, uint64_t id, bool wait, ui
 	return err;
 }
 
+/* Is it under way? Begun by this call, or by an earlier one */
+static bool goes_on(int err)
+{
+	return err == -EINPROGRESS || err == -EALREADY;
+}
+
 static int connect_to(struct super_call *c, int fd, const struct sockaddr *sa, socklen_t len,
 		      bool wait)
 {
 	const uint64_t until = wait ? super_until(fd, SO_SNDTIMEO) : 0;
 	uint64_t id;
 	int err = shim_connect(fd, sa, len, false, &id);
+	const int first = err;
 
 	if (!err && id)
 		return connect_near(c, fd, id, wait, until);
-	while (wait && (err == -EINPROGRESS || err == -EALREADY)) {
+	while (wait && goes_on(err)) {
 		err = super_wait(c, fd, POLLOUT, until);
 		if (err)
-			return err == -EAGAIN ? -EINPROGRESS : err;
+			return err == -EAGAIN ? first : err;
 		err = shim_connect(fd, sa, len, false, &id);
 	}
 	return err;
@@ -168,7 +175,7 @@ static int64_t do_connect(struct super_call *c, int fd)
 		return err;
 	err = connect_to(c, fd, (struct sockaddr *)&sa, len, wait);
 	/* The kernel's own word of it was told by this one. */
-	if (err < 0 && err != -EINPROGRESS && wait)
+	if (err < 0 && !goes_on(err) && wait)
 		shim_connect_told(fd);
 	return err;
 }

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -196,7 +197,11 @@ void case_connecting(uint16_t port)
 	s = new_socket();
 	CHECK(!setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &some, sizeof(some)));
 	FAILS(EINPROGRESS, connect_to(s, port));
+	FAILS(EALREADY, connect_to(s, port));
 	CHECK(now() - begin < 5);
+	/* One that does not wait says the same at once. */
+	CHECK(!fcntl(s, F_SETFL, O_NONBLOCK));
+	FAILS(EALREADY, connect_to(s, port));
 }
 
 void case_timeout(uint16_t port)
