@@ -253,6 +253,9 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 		/* What had come before is the program's yet; the reset is behind it. */
 		put(c, &c->up_buf);
 		c->up_broke = true;
+		/* Nothing is behind an end that it was told: its sends have to fail, as with TCP. */
+		if (c->down_over)
+			(void)shutdown(c->end, SHUT_RD);
 		return true;
 	}
 	done = end->result < 0 ? 0 : (uint32_t)end->result;

@@ -270,6 +270,30 @@ static void ends_half_closed(void **state)
 	(void)up(state);
 }
 
+/* The peer has ended its stream, and is gone then: its end stays one, and what is sent fails. */
+static void reset_half_ended(void **state)
+{
+	static char chunk[1U << 12];
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer), i;
+	ssize_t n = 0;
+
+	(void)state;
+	assert_int_equal(shutdown(peer, SHUT_WR), 0);
+	assert_int_equal(read(fd, chunk, 1), 0);
+	reset(peer);
+	for (i = 0; i < 3000 && (n >= 0 || errno == EAGAIN); i++) {
+		n = send(fd, chunk, sizeof(chunk), MSG_DONTWAIT | MSG_NOSIGNAL);
+		usleep(n < 0 ? 10000 : 1000);
+	}
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, EPIPE);
+	assert_int_equal(read(fd, chunk, 1), 0);
+	close(fd);
+	close(listener);
+	eventually(info_now().now == 0);
+}
+
 /* SO_LINGER of 0 seconds: the program wants a reset, and sees what it has set. */
 static void wants_reset(void **state)
 {
@@ -428,6 +452,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
 	cmocka_unit_test_setup_teardown(ends_in_midst, up, down),
 	cmocka_unit_test_setup_teardown(ends_half_closed, up, down),
+	cmocka_unit_test_setup_teardown(reset_half_ended, up, down),
 	cmocka_unit_test_setup_teardown(wants_reset, up, down),
 	cmocka_unit_test_setup_teardown(full_window, up, down),
 	cmocka_unit_test_setup_teardown(answer_before_reset, up, down),
