@@ -268,7 +268,7 @@ $(O)/obj/tests/net/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/un
 $(O)/obj/tests/debug/%.o: EXTRA = -D_GNU_SOURCE -Itests/vm -Itests/vm/lib
 $(O)/obj/tests/fuzz/%.o: EXTRA = -D_GNU_SOURCE
 $(O)/obj/tests/fuzz/user/%.o: EXTRA += $(lib_layers:%=-Ilib/%) -Itools/ringgate -Itests/fuzz/user/lib
-$(O)/obj/tests/fuzz/user/fuzz_gate.o: EXTRA += -Itests/unit/node
+$(addprefix $(O)/obj/tests/fuzz/user/,fuzz_gate.o lib/gate_guests.o lib/gate_askers.o): EXTRA += -Itests/unit/node
 $(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib -Itests/bench/cost -Itools/ringgate
 $(O)/obj/tests/bench/queue/redis.o: EXTRA += $(if $(HIREDIS_LIBS),-DHAVE_HIREDIS $(call pc,--cflags hiredis))

@@ -5,8 +5,39 @@
 
 #include <sys/epoll.h>
 
+#include "fuzz.h"
 #include "gate_priv.h"
 #include "session_at.h"
+
+struct gate_fuzz {
+	struct fuzz_in in;
+	struct gate_service *sv;
+	const struct gate_role *role;
+	bool may_all;			/* the node speaks for all users */
+	bool no_room;			/* the engine takes nothing more */
+};
+
+extern struct gate_fuzz gate;
+
+/* ---- Of guests, gate_guests.c ---- */
+
+bool gate_may(void *ctx, uint32_t node, uid_t uid);
+/* One of a guest's requests ends, or many do. */
+void gate_complete(void);
+/* None is left */
+void gate_guests_check(void);
+
+/* ---- Of those that ask, gate_askers.c ---- */
+
+void gate_askers_begin(void);
+/* One asks, or cancels what it has asked */
+void gate_askers_wish(void);
+/* Requests that have ended; no byte was written that is not theirs */
+void gate_askers_forget(void);
+/* A session of this node ends: its requests do before its handle is dropped. */
+void gate_askers_leave(uint8_t which);
+/* Behind the service's end each request has its own */
+void gate_askers_check(void);
 
 int __wrap_rgate_session_at(struct rgate_session **out, struct rgate_engine *engine,
 			    const struct rgate_seat_opts *o, struct rgate_seat **seat);
