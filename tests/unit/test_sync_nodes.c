@@ -171,6 +171,26 @@ static void not_listed(void **state)
 	w.node[0].paused = false;
 }
 
+/* Given up by who asked, while the node is silent: the answer is nobody's then. */
+static void list_cancelled(void **state)
+{
+	uint64_t a;
+
+	(void)state;
+	settle();
+	w.node[0].paused = true;
+	a = submit_list();
+	node_turn(1);
+	assert_int_equal(w.peer[1][0].asked.n, 1);
+	assert_int_equal(cancel(1, a), 0);
+	assert_int_equal(result_of(&c[1], a, NULL), -ECANCELED);
+	assert_int_equal(cancel(1, a), -ENOENT);
+	w.node[0].paused = false;
+	settle();
+	h[0] = lock_at(&c[0], 0, "a", 0);
+	assert_int_equal(result_of(&c[1], submit_list(), NULL), 1);
+}
+
 static void refused(void **state)
 {
 	static struct wclient odd;
@@ -999,7 +1019,7 @@ static void malformed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(in_turn), BED(listed), BED(not_listed), BED(refused),
+	BED(in_turn), BED(listed), BED(not_listed), BED(list_cancelled), BED(refused),
 	BED(cancelled), BED(again_at_once), BED(waiter_killed),
 	BED(cut_for_short), BED(cut_for_long), BED(stands_still), BED(answers_too_late),
 	BED(late_answer),
