@@ -334,6 +334,73 @@ static void waits(void **state)
 	end();
 }
 
+static unsigned int leave;	/* atomic */
+
+/* Has a cache, whose memory counts, until it is to leave */
+static void *keep_cache(void *arg)
+{
+	const struct rgate_buf *b;
+
+	(void)arg;
+	CHECK(!rgate_pool_alloc(pool, 100, &b) && !rgate_pool_free(pool, b));
+	pthread_barrier_wait(&barrier);
+	while (!__atomic_load_n(&leave, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return NULL;
+}
+
+static void *leave_later(void *arg)
+{
+	(void)arg;
+	usleep(100000);
+	__atomic_store_n(&leave, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Who has no room for what describes his buffers has it when others' caches end. */
+static void waits_for_caches(void **state)
+{
+	const struct rgate_pool_opts po = RGATE_OPTS(rgate_pool_opts, .region_size = 2 * MIB,
+						     .max_size = 2 * MIB, .max_meta = 192 << 10);
+	struct rgate_alloc_opts o = RGATE_OPTS(rgate_alloc_opts, .timeout_ms = 20000);
+	const struct rgate_buf *held[16], *b;
+	unsigned int n = 0, i, classes;
+	pthread_t t[64], later;
+	uint64_t before;
+	void *bad;
+
+	(void)state;
+	if (unit_asan())
+		unit_skip("for AddressSanitizer threads have no caches");
+	leave = 0;
+	rgate_log_set(NULL, NULL);
+	assert_int_equal(rgate_pool_create(&pool, NULL, &po), 0);
+	pthread_barrier_init(&barrier, NULL, 2);
+	do {
+		before = stats().meta_bytes;
+		assert_true(n < 64);
+		assert_int_equal(pthread_create(&t[n++], NULL, keep_cache, NULL), 0);
+		pthread_barrier_wait(&barrier);
+	} while (stats().meta_bytes != before);
+	for (classes = 0; classes < 16; classes++)
+		if (rgate_pool_alloc(pool, 512UL << classes, &held[classes]))
+			break;
+	assert_in_range(classes, 0, 8);
+	assert_int_equal(pthread_create(&later, NULL, leave_later, NULL), 0);
+	o.timeout_ms *= (int)unit_patience();
+	assert_int_equal(rgate_pool_alloc_opts(pool, 512UL << classes, &o, &b), 0);
+	assert_int_equal(rgate_pool_free(pool, b), 0);
+	for (i = 0; i < classes; i++)
+		assert_int_equal(rgate_pool_free(pool, held[i]), 0);
+	assert_int_equal(pthread_join(later, NULL), 0);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(pthread_join(t[i], &bad), 0);
+		assert_null(bad);
+	}
+	pthread_barrier_destroy(&barrier);
+	end();
+}
+
 /* Two more threads than there are buffers: each waits for the others' releases, which
  * go by way of their caches */
 static void *take_turns(void *arg)
@@ -601,6 +668,7 @@ static void after_fork(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(hammered), TEST(hammered_dry), TEST(handed_on), TEST(thread_exit),
 	TEST(taken_back), TEST(owner_off_cpu), TEST(dry_for_all), TEST(waits),
+	TEST(waits_for_caches),
 	TEST(nobody_is_forgotten), TEST(pools_come_and_go),
 	TEST(last_one_ends_it), TEST(thread_outlives_pool), TEST(grows_once), TEST(grows_slowly),
 	TEST(after_fork),
