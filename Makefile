@@ -391,7 +391,7 @@ $(O)/tests/unit/test_cli_spawn $(O)/tests/unit/test_cli_ps: EXTRA_LIBS += $(call
 $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgate_spawner_hello \
 	events_wait syscall)
 $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
-	rgate_session_wait rgate_session_cancel)
+	rgate_session_wait rgate_session_cancel rgate_session_open rgate_session_memory rgate_session_close)
 $(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,bind chmod chown listen)

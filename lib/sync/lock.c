@@ -42,7 +42,7 @@ int rgate_lock_acquire(struct rgate_lock *lock, uint32_t flags, int timeout_ms, 
 	int err;
 
 	q.handle = sc->handle;
-	err = sync_client_ask(sc, q, timeout_ms, token);
+	err = sc->handle ? sync_client_ask(sc, q, timeout_ms, token) : -ESTALE;
 	if (err != -ESTALE)
 		return err;
 	err = sync_client_again(sc, RGATE_REQ_LOCK_CLOSE);
@@ -58,6 +58,8 @@ int rgate_lock_release(struct rgate_lock *lock)
 	struct sync_client *sc = &lock->client;
 	const struct rgate_request q = { .op = RGATE_REQ_LOCK_RELEASE, .handle = sc->handle };
 
+	if (!sc->handle)
+		return -ENOLCK;
 	/* At the end of the lease at the latest */
 	return sync_client_ask(sc, q, SYNC_CLIENT_SURE, NULL);
 }
@@ -88,6 +90,8 @@ int rgate_lock_info(struct rgate_lock *lock, struct rgate_lock_info *info)
 	};
 	int err;
 
+	if (!sc->handle)
+		return -ESTALE;
 	err = sync_client_ask(sc, q, sc->timeout_ms, NULL);
 	if (!err)
 		memcpy(info, sc->room, sizeof(*info));

@@ -205,7 +205,10 @@ int sync_client_again(struct sync_client *sc, uint32_t close_op)
 {
 	const struct rgate_request q = { .op = (__u16)close_op, .handle = sc->handle };
 
-	(void)sync_client_ask(sc, q, sc->timeout_ms, NULL);
+	/* What is closed goes on without being waited for: that handle is nothing any more. */
+	if (sc->handle)
+		(void)sync_client_ask(sc, q, sc->timeout_ms, NULL);
+	sc->handle = 0;
 	return open_it(sc);
 }
 
@@ -214,6 +217,7 @@ void sync_client_close(struct sync_client *sc, uint32_t op)
 	const struct rgate_request q = { .op = (__u16)op, .handle = sc->handle };
 
 	/* A session that ends first would be a death. */
-	(void)sync_client_ask(sc, q, SYNC_CLIENT_SURE, NULL);
+	if (sc->handle)
+		(void)sync_client_ask(sc, q, SYNC_CLIENT_SURE, NULL);
 	rgate_session_close(sc->session);
 }

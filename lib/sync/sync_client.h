@@ -14,7 +14,7 @@ struct sync_client {
 	uint64_t cookie;
 	unsigned int nkept;
 	struct rgate_completion kept[2]; /* that came while another one's was waited for */
-	uint32_t handle;
+	uint32_t handle;	/* 0: it could not be opened again, so far */
 	int timeout_ms;
 };
 

@@ -3,14 +3,19 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include <ringgate/rgate_lock.h>
 
 #include "sync_client.h"
 
-static struct rgate_completion told[8];
+static struct rgate_completion told[16];
 static unsigned int n_told, n_taken;
 static uint64_t cancelled, late;	/* late: a cookie whose completion comes by waiting; 0 */
 static bool cancels_late;
 static int wait_err;
+static char asked[16];		/* what was, a letter each */
+static unsigned int n_asked;
 
 static void tell(uint64_t cookie, int result);
 
@@ -19,12 +24,53 @@ int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate
 int __wrap_rgate_session_poll(struct rgate_session *s, struct rgate_completion *c, unsigned int n);
 int __wrap_rgate_session_wait(struct rgate_session *s, int timeout_ms);
 int __wrap_rgate_session_cancel(struct rgate_session *s, uint64_t target, uint64_t cookie);
+int __wrap_rgate_session_open(struct rgate_session **s, const struct rgate_session_opts *opts);
+void *__wrap_rgate_session_memory(struct rgate_session *s, size_t *len);
+void __wrap_rgate_session_close(struct rgate_session *s);
+
+int __wrap_rgate_session_open(struct rgate_session **s, const struct rgate_session_opts *opts)
+{
+	(void)opts;
+	*s = NULL;
+	return 0;
+}
+
+void *__wrap_rgate_session_memory(struct rgate_session *s, size_t *len)
+{
+	static uint64_t memory[1024];
+
+	(void)s;
+	(void)len;
+	return memory;
+}
+
+void __wrap_rgate_session_close(struct rgate_session *s)
+{
+	(void)s;
+}
+
+static char letter(const struct rgate_request *q)
+{
+	switch (q->op) {
+	case RGATE_REQ_LOCK_OPEN:
+		return 'o';
+	case RGATE_REQ_LOCK_ACQUIRE:
+		return 'a';
+	case RGATE_REQ_LOCK_CLOSE:
+		return 'c';
+	default:
+		return '?';
+	}
+}
 
 int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *q,
 				     unsigned int n)
 {
+	unsigned int i;
+
 	(void)s;
-	(void)q;
+	for (i = 0; i < n && n_asked < sizeof(asked) - 1; i++)
+		asked[n_asked++] = letter(&q[i]);
 	return (int)n;
 }
 
@@ -160,8 +206,40 @@ static void not_mixed_up(void **state)
 	assert_int_equal(sync_client_finish(&sc, q[1].cookie, -1, NULL), 2);
 }
 
+/* The home is lost, and not there when the lock is opened again: later it is. */
+static void opened_again(void **state)
+{
+	struct rgate_lock_info info;
+	struct rgate_lock *lock;
+	uint64_t token;
+
+	(void)state;
+	n_told = n_taken = n_asked = 0;
+	memset(asked, 0, sizeof(asked));
+	tell(1, 0);
+	assert_int_equal(rgate_lock_open(&lock, "a", NULL), 0);
+	tell(2, -ESTALE);
+	tell(3, 0);
+	tell(4, -ENOTCONN);
+	assert_int_equal(rgate_lock_acquire(lock, 0, -1, NULL), -ECONNRESET);
+	assert_string_equal(asked, "oaco");
+	assert_int_equal(rgate_lock_release(lock), -ENOLCK);
+	assert_int_equal(rgate_lock_info(lock, &info), -ESTALE);
+	tell(5, -ETIMEDOUT);
+	assert_int_equal(rgate_lock_acquire(lock, 0, -1, NULL), -ECONNRESET);
+	tell(6, 0);
+	tell(7, 0);
+	assert_int_equal(rgate_lock_acquire(lock, 0, -1, &token), 0);
+	assert_int_equal(token, 7);
+	assert_string_equal(asked, "oacoooa");
+	tell(8, 0);
+	rgate_lock_close(lock);
+	assert_string_equal(asked, "oacoooac");
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(any_order), cmocka_unit_test(given_up), cmocka_unit_test(not_mixed_up),
+	cmocka_unit_test(opened_again),
 };
 
 UNIT_MAIN(tests)
