@@ -38,7 +38,8 @@ RGATE_API void rgate_barrier_close(struct rgate_barrier *barrier);
 /*
  * rgate_barrier_arrive - this one is there, and counted when this returns
  * -EALREADY: and has not waited since; -EPIPE: broken, rgate_barrier_wait() tells by whom, or
- * the daemon is gone; -ECONNRESET, -ESTALE: the home is lost; -ETIMEDOUT; -EOWNERDEAD
+ * the daemon is gone; -ECONNRESET, -ESTALE: the home is lost; -ETIMEDOUT, -EINTR: it may count all
+ * the same: may be called again, and -EALREADY says that it does; -EOWNERDEAD
  */
 RGATE_API int rgate_barrier_arrive(struct rgate_barrier *barrier);
 
