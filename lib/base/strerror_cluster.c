@@ -236,6 +236,14 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "meanwhile" },
 	{ "rgate_queue_", ENOENT, true, "there is no such task any more: it was completed, or "
 	  "discarded" },
+	{ "rgate_queue_fetch", ENOENT, true, "nobody has that memory any more: bury the task" },
+	{ "rgate_queue_fetch", ESTALE, true, "nobody has that memory any more: bury the task" },
+	{ "rgate_queue_fetch", ERANGE, false, "the memory is shorter than was said, or asked for" },
+	{ "rgate_queue_fetch", EACCES, true, "that memory is not for this user, or its node lets "
+	  "this one not ask for him" },
+	{ "rgate_queue_fetch", EOPNOTSUPP, true, "this ringgated has no exported memory: install "
+	  "one of this version" },
+	{ "rgate_queue_fetch", EDQUOT, true, "this user has as much memory open as he may" },
 	{ "rgate_queue_open", ENOENT, true, "it is not there, and only its owner can make it" },
 	{ "rgate_queue_handle", ENOENT, true, "it is not there, and only its owner can make it" },
 	{ "rgate_queue_list", ENOENT, true, "it is not there" },

@@ -7,18 +7,11 @@
 #include <ringgate/rgate_queue.h>
 
 #include "opts.h"
+#include "queue_client.h"
 #include "queues.h"
-#include "sync_client.h"
 
 #define TIMEOUT_MS	5000
 #define FLAGS		(RGATE_QUEUE_FLAGS | RGATE_QUEUE_OF | RGATE_QUEUE_AT)
-#define OUT_LEN		RGATE_QUEUE_PART_MAX		/* what is asked, */
-#define IN_LEN		(RGATE_QUEUE_PART_MAX + 4096U)	/* and what is told, behind that */
-
-struct rgate_queue {
-	struct sync_client client;
-	char *out, *in;
-};
 
 /* ---- A queue ---- */
 

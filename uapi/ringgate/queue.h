@@ -121,6 +121,21 @@ struct rgate_queue_task {
 	__u32 reserved;
 };
 
+/*
+ * What a task, or a result, has where it has no room for its bytes: in which memory they are that a
+ * session has exported (<ringgate/memory.h>). It is all of the task, with zeros behind the name.
+ */
+struct rgate_queue_memory {
+	__aligned_u64 magic;	/* RGATE_QUEUE_MEMORY_MAGIC */
+	__aligned_u64 off;	/* in what was exported */
+	__aligned_u64 len;
+	__u32 node;		/* that has it, or RGATE_QUEUE_MEMORY_HERE */
+	__u32 owner;		/* uid there */
+	char name[RGATE_QUEUE_NAME_ROOM]; /* as RGATE_MEMORY_NAME_MAX says; ends with a NUL */
+};
+#define RGATE_QUEUE_MEMORY_MAGIC 0x6d656d2e72677101ULL
+#define RGATE_QUEUE_MEMORY_HERE	(~0U)	/* the node of who wants it: of those of one node */
+
 #define RGATE_QUEUE_PADDED(len)	(((__u64)(len) + 7) & ~7ULL)
 
 /* In FOLLOW's part: the numbers of tasks that have ended follow it, 8 bytes each */
@@ -199,6 +214,14 @@ RGATE_AT(struct rgate_queue_ends, queue, 0);
 RGATE_AT(struct rgate_queue_ends, n, 4);
 RGATE_AT(struct rgate_queue_ends, flags, 8);
 RGATE_ASSERT(sizeof(struct rgate_queue_ends) == 16);
+
+RGATE_AT(struct rgate_queue_memory, magic, 0);
+RGATE_AT(struct rgate_queue_memory, off, 8);
+RGATE_AT(struct rgate_queue_memory, len, 16);
+RGATE_AT(struct rgate_queue_memory, node, 24);
+RGATE_AT(struct rgate_queue_memory, owner, 28);
+RGATE_AT(struct rgate_queue_memory, name, 32);
+RGATE_ASSERT(sizeof(struct rgate_queue_memory) == 96);
 
 RGATE_AT(struct rgate_queue_info, submitted, 0);
 RGATE_AT(struct rgate_queue_info, bytes, 72);

@@ -179,6 +179,39 @@ RGATE_API int rgate_queue_next(struct rgate_queue *queue, struct rgate_queue_res
 			       unsigned int n, uint64_t types, unsigned int most, uint32_t flags,
 			       int timeout_ms, struct rgate_queue_got *got);
 
+/*
+ * rgate_queue_memory - says where the bytes of a task, or of a result, are
+ * @memory: out: to be submitted, or completed with, as any bytes of that length
+ * @node: RGATE_QUEUE_MEMORY_HERE: nobody at another node fetches them; @owner, @name: as
+ * RGATE_REQ_MEMORY_OPEN has them
+ * Who has exported them keeps them as they are until the task is over, or the result was fetched.
+ * -EINVAL: no such name
+ */
+RGATE_API int rgate_queue_memory(struct rgate_queue_memory *memory, uint32_t node, uint32_t owner,
+				 const char *name, uint64_t off, uint64_t len);
+
+/*
+ * rgate_queue_memory_of - are those bytes what rgate_queue_memory() has made?
+ * @memory: out: a copy
+ * -EINVAL: they are not
+ */
+RGATE_API int rgate_queue_memory_of(const void *bytes, size_t len,
+				    struct rgate_queue_memory *memory);
+
+/*
+ * rgate_queue_fetch - a copy of what is there
+ * @off: from there on; @buf: room for @len
+ * @timeout_ms: for all of it; -1: no limit
+ * The copy changes no more, whatever becomes of the memory; while it is made its owner may write.
+ * What was claimed stays, also what @got of it points to. -ENOENT, -ESTALE: who had exported it is
+ * gone, or has taken it back; -EACCES: it is not for this user; -ERANGE: it is shorter than was
+ * said, or than is asked for; -ENXIO: no such node; -ENOTCONN: it is not there; -ECONNRESET: it was
+ * lost meanwhile; -EOPNOTSUPP: a daemon without exported memory; -EDQUOT: too many are open;
+ * -EINVAL; -ETIMEDOUT; -EINTR; -EPIPE; -EOWNERDEAD. Of @buf nothing counts then.
+ */
+RGATE_API int rgate_queue_fetch(struct rgate_queue *queue, const struct rgate_queue_memory *memory,
+				uint64_t off, void *buf, size_t len, int timeout_ms);
+
 /* rgate_queue_release - it is ready again in @delay_ms, or buried; as rgate_queue_begin() */
 RGATE_API int rgate_queue_release(struct rgate_queue *queue, const struct rgate_queue_task *task,
 				  uint32_t delay_ms);
