@@ -361,7 +361,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "log" },
 	{ "rgate_spawnd_", ENOENT, false, "the spawner is not there: it comes with `make "
 	  "install`; RGATE_SPAWNER names another" },
-	{ "rgate_spawnd_check", ENOENT, false, "there is no such policy" },
+	{ "rgate_spawnd_check", ENOENT, false, "there is no such policy, or no "
+	  "spawner, which `make install` brings" },
 	{ "rgate_spawnd_", EPROTONOSUPPORT, false, "the spawner is of another version: `make "
 	  "install` brings both" },
 	{ "rgate_spawnd_", EPIPE, false, "the spawner has ended: start ringgated anew" },

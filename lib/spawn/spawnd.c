@@ -97,9 +97,10 @@ int rgate_spawnd_check(const struct rgate_cluster *cluster, const char *path)
 	if (!cluster)
 		return -EINVAL;
 	err = rgate_policy_load(&policy, cluster, path ? path : RGATE_POLICY_PATH);
-	if (!err)
-		rgate_policy_free(policy);
-	return err;
+	if (err)
+		return err;
+	rgate_policy_free(policy);
+	return rgate_spawner_check();
 }
 
 static int open_fds(struct rgate_spawnd *sd)

@@ -43,6 +43,17 @@ static int execute(struct rgate_spawner *s, posix_spawn_file_actions_t *actions,
 	return err;
 }
 
+int rgate_spawner_check(void)
+{
+	char path[PATH_MAX];
+	const char *program = rgate_helper_path(&helper, path);
+	int err = access(program, X_OK) ? -errno : 0;
+
+	if (err)
+		rgate_err(RGATE_HELPER_MISSING, program, strerror(-err), helper.env);
+	return err;
+}
+
 /* @fds: the socket and the memory, as the program is to have them */
 static int run(struct rgate_spawner *s, const int fds[2])
 {

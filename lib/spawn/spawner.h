@@ -109,6 +109,9 @@ struct rgate_spawner_opts {
 	const char *policy_path;
 };
 
+/* 0: the program is there, and may be executed; else -errno, which the log has with its path */
+int rgate_spawner_check(void);
+
 /*
  * Runs it: the program that environment RGATE_SPAWNER names, else the one of `make install`.
  * @spawner: zeroed. -ENOENT, ...: no such program; -EPROTONOSUPPORT: it is of another version;

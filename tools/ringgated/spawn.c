@@ -41,7 +41,8 @@ static int spawn_check(struct daemon *d)
 		return 0;
 	err = rgate_spawnd_check(d->cluster, c->spawn_policy);
 	if (err)
-		say("cannot use %s: %s", c->spawn_policy, strerror(-err));
+		say("spawn policy %s: %s", c->spawn_policy,
+		    rgate_strerror("rgate_spawnd_check", err));
 	return err;
 }
 

@@ -314,8 +314,8 @@ enum rgate_spawnd_flags {
 RGATE_API int rgate_spawnd_create(struct rgate_spawnd **spawnd, const struct rgate_cluster *cluster,
 				  const struct rgate_spawnd_opts *opts);
 
-/* rgate_spawnd_check - reads a policy, and does nothing with it; errors as
- * rgate_spawnd_create(), and -ENOENT */
+/* rgate_spawnd_check - reads a policy, looks for the program, and does nothing with them; errors
+ * as rgate_spawnd_create(), and -ENOENT also of the policy */
 RGATE_API int rgate_spawnd_check(const struct rgate_cluster *cluster, const char *policy);
 
 /* rgate_spawnd_attach - serves the peers of @node; opens a peer for each node that the
