@@ -64,8 +64,8 @@ bad "which device" capture
 bad "not a power of two" capture lo --slots 100
 bad "slots" capture lo --slots 32
 bad "slots" capture lo --slots 2M
-bad "slot size" capture lo --slot-size 128K
-bad "slot size" capture lo --slot-size 18446744073709551616
+bad "slot-size" capture lo --slot-size 128K
+bad "slot-size" capture lo --slot-size 18446744073709551616
 bad "slots" capture lo --slots 0x1000000000000000M
 bad "need the module" capture lo --userspace --steal
 bad "your own session too: give a filter, or --all" capture lo --steal
@@ -233,6 +233,13 @@ refuses --interval top 0 -1
 refuses --count top 0 -1
 refuses --count events 0 -1
 refuses --time events 0 -1
+refuses --count "capture lo" 0 -1 9223372036854775808
+refuses --time "capture lo" 0 -1 inf
+refuses --slots "capture lo" 0 -64 32 2M
+refuses --slot-size "capture lo" 0 -1 128K
+refuses --rings "capture lo" 0 -1 65
+refuses --interval "cluster top" 0 -1
+refuses --count "cluster top" 0 -1 1000000001
 refuses --loop "replay x lo" -1 9223372036854775808
 refuses --count "replay x lo" 0 -1 9223372036854775808
 refuses --size bench 0 -1 1T

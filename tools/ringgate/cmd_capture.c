@@ -99,7 +99,7 @@ static void parse_addr(struct capture_opts *o, const char *arg,
 	const char *why;
 
 	if (address_parse(arg, &o->addr, &o->addrlen, &why))
-		argp_error(state, "udp: '%s' is no ADDRESS:PORT: %s", arg, why);
+		argp_error(state, "--udp: '%s' is no ADDRESS:PORT: %s", arg, why);
 	o->addr_text = arg;
 	o->udp = true;
 }
@@ -161,10 +161,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		o->quiet = true;
 		break;
 	case 'c':
-		o->count = arg_number(state, "count", arg, 1, INT64_MAX);
+		o->count = arg_number(state, "--count", arg, 1, INT64_MAX);
 		break;
 	case 't':
-		o->time_ns = arg_seconds(state, "time", arg);
+		o->time_ns = arg_seconds(state, "--time", arg);
 		break;
 	case KEY_STEAL:
 		o->steal = true;
@@ -186,11 +186,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		o->daemon = arg;
 		break;
 	case KEY_SLOTS:
-		o->slots = power_of_two(state, "slots", arg, RGATE_SLOTS_MIN,
+		o->slots = power_of_two(state, "--slots", arg, RGATE_SLOTS_MIN,
 					RGATE_SLOTS_MAX);
 		break;
 	case KEY_SLOT_SIZE:
-		o->slot_size = power_of_two(state, "slot size", arg,
+		o->slot_size = power_of_two(state, "--slot-size", arg,
 					    RGATE_SLOT_SIZE_MIN,
 					    RGATE_SLOT_SIZE_MAX);
 		break;
@@ -198,7 +198,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		o->chain = true;
 		break;
 	case KEY_RINGS:
-		o->rings = arg_number(state, "rings", arg, 1,
+		o->rings = arg_number(state, "--rings", arg, 1,
 				      RGATE_ATT_RINGS_MAX);
 		break;
 	case KEY_FANOUT:

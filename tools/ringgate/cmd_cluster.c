@@ -276,10 +276,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->socket = arg;
 		break;
 	case 'i':
-		a->interval_ns = arg_seconds(state, "interval", arg);
+		a->interval_ns = arg_seconds(state, "--interval", arg);
 		break;
 	case 'c':
-		a->count = arg_number(state, "count", arg, 1, 1000000000);
+		a->count = arg_number(state, "--count", arg, 1, 1000000000);
 		break;
 	case ARGP_KEY_ARG:
 		if (!a->verb)
