@@ -85,6 +85,10 @@ bad "address is too long" capture --udp "$(printf '%0300d' 0):9"
 bad "takes no device" capture lo --remote
 bad "takes no device" capture --remote --udp :9
 bad "takes no device" capture --remote --rings 2
+bad "is for devices" capture --udp :9 --promisc
+bad "is for devices" capture --remote -p
+bad "several rings: --rings N" capture lo --fanout hash
+bad "several rings: --rings N" capture lo --userspace --fanout hash
 bad "any needs --userspace" capture any
 bad "with --write" capture lo --print
 bad "mix" capture lo --print -w -

@@ -130,6 +130,10 @@ static void check(struct capture_opts *o, struct argp_state *state)
 	if ((o->udp || o->userspace) && (o->steal || o->rings > 1))
 		argp_error(state, "--steal and --rings need the module: leave "
 			   "out --userspace or --udp");
+	if (o->promisc && (o->udp || o->remote))
+		argp_error(state, "--promisc is for devices: it takes neither --udp nor --remote");
+	if (o->fanout && o->rings < 2)
+		argp_error(state, "--fanout spreads over several rings: --rings N");
 	if (o->any && !o->userspace)
 		argp_error(state, "any needs --userspace; with the module name "
 			   "the devices, with commas between");
