@@ -43,6 +43,21 @@ printf 'pool 16M\nsource udp 127.0.0.1:%s policy drop\n' "$(free_port)" >"$tmp/c
 run "$ringgated" --check -c "$tmp/conf" -C "$tmp/cluster" -n gw -s "$tmp/s"
 is "one that is right" "$rc/$err" 0/
 
+# place REGEX CLUSTER ARGUMENT...: where the node would be, there is nothing
+place()
+{
+	run timeout $((10 * slow)) "$ringgated" -C "$2" -n gw -s "$tmp/s" --pool 16M "${@:3}"
+	like "${*:3} of a node that cannot be there" "$rc $err" "^1 ringgated: $1"
+}
+sed "s,^node 0 gateway .* gw,node 0 gateway $tmp/none/n0 gw," "$tmp/cluster" >"$tmp/far"
+for how in --check --; do
+	place "the socket of node 0 cannot be written to $tmp/none: No such file or directory" \
+		"$tmp/far" $how
+done
+sed "s,^provider local,provider verbs,; s, $tmp/n\([01]\) , 192.0.2.\1 ," "$tmp/cluster" >"$tmp/rdma"
+place ".*node 0 cannot be at 192.0.2.0: " "$tmp/rdma" --check
+place ".*cannot become node 0: " "$tmp/rdma" --
+
 # begins N NODE ARGUMENT...: with N descriptors, until it is ready; 0: it is
 begins()
 {

@@ -348,6 +348,8 @@ static int check(struct daemon *d)
 	if (err)
 		return err;
 	err = preflight(d);
+	if (!err)
+		err = preflight_device(d);
 	rgate_cluster_destroy(d->cluster);
 	return err;
 }

@@ -80,6 +80,17 @@ static int check_key(const struct daemon *d)
 	return err;
 }
 
+/* Over shared memory a node is a socket and a lock, which are made at its path. */
+static int check_path(const struct daemon *d)
+{
+	char what[32];
+
+	if (rgate_cluster_provider(d->cluster) != RGATE_PROVIDER_LOCAL)
+		return 0;
+	snprintf(what, sizeof(what), "the socket of node %u", d->self.id);
+	return check_directory(what, d->self.addr);
+}
+
 int preflight(struct daemon *d)
 {
 	int err = check_names(&d->conf);
@@ -87,6 +98,25 @@ int preflight(struct daemon *d)
 	if (!err)
 		err = check_socket(d->conf.socket);
 	if (!err)
+		err = check_path(d);
+	if (!err)
 		err = check_key(d);
 	return err ? err : modules_check(d);
+}
+
+int preflight_device(const struct daemon *d)
+{
+	const struct rgate_device_opts o = RGATE_OPTS(rgate_device_opts, .addr = d->self.addr);
+	struct rgate_device *dev;
+	int err;
+
+	if (rgate_cluster_provider(d->cluster) != RGATE_PROVIDER_VERBS)
+		return 0;
+	err = rgate_device_open(&dev, &o);
+	if (err)
+		say("node %u cannot be at %s: %s", d->self.id, d->self.addr,
+		    rgate_strerror("rgate_device_open", err));
+	else
+		rgate_device_close(dev);
+	return err;
 }

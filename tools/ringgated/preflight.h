@@ -6,6 +6,11 @@
 
 /* What the start would refuse, said; before anything is changed */
 int preflight(struct daemon *d);
+/*
+ * ... and that there is an RDMA device of the node's address: for --check alone, as a start
+ * opens it itself, and none before the spawner is made
+ */
+int preflight_device(const struct daemon *d);
 
 /* For the checks of modules; NULL: any */
 int check_group(const char *name);
