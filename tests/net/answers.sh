@@ -182,8 +182,10 @@ unset "pid[take]"
 # processes: one that ends, one that is refused, one that cannot be started, one that is killed
 spawned() { RGATE_CLUSTER=$tmp/cluster RGATE_NODE=alice timeout $((20 * slow)) "$ringgate" spawn --node one -- "$@" 2>&1; }
 is "a process" "$(echo hello | spawned /bin/cat)" hello
-like "... that is not allowed" "$(spawned /bin/true </dev/null)" "."
-like "... that is not there" "$(spawned "$tmp/none" </dev/null)" "."
+like "... that is not allowed" "$(spawned /bin/true </dev/null)" \
+	"^ringgate spawn: one: /bin/true: refused: the policy does not allow this command to this node$"
+like "... that is not there" "$(spawned "$tmp/none" </dev/null)" \
+	"^ringgate spawn: one: $tmp/none: .*No such file or directory"
 told() { [ "$(field 1 "[j['spawn'][k] for k in $1]")" = "$2" ]; }
 ok "what became of them" wait_for 10 told \
 	"('requests', 'refused', 'failed', 'started', 'completed', 'killed', 'timed_out', 'garbage', 'jobs', 'queued', 'running', 'bytes_in', 'bytes_out')" \
