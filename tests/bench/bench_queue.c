@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Empty tasks from a process that submits to one that completes, through a server: ringgated, and
- * other queues, 32 at a time each. A line of JSON.
+ * other queues, 32 at a time each; and through memory of both alone. A line of JSON.
  *
  *	bench_queue WAY ADDRESS TASKS
  */
@@ -14,7 +14,8 @@
 #include "bench.h"
 #include "queue/rival.h"
 
-static const struct rival *const all[] = { &ringgate_queue, &redis_streams, &beanstalkd };
+static const struct rival *const all[] = { &ringgate_queue, &redis_streams, &beanstalkd,
+					  &chase_lev };
 
 static const struct rival *way(const char *name)
 {
@@ -23,7 +24,7 @@ static const struct rival *way(const char *name)
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (!strcmp(all[i]->name, name))
 			return all[i];
-	bench_die(0, "%s is none of ringgate, redis, beanstalkd", name);
+	bench_die(0, "%s is none of ringgate, redis, beanstalkd, deque", name);
 }
 
 static pid_t start(void (*end)(const char *, uint32_t), const char *address, uint32_t tasks)

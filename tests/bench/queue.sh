@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
 #
-# Empty tasks through ringgated, and through redis and beanstalkd where these are installed, in
-# turns; prints lines of JSON. Arguments: bench_queue, rounds, tasks of ringgate, of the others.
+# Empty tasks through ringgated, through redis and beanstalkd where these are installed, and through
+# a deque in shared memory, in turns; prints lines of JSON. Arguments: bench_queue, rounds, tasks of
+# ringgate, of the servers, of the deque.
 
 set -euo pipefail
 
-bench=$1 rounds=$2 tasks=$3 others=$4
+bench=$1 rounds=$2 tasks=$3 others=$4 most=$5
 tools=${bench%/tests/*}/tools
 tmp=$(mktemp -d)
 pids=()
@@ -50,10 +51,14 @@ for way in "${ways[@]}"; do
 		sleep 0.1
 	done
 done
+ways+=(deque)
 for ((i = 0; i < rounds; i++)); do
 	for way in "${ways[@]}"; do
-		n=$others
-		[ "$way" != ringgate ] || n=$tasks
+		case $way in
+		ringgate) n=$tasks ;;
+		deque) n=$most ;;
+		*) n=$others ;;
+		esac
 		timeout 120 "$bench" "$way" "$tmp/$way" "$n" || { cat "$tmp/log" >&2; exit 1; }
 	done
 done

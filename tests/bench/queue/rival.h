@@ -16,6 +16,6 @@ struct rival {
 	void (*work)(const char *address, uint32_t tasks);
 };
 
-extern const struct rival ringgate_queue, redis_streams, beanstalkd;
+extern const struct rival ringgate_queue, redis_streams, beanstalkd, chase_lev;
 
 #endif
