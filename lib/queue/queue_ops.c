@@ -58,16 +58,18 @@ int queue_ops_submit(struct rgate_req *r, struct opened *o, uint64_t *first)
 	const uint32_t len = rgate_req_get(r)->len;
 	uint32_t off = 0, n;
 	uint64_t id;
-	int err;
+	int err = 0;
 
 	for (n = 0; off < len && n < QUEUE_STEPS; n++) {
 		err = submit_one(r, o, &off, &id);
-		/* What cannot be taken is told when it is the first one. */
 		if (err)
-			return n ? (int)n : err;
+			break;
 		if (!n)
 			*first = id;
 	}
+	/* What cannot be taken is told when it is the first one. */
+	if (!n)
+		return err;
 	if (queue_high(rgate_req_get(r)->a1))
 		*first |= (uint64_t)queue_ends_serial(o->queue) << 40;
 	return (int)n;

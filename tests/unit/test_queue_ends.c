@@ -382,11 +382,27 @@ static void refused(void **state)
 	assert_int_equal(ask(2, OVER, .a0 = 1, .len = 8), -EACCES);
 }
 
+/* Of which queue those are that were taken, also where others were not */
+static void partly_taken(void **state)
+{
+	const struct rgate_queue_put two[] = { { .len = 0 }, { .priority = RGATE_QUEUE_PRIORITIES } };
+	uint64_t value, whole;
+
+	(void)state;
+	memcpy(c[1].mem, two, sizeof(two));
+	assert_int_equal(ask_value(1, &whole, SUBMIT, .a1 = RGATE_SUBMIT_A1(TAG, 0),
+				   .len = sizeof(two[0])), 1);
+	assert_int_equal(ask_value(1, &value, SUBMIT, .a1 = RGATE_SUBMIT_A1(TAG, 0),
+				   .len = sizeof(two)), 1);
+	assert_int_equal(RGATE_SUBMIT_QUEUE(value), RGATE_SUBMIT_QUEUE(whole));
+	assert_int_equal(RGATE_SUBMIT_FIRST(value), RGATE_SUBMIT_FIRST(whole) + 1);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	TEST(waits), TEST(each_his_own), TEST(once), TEST(too_many), TEST(over_now),
-	TEST(owner_has_no_more), TEST(refused),
+	TEST(owner_has_no_more), TEST(refused), TEST(partly_taken),
 };
 
 UNIT_MAIN(tests)
