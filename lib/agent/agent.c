@@ -40,22 +40,6 @@ static int make_dir(struct agent *a, const char *parent)
 	return -errno;
 }
 
-static void remove_name(const struct agent *a, const char *name)
-{
-	char path[AGENT_DIR_MAX + 16];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", a->dir, name);
-	(void)unlink(path);
-}
-
-static void remove_dir(const struct agent *a)
-{
-	if (a->has_control)
-		remove_name(a, AGENT_CONTROL);
-	if (a->dir[0])
-		(void)rmdir(a->dir);
-}
-
 static void close_fd(int fd)
 {
 	if (fd >= 0)
@@ -66,33 +50,15 @@ void agent_close(struct agent *a)
 {
 	if (!a)
 		return;
-	/* First: who has been told, and finds it gone, does not wait again. */
-	if (a->has_control)
-		remove_name(a, AGENT_CONTROL);
-	a->has_control = false;
-	/* Those that are parked are their listeners'; who waits in accept(2) waits no longer. */
-	while (!list_empty(&a->all)) {
-		struct conn *c = container_of(a->all.next, struct conn, link);
-
-		if (c->parked)
-			conn_free(c->parked);
-		c->parked = NULL;
-		if (c->state == CONN_LISTENS || c->state == CONN_BROKEN)
-			meet_break_last(c);
-		conn_free(c);
-	}
-	while (!list_empty(&a->dead))
-		conn_free(container_of(a->dead.next, struct conn, link));
-	while (!list_empty(&a->askers))
-		asker_free(container_of(a->askers.next, struct asker, link));
+	while (!list_empty(&a->members))
+		agent_leave(container_of(a->members.next, struct agent_member, link));
 	while (!list_empty(&a->later))
 		asker_free(container_of(a->later.next, struct asker, link));
 	names_close(a);
 	while (!list_empty(&a->lanes))
 		lane_close(container_of(a->lanes.next, struct lane, link));
-	remove_dir(a);
-	if (a->control_fd >= 0)
-		closer_put(a, a->control_fd);
+	if (a->dir[0])
+		(void)rmdir(a->dir);
 	closer_close(a);
 	close_fd(a->data_fd);
 	close_fd(a->data_at);
@@ -112,11 +78,13 @@ static struct agent *make(const struct agent_opts *o)
 		free(a);
 		return NULL;
 	}
-	a->control.kind = SOURCE_CONTROL;
-	a->ev.fd = a->ev.wake_fd = a->control_fd = a->data_fd = a->data_at = a->probe_fd = -1;
+	a->ev.fd = a->ev.wake_fd = a->data_fd = a->data_at = a->probe_fd = -1;
 	a->loopback = o->loopback;
 	a->conns_max = o->conns ? o->conns : CONNS;
+	a->warn = o->warn;
+	a->warn_ctx = o->ctx;
 	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
+	list_init(&a->members);
 	list_init(&a->lanes);
 	list_init(&a->all);
 	list_init(&a->dead);
@@ -159,7 +127,7 @@ static int fill(struct agent *a, const char *parent)
 		err = first_lane(a);
 	if (!err)
 		err = make_dir(a, parent);
-	return err ? err : control_open(a);
+	return err ? err : data_open(a);
 }
 
 int agent_open(struct agent **out, const struct agent_opts *opts)
@@ -224,7 +192,7 @@ static void on_event(const struct epoll_event *ev)
 
 	switch (source->kind) {
 	case SOURCE_CONTROL:
-		control_event(container_of(source, struct agent, control));
+		control_event(container_of(source, struct agent_member, source));
 		break;
 	case SOURCE_ASK:
 		asker_event(container_of(source, struct asker, source), ev->events);
@@ -287,20 +255,4 @@ int agent_step(struct agent *a)
 		names_reap(a);
 	}
 	return 0;
-}
-
-int agent_info(const struct agent *a, struct agent_info *info)
-{
-	struct agent_info all = a->info;
-	const struct link *at;
-
-	all.now = a->nconns;
-	for (at = a->lanes.next; at != &a->lanes; at = at->next)
-		all.sessions++;
-	for (at = a->all.next; at != &a->all; at = at->next) {
-		const struct conn *c = container_of(at, struct conn, link);
-
-		all.moving += c->state == CONN_STREAM || c->state == CONN_DATAGRAM;
-	}
-	return rgate_info_copy(info, &all, sizeof(all));
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * An agent: has TCP and UDP sockets for programs that know nothing of it, and carries their bytes to the
- * service of sockets and back. To a program each of them is an AF_UNIX socket, see agent_wire.h.
+ * An agent: has TCP and UDP sockets for programs that know nothing of it, and carries their bytes
+ * to the service of sockets and back. To a program each of them is an AF_UNIX socket, see
+ * agent_wire.h.
+ *
+ * Its programs are those of its members, each of which may come and go: to all of them its
+ * loopback is one, and where a member leaves the sockets of its programs break.
  *
  * It has one thread, whose loop is the host's: whoever has agent_fd() readable, or agent_timeout()
  * over, calls agent_step(). It trusts no program: what one asks is copied, and what one does not
@@ -17,6 +21,7 @@
 #include <ringgate/rgate_session.h>
 
 struct agent;
+struct agent_member;
 
 enum agent_loopback {
 	AGENT_LOOPBACK_OWN = 0,		/* 127.0.0.0/8 and ::1 are this agent's programs' own */
@@ -31,13 +36,16 @@ struct agent_opts {
 	const char *parent;	/* its directory lies there; NULL: XDG_RUNTIME_DIR, or /tmp */
 	uint32_t conns;		/* sockets of programs at once; 0: 4096 */
 	uint32_t reserved;
+	/* A line to who has that member, of what its programs did; NULL: it is logged */
+	void (*warn)(void *ctx, const struct agent_member *member, const char *line);
+	void *ctx;
 };
 
 struct agent_info {
 	size_t sz;
 	uint64_t sockets;	/* that programs have or had */
 	uint64_t connected, accepted;
-	uint64_t local;		/* connections between two programs of this agent */
+	uint64_t local;		/* connections to another program of this agent */
 	uint64_t sent, received; /* bytes of programs that the service has taken, or given */
 	uint64_t resets;	/* connections that broke */
 	uint64_t datagrams;	/* that went, or came, or from one program to another one */
@@ -58,8 +66,14 @@ int agent_open(struct agent **agent, const struct agent_opts *opts);
 /* Connections that there are break. NULL is allowed */
 void agent_close(struct agent *agent);
 
-/* What its programs have in AGENT_ENV */
 const char *agent_dir(const struct agent *agent);
+
+/* Nobody can ask an agent that has no member. -ENOMEM; -errno */
+int agent_join(struct agent *agent, struct agent_member **member);
+/* Its sockets break. It is its agent's, and goes with that, too */
+void agent_leave(struct agent_member *member);
+/* What its programs have in AGENT_ENV */
+const char *agent_member_path(const struct agent_member *member);
 
 int agent_fd(const struct agent *agent);
 /* In ms, how long agent_fd() may be waited for; to be asked each time. Arms the sessions */
@@ -69,5 +83,7 @@ int agent_step(struct agent *agent);
 
 /* @info->sz is set by the caller. -EINVAL */
 int agent_info(const struct agent *agent, struct agent_info *info);
+/* Of one; lies and sessions are all of the agent's */
+int agent_member_info(const struct agent_member *member, struct agent_info *info);
 
 #endif

@@ -121,7 +121,7 @@ static int join_near(struct conn *c, struct rgate_socket_addr to)
 	c->local = source(c, &to);
 	c->peer = to;
 	c->joined = c->near = true;
-	c->agent->info.local++;
+	c->member->info.local++;
 	return 0;
 }
 
@@ -134,7 +134,7 @@ static int join(struct conn *c, const struct rgate_socket_addr *to)
 	c->peer = *to;
 	c->joined = true;
 	c->near = c->inner = false;
-	c->agent->info.connected++;
+	c->member->info.connected++;
 	return rgate_socket_name(c->socket, &c->local);
 }
 
@@ -202,15 +202,15 @@ void address_pass(struct conn *c, const struct rgate_socket_addr *addr, const vo
 
 	if (agent_is_any(&to))
 		agent_set_loop(&to);
-	a->info.datagrams++;
+	c->member->info.datagrams++;
 	if (need_port(c)) {
-		a->info.lost++;
+		c->member->info.lost++;
 		return;
 	}
 	from = source(c, &to);
 	other = find(a, &to, &from);
 	if (!other) {
-		a->info.lost++;
+		c->member->info.lost++;
 		datagram_tell(c, ECONNREFUSED);
 		return;
 	}

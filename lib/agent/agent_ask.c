@@ -76,9 +76,10 @@ static int make_socket(struct conn *c, bool nonblock)
 	return fd;
 }
 
-static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
+static int ask_socket(struct agent_member *m, const struct agent_ask *ask, int *fd)
 {
 	const bool udp = ask->b & AGENT_DATAGRAM;
+	struct agent *a = m->agent;
 	struct conn *c;
 	int err;
 
@@ -88,7 +89,7 @@ static int ask_socket(struct agent *a, const struct agent_ask *ask, int *fd)
 		conns_reap(a, NULL);
 	if (a->nconns >= a->conns_max)
 		return -ENFILE;
-	c = conn_make(a, udp ? CONN_DATAGRAM : CONN_NEW, (uint16_t)ask->a);
+	c = conn_make(m, udp ? CONN_DATAGRAM : CONN_NEW, (uint16_t)ask->a);
 	if (!c)
 		return -ENOMEM;
 	err = conn_open_socket(c);
@@ -333,17 +334,17 @@ static int ask_connect(struct asker *k, const struct about *it, const struct age
 
 /* ---- All of them ---- */
 
-static void say_refused(struct agent *a, const struct agent_ask *ask)
+static void say_refused(struct agent_member *m, const struct agent_ask *ask)
 {
-	a->info.refused++;
-	if (a->said_refused)
+	m->info.refused++;
+	if (m->said_refused)
 		return;
-	a->said_refused = true;
+	m->said_refused = true;
 	if (ask->b == AGENT_UDP)
-		rgate_warn("a program that is linked statically asked for UDP, and was refused: such a one has TCP alone, and so no name service");
+		member_warn(m, "a program that is linked statically asked for UDP, and was refused: such a one has TCP alone, and so no name service");
 	else
-		rgate_warn("a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
-			   ask->a, ask->b);
+		member_warn(m, "a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
+			    ask->a, ask->b);
 }
 
 static int do_it(struct asker *k, const struct agent_ask *ask, const struct about *it, int fd,
@@ -398,9 +399,9 @@ void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
 		a->info.lies++;
 		answer.result = ask->version == AGENT_VERSION ? -EINVAL : -EPROTONOSUPPORT;
 	} else if (ask->what == AGENT_SOCKET) {
-		answer.result = ask_socket(a, ask, &made);
+		answer.result = ask_socket(k->member, ask, &made);
 	} else if (ask->what == AGENT_REFUSED) {
-		say_refused(a, ask);
+		say_refused(k->member, ask);
 	} else if (ask->what == AGENT_RESOLVE) {
 		answer.result = names_ask(k, ask);
 		if (answer.result == 1)

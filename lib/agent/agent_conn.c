@@ -12,15 +12,16 @@
 #define PORT_FIRST	32768U
 #define PORT_LAST	60999U
 
-struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family)
+struct conn *conn_make(struct agent_member *m, enum conn_state state, uint16_t family)
 {
 	struct conn *c = calloc(1, sizeof(*c));
+	struct agent *a = m->agent;
 
 	if (!c)
 		return NULL;
 	*c = (struct conn){
-		.source.kind = SOURCE_CONN, .agent = a, .id = ++a->last_id, .state = state,
-		.family = family, .end = -1, .prog = -1,
+		.source.kind = SOURCE_CONN, .agent = a, .member = m, .id = ++a->last_id,
+		.state = state, .family = family, .end = -1, .prog = -1,
 		.local.family = family, .peer.family = family,
 	};
 	list_init(&c->want);
@@ -29,7 +30,7 @@ struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family)
 	list_add_tail(&a->all, &c->link);
 	index_add(&a->by_id, &c->by_id, c->id);
 	a->nconns++;
-	a->info.sockets++;
+	m->info.sockets++;
 	return c;
 }
 

@@ -15,16 +15,13 @@
 #define ASKERS_MAX	256U
 #define SILENT_NS	5000000000ULL	/* that somebody may connect and ask nothing */
 
-static int listen_at(struct agent *a, const char *name, int backlog)
+static int listen_at(const struct sockaddr_un *un, int type)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int err, fd = socket(AF_UNIX, SOCK_CLOEXEC | SOCK_NONBLOCK |
-			     (name[0] == AGENT_CONTROL[0] ? SOCK_SEQPACKET : SOCK_STREAM), 0);
+	int err, fd = socket(AF_UNIX, SOCK_CLOEXEC | SOCK_NONBLOCK | type, 0);
 
 	if (fd < 0)
 		return -errno;
-	(void)stpcpy(stpcpy(stpcpy(un.sun_path, a->dir), "/"), name);
-	if (!bind(fd, (struct sockaddr *)&un, sizeof(un)) && !listen(fd, backlog))
+	if (!bind(fd, (const struct sockaddr *)un, sizeof(*un)) && !listen(fd, SOMAXCONN))
 		return fd;
 	err = -errno;
 	close(fd);
@@ -50,29 +47,58 @@ static int hide_data(struct agent *a)
 	return -ENOSYS;
 }
 
-int control_open(struct agent *a)
+int data_open(struct agent *a)
 {
-	int fd = listen_at(a, AGENT_CONTROL, SOMAXCONN), err;
+	struct sockaddr_un un;
+	int fd;
 
-	if (fd < 0)
-		return fd;
-	a->control_fd = fd;
-	a->has_control = true;
-	fd = listen_at(a, AGENT_DATA, SOMAXCONN);
+	agent_data_path(a, &un);
+	fd = listen_at(&un, SOCK_STREAM);
 	if (fd < 0)
 		return fd;
 	a->data_fd = fd;
-	err = hide_data(a);
-	return err ? err : agent_watch(a, a->control_fd, EPOLLIN, &a->control);
+	return hide_data(a);
+}
+
+int control_open(struct agent_member *m)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int err;
+
+	(void)stpcpy(un.sun_path, m->path);
+	m->fd = listen_at(&un, SOCK_SEQPACKET);
+	if (m->fd < 0)
+		return m->fd;
+	err = agent_watch(m->agent, m->fd, m->agent->control_off ? 0 : EPOLLIN, &m->source);
+	if (err)
+		control_close(m);
+	return err;
+}
+
+void control_close(struct agent_member *m)
+{
+	if (m->fd < 0)
+		return;
+	(void)unlink(m->path);
+	closer_put(m->agent, m->fd);
+	m->fd = -1;
 }
 
 static void set_off(struct agent *a, bool off)
 {
+	struct link *at;
+
 	if (a->control_off == off)
 		return;
 	a->control_off = off;
 	a->control_off_ns = rgate_clock_now(CLOCK_MONOTONIC);
-	(void)events_change(&a->ev, a->control_fd, off ? 0 : EPOLLIN, events_word(&a->control));
+	for (at = a->members.next; at != &a->members; at = at->next) {
+		struct agent_member *m = container_of(at, struct agent_member, link);
+
+		if (m->fd >= 0)
+			(void)events_change(&a->ev, m->fd, off ? 0 : EPOLLIN,
+					    events_word(&m->source));
+	}
 }
 
 /* The agent's own user alone; the directory says so already */
@@ -89,13 +115,14 @@ static bool is_own(int fd)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
-void control_event(struct agent *a)
+void control_event(struct agent_member *m)
 {
+	struct agent *a = m->agent;
 	struct asker *k;
 	int fd;
 
 	while (a->naskers < ASKERS_MAX && !closer_full(a)) {
-		fd = accept4(a->control_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = accept4(m->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && errno == EAGAIN)
 			return;
 		/* No descriptor is left: until another question is over, or a while later. */
@@ -106,8 +133,8 @@ void control_event(struct agent *a)
 			closer_put(a, fd);
 			continue;
 		}
-		*k = (struct asker){ .source.kind = SOURCE_ASK, .agent = a, .fd = fd,
-				     .since = rgate_clock_now(CLOCK_MONOTONIC) };
+		*k = (struct asker){ .source.kind = SOURCE_ASK, .agent = a, .member = m,
+				     .fd = fd, .since = rgate_clock_now(CLOCK_MONOTONIC) };
 		list_add_tail(&a->askers, &k->link);
 		a->naskers++;
 		if (agent_watch(a, fd, EPOLLIN | EPOLLRDHUP, &k->source))
@@ -143,6 +170,7 @@ int asker_wait(struct asker *k, struct link *waiters)
 		return -ENOBUFS;
 	/* It may take minutes, and so has no place of those that ask. */
 	k->waits = true;
+	k->member = NULL;
 	a->naskers--;
 	a->nwaiters++;
 	list_del(&k->link);

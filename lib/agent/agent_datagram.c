@@ -33,7 +33,7 @@ void datagram_give(struct conn *c, const struct rgate_socket_addr *from, const v
 	};
 	const struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
 
-	c->agent->info.lost += sendmsg(c->end, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
+	c->member->info.lost += sendmsg(c->end, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
 }
 
 static void say(struct conn *c, int error)
@@ -93,11 +93,11 @@ static void came(struct conn *c, const struct rgate_socket_end *end)
 {
 	const uint32_t n = end->result > (int)CHUNK ? CHUNK : (uint32_t)end->result;
 
-	c->agent->info.received += n;
-	c->agent->info.datagrams++;
+	c->member->info.received += n;
+	c->member->info.datagrams++;
 	/* From outside, to one that is connected within; or a lie of who serves */
 	if (c->near || end->addr.family != c->family || n > AGENT_DATAGRAM_MAX)
-		c->agent->info.lost++;
+		c->member->info.lost++;
 	else
 		datagram_give(c, &end->addr, c->down_buf, n);
 }
@@ -162,22 +162,20 @@ static int take(struct conn *c, unsigned char *buf)
 
 static void failed(struct conn *c, int error)
 {
-	struct agent *a = c->agent;
-
-	a->info.lost++;
+	c->member->info.lost++;
 	datagram_tell(c, error);
-	if (error != EACCES || a->said_denied)
+	if (error != EACCES || c->member->said_denied)
 		return;
-	a->said_denied = true;
-	rgate_warn("a datagram may not go where a program has sent it: who has the sockets has a policy");
+	c->member->said_denied = true;
+	member_warn(c->member, "a datagram may not go where a program has sent it: who has the sockets has a policy");
 }
 
 static void sent(struct conn *c, int result)
 {
 	const uint32_t n = result < 0 ? 0 : (uint32_t)result;
 
-	c->agent->info.datagrams++;
-	c->agent->info.sent += n < c->up_len ? n : c->up_len;
+	c->member->info.datagrams++;
+	c->member->info.sent += n < c->up_len ? n : c->up_len;
 	if (result < 0)
 		failed(c, -result);
 }
@@ -211,7 +209,7 @@ static void keep(struct conn *c)
 	if (c->up_left)
 		memcpy(c->up_left, c->up_buf, c->up_len);
 	else
-		c->agent->info.lost++;
+		c->member->info.lost++;
 }
 
 /* False: there is none now, or no way for it */
@@ -307,7 +305,7 @@ void datagram_flush(struct conn *c)
 		if (n < 0 || went(c, buf))
 			continue;
 		if (!own || rgate_clock_now(CLOCK_MONOTONIC) > end)
-			c->agent->info.lost++;
+			c->member->info.lost++;
 		else
 			sent(c, up_to(c) ?
 				rgate_socket_sendto(c->socket, buf, c->up_len, RGATE_SOCKET_NOW,

@@ -52,7 +52,7 @@ void flow_reset(struct conn *c)
 {
 	int there = 0;
 
-	c->agent->info.resets++;
+	c->member->info.resets++;
 	conn_close_socket(c, true);
 	/* Who did not accept it yet has nothing there that could be unread. */
 	if (!c->held && !c->hup && (ioctl(c->end, FIONREAD, &there) < 0 || !there)) {
@@ -261,7 +261,7 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 	done = end->result < 0 ? 0 : (uint32_t)end->result;
 	if (done > c->up_len)
 		done = c->up_len;	/* a lie of who serves */
-	c->agent->info.sent += done;
+	c->member->info.sent += done;
 	if (done < c->up_len) {
 		c->up_full = true;
 		if (keep(&c->up_left, &c->up_left_len, &c->up_off, c->up_buf + done,
@@ -344,7 +344,7 @@ static bool came(struct conn *c, uint32_t n)
 	uint32_t done = 0;
 	int err;
 
-	c->agent->info.received += n;
+	c->member->info.received += n;
 	err = c->down_drop ? 0 : give(c, c->down_buf, n, &done);
 	if (err == -EAGAIN)
 		err = keep(&c->down_left, &c->down_left_len, &c->down_off, c->down_buf + done,

@@ -109,7 +109,6 @@ static bool passes(int error)
 
 void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
 {
-	struct agent *a = listener->agent;
 	struct conn *c;
 
 	listener->accepting = false;
@@ -120,7 +119,7 @@ void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
 			meet_break(listener, -end->result);
 		return;
 	}
-	c = conn_make(a, CONN_STREAM, listener->family);
+	c = conn_make(listener->member, CONN_STREAM, listener->family);
 	if (!c) {
 		(void)rgate_socket_close(end->accepted);
 		conn_retry(listener);
@@ -132,7 +131,7 @@ void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
 	c->peer = end->addr;
 	c->armed = listener->armed;
 	c->linger = listener->linger;
-	a->info.accepted++;
+	listener->member->info.accepted++;
 	if (rgate_socket_name(c->socket, &c->local))
 		c->local = listener->local;
 	c->end = make_end(c, 0);
@@ -326,7 +325,7 @@ int meet_local(struct conn *c, const struct rgate_socket_addr *to, uint64_t *id)
 	c->local.port = port;
 	c->state = CONN_LOCAL;
 	c->told = true;
-	c->agent->info.local++;
+	c->member->info.local++;
 	*id = l->id;
 	return 0;
 }
@@ -408,7 +407,7 @@ void meet_connected(struct conn *c, int result)
 		fail(c, -err);
 		return;
 	}
-	c->agent->info.connected++;
+	c->member->info.connected++;
 	c->told = !list_empty(&c->waiters);
 	conn_answer_waiters(c, 0);
 }

@@ -10,6 +10,7 @@
  *	agent_flow.c	bytes of a connection, either way
  *	agent_lane.c	sessions of the service, and the memory that bytes go through
  *	agent_meet.c	connecting and accepting
+ *	agent_member.c	whose programs there are
  *	agent_name.c	what sockets are called
  *	agent_names.c	names that are looked up
  */
@@ -67,6 +68,7 @@ enum conn_state {
 struct conn {
 	struct source source;
 	struct agent *agent;
+	struct agent_member *member;	/* whose program made it, or whose listener accepted it */
 	struct link link;		/* all, or dead */
 	struct index_node by_id;
 	struct link want;		/* lane.wants */
@@ -115,6 +117,7 @@ struct conn {
 struct asker {
 	struct source source;
 	struct agent *agent;
+	struct agent_member *member;	/* NULL: it waits, and its member may have left */
 	struct link link;		/* agent.askers, oldest first; conn.waiters; of names */
 	int fd;
 	bool waits;			/* for a connect, or a name */
@@ -123,16 +126,25 @@ struct asker {
 	uint64_t since;
 };
 
+/* Those programs that ask at one place */
+struct agent_member {
+	struct source source;		/* of the control */
+	struct agent *agent;
+	struct link link;
+	int fd;
+	char path[AGENT_PATH_MAX];
+	struct agent_info info;		/* what is counted */
+	bool said_refused, said_denied;
+};
+
 struct agent {
-	struct source control;
 	char dir[AGENT_DIR_MAX];
-	bool has_control;
 	uint64_t number;
-	uint64_t last_id;
+	uint64_t last_id, last_member;
 	struct rgate_sockets_opts sets;
 	uint32_t loopback, conns_max;
 	struct events ev;
-	int control_fd, probe_fd;
+	int probe_fd;
 	int data_fd, data_at;		/* who listens there; its name, which is nobody else's */
 	struct closer *closer;
 	struct names *names;		/* NULL: nobody has asked for one */
@@ -144,10 +156,11 @@ struct agent {
 	uint64_t reaped_ns, retried_ns;
 	uint32_t nconns, naskers, nwaiters;
 	uint16_t last_port;
-	struct link lanes, all, dead, askers, retry;
+	struct link members, lanes, all, dead, askers, retry;
 	struct index by_id;
-	struct agent_info info;
-	bool said_refused, said_denied;
+	struct agent_info info;		/* of members that have left, and what is nobody's */
+	void (*warn)(void *ctx, const struct agent_member *m, const char *line);
+	void *warn_ctx;
 	unsigned char spare[CHUNK];	/* of a datagram that may go nowhere but within */
 };
 
@@ -202,7 +215,7 @@ ssize_t closer_recv(struct agent *a, int fd, struct iovec *v, size_t nv, int *on
 /* ---- agent_conn.c ---- */
 
 /* NULL: no memory. It has no socket of the service yet */
-struct conn *conn_make(struct agent *a, enum conn_state state, uint16_t family);
+struct conn *conn_make(struct agent_member *m, enum conn_state state, uint16_t family);
 struct conn *conn_find(struct agent *a, uint64_t id);
 /* Its socket of the service; as rgate_socket_open() */
 int conn_open_socket(struct conn *c);
@@ -334,8 +347,13 @@ void names_close(struct agent *a);
 
 /* ---- agent_control.c, agent_ask.c ---- */
 
-int control_open(struct agent *a);
-void control_event(struct agent *a);
+/* Who connects sockets of programs, and is no member's */
+int data_open(struct agent *a);
+/* Of a member that has a path: it is there then. -errno */
+int control_open(struct agent_member *m);
+/* Nobody asks there any more */
+void control_close(struct agent_member *m);
+void control_event(struct agent_member *m);
 void asker_event(struct asker *k, uint32_t events);
 void asker_answer(struct asker *k, const struct agent_answer *answer, int fd);
 void asker_free(struct asker *k);
@@ -344,6 +362,12 @@ int asker_wait(struct asker *k, struct link *waiters);
 void askers_expire(struct agent *a, uint64_t now);
 /* Answers, or has it wait; @fd is the caller's */
 void ask_do(struct asker *k, const struct agent_ask *ask, int fd);
+
+/* ---- agent_member.c ---- */
+
+/* A line to who has the member */
+void member_warn(const struct agent_member *m, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 int agent_watch(struct agent *a, int fd, uint32_t events, struct source *source);
 

@@ -35,11 +35,12 @@
 #include <ringgate/assert.h>
 #include <ringgate/socket.h>
 
-#define AGENT_VERSION	5U
-#define AGENT_ENV	"RGATE_AGENT"	/* DIR */
-#define AGENT_CONTROL	"agent"			/* in DIR: where questions are asked */
+#define AGENT_VERSION	6U
+#define AGENT_ENV	"RGATE_AGENT"	/* DIR, and the control in it */
+#define AGENT_CONTROL	"agent"		/* ... and a number: where a member's programs ask */
 #define AGENT_DATA	"data"
 #define AGENT_DIR_MAX	80U			/* bytes of DIR, so that names in it fit */
+#define AGENT_PATH_MAX	(AGENT_DIR_MAX + 24U)	/* of a control's */
 #define AGENT_MAGIC	"rgateS1"
 #define AGENT_MAGIC_DATAGRAM	"rgateD1"
 

@@ -77,7 +77,7 @@ void *shim_next(enum shim_call call);
 
 /* ---- shim_agent.c ---- */
 
-/* First; @agent: its directory, NULL: the environment names it, or there is none */
+/* First; @agent: where to ask it, NULL: the environment names it, or there is none */
 void shim_begin(const char *agent);
 
 /* False: no agent is named, all is as without this library */
@@ -86,7 +86,7 @@ bool shim_active(void);
 /* The name of a socket of the agent's, as it makes them */
 void shim_path(uint64_t id, struct sockaddr_un *un);
 
-/* The agent has ended, and said so by removing its name. errno stays */
+/* Nobody is asked there any more, and the agent said so by removing that name. errno stays */
 bool shim_gone(void);
 
 enum shim_kind {

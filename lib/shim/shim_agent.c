@@ -11,37 +11,40 @@
 
 #define ASK_TRIES	10U
 
-static char dir[AGENT_DIR_MAX];
+static char control[AGENT_PATH_MAX];
+static size_t dir_len;		/* of the directory that it is in */
 static bool begun;
 
 /* By several threads at once it does the same. The first byte says that all are there. */
-static void set_dir(const char *to)
+static void set_control(const char *to)
 {
-	const size_t len = to ? strlen(to) : 0;
+	const char *name = to ? strrchr(to, '/') : NULL;
 
-	if (!len || len >= sizeof(dir))
+	if (!name || name == to || name - to >= (ptrdiff_t)AGENT_DIR_MAX ||
+	    strlen(to) >= sizeof(control))
 		return;
-	(void)stpcpy(dir + 1, to + 1);
-	__atomic_store_n(&dir[0], to[0], __ATOMIC_RELEASE);
+	dir_len = (size_t)(name - to);
+	(void)stpcpy(control + 1, to + 1);
+	__atomic_store_n(&control[0], to[0], __ATOMIC_RELEASE);
 }
 
 void shim_begin(const char *agent)
 {
-	set_dir(agent ? agent : secure_getenv(AGENT_ENV));
+	set_control(agent ? agent : secure_getenv(AGENT_ENV));
 	__atomic_store_n(&begun, true, __ATOMIC_RELEASE);
 }
 
-static bool has_dir(void)
+static bool has_control(void)
 {
-	return __atomic_load_n(&dir[0], __ATOMIC_ACQUIRE) != '\0';
+	return __atomic_load_n(&control[0], __ATOMIC_ACQUIRE) != '\0';
 }
 
 bool shim_active(void)
 {
 	/* Constructors of other libraries may be earlier. */
-	if (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE) && !has_dir())
-		set_dir(secure_getenv(AGENT_ENV));
-	return has_dir();
+	if (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE) && !has_control())
+		set_control(secure_getenv(AGENT_ENV));
+	return has_control();
 }
 
 /* ---- Whose a descriptor is ---- */
@@ -61,9 +64,7 @@ static bool name_of(long call, int fd, struct sockaddr_un *un, socklen_t *len)
 
 static bool is_in_dir(const struct sockaddr_un *un)
 {
-	const size_t len = strlen(dir);
-
-	return !strncmp(un->sun_path, dir, len) && un->sun_path[len] == '/';
+	return !strncmp(un->sun_path, control, dir_len) && un->sun_path[dir_len] == '/';
 }
 
 enum shim_kind shim_kind(int fd, struct agent_name *name)
@@ -82,7 +83,7 @@ enum shim_kind shim_kind(int fd, struct agent_name *name)
 		if (!memcmp(name->magic, AGENT_MAGIC_DATAGRAM, sizeof(name->magic)))
 			return SHIM_DATAGRAM;
 	}
-	if (is_in_dir(&un) && strcmp(un.sun_path + strlen(dir) + 1, AGENT_DATA))
+	if (is_in_dir(&un) && strcmp(un.sun_path + dir_len + 1, AGENT_DATA))
 		return SHIM_LOCAL;
 	return SHIM_SOCKET;
 }
@@ -99,7 +100,7 @@ static int call_agent(void)
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	long fd, ret;
 
-	(void)stpcpy(stpcpy(stpcpy(un.sun_path, dir), "/"), AGENT_CONTROL);
+	(void)stpcpy(un.sun_path, control);
 	fd = syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -122,18 +123,16 @@ void shim_path(uint64_t id, struct sockaddr_un *un)
 		id /= 10;
 	} while (id);
 	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	end = stpcpy(stpcpy(un->sun_path, dir), "/");
+	end = mempcpy(un->sun_path, control, dir_len + 1);
 	memcpy(end, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 bool shim_gone(void)
 {
-	char path[AGENT_DIR_MAX + sizeof("/" AGENT_CONTROL)];
 	const int before = errno;
 	bool gone;
 
-	(void)stpcpy(stpcpy(stpcpy(path, dir), "/"), AGENT_CONTROL);
-	gone = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) < 0 && errno == ENOENT;
+	gone = syscall(SYS_faccessat, AT_FDCWD, control, F_OK) < 0 && errno == ENOENT;
 	errno = before;
 	return gone;
 }

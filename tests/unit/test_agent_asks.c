@@ -142,7 +142,7 @@ static void silent_askers(void **state)
 
 	(void)state;
 	for (n = 0; n < 300; n++)
-		fds[n] = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+		fds[n] = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	still_works();
 	for (i = 0; i < n; i++)
 		close(fds[i]);
@@ -162,7 +162,7 @@ static void waiting_askers(void **state)
 	other = outside(port);
 	q.addr = loop_at(port);
 	for (i = 0; i < 300; i++) {
-		socks[i] = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+		socks[i] = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 		assert_int_equal(rgate_wire_send(socks[i], &q, sizeof(q), &fd, 1, 0), 0);
 	}
 	made = new_socket();
@@ -188,7 +188,7 @@ static void asker_comes_late(void **state)
 
 	(void)state;
 	close(probe);
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_CONTROL, agent_dir(agent));
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_CONTROL "1", agent_dir(agent));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
 	few.rlim_cur = (rlim_t)probe;
@@ -211,7 +211,7 @@ static void asker_comes_late(void **state)
 /* A message of no bytes has nothing that is kept, either. */
 static void empty_message(void **state)
 {
-	int pair[2], sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	int pair[2], sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	struct pollfd p;
 
 	(void)state;
@@ -362,7 +362,7 @@ static void many_names(void **state)
 	(void)state;
 	pthread_mutex_lock(&turn);
 	for (i = 0; i < 200; i++) {
-		socks[i] = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+		socks[i] = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 		assert_int_equal(rgate_wire_send(socks[i], &q, sizeof(q), NULL, 0, 0), 0);
 	}
 	pthread_mutex_unlock(&turn);
@@ -385,7 +385,7 @@ static void many_names(void **state)
 static void names_end(void **state)
 {
 	const struct agent_ask q = name_ask("nobody.invalid");
-	int sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	int sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), NULL, 0, 0), 0);
 	(void)down(state);

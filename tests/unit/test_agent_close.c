@@ -49,7 +49,7 @@ static void asked_about(void **state)
 
 	(void)state;
 	make_slow();
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	pthread_mutex_lock(&turn);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &slow, 1, 0), 0);
 	left_to_it();
@@ -67,7 +67,7 @@ static void too_many(void **state)
 	make_slow();
 	for (i = 0; i < (int)RGATE_FDS; i++)
 		many[i] = slow;
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	pthread_mutex_lock(&turn);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), many, RGATE_FDS, 0), 0);
 	left_to_it();
@@ -75,7 +75,7 @@ static void too_many(void **state)
 	close(sock);
 
 	make_slow();
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	pthread_mutex_lock(&turn);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), NULL, 0, 0), 0);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &slow, 1, 0), 0);
@@ -94,7 +94,7 @@ static void within(void **state)
 	make_slow();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(rgate_wire_send(pair[0], "x", 1, &slow, 1, 0), 0);
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	pthread_mutex_lock(&turn);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &pair[1], 1, 0), 0);
 	close(pair[1]);
@@ -244,7 +244,7 @@ static void many(void **state)
 	for (i = 0; i < NEVER; i++) {
 		make_slow();
 		peers[i] = slow_peer;
-		sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+		sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 		pthread_mutex_lock(&turn);
 		assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &slow, 1, 0), 0);
 		close(slow);
@@ -276,7 +276,7 @@ static void agent_ends(void **state)
 	make_slow();
 	listener = server(&port);
 	fd = connected(listener, port, &peer);
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	pthread_mutex_lock(&turn);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &slow, 1, 0), 0);
 	left_to_it();

@@ -184,7 +184,7 @@ static void changes_peer(void **state)
 
 	(void)state;
 	assert_int_equal(connect_udp(fd, port[0]), 0);
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	q.addr = loop_at(port[1]);
 	pthread_mutex_lock(&turn);
 	while (n < 4096 && !send_with(fd, &(struct rgate_socket_addr){ .family = 0 }, &n, sizeof(n),

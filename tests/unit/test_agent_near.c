@@ -214,7 +214,7 @@ static void ends_asking(void **state)
 
 	(void)state;
 	q.addr = loop_at(bind_udp(a, 0));
-	sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET);
+	sock = call_at(AGENT_CONTROL "1", SOCK_SEQPACKET);
 	(void)port_of(a);
 	pthread_mutex_lock(&turn);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), &b, 1, 0), 0);

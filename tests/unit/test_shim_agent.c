@@ -16,7 +16,7 @@ static void early(void **state)
 	(void)state;
 	assert_int_equal(unsetenv(AGENT_ENV), 0);
 	assert_false(shim_active());
-	assert_int_equal(setenv(AGENT_ENV, "/run/agent", 1), 0);
+	assert_int_equal(setenv(AGENT_ENV, "/run/agent/agent1", 1), 0);
 	assert_true(shim_active());
 	shim_begin(NULL);
 	assert_true(shim_active());

@@ -115,7 +115,7 @@ static void become(const struct agent_run *run, pid_t parent, int sock)
 }
 
 /* -ENOMEM */
-static int set_environment(const struct agent *agent, const char *preload)
+static int set_environment(const struct home *home, const char *preload)
 {
 	const char *before = getenv("LD_PRELOAD");
 	char *all;
@@ -124,7 +124,7 @@ static int set_environment(const struct agent *agent, const char *preload)
 	if (asprintf(&all, "%s%s%s", preload, before && *before ? ":" : "",
 		     before ? before : "") < 0)
 		return -ENOMEM;
-	ret = setenv("LD_PRELOAD", all, 1) || setenv(AGENT_ENV, agent_dir(agent), 1);
+	ret = setenv("LD_PRELOAD", all, 1) || setenv(AGENT_ENV, home->path, 1);
 	free(all);
 	return ret ? -ENOMEM : 0;
 }
@@ -132,7 +132,7 @@ static int set_environment(const struct agent *agent, const char *preload)
 /* ---- Until it has ended ---- */
 
 struct watch {
-	struct agent **agent;
+	struct home *home;
 	pid_t pid;
 	int fd;			/* of the program; -1: it has ended, or there is none */
 	int status;
@@ -147,10 +147,11 @@ struct watch {
 /* Connections that have something to do */
 static uint32_t moving(const struct watch *w, uint64_t *sent)
 {
-	struct agent_info info = { .sz = sizeof(info) };
+	struct agent_info info;
 
-	if (!*w->agent || agent_info(*w->agent, &info))
+	if (!home_is_open(w->home))
 		return 0;
+	home_info(w->home, &info);
 	if (sent)
 		*sent = info.sent;
 	return info.moving;
@@ -164,22 +165,21 @@ static void step(struct watch *w, int most_ms)
 	};
 	int ms = most_ms, err;
 
-	if (*w->agent) {
-		p[2].fd = agent_fd(*w->agent);
-		ms = agent_timeout(*w->agent);
+	if (home_is_open(w->home)) {
+		p[2].fd = home_fd(w->home);
+		ms = home_timeout(w->home);
 		ms = ms < most_ms ? ms : most_ms;
 	}
 	(void)poll(p, 3, ms);
-	if (!*w->agent)
+	if (!home_is_open(w->home))
 		return;
-	err = agent_step(*w->agent);
+	err = home_step(w->home);
 	if (!err)
 		return;
 	say("the program's sockets are gone, as who had them is: `ringgate cluster status` tells of the daemon");
 	/* A program that is there is told by its sockets. */
 	w->lost = w->ended && moving(w, NULL);
-	agent_close(*w->agent);
-	*w->agent = NULL;
+	home_close(w->home);
 }
 
 /* One more of those that end a program, and there is none */
@@ -298,7 +298,7 @@ static pid_t start(const struct agent_run *run)
 }
 
 /* ... that is supervised. It ends if it cannot be. */
-static pid_t start_supervised(const struct agent *agent, const struct agent_run *run)
+static pid_t start_supervised(const struct home *home, const struct agent_run *run)
 {
 	const pid_t self = getpid();
 	int pair[2], err;
@@ -314,7 +314,7 @@ static pid_t start_supervised(const struct agent *agent, const struct agent_run 
 	err = pid < 0 ? -errno : pid;
 	close(pair[1]);
 	if (pid > 0) {
-		const int ret = super_begin(pid, pair[0], agent_dir(agent));
+		const int ret = super_begin(pid, pair[0], home->path);
 
 		if (ret && ret != -ECHILD)
 			say("calls of %s cannot be answered: %s", run->command[0], strerror(-ret));
@@ -323,15 +323,15 @@ static pid_t start_supervised(const struct agent *agent, const struct agent_run 
 	return err;
 }
 
-int agent_run(struct agent **agent, const struct agent_run *run)
+int agent_run(struct home *home, const struct agent_run *run)
 {
-	struct watch w = { .agent = agent, .fd = -1 };
+	struct watch w = { .home = home, .fd = -1 };
 
-	if (run->preload && set_environment(*agent, run->preload))
+	if (run->preload && set_environment(home, run->preload))
 		return fail(-ENOMEM, "%s", run->command[0]);
 	/* What the program leaves behind is this one's to wait for. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	w.pid = run->preload ? start(run) : start_supervised(*agent, run);
+	w.pid = run->preload ? start(run) : start_supervised(home, run);
 	if (w.pid < 0)
 		return fail(w.pid, "%s", run->command[0]);
 	raise_limit();

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "agent.h"
+#include "home.h"
 
 struct agent_run {
 	char **command;
@@ -17,8 +17,8 @@ struct agent_run {
  * Runs it, until it and all that it started have ended, and what they sent is on its way; hands on
  * the signals of forward_begin(), which comes first. Its exit status, 128 and the number of the
  * signal that ended it, EXIT_FAIL instead of 0 if something of what it sent was lost, 126 or 127 if
- * it cannot be run. The agent is the caller's, and may be of no use then.
+ * it cannot be run. The agent is the caller's, and may be closed then.
  */
-int agent_run(struct agent **agent, const struct agent_run *run);
+int agent_run(struct home *home, const struct agent_run *run);
 
 #endif

@@ -13,6 +13,7 @@
 #include "exe.h"
 #include "forward.h"
 #include "helper.h"
+#include "home.h"
 #include "run_node.h"
 #include "util.h"
 
@@ -104,17 +105,19 @@ static const struct argp argp = {
 	       "program's was 0 and not all that it sent went.",
 };
 
-static void say_all(const struct agent *agent)
+static void say_all(struct home *home)
 {
-	struct agent_info i = { .sz = sizeof(i) };
+	struct agent_info i;
 
-	if (agent && !agent_info(agent, &i))
-		say("%llu sockets, %llu connected, %llu accepted, %llu local, %llu bytes sent, %llu received, %llu broke, %llu refused, %llu datagrams, %llu lost",
-		    (unsigned long long)i.sockets, (unsigned long long)i.connected,
-		    (unsigned long long)i.accepted, (unsigned long long)i.local,
-		    (unsigned long long)i.sent, (unsigned long long)i.received,
-		    (unsigned long long)i.resets, (unsigned long long)i.refused,
-		    (unsigned long long)i.datagrams, (unsigned long long)i.lost);
+	if (!home_is_open(home))
+		return;
+	home_info(home, &i);
+	say("%llu sockets, %llu connected, %llu accepted, %llu local, %llu bytes sent, %llu received, %llu broke, %llu refused, %llu datagrams, %llu lost",
+	    (unsigned long long)i.sockets, (unsigned long long)i.connected,
+	    (unsigned long long)i.accepted, (unsigned long long)i.local,
+	    (unsigned long long)i.sent, (unsigned long long)i.received,
+	    (unsigned long long)i.resets, (unsigned long long)i.refused,
+	    (unsigned long long)i.datagrams, (unsigned long long)i.lost);
 }
 
 /* -errno: it was told */
@@ -143,7 +146,7 @@ int cmd_run_program(int argc, char **argv)
 	struct run_args a = { .own = false };
 	char path[PATH_MAX];
 	struct agent_run run;
-	struct agent *agent;
+	struct home home;
 	uint32_t where;
 	int err, ret;
 
@@ -162,13 +165,13 @@ int cmd_run_program(int argc, char **argv)
 	ret = a.has_node ? run_node_check(a.socket, a.node, a.command[0]) : EXIT_OK;
 	if (ret)
 		return ret;
-	err = agent_open(&agent, &RGATE_OPTS(agent_opts, .path = a.socket, .where = where,
-					     .loopback = a.loopback));
+	err = home_open(&home, &RGATE_OPTS(agent_opts, .path = a.socket, .where = where,
+					   .loopback = a.loopback));
 	if (err)
 		return fail_in("rgate_sockets_open", err, "sockets for %s", a.command[0]);
-	ret = agent_run(&agent, &run);
+	ret = agent_run(&home, &run);
 	if (a.verbose)
-		say_all(agent);
-	agent_close(agent);
+		say_all(&home);
+	home_close(&home);
 	return ret;
 }

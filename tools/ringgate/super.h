@@ -32,7 +32,7 @@ int super_enter(int sock);
 
 /*
  * super_begin - answers the calls of @child, and of all that it starts, until this process ends
- * @agent: the agent's directory
+ * @agent: where to ask it, as in AGENT_ENV
  * Once in a process. -ECHILD: there is none, and it has said why; -errno
  */
 int super_begin(pid_t child, int sock, const char *agent);

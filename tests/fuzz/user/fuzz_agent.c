@@ -30,6 +30,8 @@
 #define HOW_REFUSED		(1U << 4)	/* there is no session */
 
 static struct agent *agent;
+static struct agent_member *member;
+static struct agent_member *other;	/* NULL: there is none now */
 static uint64_t clock_ns = BEGIN;
 static unsigned int poor;		/* descriptors that the agent may open; 0: any */
 static struct program_fd good;
@@ -99,7 +101,7 @@ static int good_ask(uint32_t what, const struct rgate_socket_addr *addr)
 {
 	struct agent_ask q = { .version = AGENT_VERSION, .what = what, .a = AGENT_NONBLOCK };
 	struct agent_answer answer = { .result = 0 };
-	int sock = program_call(AGENT_CONTROL, SOCK_SEQPACKET), i;
+	int sock = program_call(AGENT_CONTROL "1", SOCK_SEQPACKET), i;
 
 	FUZZ_CHECK(sock >= 0);
 	if (addr)
@@ -122,7 +124,7 @@ static void good_begin(void)
 					      .addr = { 10, 0, 0, 2 } };
 	const struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_SOCKET,
 				     .a = RGATE_SOCKET_INET };
-	unsigned int asker = program_asker(program_call(AGENT_CONTROL, SOCK_SEQPACKET));
+	unsigned int asker = program_asker(program_call(AGENT_CONTROL "1", SOCK_SEQPACKET));
 
 	program_say(program_asker_fd(asker), &q, sizeof(q), NULL, 0);
 	turn();
@@ -209,13 +211,30 @@ static struct agent_ask near_right(struct fuzz_in *in)
 	return q;
 }
 
+/* Where programs of the first member ask, or of the other one */
+static const char *place(bool others)
+{
+	return strrchr(agent_member_path(others && other ? other : member), '/') + 1;
+}
+
+/* It comes, or goes with all that its programs have. */
+static void join_or_leave(void)
+{
+	if (other) {
+		agent_leave(other);
+		other = NULL;
+	} else {
+		FUZZ_CHECK(!agent_join(agent, &other));
+	}
+}
+
 static void ask(struct fuzz_in *in)
 {
 	const struct agent_ask q = near_right(in);
 	const uint8_t whom = fuzz_u8(in);
 	struct program_fd *p = program_fd(whom);
 	int fd = whom & 64 ? raw_fd(whom) : p ? p->fd : -1;
-	const unsigned int asker = program_asker(program_call(AGENT_CONTROL, SOCK_SEQPACKET));
+	const unsigned int asker = program_asker(program_call(place(whom & 128), SOCK_SEQPACKET));
 
 	if (program_asker_fd(asker) < 0)
 		return;
@@ -235,7 +254,7 @@ static void say_raw(struct fuzz_in *in)
 	struct agent_ask q;
 
 	if (sock < 0)
-		sock = program_asker_fd(program_asker(program_call(AGENT_CONTROL, SOCK_SEQPACKET)));
+		sock = program_asker_fd(program_asker(program_call(place(how & 32), SOCK_SEQPACKET)));
 	if (sock < 0)
 		return;
 	memset(msg, 0, sizeof(msg));
@@ -271,7 +290,7 @@ static void strangers(struct fuzz_in *in)
 
 	for (i = 0; i < n; i++) {
 		fd = how & 1 ? program_call(AGENT_DATA, SOCK_STREAM) :
-			       program_call(AGENT_CONTROL, SOCK_SEQPACKET);
+			       program_call(AGENT_CONTROL "1", SOCK_SEQPACKET);
 		if (fd < 0)
 			return;
 		if (how & 2)
@@ -363,6 +382,9 @@ static void step(struct fuzz_in *in, uint8_t what)
 	case 16:
 		poor = fuzz_u8(in) % 6;
 		break;
+	case 17:
+		join_or_leave();
+		break;
 	default:
 		good_goes_on();
 	}
@@ -441,6 +463,8 @@ static void begin(uint8_t how)
 		served.refuses = 0;
 	}
 	FUZZ_CHECK(!agent_open(&agent, &o));
+	FUZZ_CHECK(!agent_join(agent, &member));
+	other = NULL;
 	program_begin(agent);
 	raw_littered = false;
 	good_begin();
@@ -490,7 +514,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; in.len && i < STEPS && !served.gone; i++) {
 		const uint8_t what = fuzz_u8(&in);
 
-		step(&in, (what & 31) % 18);
+		step(&in, (what & 31) % 19);
 		/* What one does may meet what is not done yet, or not heard. */
 		if (!(what & 128))
 			(void)turn();

@@ -23,6 +23,9 @@
 #include "wire.h"
 
 static struct agent *agent;
+static struct agent_member *member;
+/* Where ask() asks */
+static const char *place = AGENT_CONTROL "1";
 static pthread_t thread;
 static atomic_bool stop;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,6 +73,7 @@ static inline int up_with(uint32_t loopback, uint32_t conns)
 
 	stop = false;
 	assert_int_equal(agent_open(&agent, &o), 0);
+	assert_int_equal(agent_join(agent, &member), 0);
 	memset(&seen, 0, sizeof(seen));
 	assert_int_equal(pthread_create(&thread, NULL, loop, NULL), 0);
 	return 0;
@@ -136,7 +140,7 @@ static inline void answers_in_time(int sock)
 static inline int ask_raw(const void *msg, size_t len, const int *fds, unsigned int n,
 		   struct agent_answer *answer, int *made)
 {
-	int sock = call_at(AGENT_CONTROL, SOCK_SEQPACKET), got[RGATE_FDS];
+	int sock = call_at(place, SOCK_SEQPACKET), got[RGATE_FDS];
 	unsigned int ngot = 0;
 	int ret;
 

@@ -102,7 +102,7 @@ void raw_step(struct fuzz_in *in)
 		break;
 	case 1:
 		(void)snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", agent_dir(program_agent),
-			       how & 1 ? AGENT_DATA : AGENT_CONTROL);
+			       how & 1 ? AGENT_DATA : AGENT_CONTROL "1");
 		raw_connect(p->fd, &un);
 		break;
 	case 2:
