@@ -257,6 +257,7 @@ example_bin := $(example_src:Documentation/%.c=$(O)/%)
 tool_bin := $(if $(tool_src),$(O)/tools/ringgate)
 daemon_bin := $(O)/tools/ringgated
 spawner_bin := $(O)/tools/ringgate-spawner
+agent_bin := $(O)/tools/ringgate-agent
 probe_bin := $(O)/tools/ringgate-probe
 
 $(O)/obj/tests/unit/%.o: EXTRA = -D_GNU_SOURCE $(lib_layers:%=-Ilib/%) -Itests/unit -Itests/unit/lib -Itests/unit/cli -Itests/unit/sync -Itests/unit/node -Itools/ringgate \
@@ -277,7 +278,8 @@ $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPD
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
 $(O)/obj/tests/demo/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib
 $(O)/obj/Documentation/examples/%.o: EXTRA = -D_GNU_SOURCE
-$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/queue -Ilib/spawn -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgated/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate -Ilib/queue -Ilib/spawn -Ilib/agent -Itools/ringgate -Itools/ringgated
+$(O)/obj/tools/ringgate-agent/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/request -Ilib/agent -Itools/ringgated
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/agent -Ilib/shim -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
@@ -355,8 +357,11 @@ $(daemon_bin): $(daemon_src:%.c=$(O)/obj/%.o) $(lib_static)
 	$(program)
 $(spawner_bin): $(O)/obj/tools/ringgate-spawner/main.o $(lib_static)
 	$(program)
+$(agent_bin): $(patsubst %.c,$(O)/obj/%.o,$(wildcard tools/ringgate-agent/*.c)) $(O)/obj/tools/ringgated/hurry.o $(lib_static)
+	$(program)
 $(probe_bin): $(patsubst %.c,$(O)/obj/%.o,$(probe_src) $(probe_shared)) $(lib_static)
 	$(program)
+$(daemon_bin): | $(agent_bin)
 # What runs processes for other nodes runs it.
 $(spawn_bin) $(net_bin) $(daemon_bin) $(O)/examples/spawn $(O)/tests/bench/bench_spawn: | $(spawner_bin)
 
@@ -465,8 +470,9 @@ $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 $(probe_bin): EXTRA_LIBS = $(LIB_LIBS)
 # Nothing that has devices. Functions are found once, and not by each process that is a copy of it.
 $(spawner_bin): EXTRA_LIBS = $(CRYPTO_LIBS) -Wl,-z,relro,-z,now
+$(agent_bin): EXTRA_LIBS = $(LIB_LIBS) -Wl,-z,relro,-z,now
 
-tools: $(tool_bin) $(daemon_bin) $(spawner_bin) $(probe_bin) $(preload)
+tools: $(tool_bin) $(daemon_bin) $(spawner_bin) $(agent_bin) $(probe_bin) $(preload)
 examples: $(example_bin) $(example_bpf)
 unit-tests: $(unit_bin)
 vm-tests: $(vm_bin)
@@ -786,7 +792,7 @@ install: lib tools
 	$(INSTALL) -m 755 $(tool_bin) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -D -m 755 $(daemon_bin) $(DESTDIR)$(SBINDIR)/ringgated
 	$(INSTALL) -d $(DESTDIR)$(LIBEXECDIR)/ringgate
-	$(INSTALL) -m 755 $(spawner_bin) $(probe_bin) $(preload) $(DESTDIR)$(LIBEXECDIR)/ringgate/
+	$(INSTALL) -m 755 $(spawner_bin) $(agent_bin) $(probe_bin) $(preload) $(DESTDIR)$(LIBEXECDIR)/ringgate/
 	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
 	sed 's,@SBINDIR@,$(SBINDIR),' tools/ringgated/ringgated.service.in \
 		>$(DESTDIR)$(UNITDIR)/ringgated.service
@@ -808,7 +814,7 @@ install: lib tools
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ringgate $(DESTDIR)$(SBINDIR)/ringgated
-	rm -f $(addprefix $(DESTDIR)$(LIBEXECDIR)/ringgate/,ringgate-spawner ringgate-probe \
+	rm -f $(addprefix $(DESTDIR)$(LIBEXECDIR)/ringgate/,ringgate-spawner ringgate-agent ringgate-probe \
 		$(notdir $(preload)))
 	-rmdir $(DESTDIR)$(LIBEXECDIR)/ringgate
 	rm -f $(DESTDIR)$(UNITDIR)/ringgated.service

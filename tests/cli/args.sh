@@ -208,6 +208,8 @@ bad "which program" run
 bad "neither own nor served" run --loopback mine true
 bad "one of both" run --own --socket /nonexistent true
 bad "is no node" run --own --node 0 true
+bad "is no name" run --group a/b true
+bad "--group and --own" run --own --group a true
 
 # Every option that takes a number refuses what is none, and what is out of its range; it
 # names itself, the value, and what would be right.

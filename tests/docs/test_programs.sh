@@ -18,7 +18,7 @@ build=${RGATE_BUILD:-$top/build}
 . "$here/lib/blocks.sh"
 . "$top/tests/cli/lib/keys.sh"
 . "$top/tests/cli/lib/wait.sh"
-export PATH=$build/tools:$PATH RGATE_SPAWNER=$build/tools/ringgate-spawner
+export PATH=$build/tools:$PATH RGATE_SPAWNER=$build/tools/ringgate-spawner RGATE_KEEPER=$build/tools/ringgate-agent
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; wait; cd /; umount -l /etc /run /var/lib; umount -l "$tmp"; rm -rf "$tmp"' EXIT
 

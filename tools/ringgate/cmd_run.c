@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <ringgate/rgate_cluster.h>
+#include <ringgate/rgate_session.h>
 
 #include "agent_run.h"
 #include "cmd.h"
@@ -22,10 +23,11 @@ enum {
 	OPT_NO_NETNS,
 	OPT_LOOPBACK,
 	OPT_STATIC,
+	OPT_GROUP,
 };
 
 struct run_args {
-	const char *socket;
+	const char *socket, *group;
 	bool own, no_netns, verbose, has_node, is_static;
 	uint32_t loopback, node;
 	char **command;
@@ -57,6 +59,12 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_STATIC:
 		a->is_static = true;
 		break;
+	case OPT_GROUP:
+		if (!home_is_group(arg))
+			argp_error(state, "--group: '%s' is no name: up to 31 letters, digits and . _ -",
+				   arg);
+		a->group = arg;
+		break;
 	case 'v':
 		a->verbose = true;
 		break;
@@ -72,6 +80,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--own and --socket: one of both");
 		if (a->own && a->has_node)
 			argp_error(state, "--own and --node: this machine alone is no node");
+		if (a->group && (a->own || a->loopback == AGENT_LOOPBACK_SERVED))
+			argp_error(state, "--group and --%s: a group is of programs that have a loopback of their own, at a daemon",
+				   a->own ? "own" : "loopback served");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -84,7 +95,10 @@ static const struct argp_option options[] = {
 	{ "node", 'n', "N", 0, "Only if they are at that node of the cluster, by number", 0 },
 	{ "own", OPT_OWN, NULL, 0, "Sockets of this machine as it is, without the daemon", 0 },
 	{ "loopback", OPT_LOOPBACK, "WHOSE", 0, "127.0.0.1 and ::1: 'own', of this program and "
-	  "what it starts (default), or 'served', of who has the sockets", 0 },
+	  "what it starts, and of this user's others where the daemon has agents (default), or "
+	  "'served', of who has the sockets", 0 },
+	{ "group", OPT_GROUP, "NAME", 0, "Share 127.0.0.1 and ::1 with those programs of this "
+	  "user that have that name, too, instead of all that have none", 0 },
 	{ "no-netns", OPT_NO_NETNS, NULL, 0, "In this network namespace: other protocols escape",
 	  0 },
 	{ "static", OPT_STATIC, NULL, 0, "Answer the program's calls instead of loading a library into it: as "
@@ -141,13 +155,34 @@ static int find_preload(char path[PATH_MAX], const char **preload)
 	return -EINVAL;
 }
 
+/* The daemon's agent if it offers one to this user; else one of this process. An exit status */
+static int open_home(struct home *home, const struct run_args *a)
+{
+	const char *path = a->socket ? a->socket : RGATE_SESSION_SOCKET;
+	const uint32_t where = a->own ? RGATE_SESSION_PROCESS :
+			       a->socket || a->has_node ? RGATE_SESSION_DAEMON :
+			       RGATE_SESSION_EITHER;
+	const bool may_share = !a->own && a->loopback == AGENT_LOOPBACK_OWN;
+	int err = may_share ? home_join(home, path, a->group ? a->group : "") : -ENOENT;
+
+	if (err == -EPERM)
+		say("the agent of this user has groups of the system that this process has not: `--loopback served` does without");
+	if (err == -ENOENT && a->group) {
+		say("--group: no daemon has an agent for this user: `requests agent shared` in ringgated.conf");
+		return EXIT_FAIL;
+	}
+	if (err == -ENOENT)
+		err = home_open(home, &RGATE_OPTS(agent_opts, .path = a->socket, .where = where,
+						  .loopback = a->loopback));
+	return err ? fail_in("rgate_sockets_open", err, "sockets for %s", a->command[0]) : EXIT_OK;
+}
+
 int cmd_run_program(int argc, char **argv)
 {
 	struct run_args a = { .own = false };
 	char path[PATH_MAX];
 	struct agent_run run;
 	struct home home;
-	uint32_t where;
 	int err, ret;
 
 	/* What follows the program's name is the program's, with -- or without. */
@@ -160,15 +195,11 @@ int cmd_run_program(int argc, char **argv)
 	err = forward_begin();
 	if (err)
 		return fail(err, "signals for %s", a.command[0]);
-	where = a.own ? RGATE_SESSION_PROCESS : a.socket || a.has_node ? RGATE_SESSION_DAEMON :
-		RGATE_SESSION_EITHER;
 	ret = a.has_node ? run_node_check(a.socket, a.node, a.command[0]) : EXIT_OK;
+	if (!ret)
+		ret = open_home(&home, &a);
 	if (ret)
 		return ret;
-	err = home_open(&home, &RGATE_OPTS(agent_opts, .path = a.socket, .where = where,
-					   .loopback = a.loopback));
-	if (err)
-		return fail_in("rgate_sockets_open", err, "sockets for %s", a.command[0]);
 	ret = agent_run(&home, &run);
 	if (a.verbose)
 		say_all(&home);

@@ -221,8 +221,13 @@ static int on_requests(struct config *c, const char *where, const char *what,
 		c->sockets_there = !strcmp(value, "gateway");
 		return 0;
 	}
+	if (value && !strcmp(what, "agent") &&
+	    (!strcmp(value, "shared") || !strcmp(value, "own"))) {
+		c->agents = !strcmp(value, "shared");
+		return 0;
+	}
 	return bad(where,
-		   "requests is: socket PATH or none, group GROUP, policy FILE, sockets FILE, or sockets-at here or gateway",
+		   "requests is: socket PATH or none, group GROUP, policy FILE, sockets FILE, sockets-at here or gateway, or agent shared or own",
 		   what);
 }
 

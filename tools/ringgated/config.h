@@ -41,6 +41,7 @@ struct config {
 	char *requests_policy;	/* file; NULL: for root and the daemon's user alone */
 	char *requests_sockets;	/* file: policy of sockets; NULL: likewise */
 	bool sockets_there;	/* sockets of programs are the gateway's */
+	bool agents;		/* one for all programs of a user, whoever ran them */
 	uint64_t pool;		/* bytes */
 	uint64_t ring_memory;	/* bytes of all rings of programs; 0: CONFIG_RING_MEMORY */
 	uint32_t spin_us;

@@ -37,7 +37,7 @@ struct module {
 };
 
 extern const struct module peers_module, gateway_module, inlet_module, spawn_module,
-	requests_module;
+	requests_module, agents_module;
 
 /* All of them, or, where one fails, none */
 int modules_check(struct daemon *d);

@@ -9,6 +9,7 @@ static const struct module *const modules[] = {
 	&inlet_module,
 	&spawn_module,
 	&requests_module,
+	&agents_module,
 	&peers_module,
 };
 

@@ -34,9 +34,9 @@ static int requests_check(struct daemon *d)
 
 	if (!path) {
 		if (!c->requests_policy && !c->requests_group && !c->requests_sockets &&
-		    !c->sockets_there)
+		    !c->sockets_there && !c->agents)
 			return 0;
-		say("requests policy, sockets, sockets-at or group without requests socket: nobody can ask");
+		say("requests policy, sockets, sockets-at, agent or group without requests socket: nobody can ask");
 		return -EINVAL;
 	}
 	err = check_group(c->requests_group);

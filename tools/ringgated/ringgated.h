@@ -39,6 +39,7 @@ struct daemon {
 	int spawn_stop;			/* eventfd */
 
 	struct requests *requests;	/* NULL: programs here cannot ask */
+	struct agents *agents;		/* NULL: `ringgate run` has one each time */
 };
 
 /* daemon.c: the cluster and who we are in it; ... and what has to be made before all else */

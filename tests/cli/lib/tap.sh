@@ -11,6 +11,7 @@ top=$(cd "$cli_dir/../.." && pwd -P)
 build=${RGATE_BUILD:-$top/build}
 ringgate=$build/tools/ringgate
 export RGATE_SPAWNER=${RGATE_SPAWNER:-$build/tools/ringgate-spawner}
+export RGATE_KEEPER=${RGATE_KEEPER:-$build/tools/ringgate-agent}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-cli.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 # How much longer than usual things may take
