@@ -188,6 +188,8 @@ for node in "" 1; do
 	is "... and the gateway has counted what the agent did" $(($(count received) - before)) "$(moved received)"
 	ok "... which is all of it" test "$(moved received)" -gt 5000000
 done
+run timeout $((60 * slow)) "${as[@]}" "$tmp/ringgate" run --own --no-netns --loopback served "$static" case hidden 9
+is "one that hides itself" "$rc $out$err" "0 hidden"
 begin events timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1" --loopback served -v "$static" events
 serves=$last
 at=$(port events)
@@ -200,4 +202,5 @@ is "... and the gateway has counted it" "$(count received) $(count sent)" \
 	"$((${before% *} + $(moved received))) $((${before#* } + $(moved 'bytes sent')))"
 ok "... which is all of it" test "$(moved received)" -ge 8000000 -a "$(moved 'bytes sent')" -ge 8000000
 is "no directory is left" "$(ls -A "$tmp/run")" ""
+is "nothing was complained of" "$(complaints "$tmp"/{threads,forks,events,killed,left,daemon,node})" ""
 finish

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -400,6 +401,19 @@ static void inherited(uint16_t port)
 	FAILS(ENETUNREACH, connect_to(5, port));
 }
 
+/* Nobody but root may look at it. */
+static void hidden(uint16_t port)
+{
+	struct sockaddr_in to = at(port);
+	int s = new_socket();
+
+	CHECK(!prctl(PR_SET_DUMPABLE, 0));
+	FAILS(EPERM, bind(s, (struct sockaddr *)&to, sizeof(to)));
+	FAILS(EPERM, connect_to(s, port));
+	CHECK(!prctl(PR_SET_DUMPABLE, 1));
+	FAILS(ECONNREFUSED, connect_to(s, 1));
+}
+
 /* Waits to be killed: for a connection, an answer, or what was connected */
 static void waits(uint16_t port)
 {
@@ -423,7 +437,8 @@ static const struct {
 	CASE(reset_unread), CASE(reset_read), CASE(reset_polled), CASE(reset_accepted),
 	CASE(received), WAITS(interrupted), WAITS(stopped), WAITS(connecting), WAITS(timeout),
 	WAITS(closed), WAITS(shut), CASE(limit), CASE(execute), CASE(executed), CASE(passed), CASE(many),
-	CASE(reuse), CASE(changed), CASE(others), CASE(inherited), CASE(waits),
+	CASE(reuse), CASE(changed), CASE(others), CASE(inherited), CASE(hidden),
+	CASE(waits),
 };
 
 int run_case(const char *name, uint16_t port)
