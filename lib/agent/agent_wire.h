@@ -68,6 +68,7 @@ enum agent_what {
 	AGENT_RESOLVE = 10,
 };
 
+#define AGENT_ERROR_MAX	4095	/* of the kernel's errors */
 #define AGENT_NONBLOCK	1U
 #define AGENT_DATAGRAM	2U
 #define AGENT_UDP	0x100U	/* of a program into which nothing can be loaded */

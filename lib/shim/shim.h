@@ -101,7 +101,7 @@ enum shim_kind shim_kind(int fd, struct agent_name *name);
 
 /*
  * shim_ask - the agent's answer about @fd, or about none (-1)
- * @made: out, a descriptor that came, close-on-exec if @cloexec; may be NULL
+ * @made: -1, out: a descriptor that came, close-on-exec if @cloexec; may be NULL
  * Its result, or -errno: -ENETDOWN: it is gone. errno stays.
  */
 int shim_ask(const struct agent_ask *ask, int fd, struct agent_answer *answer, int *made,

@@ -178,7 +178,8 @@ static int hear(int sock, struct agent_answer *answer, int *made, bool cloexec, 
 	long n;
 
 	mh.msg_control = room.buf;
-	mh.msg_controllen = made ? sizeof(room.buf) : 0;
+	/* For one alone, and not for another one behind it, for which there would be padding */
+	mh.msg_controllen = made ? CMSG_LEN(sizeof(int)) : 0;
 	/* A connect goes on after a signal, as the kernel's does. */
 	do {
 		n = syscall(SYS_recvmsg, sock, &mh, cloexec ? MSG_CMSG_CLOEXEC : 0);
@@ -188,10 +189,11 @@ static int hear(int sock, struct agent_answer *answer, int *made, bool cloexec, 
 	/* It was not read. */
 	if (n < 0 && errno == ECONNRESET)
 		return -ERESTART;
-	h = n > 0 && made ? CMSG_FIRSTHDR(&mh) : NULL;
+	h = n >= 0 && made ? CMSG_FIRSTHDR(&mh) : NULL;
 	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 		memcpy(made, CMSG_DATA(h), sizeof(*made));
-	if (n != (long)sizeof(*answer))
+	/* What says anything else is no agent. */
+	if (n != (long)sizeof(*answer) || answer->result > 0 || answer->result < -AGENT_ERROR_MAX)
 		return -ENETDOWN;
 	/* No place for it was left here. */
 	if (made && *made < 0 && !answer->result)
@@ -213,6 +215,10 @@ static int ask_once(const struct agent_ask *ask, int fd, struct agent_answer *an
 	ret = tell(sock, ask, fd);
 	if (!ret)
 		ret = hear(sock, answer, made, cloexec, waits);
+	if (ret && made && *made >= 0) {
+		(void)syscall(SYS_close, *made);
+		*made = -1;
+	}
 	(void)syscall(SYS_close, sock);
 	return ret;
 }

@@ -57,6 +57,14 @@ static int mark_of(int fd)
 
 /* ---- Errors ---- */
 
+/* That a message tells of, which is the agent's, or a liar's */
+static int error_in(const struct agent_head *head)
+{
+	const uint32_t error = head->addr.scope;
+
+	return error && error <= AGENT_ERROR_MAX ? (int)error : EPROTO;
+}
+
 static long look(int fd, struct agent_head *head, int flags)
 {
 	return syscall(SYS_recvfrom, fd, head, sizeof(*head), flags | MSG_DONTWAIT, NULL, NULL);
@@ -75,7 +83,7 @@ int shim_datagram_error(int fd)
 
 	if (look(fd, &head, MSG_PEEK) == (long)sizeof(head) && !head.addr.family &&
 	    look(fd, &head, 0) == (long)sizeof(head) && !head.addr.family)
-		error = (int)head.addr.scope;
+		error = error_in(&head);
 	errno = before;
 	return error;
 }
@@ -284,7 +292,7 @@ static ssize_t recv_in(int fd, struct msghdr *mh, int flags, struct iovec *v)
 		if (n <= 0 || head.addr.family)
 			break;
 		if (!(flags & MSG_PEEK))
-			return -(int)head.addr.scope;
+			return -error_in(&head);
 		/* It is told once, also to who only looks: what is taken then, if it is there. */
 		err = shim_datagram_error(fd);
 		if (err)

@@ -192,15 +192,28 @@ static void *take(char **at, const char *end, size_t len)
 	return p;
 }
 
-/* -ERANGE */
+/* Who serves may have named others, too. */
+static size_t count_of(const struct agent_answer *answer, int family)
+{
+	size_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < answer->found; i++)
+		n += found(answer, i).family == family;
+	return n;
+}
+
+/* -ERANGE; -ENODATA */
 static int fill(const struct agent_answer *answer, const char *name, int family,
 		struct hostent *h, char *buf, size_t len)
 {
-	const size_t n = answer->found, size = family == AF_INET6 ? 16 : 4;
+	const size_t n = count_of(answer, family), size = family == AF_INET6 ? 16 : 4;
 	const char *end = buf + len;
 	struct rgate_socket_addr a;
-	uint32_t i;
+	uint32_t i, at = 0;
 
+	if (!n)
+		return -ENODATA;
 	h->h_addrtype = family;
 	h->h_length = (int)size;
 	h->h_aliases = take(&buf, end, sizeof(char *));
@@ -210,12 +223,14 @@ static int fill(const struct agent_answer *answer, const char *name, int family,
 		return -ERANGE;
 	h->h_aliases[0] = NULL;
 	(void)stpcpy(h->h_name, name);
-	for (i = 0; i < n; i++) {
-		h->h_addr_list[i] = take(&buf, end, size);
-		if (!h->h_addr_list[i])
-			return -ERANGE;
+	for (i = 0; i < answer->found; i++) {
 		a = found(answer, i);
-		memcpy(h->h_addr_list[i], a.addr, size);
+		if (a.family != family)
+			continue;
+		h->h_addr_list[at] = take(&buf, end, size);
+		if (!h->h_addr_list[at])
+			return -ERANGE;
+		memcpy(h->h_addr_list[at++], a.addr, size);
 	}
 	h->h_addr_list[n] = NULL;
 	return 0;
@@ -238,8 +253,8 @@ SHIM_EXPORT int gethostbyname2_r(const char *name, int family, struct hostent *h
 	}
 	err = fill(&answer, name, family, h, buf, len);
 	*result = err ? NULL : h;
-	*error = err ? NETDB_INTERNAL : NETDB_SUCCESS;
-	return -err;
+	*error = !err ? NETDB_SUCCESS : err == -ERANGE ? NETDB_INTERNAL : h_of(err);
+	return err == -ERANGE ? ERANGE : 0;
 }
 
 SHIM_EXPORT int gethostbyname_r(const char *name, struct hostent *h, char *buf, size_t len,

@@ -169,7 +169,7 @@ int shim_accepted(int fd, struct rgate_socket_addr *peer)
 	case SHIM_ACCEPTED:
 		make_room(fd);
 		if (name.error)
-			err = -(int)name.error;
+			err = name.error <= AGENT_ERROR_MAX ? -(int)name.error : -ECONNABORTED;
 		else if (!greet(fd, &name))
 			err = -ECONNABORTED;
 		else if (peer)

@@ -232,8 +232,29 @@ static int down(void **state)
 
 #define BED(name)	cmocka_unit_test_setup_teardown(name, up, down)
 
+/* What is no error that there is, is one all the same: neither bytes nor success */
+static void lies(void **state)
+{
+	static const uint32_t none[] = { 0, 4096, 0x80000000U, 0xffffffffU };
+	char buf[4];
+	struct iovec v = { .iov_base = buf, .iov_len = sizeof(buf) };
+	struct msghdr mh = { .msg_iov = &v, .msg_iovlen = 1 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(none); i++) {
+		gives(0, none[i], "x", 1);
+		assert_int_equal(shim_datagram_recv(ours, &mh, MSG_DONTWAIT), -EPROTO);
+		gives(0, none[i], "x", 1);
+		assert_int_equal(shim_datagram_recv(ours, &mh, MSG_DONTWAIT | MSG_PEEK), -EPROTO);
+		gives(0, none[i], NULL, 0);
+		assert_int_equal(shim_datagram_error(ours), EPROTO);
+	}
+	assert_int_equal(shim_datagram_recv(ours, &mh, MSG_DONTWAIT), -EAGAIN);
+}
+
 static const struct CMUnitTest tests[] = {
-	BED(told_once), BED(taken_by_another), BED(many_parts), BED(more_room),
+	BED(lies), BED(told_once), BED(taken_by_another), BED(many_parts), BED(more_room),
 };
 
 UNIT_MAIN(tests)
