@@ -249,6 +249,8 @@ bench_cost_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/cost/*.c)) 
 	$(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog)
 bench_queue := $(O)/tests/bench/bench_queue
 bench_queue_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/queue/*.c))
+bench_sockets := $(O)/tests/bench/bench_sockets
+bench_sockets_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/sockets/*.c))
 bench_pool := $(O)/tests/bench/bench_pool
 bench_pool_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/pool/*.c))
 cluster_bin := $(cluster_src:%.c=$(O)/%)
@@ -330,11 +332,13 @@ $(net_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/net) $(call objects_of,
 	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
-$(filter-out $(bench_cost) $(bench_pool) $(bench_queue),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+$(filter-out $(bench_cost) $(bench_pool) $(bench_queue) $(bench_sockets),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_cost): $(O)/%: $(O)/obj/%.o $(bench_cost_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_queue): $(O)/%: $(O)/obj/%.o $(bench_queue_obj) $(call objects_of,tests/bench) $(lib_static)
+	$(program)
+$(bench_sockets): $(O)/%: $(O)/obj/%.o $(bench_sockets_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_pool): $(O)/%: $(O)/obj/%.o $(bench_pool_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
