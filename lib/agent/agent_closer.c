@@ -198,8 +198,6 @@ void closer_put(struct agent *a, int fd)
 	events_remove(&a->ev, fd);
 	pthread_mutex_lock(&c->lock);
 	err = add(c, fd);
-	if (!err && c->idle)
-		pthread_cond_signal(&c->more);
 	pthread_mutex_unlock(&c->lock);
 	if (err)
 		close(fd);
@@ -241,13 +239,21 @@ bool closer_full(struct agent *a)
 	return left(a->closer) >= MOST;
 }
 
+/* Without the lock, which who is woken takes first */
+static void wake(struct closer *c, bool idle)
+{
+	if (idle)
+		pthread_cond_signal(&c->more);
+}
+
 bool closer_tend(struct agent *a, uint64_t now)
 {
 	struct closer *c = a->closer;
-	bool waits;
+	bool waits, idle;
 
 	pthread_mutex_lock(&c->lock);
 	waits = c->n && !c->idle;
+	idle = c->n && c->idle;
 	if (!waits || c->closed != c->seen) {
 		c->seen = c->closed;
 		c->since_ns = now;
@@ -256,6 +262,7 @@ bool closer_tend(struct agent *a, uint64_t now)
 		(void)start(c);
 	}
 	pthread_mutex_unlock(&c->lock);
+	wake(c, idle);
 	return waits;
 }
 
@@ -269,6 +276,7 @@ void closer_settle(struct agent *a)
 	now = rgate_clock_now(CLOCK_MONOTONIC);
 	if (c->vain_ns && now - c->vain_ns < VAIN_NS)
 		return;
+	wake(c, true);
 	c->vain_ns = wait_for_all(c, SETTLE_NAPS) ? 0 : now;
 }
 

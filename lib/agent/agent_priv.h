@@ -192,13 +192,13 @@ void agent_set_family(struct rgate_socket_addr *addr, uint16_t family);
 int closer_open(struct agent *a);
 /* Waits for all that is left, but a second at most. There may be none */
 void closer_close(struct agent *a);
-/* Of anything that a program may have passed, or sent something to: closed soon, or later */
+/* Of anything that a program may have passed, or sent something to: closed after closer_tend() */
 void closer_put(struct agent *a, int fd);
 /* An end of the agent's: closed at once if not more than @known bytes are there, and bytes alone */
 void closer_put_end(struct agent *a, int fd, uint32_t known);
 /* Enough waits to be closed: nothing more is to be taken from programs */
 bool closer_full(struct agent *a);
-/* To be called now and then; true: something waits for others */
+/* To be called after each step, for all that it has left at once; true: something waits for others */
 bool closer_tend(struct agent *a, uint64_t now);
 /*
  * What programs had left before is closed after this: their own descriptors may be the last. It
