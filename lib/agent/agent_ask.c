@@ -169,10 +169,11 @@ static int name_of(const struct about *it, struct rgate_socket_addr *addr)
 		return -ENOTCONN;
 	if (it->conn->state == CONN_DATAGRAM)
 		return address_name(it->conn, addr);
-	*addr = it->conn->local;
 	/* It has one as soon as the connect has begun. */
-	if (it->conn->state == CONN_CONNECTING)
-		(void)rgate_socket_name(it->conn->socket, addr);
+	if (it->conn->state == CONN_CONNECTING ||
+	    (it->conn->state == CONN_STREAM && !it->conn->local.port))
+		(void)rgate_socket_name(it->conn->socket, &it->conn->local);
+	*addr = it->conn->local;
 	return 0;
 }
 

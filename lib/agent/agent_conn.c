@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent_priv.h"
+#include "client_quiet.h"
 #include "clock.h"
 
 #define KNOWN_NS	60000000000ULL	/* names of a closed socket are known so long */
@@ -89,7 +90,7 @@ static void set_armed(struct conn *c, bool on)
 
 	/* The program's own seconds would be waited for; the kernel goes on by itself. */
 	if (c->armed != on)
-		(void)rgate_socket_setopt(c->socket, RGATE_SOCKET_LINGER, &linger, sizeof(linger));
+		(void)socket_setopt_quiet(c->socket, RGATE_SOCKET_LINGER, &linger, sizeof(linger));
 	c->armed = on;
 }
 
@@ -100,12 +101,17 @@ void conn_arm(struct conn *c)
 
 void conn_close_socket(struct conn *c, bool reset)
 {
+	int err;
+
 	if (!c->socket)
 		return;
 	if (reset || c->state == CONN_STREAM)
 		set_armed(c, reset);
+	/* A buffer is to be used again at once. */
+	err = c->up_buf || c->down_buf ? rgate_socket_close(c->socket) :
+					 socket_close_quiet(c->socket);
 	/* -EAGAIN: its requests may have ends yet: then the session goes, with all that it has. */
-	if (rgate_socket_close(c->socket) == -EAGAIN)
+	if (err == -EAGAIN)
 		c->agent->failed = true;
 	c->socket = NULL;
 	list_del(&c->want);

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include "agent_priv.h"
+#include "client_quiet.h"
 #include "log.h"
 
 /*
@@ -52,6 +53,8 @@ free:
 void lane_close(struct lane *l)
 {
 	list_del(&l->link);
+	/* Who was closed has a regular end, and no reset with the session. */
+	(void)sockets_settle(l->set);
 	rgate_sockets_close(l->set);
 	free(l);
 }

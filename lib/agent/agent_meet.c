@@ -393,8 +393,7 @@ void meet_connected(struct conn *c, int result)
 	int err = result;
 
 	c->up_busy = false;
-	if (!err)
-		err = rgate_socket_name(c->socket, &c->local);
+	/* What it is called here is asked for when its program wants to know. */
 	if (!err)
 		err = set_room(c->prog, c->room);
 	if (!err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client_priv.h"
+#include "client_quiet.h"
 #include "socket_addr.h"
 
 #define ADDR_LEN	sizeof(struct rgate_socket_addr)
@@ -192,6 +193,59 @@ int rgate_socket_close(struct rgate_socket *s)
 			p->s = NULL;
 	socket_forget(s);
 	return err;
+}
+
+/* ---- Without waiting ---- */
+
+int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value, uint32_t len)
+{
+	struct rgate_request q = {
+		.op = RGATE_REQ_SOCKET_SETOPT, .a0 = option, .handle = s->handle, .len = len,
+	};
+	struct place *p = len <= PLACE_ROOM ? place_get(s->set) : NULL;
+	int err;
+
+	if (!p)
+		return -EAGAIN;
+	memcpy(place_room(s->set, p), value, len);
+	q.off = place_off(s->set, p);
+	p->quiet = true;
+	err = submit(s->set, p, &q);
+	if (err)
+		place_put(s->set, p);
+	return err;
+}
+
+int socket_close_quiet(struct rgate_socket *s)
+{
+	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE, .handle = s->handle };
+	struct rgate_sockets *set = s->set;
+	struct place *p = place_get(set), *of;
+	int err;
+
+	if (!p)
+		return rgate_socket_close(s);
+	silence(s);
+	for (of = set->place; of < set->place + set->nplaces; of++)
+		if (of->s == s)
+			of->s = NULL;
+	p->quiet = true;
+	err = submit_close(set, p, &q);
+	if (err)
+		place_put(set, p);
+	socket_forget(s);
+	return err;
+}
+
+int sockets_settle(struct rgate_sockets *set)
+{
+	struct place *p;
+	int n = 0;
+
+	for (p = set->place; p < set->place + set->nplaces && (n >= 0 || n == -EINTR); p++)
+		while (p->busy && p->quiet && !p->s && (n >= 0 || n == -EINTR))
+			n = sockets_take(set, -1);
+	return n < 0 && n != -EINTR ? n : 0;
 }
 
 void rgate_socket_timeout(struct rgate_socket *s, uint32_t ms)

@@ -2,13 +2,17 @@
 /* The library's sockets: calls that wait, and what is begun, over the engine of this process */
 #include "socket_bed.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_socket.h>
+
+#include "client_quiet.h"
 
 #define INET	RGATE_SOCKET_INET
 #define STREAM	RGATE_SOCKET_STREAM
@@ -35,6 +39,7 @@ static int down(void **state)
 {
 	(void)state;
 	rgate_sockets_close(set);
+	set = NULL;
 	return 0;
 }
 
@@ -398,6 +403,85 @@ static void names(void **state)
 	assert_true(end.result == 1 || end.result == -ECANCELED);
 }
 
+/* ---- Without waiting ---- */
+
+static int outside(struct rgate_socket_addr *at)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t room = sizeof(in);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &room), 0);
+	*at = loop_at(ntohs(in.sin_port));
+	return fd;
+}
+
+static void quietly(void **state)
+{
+	struct rgate_socket_end end = { .sz = sizeof(end) };
+	const int32_t one = 1;
+	struct rgate_socket *l, *a, *b;
+	int32_t got = 0;
+	uint16_t port;
+	int i;
+
+	(void)state;
+	l = listener(&port);
+	a = connected(port);
+	assert_int_equal(rgate_socket_accept(l, &b, NULL), 0);
+	/* Behind it is what is asked later. */
+	assert_int_equal(socket_setopt_quiet(a, RGATE_SOCKET_TCP_NODELAY, &one, sizeof(one)), 0);
+	assert_int_equal(rgate_socket_getopt(a, RGATE_SOCKET_TCP_NODELAY, &got, sizeof(got)), 4);
+	assert_int_equal(got, 1);
+	/* Nobody hears of it, nor of what it ends. */
+	assert_int_equal(BEGIN(a, POLL, .events = RGATE_SOCKET_IN), 0);
+	assert_int_equal(socket_close_quiet(a), 0);
+	assert_int_equal(rgate_socket_recv(b, mem, 50, 0), 0);
+	assert_int_equal(sockets_settle(set), 0);
+	assert_int_equal(rgate_sockets_next(set, &end, 20), 0);
+	assert_int_equal(rgate_socket_close(b), 0);
+	/* As many are under way as can be. */
+	a = connected(port);
+	assert_int_equal(rgate_socket_accept(l, &b, NULL), 0);
+	for (i = 0; i < 64; i++)
+		while (BEGIN(a, POLL, .events = RGATE_SOCKET_IN) == -EAGAIN)
+			usleep(1000);	/* the ring is full for a moment */
+	assert_int_equal(socket_setopt_quiet(a, RGATE_SOCKET_TCP_NODELAY, &one, sizeof(one)),
+			 -EAGAIN);
+	assert_int_equal(socket_close_quiet(a), 0);
+	assert_int_equal(rgate_socket_recv(b, mem, 50, 0), 0);
+	assert_int_equal(rgate_sockets_next(set, &end, 0), 0);
+}
+
+/* The set ends behind what was asked for: else the end that it makes of a socket is a reset. */
+static void settled(void **state)
+{
+	const struct rgate_socket_linger on = { .on = 1 }, off = { .on = 0 };
+	struct rgate_socket_addr at;
+	const int fd = outside(&at);
+	struct rgate_socket *s;
+	int peer, i;
+	char byte;
+
+	for (i = 0; i < 50; i++) {
+		s = connected(at.port);
+		peer = accept(fd, NULL, NULL);
+		assert_true(peer >= 0);
+		assert_int_equal(rgate_socket_setopt(s, RGATE_SOCKET_LINGER, &on, sizeof(on)), 0);
+		assert_int_equal(socket_setopt_quiet(s, RGATE_SOCKET_LINGER, &off, sizeof(off)), 0);
+		assert_int_equal(socket_close_quiet(s), 0);
+		assert_int_equal(sockets_settle(set), 0);
+		assert_int_equal(down(state), 0);
+		assert_int_equal(read(peer, &byte, 1), 0);
+		close(peer);
+		assert_int_equal(up(state), 0);
+	}
+	close(fd);
+}
+
 /* In a child that was forked nothing works, and closing takes nothing from the parent. */
 static void forked(void **state)
 {
@@ -434,6 +518,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(malformed, up, down),
 	cmocka_unit_test(addresses),
 	cmocka_unit_test_setup_teardown(names, up, down),
+	cmocka_unit_test_setup_teardown(quietly, up, down),
+	cmocka_unit_test_setup_teardown(settled, up, down),
 	cmocka_unit_test_setup_teardown(forked, up, down),
 };
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What is asked of a socket without waiting, and how it ends is told to nobody: for who has many
+ * sockets in one thread. It is carried out behind what was asked of the socket before.
+ */
+#ifndef RGATE_SOCKET_CLIENT_QUIET_H
+#define RGATE_SOCKET_CLIENT_QUIET_H
+
+#include <ringgate/rgate_socket.h>
+
+/* 0; -EAGAIN: as many are under way as can be, nothing was asked; -EPIPE */
+int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value, uint32_t len);
+
+/*
+ * As rgate_socket_close(), which it is where as many are under way as can be. Nothing that is under
+ * way of the socket may have a buffer: the service may write to it for a while yet.
+ */
+int socket_close_quiet(struct rgate_socket *s);
+
+/* Waits until all of these are done: the end of the set undoes what is not. -EPIPE */
+int sockets_settle(struct rgate_sockets *set);
+
+#endif
