@@ -135,7 +135,7 @@ static int take(struct conn *c, unsigned char *buf)
 	}
 	if (there <= held)
 		return over ? 0 : -EAGAIN;
-	len = there - held < (int)CHUNK ? there - held : (int)CHUNK;
+	len = there - held < (int)c->agent->piece ? there - held : (int)c->agent->piece;
 	v[1].iov_len = (size_t)len - 1;
 	n = held + len - 1 ? closer_recv(c->agent, c->end, v, 2, NULL) : 0;
 	if (n != held + len - 1)
@@ -262,6 +262,9 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 	if (done > c->up_len)
 		done = c->up_len;	/* a lie of who serves */
 	c->member->info.sent += done;
+	/* A gateway's, of which the rest would have to wait each time */
+	if (done == CHUNK && done < c->up_len)
+		c->agent->piece = CHUNK;
 	if (done < c->up_len) {
 		c->up_full = true;
 		if (keep(&c->up_left, &c->up_left_len, &c->up_off, c->up_buf + done,
@@ -333,7 +336,7 @@ static void pump_down(struct conn *c)
 		lane_want(c);
 		return;
 	}
-	c->down_busy = !begin(c, RGATE_SOCKET_DO_RECV, RGATE_SOCKET_NOW, 0, c->down_buf, CHUNK);
+	c->down_busy = !begin(c, RGATE_SOCKET_DO_RECV, RGATE_SOCKET_NOW, 0, c->down_buf, PIECE);
 	if (!c->down_busy)
 		put(c, &c->down_buf);
 }
@@ -366,7 +369,7 @@ static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
 		return true;
 	}
 	if (end->result > 0)
-		return came(c, end->result > (int)CHUNK ? CHUNK : (uint32_t)end->result);
+		return came(c, end->result > (int)PIECE ? PIECE : (uint32_t)end->result);
 	put(c, &c->down_buf);
 	if (end->result == -EAGAIN) {
 		c->down_maybe = false;

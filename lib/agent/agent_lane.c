@@ -15,7 +15,7 @@
 #define DAEMON_CONNS	28U
 #define OWN_PLACES	2048U
 #define OWN_CONNS	1000U
-#define BUFFERS		8U
+#define BUFFERS		4U
 
 static int lane_open(struct agent *a, struct lane **out)
 {
@@ -32,7 +32,7 @@ static int lane_open(struct agent *a, struct lane **out)
 			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS };
 	list_init(&l->wants);
 	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
-	o.memory = (uint64_t)BUFFERS * CHUNK;
+	o.memory = (uint64_t)BUFFERS * PIECE;
 	err = rgate_sockets_open(&l->set, &o);
 	if (err)
 		goto free;
@@ -94,13 +94,13 @@ unsigned char *lane_buffer(struct lane *l)
 	if (n < 0 || (!l->turn && !list_empty(&l->wants)))
 		return NULL;
 	l->free_mask &= ~(1U << n);
-	return l->mem + (size_t)n * CHUNK;
+	return l->mem + (size_t)n * PIECE;
 }
 
 /* Who waits for one has it at the end of lane_take(). */
 void lane_put_buffer(struct lane *l, unsigned char *buf)
 {
-	l->free_mask |= 1U << ((size_t)(buf - l->mem) / CHUNK);
+	l->free_mask |= 1U << ((size_t)(buf - l->mem) / PIECE);
 }
 
 void lane_want(struct conn *c)

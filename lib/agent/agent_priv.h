@@ -28,7 +28,8 @@
 #include "events.h"
 #include "index.h"
 
-#define CHUNK		(64U << 10)	/* bytes that a request moves */
+#define CHUNK		(64U << 10)	/* of a datagram at most, or of a stream at a gateway */
+#define PIECE		(192U << 10)	/* of a buffer: bytes of a stream that a request moves */
 #define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
 
@@ -46,7 +47,7 @@ struct lane {
 	struct link link;
 	struct rgate_sockets *set;
 	unsigned char *mem;
-	uint32_t buffers, free_mask;	/* of CHUNK bytes; bit N: the Nth is free */
+	uint32_t buffers, free_mask;	/* of PIECE bytes; bit N: the Nth is free */
 	uint32_t conns, conns_max;
 	struct link wants;		/* connections that wait for a buffer, or a place */
 	bool turn;			/* it is the turn of one of these */
@@ -142,6 +143,7 @@ struct agent {
 	uint64_t number;
 	uint64_t last_id, last_member;
 	struct rgate_sockets_opts sets;
+	uint32_t piece;			/* bytes that a send of a stream has at most */
 	uint32_t loopback, conns_max;
 	struct events ev;
 	int probe_fd;
