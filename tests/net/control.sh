@@ -247,6 +247,11 @@ bad "spawn is: policy FILE" one --spawn "policy"
 bad "spawn is: policy FILE" one --spawn "cgroup"
 bad "spawn is: policy FILE" one --spawn "fly x"
 bad "no user 'nobody-such'" one --user nobody-such
+# who has not the rights to become another one
+bare=()
+[ "$(id -u)" != 0 ] || bare=(setpriv --bounding-set=-setuid)
+run timeout $((10 * slow)) "${bare[@]}" "$ringgated" --check -C "$tmp/cluster" -n one -s "$tmp/s" --user nobody
+like "nobody who may not become a user" "$rc $err" "^1 .*cannot become user 'nobody': start ringgated as root"
 bad "no group 'none-such'" one --group none-such
 bad "without spawn policy" one --spawn "cgroup none"
 bad "no node 'x'" x

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <grp.h>
 #include <libgen.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -26,13 +28,34 @@ int check_group(const char *name)
 	return -ENOENT;
 }
 
-static int check_names(const struct config *c)
+static bool may_become_others(void)
 {
-	if (c->user && !getpwnam(c->user)) {
-		say("there is no user '%s'", c->user);
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { { 0 } };
+	const uint32_t needed = 1U << CAP_SETUID | 1U << CAP_SETGID;
+
+	return !syscall(SYS_capget, &head, caps) && (caps[0].effective & needed) == needed;
+}
+
+static int check_user(const char *user)
+{
+	if (!user)
+		return 0;
+	if (!getpwnam(user)) {
+		say("there is no user '%s'", user);
 		return -ENOENT;
 	}
-	return check_group(c->group);
+	if (may_become_others())
+		return 0;
+	say("cannot become user '%s': start ringgated as root, or leave out --user", user);
+	return -EPERM;
+}
+
+static int check_names(const struct config *c)
+{
+	int err = check_user(c->user);
+
+	return err ? err : check_group(c->group);
 }
 
 int check_directory(const char *what, const char *path)
