@@ -83,7 +83,7 @@ static struct agent *make(const struct agent_opts *o)
 	a->conns_max = o->conns ? o->conns : CONNS;
 	a->warn = o->warn;
 	a->warn_ctx = o->ctx;
-	a->piece = PIECE;
+	a->piece = STREAM_CHUNK;
 	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
 	list_init(&a->members);
 	list_init(&a->lanes);

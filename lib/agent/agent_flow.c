@@ -336,7 +336,7 @@ static void pump_down(struct conn *c)
 		lane_want(c);
 		return;
 	}
-	c->down_busy = !begin(c, RGATE_SOCKET_DO_RECV, RGATE_SOCKET_NOW, 0, c->down_buf, PIECE);
+	c->down_busy = !begin(c, RGATE_SOCKET_DO_RECV, RGATE_SOCKET_NOW, 0, c->down_buf, STREAM_CHUNK);
 	if (!c->down_busy)
 		put(c, &c->down_buf);
 }
@@ -369,7 +369,7 @@ static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
 		return true;
 	}
 	if (end->result > 0)
-		return came(c, end->result > (int)PIECE ? PIECE : (uint32_t)end->result);
+		return came(c, end->result > (int)STREAM_CHUNK ? STREAM_CHUNK : (uint32_t)end->result);
 	put(c, &c->down_buf);
 	if (end->result == -EAGAIN) {
 		c->down_maybe = false;

@@ -32,7 +32,7 @@ static int lane_open(struct agent *a, struct lane **out)
 			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS };
 	list_init(&l->wants);
 	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
-	o.memory = (uint64_t)BUFFERS * PIECE;
+	o.memory = (uint64_t)BUFFERS * STREAM_CHUNK;
 	err = rgate_sockets_open(&l->set, &o);
 	if (err)
 		goto free;
@@ -94,13 +94,13 @@ unsigned char *lane_buffer(struct lane *l)
 	if (n < 0 || (!l->turn && !list_empty(&l->wants)))
 		return NULL;
 	l->free_mask &= ~(1U << n);
-	return l->mem + (size_t)n * PIECE;
+	return l->mem + (size_t)n * STREAM_CHUNK;
 }
 
 /* Who waits for one has it at the end of lane_take(). */
 void lane_put_buffer(struct lane *l, unsigned char *buf)
 {
-	l->free_mask |= 1U << ((size_t)(buf - l->mem) / PIECE);
+	l->free_mask |= 1U << ((size_t)(buf - l->mem) / STREAM_CHUNK);
 }
 
 void lane_want(struct conn *c)

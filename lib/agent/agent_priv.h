@@ -29,7 +29,7 @@
 #include "index.h"
 
 #define CHUNK		(64U << 10)	/* of a datagram at most, or of a stream at a gateway */
-#define PIECE		(192U << 10)	/* of a buffer: bytes of a stream that a request moves */
+#define STREAM_CHUNK	(192U << 10)	/* of a buffer: bytes of a stream that a request moves */
 #define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
 
@@ -47,7 +47,7 @@ struct lane {
 	struct link link;
 	struct rgate_sockets *set;
 	unsigned char *mem;
-	uint32_t buffers, free_mask;	/* of PIECE bytes; bit N: the Nth is free */
+	uint32_t buffers, free_mask;	/* of STREAM_CHUNK bytes; bit N: the Nth is free */
 	uint32_t conns, conns_max;
 	struct link wants;		/* connections that wait for a buffer, or a place */
 	bool turn;			/* it is the turn of one of these */
@@ -200,7 +200,7 @@ void closer_put(struct agent *a, int fd);
 void closer_put_end(struct agent *a, int fd, uint32_t known);
 /* Enough waits to be closed: nothing more is to be taken from programs */
 bool closer_full(struct agent *a);
-/* To be called after each step, for all that it has left at once; true: something waits for others */
+/* To be called after each step, for all that was put; true: something waits for others */
 bool closer_tend(struct agent *a, uint64_t now);
 /*
  * What programs had left before is closed after this: their own descriptors may be the last. It

@@ -5,8 +5,6 @@
 
 #include "agent_packet.h"
 
-#define CHUNK	(64U << 10)
-
 struct rgate_sockets {
 	bool there;
 	unsigned char *mem;
@@ -177,7 +175,7 @@ static void check_buffer(const struct rgate_socket *s, const struct rgate_socket
 	const unsigned char *p = io->buf, *q;
 	unsigned int i;
 
-	FUZZ_CHECK(io->flags == RGATE_SOCKET_NOW && io->len <= CHUNK);
+	FUZZ_CHECK(io->flags == RGATE_SOCKET_NOW && io->len <= (s->datagram ? 64U : 192U) << 10);
 	FUZZ_CHECK(io->len || s->datagram);
 	FUZZ_CHECK(p >= set->mem && p + io->len <= set->mem + set->len);
 	for (i = 0; i < SERVED_OPS; i++) {
@@ -511,17 +509,25 @@ int __wrap_rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **ou
 	return 0;
 }
 
+bool served_has_buffer(const struct rgate_socket *s)
+{
+	const struct op *op = ops;
+
+	while (op < ops + SERVED_OPS && (op->s != s || !op->io.buf))
+		op++;
+	return op < ops + SERVED_OPS;
+}
+
 int __wrap_rgate_socket_close(struct rgate_socket *s)
 {
 	struct op *op;
 
 	FUZZ_CHECK(s->set && s->set->there);
 	for (op = ops; op < ops + SERVED_OPS; op++) {
-		if (op->s != s)
-			continue;
-		if (op->made)
+		if (op->s == s && op->made)
 			op->made->set = NULL;
-		put(op);
+		if (op->s == s)
+			put(op);
 	}
 	/* A stream that was cut short does not look as if it had come to its end. */
 	if (s->stream && !s->cut && !s->broken && !s->wild)

@@ -71,6 +71,13 @@ void served_end(struct fuzz_in *in);
  */
 void served_end_well(const struct rgate_socket *with, bool all);
 
+/* Something of it is under way that has one */
+bool served_has_buffer(const struct rgate_socket *s);
+
+int __wrap_socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value,
+			       uint32_t len);
+int __wrap_socket_close_quiet(struct rgate_socket *s);
+int __wrap_sockets_settle(struct rgate_sockets *set);
 int __wrap_rgate_sockets_open(struct rgate_sockets **set, const struct rgate_sockets_opts *o);
 void __wrap_rgate_sockets_close(struct rgate_sockets *set);
 void *__wrap_rgate_sockets_memory(const struct rgate_sockets *set, size_t *len);
