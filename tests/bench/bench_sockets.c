@@ -258,7 +258,8 @@ static void idle(uint32_t n, uint32_t times)
 	snprintf(more, sizeof(more), "\"own_bytes\":%.0f,\"others_bytes\":%.0f,\"kernel_bytes\":%.0f,"
 		 "\"alone_p50_us\":%.2f,\"alone_p99_us\":%.2f,\"p50_us\":%.2f,\"p99_us\":%.2f",
 		 ((double)after.own_bytes - (double)before.own_bytes) / n,
-		 ((double)(after.bytes - after.own_bytes) - (double)(before.bytes - before.own_bytes)) / n,
+		 ((double)(after.bytes - after.own_bytes) -
+		  (double)(before.bytes - before.own_bytes)) / n,
 		 ((double)after.kernel_bytes - (double)before.kernel_bytes) / n,
 		 alone[0], alone[1], among[0], among[1]);
 	print("idle", n, more);

@@ -407,7 +407,8 @@ static void names(void **state)
 
 static int outside(struct rgate_socket_addr *at)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t room = sizeof(in);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 

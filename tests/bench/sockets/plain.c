@@ -144,7 +144,8 @@ static void *pull_one(void *stream)
 	if (!bytes)
 		bench_die(ENOMEM, "a buffer");
 	for (off = 0; off < s->len; off += (uint64_t)n) {
-		n = recv(c->fd, bytes, s->len - off < way_at.piece ? s->len - off : way_at.piece, 0);
+		n = recv(c->fd, bytes, s->len - off < way_at.piece ? s->len - off : way_at.piece,
+			 0);
 		if (n <= 0)
 			bench_die(n ? errno : EPIPE, "recv");
 		if (s->fn)

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 /* What a connection begins with: what its server shall do */
 enum wish {
 	WISH_TAKE = 1,		/* receives @len bytes, and answers with a struct report */
