@@ -48,20 +48,25 @@ begin_daemon()
 		--requests "policy $tmp/requests" --requests "sockets $tmp/policy" "$@"
 	daemon=$last
 }
+# How much a build that looks for errors has found in the daemon, the keeper or an agent
+complaints() { grep -cE 'Sanitizer|runtime error' "$tmp/daemon"; }
 asked() { [ "$("$ringgate" cluster status --json -s "$tmp/s" 2>/dev/null | json "'sockets' in j['requests']")" = True ]; }
-
-# A build that has a thread to look for races may not make a user namespace.
-plain=()
-run "${one[@]}" timeout 60 "$tmp/ringgate" run --own true
-[[ $err != *"no network namespace: Invalid argument"* ]] || plain=(--no-netns)
 
 # `ringgate run` of either
 for word in one two; do
 	declare -n user=$word
-	printf '#!/bin/sh\nexec %s timeout %s "%s" run --socket "%s" %s "$@"\n' "${user[*]}" $((250 * slow)) \
-		"$tmp/ringgate" "$tmp/r" "${plain[*]}" >"$tmp/$word"
+	# shellcheck disable=SC2016 # that one expands it
+	printf '#!/bin/sh\nexec %s timeout %s "%s" run --socket "%s" $plain "$@"\n' "${user[*]}" $((250 * slow)) \
+		"$tmp/ringgate" "$tmp/r" >"$tmp/$word"
 	chmod 755 "$tmp/$word"
 done
+# A build that has a thread to look for races may not make a user namespace.
+export plain=
+look_for_namespaces()
+{
+	run "$tmp/one" true
+	[[ $err != *"no network namespace: Invalid argument"* ]] || plain=--no-netns
+}
 # The processes of that name
 agents() { ps -o pid=,ppid=,uid= -C ringgate-agent; }
 keeper_of() { agents | awk -v p="$1" '$2 == p { print $1 }'; }
@@ -74,6 +79,7 @@ says() { wait_for 20 grep -q "^$2" "$tmp/$1"; }
 
 begin_daemon
 ok "a daemon without agents" wait_for 30 asked
+look_for_namespaces
 run "$tmp/one" --group g true
 like "no group without it" "$rc $err" "^1 .*no daemon has an agent for this user: .requests agent shared"
 begin alone "$tmp/one" "${prog[@]}" serve
@@ -104,6 +110,7 @@ like "no keeper" "$rc $err" "^1 .*/nonexistent: .*make install.*RGATE_KEEPER"
 
 begin_daemon --requests "agent shared"
 ok "a daemon with agents" wait_for 30 asked
+look_for_namespaces
 status() { "$ringgate" cluster status --json -s "$tmp/s" 2>/dev/null | json 'j["agents"]'; }
 is "... which it says" "$(status)" True
 begin server "$tmp/one" -v "${prog[@]}" serve
@@ -197,10 +204,10 @@ if [ ${#two[@]} != 0 ]; then
 	ok "... until he may" wait_for 20 "$tmp/two" true
 	# Whoever comes later has no rights by groups that he is not in.
 	begin rich setpriv --reuid 54323 --regid 54323 --groups 54324 timeout 60 "$tmp/ringgate" run --socket "$tmp/r" \
-		"${plain[@]}" "${prog[@]}" serve
+		${plain:+"$plain"} "${prog[@]}" serve
 	rich=$last
 	ok "an agent with a group of the system" wait_for 20 said rich
-	run setpriv --reuid 54323 --regid 54323 --clear-groups "$tmp/ringgate" run --socket "$tmp/r" "${plain[@]}" true
+	run setpriv --reuid 54323 --regid 54323 --clear-groups "$tmp/ringgate" run --socket "$tmp/r" ${plain:+"$plain"} true
 	like "... is not for who is not in it" "$rc $err" "^1 .*has groups of the system that this process has not"
 	end "$rich"
 else
@@ -279,6 +286,8 @@ like "... with a line" "$(cat "$tmp/broken")" "sockets are gone"
 wait "$server"
 like "... as all have" "$(cat "$tmp/server")" "sockets are gone"
 ok "nothing is left of it" test ! -e "$agent" -a ! -e "$tmp/r.agents"
+# shellcheck disable=SC2119 # it has none
+is "... and nothing has complained" "$(complaints)" 0
 
 begin_daemon --requests "agent shared"
 ok "a daemon with agents, anew" wait_for 30 asked
@@ -291,6 +300,8 @@ wait "$broken"
 like "... with a line" "$(cat "$tmp/broken")" "sockets are gone"
 run "$tmp/ringgate" run --socket "$tmp/r" true
 like "... and there are no sockets" "$rc $err" "^1 .*sockets for true"
+# shellcheck disable=SC2119 # it has none
+is "... and nothing has complained" "$(complaints)" 0
 
 begin_daemon --requests "agent shared"
 ok "a daemon with agents, once more" wait_for 30 asked

@@ -41,14 +41,17 @@ static inline void *loop(void *ctx)
 	(void)ctx;
 	while (!stop) {
 		struct pollfd p = { .fd = agent_fd(agent), .events = POLLIN };
-		int ms = agent_timeout(agent);
+		int ms;
 
+		pthread_mutex_lock(&turn);
+		ms = agent_timeout(agent);
+		pthread_mutex_unlock(&turn);
 		(void)poll(&p, 1, ms < 50 ? ms : 50);
 		pthread_mutex_lock(&turn);
 		assert_int_equal(agent_step(agent), 0);
+		(void)agent_info(agent, &info);
 		pthread_mutex_unlock(&turn);
 		turns++;
-		(void)agent_info(agent, &info);
 		pthread_mutex_lock(&lock);
 		seen = info;
 		pthread_mutex_unlock(&lock);
