@@ -117,6 +117,8 @@ static int be_host(int sock, const struct keeper_who *who, const char *dir)
 	    syscall(SYS_close_range, KEEPER_SOCK + 1, ~0U, 0) < 0)
 		return 1;
 	(void)fcntl(KEEPER_SOCK, F_SETFD, FD_CLOEXEC);
+	/* No terminal of the daemon's is this user's. */
+	(void)setsid();
 	(void)umask(077);
 	(void)signal(SIGCHLD, SIG_DFL);
 	limit_files();
@@ -186,7 +188,7 @@ static int give(int sock)
 	err = rgate_wire_send(k->sock, "", 1, &sock, 1, MSG_DONTWAIT);
 	if (!err)
 		k->given++;
-	else if (err != -EAGAIN)
+	else if (err == -EPIPE || err == -ECONNRESET)
 		forget(k);
 	return err ? -EAGAIN : 0;
 }
