@@ -436,8 +436,8 @@ static const struct {
 	CASE(names), CASE(errors), CASE(refused), CASE(refused_later), CASE(udp), CASE(sum),
 	CASE(reset_unread), CASE(reset_read), CASE(reset_polled), CASE(reset_accepted),
 	CASE(received), WAITS(interrupted), WAITS(stopped), WAITS(connecting), WAITS(timeout),
-	WAITS(closed), WAITS(shut), CASE(limit), CASE(execute), CASE(executed), CASE(passed), CASE(many),
-	CASE(reuse), CASE(changed), CASE(others), CASE(inherited), CASE(hidden),
+	WAITS(closed), WAITS(shut), CASE(limit), CASE(execute), CASE(executed), CASE(passed),
+	CASE(many), CASE(reuse), CASE(changed), CASE(others), CASE(inherited), CASE(hidden),
 	CASE(waits),
 };
 
