@@ -134,7 +134,7 @@ $(O)/obj/lib/gate/%.o: EXTRA += -Ilib/cluster -Ilib/request
 $(O)/obj/lib/queue/%.o: EXTRA += -Ilib/cluster -Ilib/request -Ilib/memory -Ilib/sync -Ilib/socket -Ilib/gate
 $(O)/obj/lib/spawn/%.o: EXTRA += -Ilib/fabric -Ilib/cluster -Ilib/request
 # Into programs of others it goes without a sanitizer.
-$(O)/obj/lib/shim/%.o: EXTRA += -Ilib/agent $(if $(SANITIZE),-fno-sanitize=all)
+$(O)/obj/lib/shim/%.o: EXTRA += -Ilib/agent $(if $(filter-out fuzzer%,$(firstword $(subst $(comma), ,$(SANITIZE)))),-fno-sanitize=all)
 # Where helper programs are looked for: compiled anew where they are installed elsewhere
 $(O)/obj/lib/base/helper.o: EXTRA += -DRGATE_LIBEXECDIR='"$(LIBEXECDIR)"'
 $(O)/obj/lib/base/helper.o: $(O)/libexecdir
@@ -580,6 +580,8 @@ $(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,$(fake_hub) rgate_thre
 $(O)/tests/fuzz/user/fuzz_queue: EXTRA_LIBS += $(call wrap, \
 	$(addprefix rgate_req_,get seat mem data object set_data set_value end) \
 	$(addprefix rgate_seat_,uid handle release))
+$(O)/tests/fuzz/user/fuzz_shim: $(patsubst %,$(O)/obj/lib/shim/shim_%.o,datagram names)
+$(O)/tests/fuzz/user/fuzz_shim: EXTRA_LIBS += $(call wrap,syscall)
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \
 	$(addprefix rgate_spawner_,create destroy order start cancel tell recv))
