@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define PIECE	16384U
+#define CROWD	100U	/* of more streams without an end each has little under way */
+#define LITTLE	1000U
 
 struct stream {
 	int fd;				/* -1: it is over */
@@ -86,9 +88,9 @@ static void put(struct stream *s, uint32_t number)
 	ssize_t n;
 
 	for (;;) {
-		most = total ? total - s->sent : PIECE;
+		most = total ? total - s->sent : count > CROWD ? LITTLE : PIECE;
 		most = most < PIECE ? most : PIECE;
-		if (!most)
+		if (!most || (most == LITTLE && !total && s->sent > s->got))
 			return;
 		for (i = 0; i < most; i++)
 			buf[i] = byte_at(number, s->sent + i);
