@@ -169,7 +169,7 @@ serves peer
 asks spoken_for "${at_node[@]}" "$streams" ask "$at" 8 0 1
 spoken_for=$asker
 asks spoken_static "${at_node[@]}" "$static" ask "$at" 8 0 1
-begin others "${at_gateway[@]}" "$streams" ask "$at" 4 50000000 1
+begin others "${at_gateway[@]}" "$streams" ask "$at" 4 10000000 1
 others=$last
 printf 'allow any socket\n%s\n' "$limits" >"$tmp/requests"
 kill -HUP "$gateway"
@@ -212,7 +212,7 @@ fi
 # ---- Limits ----
 
 fds() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
-asks beside "${at_node[@]}" "$streams" ask "$at" 4 0 1
+asks beside "${at_node[@]}" "$streams" ask "$at" 110 0 1
 prlimit --pid "$gateway" --nofile=$(($(fds "$gateway") + 20)):
 for program in "$streams" "$static"; do
 	run "${at_node[@]}" "$program" ask "$at" 40 100000 50

@@ -3,7 +3,7 @@
 # Programs as they are, of all kinds, that connect, listen, end and are killed by chance, at a gateway, at a
 # node, and without a daemon: bytes by hash, and in the end nothing is left of them.
 #
-#   RGATE_SOAK_SECONDS  how long (30)
+#   RGATE_SOAK_SECONDS  how long (20)
 #   RGATE_SOAK_SEED     what there is; it is printed, so that it can be again
 #   RGATE_SOAK_WORKERS  programs, and their clients, at once (4)
 
@@ -16,7 +16,7 @@
 . "$(dirname "$0")/lib/streams.sh"
 
 ringgated=$build/tools/ringgated
-seconds=${RGATE_SOAK_SECONDS:-30}
+seconds=${RGATE_SOAK_SECONDS:-20}
 seed=${RGATE_SOAK_SEED:-$RANDOM}
 echo "# timeout: $((seconds + 300 * slow))"
 echo "# seed $seed; again: RGATE_SOAK_SEED=$seed RGATE_SOAK_SECONDS=$seconds $0"

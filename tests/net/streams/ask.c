@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #define PIECE	16384U
-#define CROWD	100U	/* of more streams without an end each has little under way */
-#define LITTLE	1000U
+/* Of more streams without an end each has little under way, and takes its time. */
+#define CROWD		100U
+#define LITTLE		1000U
+#define PAUSE_US	500
 
 struct stream {
 	int fd;				/* -1: it is over */
@@ -147,6 +149,8 @@ int ask(uint16_t port, uint32_t n, uint64_t len, uint32_t from)
 		if (all[i].fd >= 0)
 			put(&all[i], first + i);
 		left -= all[i].fd < 0;
+		if (!total && count > CROWD)
+			usleep(PAUSE_US);
 	}
 	again = connect_to(port, SOCK_CLOEXEC);
 	say("whole %" PRIu32 " reset %" PRIu32 " cut %" PRIu32 " failed %" PRIu32 " %s refused %"
