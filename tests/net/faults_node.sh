@@ -220,19 +220,6 @@ for program in "$streams" "$static"; do
 done
 prlimit --pid "$gateway" --nofile=1024:
 whole "... and then it has" 40 "${at_node[@]}" "$streams"
-if grep -q __asan_init "$ringgated" || grep -q __tsan_init "$ringgated"; then
-	skip "the gateway gets no memory any more" "what looks for mistakes needs some"
-else
-	data=$(awk '$1 == "VmData:" { print $2 }' "/proc/$gateway/status")
-	prlimit --pid "$gateway" --data=$((data * 1024)):
-	run "${at_node[@]}" "$streams" ask "$at" 200 100000 50
-	echo "# $out"
-	like "the gateway gets no memory any more: streams are whole, or refused" "$rc $out" \
-		"^0 .*whole ([0-9]+) reset 0 cut 0 failed 0 0 refused ([0-9]+) "
-	is "... each" $((BASH_REMATCH[1] + BASH_REMATCH[2])) 200
-	prlimit --pid "$gateway" --data=unlimited:
-	whole "... and then it does" 40 "${at_node[@]}" "$streams"
-fi
 is "who was there before is so yet" "$(result_of beside)" ""
 end "$server"
 wait "$asker"
