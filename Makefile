@@ -406,6 +406,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 	events_wait syscall)
 $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
 	rgate_session_wait rgate_session_cancel rgate_session_open rgate_session_memory rgate_session_close)
+$(O)/tests/unit/test_agent: EXTRA_LIBS += $(call wrap,rgate_sockets_next)
 $(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,bind chmod chown listen)

@@ -240,6 +240,21 @@ static bool pump_up(struct conn *c)
 	return false;
 }
 
+/* Of the connection, which is over then: its reset is seen by who receives, too. */
+static bool is_over(int error)
+{
+	switch (-error) {
+	case ECONNRESET:
+	case EPIPE:
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 {
 	uint32_t done;
@@ -248,6 +263,12 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 	if (end->what != RGATE_SOCKET_DO_SEND) {
 		c->up_full = false;
 		return true;
+	}
+	if (end->result < 0 && end->result != -EAGAIN && !is_over(end->result)) {
+		/* Such as of who has no memory: the bytes are lost, and nobody else would say so. */
+		put(c, &c->up_buf);
+		flow_reset(c);
+		return false;
 	}
 	if (end->result < 0 && end->result != -EAGAIN) {
 		/* What had come before is the program's yet; the reset is behind it. */

@@ -294,6 +294,55 @@ static void reset_half_ended(void **state)
 	eventually(info_now().now == 0);
 }
 
+static atomic_int send_error;
+
+int __wrap_rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end,
+			      int timeout_ms);
+int __real_rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end,
+			      int timeout_ms);
+
+int __wrap_rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end,
+			      int timeout_ms)
+{
+	const int ret = __real_rgate_sockets_next(set, end, timeout_ms);
+
+	if (ret > 0 && end->what == RGATE_SOCKET_DO_SEND && send_error)
+		end->result = -send_error;
+	return ret;
+}
+
+/* Who serves has no memory, or another reason of its own: no reset comes from the peer then. */
+static void send_fails(void **state)
+{
+	static const int error[] = { ENOMEM, EIO, EACCES, ENOTCONN };
+	uint16_t port;
+	int listener = server(&port), fd, peer;
+	struct pollfd p;
+	char byte;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(error) / sizeof(*error); i++) {
+		fd = connected(listener, port, &peer);
+		send_error = error[i];
+		assert_int_equal(write(fd, "lost", 4), 4);
+		p = (struct pollfd){ .fd = fd, .events = POLLIN };
+		assert_int_equal(poll(&p, 1, 30000), 1);
+		assert_int_equal(read(fd, &byte, 1), -1);
+		assert_int_equal(errno, ECONNRESET);
+		send_error = 0;
+		p.fd = peer;
+		do
+			assert_int_equal(poll(&p, 1, 30000), 1);
+		while (read(peer, &byte, 1) > 0);
+		assert_int_equal(errno, ECONNRESET);
+		close(fd);
+		close(peer);
+	}
+	close(listener);
+	eventually(info_now().now == 0);
+}
+
 /* SO_LINGER of 0 seconds: the program wants a reset, and sees what it has set. */
 static void wants_reset(void **state)
 {
@@ -453,6 +502,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(ends_in_midst, up, down),
 	cmocka_unit_test_setup_teardown(ends_half_closed, up, down),
 	cmocka_unit_test_setup_teardown(reset_half_ended, up, down),
+	cmocka_unit_test_setup_teardown(send_fails, up, down),
 	cmocka_unit_test_setup_teardown(wants_reset, up, down),
 	cmocka_unit_test_setup_teardown(full_window, up, down),
 	cmocka_unit_test_setup_teardown(answer_before_reset, up, down),
