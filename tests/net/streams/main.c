@@ -67,10 +67,18 @@ int listen_at(int backlog, uint16_t *port)
 {
 	struct sockaddr_in in = at(INADDR_ANY, 0);
 	socklen_t len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd, tries = 50;
 
-	CHECK(fd >= 0);
-	CHECK(!bind(fd, (struct sockaddr *)&in, sizeof(in)) && !listen(fd, backlog));
+	/* One that was made as its gateway ended is gone with that. */
+	for (;;) {
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		CHECK(fd >= 0);
+		if (!bind(fd, (struct sockaddr *)&in, sizeof(in)) && !listen(fd, backlog))
+			break;
+		CHECK(errno == ECONNRESET && --tries);
+		close(fd);
+		usleep(100000);
+	}
 	CHECK(!getsockname(fd, (struct sockaddr *)&in, &len));
 	*port = ntohs(in.sin_port);
 	return fd;
