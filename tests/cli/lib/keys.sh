@@ -15,17 +15,16 @@ cluster_keys()
 	done
 }
 
-# cluster_of_two FILE: nodes of this machine, gw, the gateway, and one, with keys, and sockets beside
-# it or at RGATE_FABRIC_ADDRS
+# cluster_of_two FILE: nodes of this machine, gw, the gateway, and one, with keys and sockets beside it
 cluster_of_two()
 {
-	local list=("$(dirname "$1")/n0" "$(dirname "$1")/n1")
+	local at
 
-	[ "${RGATE_FABRIC_PROVIDER:-local}" = local ] || IFS=, read -ra list <<<"$RGATE_FABRIC_ADDRS"
+	at=$(dirname "$1")
 	cat >"$1" <<-END
-		provider ${RGATE_FABRIC_PROVIDER:-local}
-		node 0 gateway ${list[0]} gw
-		node 1 compute ${list[1]} one
+		provider local
+		node 0 gateway $at/n0 gw
+		node 1 compute $at/n1 one
 	END
 	cluster_keys "$1"
 }
