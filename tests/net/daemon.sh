@@ -44,7 +44,8 @@ rings() { [ "$(status 0 'len(j["gateway"]["rings"])')" = "$1" ]; }
 # take NODE COUNT: in the background, to a file
 take()
 {
-	timeout $((60 * slow)) "$ringgate" capture --remote="$tmp/s$1" -q -c "$2" -w "$tmp/got$1.pcapng" \
+	# Once, and not its group: what looks for leaks at its end does not stand a signal.
+	timeout --foreground $((60 * slow)) "$ringgate" capture --remote="$tmp/s$1" -q -c "$2" -w "$tmp/got$1.pcapng" \
 		2>"$tmp/take$1" &
 	pid[take$1]=$!
 }
