@@ -197,16 +197,46 @@ int rgate_socket_close(struct rgate_socket *s)
 
 /* ---- Without waiting ---- */
 
+static bool is_quiet(const struct place *p)
+{
+	return p->busy && p->quiet && !p->s;
+}
+
+static bool any_quiet(const struct rgate_sockets *set)
+{
+	const struct place *p;
+
+	for (p = set->place; p < set->place + set->nplaces; p++)
+		if (is_quiet(p))
+			return true;
+	return false;
+}
+
+/* Those that tell nobody of their end may have taken all places: they come back by themselves. */
+static int get_place(struct rgate_sockets *set, struct place **out)
+{
+	int n;
+
+	while (!(*out = place_get(set))) {
+		if (!any_quiet(set))
+			return -EAGAIN;
+		n = sockets_take(set, -1);
+		if (n < 0 && n != -EINTR)
+			return n;
+	}
+	return 0;
+}
+
 int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value, uint32_t len)
 {
 	struct rgate_request q = {
 		.op = RGATE_REQ_SOCKET_SETOPT, .a0 = option, .handle = s->handle, .len = len,
 	};
-	struct place *p = len <= PLACE_ROOM ? place_get(s->set) : NULL;
-	int err;
+	struct place *p;
+	int err = len <= PLACE_ROOM ? get_place(s->set, &p) : -EINVAL;
 
-	if (!p)
-		return -EAGAIN;
+	if (err)
+		return err;
 	memcpy(place_room(s->set, p), value, len);
 	q.off = place_off(s->set, p);
 	p->quiet = true;
@@ -243,7 +273,7 @@ int sockets_settle(struct rgate_sockets *set)
 	int n = 0;
 
 	for (p = set->place; p < set->place + set->nplaces && (n >= 0 || n == -EINTR); p++)
-		while (p->busy && p->quiet && !p->s && (n >= 0 || n == -EINTR))
+		while (is_quiet(p) && (n >= 0 || n == -EINTR))
 			n = sockets_take(set, -1);
 	return n < 0 && n != -EINTR ? n : 0;
 }

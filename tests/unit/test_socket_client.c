@@ -437,6 +437,14 @@ static void quietly(void **state)
 	assert_int_equal(socket_setopt_quiet(a, RGATE_SOCKET_TCP_NODELAY, &one, sizeof(one)), 0);
 	assert_int_equal(rgate_socket_getopt(a, RGATE_SOCKET_TCP_NODELAY, &got, sizeof(got)), 4);
 	assert_int_equal(got, 1);
+	/* However many */
+	for (i = 0; i < 1000; i++) {
+		const int32_t odd = i & 1;
+
+		assert_int_equal(socket_setopt_quiet(a, RGATE_SOCKET_TCP_NODELAY, &odd,
+						     sizeof(odd)), 0);
+	}
+	assert_int_equal(sockets_settle(set), 0);
 	/* Nobody hears of it, nor of what it ends. */
 	assert_int_equal(BEGIN(a, POLL, .events = RGATE_SOCKET_IN), 0);
 	assert_int_equal(socket_close_quiet(a), 0);
