@@ -13,15 +13,7 @@ here=$(cd "$(dirname "$0")/queue_faults" && pwd -P)
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 export PYTHONDONTWRITEBYTECODE=1
 chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	timeout $((slow > 15 ? 60000 : 4000 * slow))
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-	node 2 compute $tmp/n2 two
-	node 3 compute $tmp/n3 liar
-END
-cluster_keys "$tmp/cluster"
+cluster_patient "$tmp/cluster" gw one two liar
 for n in 0 1 2; do
 	printf '%s\n' 'allow any queue' 'allow any lock barrier' 'node any any' \
 		"node 0 user:$(id -u)" "node 1 user:$(id -u)" "node 2 user:$(id -u)" \

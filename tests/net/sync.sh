@@ -13,13 +13,7 @@ declare -A pid
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	timeout $((slow > 15 ? 60000 : 4000 * slow))
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-END
-cluster_keys "$tmp/cluster"
+cluster_patient "$tmp/cluster" gw one
 printf 'allow any lock barrier\nnode any any\nnode any user:%s\n' "$(id -u)" >"$tmp/policy"
 chmod 600 "$tmp/policy"
 # start NODE

@@ -29,6 +29,23 @@ cluster_of_two()
 	cluster_keys "$1"
 }
 
+# cluster_patient FILE NAME...: nodes of this machine that wait as long as a slow one wants, the first of
+# them the gateway, with keys and sockets beside it
+cluster_patient()
+{
+	local file=$1 role=gateway n=0 name at
+	shift
+
+	at=$(dirname "$file")
+	printf 'provider local\ntimeout %u\n' $((${slow:?} > 15 ? 60000 : 4000 * slow)) >"$file"
+	for name; do
+		echo "node $n $role $at/n$n $name" >>"$file"
+		role=compute
+		n=$((n + 1))
+	done
+	cluster_keys "$file"
+}
+
 # other_key FILE ID OTHER: in OTHER, as FILE otherwise, node ID has a pair that FILE knows not
 other_key()
 {

@@ -9,14 +9,7 @@ declare -A pid
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 chmod 755 "$tmp"
-cat >"$tmp/cluster" <<-END
-	provider local
-	timeout $((slow > 15 ? 60000 : 4000 * slow))
-	node 0 gateway $tmp/n0 gw
-	node 1 compute $tmp/n1 one
-	node 2 compute $tmp/n2 two
-END
-cluster_keys "$tmp/cluster"
+cluster_patient "$tmp/cluster" gw one two
 
 # policy NODE RULE...
 policy()
