@@ -210,13 +210,25 @@ RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate
 RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *hdr,
 				 uint32_t len)
 {
-	struct rgate_slot h = { 0 };
+	struct rgate_slot h;
 
-	h.dev_type = 0xfffe;	/* ARPHRD_NONE */
-	h.l3_off = h.l4_off = h.payload_off = RGATE_OFF_NONE;
 	/* all of it is read before any is written: nobody knows that they are not the same */
-	if (hdr)
+	if (hdr) {
 		h = *hdr;
+	} else {
+		h.tstamp = 0;
+		h.flags = 0;
+		h.ifindex = 0;
+		h.hash = 0;
+		h.queue = 0;
+		h.vlan_tci = 0;
+		h.vlan_proto = 0;
+		h.protocol = 0;
+		h.dev_type = 0xfffe;	/* ARPHRD_NONE */
+		h.l3_off = h.l4_off = h.payload_off = RGATE_OFF_NONE;
+		h.clock = 0;
+		h.ip_proto = 0;
+	}
 	s->tstamp = h.tstamp;
 	s->len = len;
 	s->wire_len = len;
