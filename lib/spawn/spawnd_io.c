@@ -60,7 +60,7 @@ static int open_data(const struct spawnd_job *job, int *theirs)
 		return -errno;
 	/* Whoever reads it begins at its beginning. */
 	for (at = 0; at < len; at += (uint32_t)n) {
-		n = pwrite(fd, job->req.input + at, len - at, at);
+		n = pwrite(fd, (const char *)job->req.input + at, len - at, at);
 		if (n <= 0) {
 			close(fd);
 			return -EIO;
