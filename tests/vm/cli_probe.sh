@@ -95,13 +95,13 @@ is "most kinds were probed" "$(json \
 # results KIND COLUMN...
 results()
 {
-	local kind=$1 c list=
+	local kind=$1 c columns=
 	shift
 	for c; do
-		list+="'$c', "
+		columns+="'$c', "
 	done
 	json "[m[c]['result'] for m in j['memory'] if m['name'] == '$kind'
-		for c in ($list)]" <<<"$table"
+		for c in ($columns)]" <<<"$table"
 }
 
 # Kernels before 6.2 pin for writing whatever is asked for
