@@ -17,7 +17,7 @@
 
 #define THREADS		64U		/* who takes them all harms his own agent alone */
 #define MOST		256U		/* that wait: then nothing more is taken from programs */
-#define STUCK_NS	20000000ULL	/* without one that has ended, until there is a thread more */
+#define STUCK_NS	20000000ULL	/* none has ended for so long: a thread more */
 #define NAP_NS		100000L
 #define SETTLE_NAPS	500U	/* a busy machine does not run that thread at once */
 #define CLOSE_NAPS	10000U

@@ -192,7 +192,7 @@ void conn_gone(struct conn *c)
 	list_add_tail(&c->agent->dead, &c->link);
 }
 
-/* A datagram socket can connect to none of another kind, and the kernel says which of the two it is. */
+/* A datagram socket can connect to none of another kind; the kernel says which of the two it is. */
 bool conn_is_closed(const struct conn *c)
 {
 	struct sockaddr_un un;
@@ -266,7 +266,8 @@ struct conn *conn_at(struct agent *a, const struct rgate_socket_addr *addr, enum
 		if (agent_same_host(&c->local, addr))
 			return c;
 		/* :: is of both families, 0.0.0.0 of one. */
-		if (agent_is_any(&c->local) && (c->family == RGATE_SOCKET_INET6 || agent_is_v4(addr)))
+		if (agent_is_any(&c->local) &&
+		    (c->family == RGATE_SOCKET_INET6 || agent_is_v4(addr)))
 			any = c;
 	}
 	return any;

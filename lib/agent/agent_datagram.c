@@ -356,7 +356,7 @@ void datagram_pump(struct conn *c)
 void datagram_event(struct conn *c, uint32_t events)
 {
 	c->readable |= !!(events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP));
-	/* By shutdown(2) both ways it looks the same, but it goes on: it is closed when it is reaped. */
+	/* shutdown(2) both ways looks the same, but it goes on: it is closed when it is reaped. */
 	c->hup |= events & EPOLLHUP && conn_is_closed(c);
 	datagram_pump(c);
 }

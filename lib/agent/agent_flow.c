@@ -265,7 +265,7 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 		return true;
 	}
 	if (end->result < 0 && end->result != -EAGAIN && !is_over(end->result)) {
-		/* Such as of who has no memory: the bytes are lost, and nobody else would say so. */
+		/* Such as of who has no memory: the bytes are lost, and nobody else says so. */
 		put(c, &c->up_buf);
 		flow_reset(c);
 		return false;
@@ -274,7 +274,7 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 		/* What had come before is the program's yet; the reset is behind it. */
 		put(c, &c->up_buf);
 		c->up_broke = true;
-		/* Nothing is behind an end that it was told: its sends have to fail, as with TCP. */
+		/* Nothing is behind an end that it was told: its sends must fail, as with TCP. */
 		if (c->down_over)
 			(void)shutdown(c->end, SHUT_RD);
 		return true;
@@ -357,7 +357,8 @@ static void pump_down(struct conn *c)
 		lane_want(c);
 		return;
 	}
-	c->down_busy = !begin(c, RGATE_SOCKET_DO_RECV, RGATE_SOCKET_NOW, 0, c->down_buf, STREAM_CHUNK);
+	c->down_busy = !begin(c, RGATE_SOCKET_DO_RECV, RGATE_SOCKET_NOW, 0, c->down_buf,
+			      STREAM_CHUNK);
 	if (!c->down_busy)
 		put(c, &c->down_buf);
 }
@@ -390,7 +391,8 @@ static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
 		return true;
 	}
 	if (end->result > 0)
-		return came(c, end->result > (int)STREAM_CHUNK ? STREAM_CHUNK : (uint32_t)end->result);
+		return came(c, end->result > (int)STREAM_CHUNK ? STREAM_CHUNK :
+			    (uint32_t)end->result);
 	put(c, &c->down_buf);
 	if (end->result == -EAGAIN) {
 		c->down_maybe = false;

@@ -22,10 +22,10 @@
  * dies. Who accepts sends it before anything else, a struct agent_hello. The agent has its end
  * open until then: where the hello cannot be sent it has died, and the connection is not whole.
  *
- * Each UDP socket of a program is one end of a SOCK_SEQPACKET pair, from the begin to the end, called
- * DIR/ID as well, and the other one a struct agent_name of AGENT_MAGIC_DATAGRAM. A message there is
- * one datagram behind a struct agent_head. What a program's calls have to know of it without asking
- * is its end's SO_PRIORITY, which only the agent sets: AGENT_MARK_*.
+ * Each UDP socket of a program is one end of a SOCK_SEQPACKET pair, from the begin to the end,
+ * called DIR/ID as well, and the other one a struct agent_name of AGENT_MAGIC_DATAGRAM. A message
+ * there is one datagram behind a struct agent_head. What a program's calls have to know of it
+ * without asking is its end's SO_PRIORITY, which only the agent sets: AGENT_MARK_*.
  */
 #ifndef RGATE_AGENT_WIRE_H
 #define RGATE_AGENT_WIRE_H
@@ -75,8 +75,9 @@ enum agent_what {
 
 /*
  * SO_SNDBUF of a program's end of a stream. The byte that the agent leaves unread keeps all of the
- * message that it is the last one of, 68 KiB where sendfile(2) sends: at the default of 208 KiB, which
- * is half of this, that is more than the quarter below which the kernel wakes who waits to send.
+ * message that it is the last one of, 68 KiB where sendfile(2) sends: at the default of 208 KiB,
+ * which is half of this, that is more than the quarter below which the kernel wakes who waits to
+ * send.
  */
 #define AGENT_ROOM	212992
 
@@ -118,9 +119,9 @@ struct agent_name {
 };
 
 /*
- * In front of each datagram. From a program: where it goes, family 0: to whom the socket is connected
- * to. To a program: from whom it is; family 0: it is none, but tells of an error of the socket's,
- * which is the scope.
+ * In front of each datagram. From a program: where it goes, family 0: to whom the socket is
+ * connected to. To a program: from whom it is; family 0: it is none, but tells of an error of the
+ * socket's, which is the scope.
  */
 struct agent_head {
 	struct rgate_socket_addr addr;

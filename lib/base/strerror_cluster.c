@@ -133,7 +133,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "first" },
 
 	{ "rgate_hub_create", EBUSY, false, "a peer of the node is open already" },
-	{ "rgate_hub_create", EINVAL, false, "flags that there are not, or spin_us above a second" },
+	{ "rgate_hub_create", EINVAL, false, "flags that there are not, or spin_us above a "
+	  "second" },
 	{ "rgate_hub_start", EALREADY, false, "the hub has begun before" },
 	{ "rgate_hub_", EEXIST, false, "the hub has that service already" },
 	{ "rgate_hub_", EAGAIN, false, "256 messages wait for that node already: later" },

@@ -336,7 +336,7 @@ static void *hub_main(void *arg)
 			if (ready & 1U << id && serve(hub, id) == ROUND)
 				more |= 1U << id;
 		ns = tick(hub);
-		/* Who has more has had his turn. The fd of one that is not armed is still readable. */
+		/* Who has more has had his turn. The fd of one not armed is still readable. */
 		ready = more ? more | sleep_some(hub, 0) : wait_some(hub, ns);
 	}
 	return NULL;

@@ -102,7 +102,7 @@ static void conn_free(struct rgate_conn *conn)
 	local_late_end(conn);
 	if (conn->in_sock != conn->sock)
 		close_fd(&conn->in_sock);
-	/* Whoever else has that socket, by a descriptor of his own, would keep it among our events. */
+	/* Who else has that socket, by a descriptor of his own, would keep it among our events. */
 	events_remove(&conn->ep->ev, conn->sock);
 	close_fd(&conn->sock);
 	local_serve_end(conn);

@@ -128,7 +128,7 @@ struct rgate_conn {
  * of 32 bits would come to 0 after hours of traffic, and its next place would be the wrong one.
  */
 #define LOCAL_COUNTS(type, in, out) \
-	_Static_assert(sizeof(((type *)0)->in) == 8 && sizeof(((type *)0)->out) == 8, \
+	_Static_assert(sizeof((*(type *)0).in) == 8 && sizeof((*(type *)0).out) == 8, \
 		       "never wrap: " #in ", " #out)
 
 LOCAL_COUNTS(struct rgate_conn, recv_in, recv_out);

@@ -91,7 +91,7 @@ struct gate_caller {
 	bool there;			/* the node may know of it, and not that it leaves */
 	bool leaving;			/* it is told */
 	bool kept;			/* its session is over, and it is to be told that later */
-	bool unsure;			/* it may have given the guest up, over another connection */
+	bool unsure;			/* it may have given it up, over another connection */
 	bool probing;			/* it is asked that */
 	bool lost;			/* the node has nothing of it any more */
 	struct link queue;		/* wishes */
@@ -163,7 +163,7 @@ struct gate_node {
 	/* who serves */
 	struct link guests;
 	uint32_t nguests;
-	uint64_t gone[GATE_GONE];	/* ids, of its process: of guests that are no more; 0: none */
+	uint64_t gone[GATE_GONE];	/* ids, of its process, of guests that are gone; 0: none */
 	uint64_t floor;			/* all up to this one are as well; 0: none */
 	struct limit comes;		/* guests, whatever its process */
 	struct limit share[GATE_SHARES];	/* likewise, of users with such a uid */
@@ -221,7 +221,7 @@ struct gate_caller *gate_caller_of(const struct gate_service *sv, const struct r
 				   const struct gate_caller *last);
 /* It has nothing at its node: all that is under way fails with @err, and the node is told. */
 void gate_caller_lose(struct gate_caller *c, int err);
-/* Asks, if need be: what waits there for as long as it likes does not tell of a guest that is gone */
+/* Asks, if need be: what waits there for as long as it likes does not tell of a gone guest */
 void gate_caller_make_sure(struct gate_caller *c);
 /* The session is over, and so are its requests. Frees it, now or when the node need not know */
 void gate_ask_leave(struct gate_caller *c);

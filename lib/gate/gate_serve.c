@@ -342,8 +342,9 @@ static bool submits(const struct gate_question *q)
 }
 
 /*
- * Of what has left nothing comes back: an id is one guest's, once. Sessions may come in another order
- * than that of their ids: what is asked first has turns, and is asked again over a new connection.
+ * Of what has left nothing comes back: an id is one guest's, once. Sessions may come in another
+ * order than that of their ids: what is asked first has turns, and is asked again over a new
+ * connection.
  */
 static int guest_for(struct gate_node *n, const struct gate_question *q, struct guest **out)
 {

@@ -143,7 +143,8 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 /* ---- Roles ---- */
 
 #define NUMBER(op)	((op) & ((1U << RGATE_REQ_OP_SHIFT) - 1))
-#define OP(n)	[NUMBER(RGATE_REQ_SOCKET_##n)]
+#define OP(n) \
+	[NUMBER(RGATE_REQ_SOCKET_##n)]
 
 static const uint16_t socket_has[] = {
 	OP(OPEN) = 0, OP(BIND) = GATE_HAS_IN, OP(LISTEN) = 0,
@@ -164,7 +165,8 @@ const struct gate_role gate_sockets = {
 };
 
 #undef OP
-#define OP(n)	[NUMBER(RGATE_REQ_QUEUE_##n)]
+#define OP(n) \
+	[NUMBER(RGATE_REQ_QUEUE_##n)]
 
 static const uint16_t queue_has[] = {
 	OP(OPEN) = GATE_HAS_IN | GATE_HAS_NODE, OP(CLOSE) = GATE_HAS_TO_GO,

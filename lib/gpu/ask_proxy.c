@@ -100,7 +100,8 @@ static void stir(struct rgate_ask_proxy *p)
 static bool answered(struct rgate_ask_proxy *p)
 {
 	const struct rgate_session_loan *l = &p->loan;
-	const struct rgate_completion *c = &l->completions[p->completed & (l->completion_places - 1)];
+	const struct rgate_completion *c =
+		&l->completions[p->completed & (l->completion_places - 1)];
 
 	return pass(&p->completed, (const uint64_t *)&c->seq, l->completion_places, 1);
 }

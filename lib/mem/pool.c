@@ -175,8 +175,8 @@ static int name_holder(void *ctx, const struct rgate_pool_holder *h)
 
 	if (na->n++ < NAMED)
 		rgate_warn("%s: still held: %zu bytes at %p%s%s%s", na->pool->name, h->buf->length,
-			  h->buf->addr, h->thread ? ", debug: " : "",
-			  h->tag ? h->tag : "", "");
+			   h->buf->addr, h->thread ? ", debug: " : "",
+			   h->tag ? h->tag : "", "");
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 
 #include "clock.h"
 
-#define BACK_MOST	1024U	/* tasks that one is put before: their SUBMITs ended in another order */
+#define BACK_MOST	1024U	/* tasks that one is put before: SUBMITs end in another order */
 #define IDLE_NS		1000000000ULL	/* a session without tasks stays for so long */
 
 void keep_count(uint64_t *at, uint64_t n)

@@ -88,7 +88,7 @@ struct kept_queue {
 	struct link *purge_at, *again_at, *check_at; /* the next task of each */
 	uint64_t base, bits[RGATE_QUEUE_OVER_MAX / 64]; /* of CHECK */
 	uint32_t words;
-	uint32_t doubts;		/* times: what was under way then has to be asked for, too */
+	uint32_t doubts;		/* times: what was under way then is to be asked for, too */
 };
 
 /* What is kept for one home: no more than is left for all others */

@@ -91,7 +91,8 @@ void keep_ask(struct kept_queue *q, enum talk state, struct rgate_request r)
 
 static void open_it(struct kept_queue *q)
 {
-	const uint32_t flags = q->make ? q->as.flags | RGATE_QUEUE_CREATE | RGATE_QUEUE_EXCLUSIVE : 0;
+	const uint32_t flags =
+		q->make ? q->as.flags | RGATE_QUEUE_CREATE | RGATE_QUEUE_EXCLUSIVE : 0;
 	struct rgate_queue_place place = q->as.place;
 
 	if (session_begin(q->user)) {

@@ -119,6 +119,7 @@ int rgate_queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *me
 		err = copy(&f, m.off + off, buf, len);
 	if (f.handle)
 		(void)sync_client_ask(&q->client, (struct rgate_request){
-			.op = RGATE_REQ_MEMORY_RELEASE, .handle = f.handle }, SYNC_CLIENT_SURE, NULL);
+			.op = RGATE_REQ_MEMORY_RELEASE, .handle = f.handle },
+			SYNC_CLIENT_SURE, NULL);
 	return err;
 }

@@ -109,8 +109,9 @@ static int release(struct rgate_req *r, struct opened *o)
 {
 	const struct rgate_request *q = rgate_req_get(r);
 	uint32_t state = 0;
-	int err = queue_release(o->queue, &o->worker, q->a0, claim_of(q), queue_high(q->a1), &state);
+	int err;
 
+	err = queue_release(o->queue, &o->worker, q->a0, claim_of(q), queue_high(q->a1), &state);
 	rgate_req_set_value(r, state);
 	return err;
 }

@@ -71,8 +71,8 @@ static int over(struct rgate_req *r, struct opened *o)
 		memcpy(&word, mem + i * sizeof(word), sizeof(word));
 		left = 0;
 		for (bits = word; bits; bits &= bits - 1)
-			if (queue_has_ended(o->queue, o->uid,
-					    q->a0 + i * 64ULL + (unsigned int)__builtin_ctzll(bits)))
+			if (queue_has_ended(o->queue, o->uid, q->a0 + i * 64ULL +
+					    (unsigned int)__builtin_ctzll(bits)))
 				left |= bits & -bits;
 		memcpy(mem + i * sizeof(left), &left, sizeof(left));
 	}

@@ -233,8 +233,8 @@ struct rgate_seat_opts {
 	 * Engine's thread. NULL: nobody wants to know */
 	void (*over)(void *ctx);
 	void *ctx;
-	bool modest;		/* @limits are the user's only where no other seat of his set any: who
-				 * comes by another way takes nothing from those that are here */
+	bool modest;		/* @limits are the user's only where no other seat of his set any:
+				 * who comes by another way takes nothing from those here */
 };
 
 /*

@@ -349,7 +349,7 @@ void rgate_session_close(struct rgate_session *s)
 {
 	if (!s)
 		return;
-	/* first: a child that is forked meanwhile closes the descriptors of sessions that it finds */
+	/* first: a child forked meanwhile closes the descriptors of sessions that it finds */
 	rgate_session_delist(s);
 	if (s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED)) {
 		close_copy(s);
@@ -430,8 +430,10 @@ int rgate_session_reconnect(struct rgate_session *s, int timeout_ms)
 		return -EOWNERDEAD;
 	if (s->where != RGATE_SESSION_DAEMON)
 		return -EINVAL;
-	if (s->lent || (!rgate_session_gone(s) &&
-			__atomic_load_n(&s->area.server->state, __ATOMIC_ACQUIRE) == RGATE_REQ_OPEN))
+	if (s->lent)
+		return -EBUSY;
+	if (!rgate_session_gone(s) &&
+	    __atomic_load_n(&s->area.server->state, __ATOMIC_ACQUIRE) == RGATE_REQ_OPEN)
 		return -EBUSY;
 	o.where = RGATE_SESSION_DAEMON;
 	err = open_in_time(&fresh, &o, timeout_ms);

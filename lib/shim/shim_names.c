@@ -183,8 +183,9 @@ SHIM_EXPORT int getaddrinfo(const char *node, const char *service, const struct 
 /* From @at on, which moves on; NULL: there is no room */
 static void *take(char **at, const char *end, size_t len)
 {
-	const size_t over = (uintptr_t)*at % alignof(char *);
-	char *p = *at + (over ? alignof(char *) - over : 0);
+	const size_t align = alignof(char *);
+	const size_t over = (uintptr_t)*at % align;
+	char *p = *at + (over ? align - over : 0);
 
 	if (p > end || len > (size_t)(end - p))
 		return NULL;

@@ -204,7 +204,7 @@ static void *resolve(void *arg)
 		j = take(v);
 		if (j) {
 			run(w, j);
-			/* Its user and those who waited for fewer to be busy may have a turn now. */
+			/* Its user and those who waited for fewer to be busy may have a turn. */
 			if (v->waiting)
 				pthread_cond_signal(&v->more);
 			continue;

@@ -64,8 +64,8 @@ static int decide(struct rgate_request *r, const void *record, size_t len)
 
 /*
  * It goes through what a job would have it do, up to execve(2), while nobody waits: each page that
- * this touches, of its code and of its copy of the spawner's memory, costs some microseconds when it
- * is touched first. What comes of it is the same whether this goes right or not.
+ * this touches, of its code and of its copy of the spawner's memory, costs some microseconds when
+ * it is touched first. What comes of it is the same whether this goes right or not.
  */
 static void rehearse(struct rgate_request *r, uint8_t *record)
 {

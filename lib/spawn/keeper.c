@@ -48,6 +48,7 @@ static long clone_on(const struct clone_args *args, struct runner *r)
 			 : "rcx", "r11", "memory", "cc");
 	return ret;
 }
+
 #define CAN_KEEP	true
 #elif defined(__aarch64__)
 static long clone_on(const struct clone_args *args, struct runner *r)
@@ -67,6 +68,7 @@ static long clone_on(const struct clone_args *args, struct runner *r)
 			 : "memory", "cc");
 	return x0;
 }
+
 #define CAN_KEEP	true
 #else
 static long clone_on(const struct clone_args *args, struct runner *r)
@@ -75,6 +77,7 @@ static long clone_on(const struct clone_args *args, struct runner *r)
 	(void)r;
 	return -1;
 }
+
 #define CAN_KEEP	false
 #endif
 

@@ -80,7 +80,8 @@ static bool read_stat(pid_t pid, struct proc *p)
 	at = strrchr(text, ')');
 	/* From the third field on: proc(5). Thirteen that are of no use here lie in between. */
 	if (!at || sscanf(at + 1, " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			  "%*s %d %*s %llu", &state, &parent, &group, &session, &threads, &began) != 6)
+			  "%*s %d %*s %llu",
+			  &state, &parent, &group, &session, &threads, &began) != 6)
 		return false;
 	*p = (struct proc){ .pid = pid, .parent = parent, .group = group, .session = session,
 			    .began = began };

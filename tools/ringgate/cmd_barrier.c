@@ -20,7 +20,10 @@ struct barrier_args {
 	bool json;
 };
 
-static const struct argp_option options[] = { OPTS_SYNC, OPT_JSON, { 0 } };
+static const struct argp_option options[] = {
+	OPT_SYNC_SOCKET, OPT_SYNC_NODE, OPT_SYNC_USER, OPT_SYNC_ALL, OPT_SYNC_WAIT,
+	OPT_JSON, { 0 }
+};
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {

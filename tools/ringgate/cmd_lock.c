@@ -27,7 +27,7 @@ struct lock_args {
 enum { OPT_KILL = 256 };
 
 static const struct argp_option options[] = {
-	OPTS_SYNC,
+	OPT_SYNC_SOCKET, OPT_SYNC_NODE, OPT_SYNC_USER, OPT_SYNC_ALL, OPT_SYNC_WAIT,
 	{ "shared", 's', NULL, 0, "Together with others that want it shared", 0 },
 	{ "kill-after", OPT_KILL, "SECONDS", 0, "When it is lost: from SIGTERM to SIGKILL "
 	  "(default: 0.2)", 0 },

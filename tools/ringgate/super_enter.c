@@ -41,7 +41,7 @@
 #define IF(value, yes, no)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
 #define RET(what)	BPF_STMT(BPF_RET | BPF_K, what)
 #define NO_CALL		(SECCOMP_RET_ERRNO | ENOSYS)
-#define SEEN(call)	IF(SYS_##call, 0, 1), RET(SECCOMP_RET_USER_NOTIF)
+#define SEEN		RET(SECCOMP_RET_USER_NOTIF)
 
 static struct sock_filter filter[] = {
 	WORD(offsetof(struct seccomp_data, arch)),
@@ -52,15 +52,15 @@ static struct sock_filter filter[] = {
 	RET(NO_CALL),
 	IF(SYS_io_uring_setup, 0, 1),
 	RET(NO_CALL),
-	SEEN(connect),
-	SEEN(accept),
-	SEEN(accept4),
-	SEEN(bind),
-	SEEN(listen),
-	SEEN(getsockname),
-	SEEN(getpeername),
-	SEEN(setsockopt),
-	SEEN(getsockopt),
+	IF(SYS_connect, 0, 1), SEEN,
+	IF(SYS_accept, 0, 1), SEEN,
+	IF(SYS_accept4, 0, 1), SEEN,
+	IF(SYS_bind, 0, 1), SEEN,
+	IF(SYS_listen, 0, 1), SEEN,
+	IF(SYS_getsockname, 0, 1), SEEN,
+	IF(SYS_getpeername, 0, 1), SEEN,
+	IF(SYS_setsockopt, 0, 1), SEEN,
+	IF(SYS_getsockopt, 0, 1), SEEN,
 	IF(SYS_socket, 0, 5),
 	LOW(0),
 	IF(AF_INET, 2, 0),

@@ -14,12 +14,14 @@
 
 enum { OPT_SYNC_OWNER = 512, OPT_SYNC_OTHERS };
 
-#define OPTS_SYNC \
-	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 }, \
-	{ "node", 'n', "N", 0, "Its home is that node, by number (default: this one)", 0 }, \
-	{ "owner", OPT_SYNC_OWNER, "UID", 0, "It is that user's (default: the own one)", 0 }, \
-	{ "others", OPT_SYNC_OTHERS, NULL, 0, "If it is made: for other users, too", 0 }, \
-	{ "timeout", 'w', "SECONDS", 0, "Wait no longer", 0 }
+#define OPT_SYNC_SOCKET	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 }
+#define OPT_SYNC_NODE	{ "node", 'n', "N", 0, "Its home is that node, by number (default: " \
+			  "this one)", 0 }
+#define OPT_SYNC_USER	{ "owner", OPT_SYNC_OWNER, "UID", 0, "It is that user's (default: the " \
+			  "own one)", 0 }
+#define OPT_SYNC_ALL	{ "others", OPT_SYNC_OTHERS, NULL, 0, "If it is made: for other " \
+			  "users, too", 0 }
+#define OPT_SYNC_WAIT	{ "timeout", 'w', "SECONDS", 0, "Wait no longer", 0 }
 
 struct sync_args {
 	struct rgate_sync_opts opts;

@@ -232,8 +232,8 @@ static void agents_json(struct daemon *d, struct json *j)
 static void agents_text(struct daemon *d, FILE *f)
 {
 	if (d->agents)
-		fprintf(f, "\nagents: %s\n", is_there(d->agents) ? "one for all programs of a user" :
-			"gone: start ringgated anew");
+		fprintf(f, "\nagents: %s\n", is_there(d->agents) ?
+			"one for all programs of a user" : "gone: start ringgated anew");
 }
 
 const struct module agents_module = {

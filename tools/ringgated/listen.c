@@ -75,7 +75,7 @@ static void *bind_unmasked(void *arg)
 	struct binding *b = arg;
 	mode_t mask;
 
-	/* Where that is not allowed, as in some containers, the others have its umask for a moment. */
+	/* Where that is not allowed, as in some containers, others have its umask for a moment. */
 	(void)unshare(CLONE_FS);
 	mask = umask(0);
 	b->err = bind(b->sock, (const struct sockaddr *)b->sun, sizeof(*b->sun)) < 0 ? -errno : 0;

@@ -55,8 +55,8 @@ struct rgate_socket_addr {
 
 /*
  * RESOLVE: a name and a service, without an end each, one after the other; one may be empty. In
- * their place come addresses, as many as there is room for, and behind them, if it was asked for and
- * has room, the name's proper form and a byte of 0.
+ * their place come addresses, as many as there is room for, and behind them, if it was asked for
+ * and has room, the name's proper form and a byte of 0.
  * @family, @type: 0: any; @flags: RGATE_SOCKET_RESOLVE_*; @name, @service: bytes
  */
 #define RGATE_SOCKET_RESOLVE_A0(family, type, flags) \

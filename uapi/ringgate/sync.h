@@ -34,8 +34,11 @@
  * written by the engine as long as there is the handle.
  */
 struct rgate_sync_place {
-	__aligned_u64 lease_ns;	/* a lock is held until then, CLOCK_BOOTTIME; 0: it is not;
-				 * RGATE_SYNC_FOREVER: until it is released. Release */
+	/*
+	 * a lock is held until then, CLOCK_BOOTTIME; 0: it is not; RGATE_SYNC_FOREVER: until it is
+	 * released. Release
+	 */
+	__aligned_u64 lease_ns;
 	__aligned_u64 value;	/* token of the lock, generation of the barrier */
 	__aligned_u64 lost;	/* locks held, and lost before they were released, so far */
 	__u32 members;		/* of a barrier, 1 to RGATE_BARRIER_MEMBERS; of a lock 0 */

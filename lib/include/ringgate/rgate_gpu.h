@@ -256,8 +256,8 @@ struct rgate_gpu_session_opts {
 				 * two, at most RGATE_GPU_TICKETS_MAX */
 	uint32_t idle_us;	/* an engine that sleeps is woken after so long, at most, when
 				 * nothing has been asked for a while; 0: 1000 */
-	uint32_t spin_us;	/* after it was, or has answered and fell asleep, the next time comes
-				 * without a pause for so long, 10000 at most; 0: 100;
+	uint32_t spin_us;	/* after it was, or has answered and fell asleep, the next time
+				 * comes without a pause for so long, 10000 at most; 0: 100;
 				 * RGATE_SPIN_NONE: none */
 	uint32_t reserved;
 };

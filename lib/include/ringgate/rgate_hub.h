@@ -35,8 +35,8 @@ struct rgate_hub_opts {
 	size_t sz;
 	uint32_t nodes;		/* bit N: a peer for node N; 0: for all others */
 	uint32_t flags;		/* enum rgate_hub_flags */
-	uint32_t spin_us;	/* so long the thread polls before it sleeps, as <ringgate/rgate_spin.h>
-				 * says; 0: by the number of CPUs */
+	uint32_t spin_us;	/* so long the thread polls before it sleeps, as
+				 * <ringgate/rgate_spin.h> says; 0: by the number of CPUs */
 };
 
 enum rgate_hub_flags {

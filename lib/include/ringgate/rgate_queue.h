@@ -172,8 +172,9 @@ RGATE_API int rgate_queue_complete_many(struct rgate_queue *queue,
  * @types, @most, @flags, @timeout_ms, @got: as rgate_queue_claim()
  * For a worker that goes on: it waits once, and not for each of both. Data of the results may be
  * that of @got, too; who would complete a refused one again has a copy.
- * Returns as rgate_queue_claim(); what became of each result is in its error, whatever this returns.
- * -EAGAIN also: one of them is refused for now, which its error tells: nothing is waited for then.
+ * Returns as rgate_queue_claim(); what became of each result is in its error, whatever this
+ * returns. -EAGAIN also: one of them is refused for now, which its error tells: nothing is waited
+ * for then.
  */
 RGATE_API int rgate_queue_next(struct rgate_queue *queue, struct rgate_queue_result *results,
 			       unsigned int n, uint64_t types, unsigned int most, uint32_t flags,

@@ -201,9 +201,9 @@ struct rgate_session_loan {
 	uint64_t room;		/* and the first that may not be, before its credit comes */
 	uint64_t completed;	/* the first completion to be taken */
 	/*
-	 * Who wants to sleep until completion N is there stores N + 1, fences, and looks at it; until
-	 * the engine is asleep, RGATE_REQ_WANT_NEED, and looks at need. If it comes later, wait_fd is
-	 * readable; epoll_wait(2) of it takes that. 0: nobody sleeps
+	 * Who wants to sleep until completion N is there stores N + 1, fences, and looks at it;
+	 * until the engine is asleep, RGATE_REQ_WANT_NEED, and looks at need. If it comes later,
+	 * wait_fd is readable; epoll_wait(2) of it takes that. 0: nobody sleeps
 	 */
 	uint64_t *want;
 	int32_t wait_fd;
