@@ -75,7 +75,8 @@ static unsigned long long field(const char *path, const char *key)
 	if (!f)
 		bench_die(errno, "%s", path);
 	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, key, strlen(key)) && sscanf(line + strlen(key), " %llu", &v) == 1)
+		if (!strncmp(line, key, strlen(key)) &&
+		    sscanf(line + strlen(key), " %llu", &v) == 1)
 			sum += v;
 	fclose(f);
 	return sum;

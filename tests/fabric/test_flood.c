@@ -183,7 +183,8 @@ static void flooded(void **state)
 	 * for the machine, which may have other work.
 	 */
 	assert_true(refused > 1000);
-	assert_true((f->sent + f->full) * unit_patience() * 1000000000ULL / f->ns >= FLOOD_RATE / 4);
+	assert_true((f->sent + f->full) * unit_patience() * 1000000000ULL / f->ns >=
+		    FLOOD_RATE / 4);
 	/* What is very short grows most where other work comes between: it counts as 10 ms. */
 	calm = calm < CALM_LEAST ? CALM_LEAST : calm;
 	assert_true(busy <= MULTIPLE * unit_patience() * calm);

@@ -371,7 +371,8 @@ static void unheard(void **state)
 		assert_int_equal(e[1].last.len, 2000);
 		got++;
 		assert_int_equal(e[1].prov->recv(e[1].conn, e[1].last.id,
-						 (char *)e[1].slots->addr + e[1].last.id * ENDS_SLOT,
+						 (char *)e[1].slots->addr +
+						 e[1].last.id * ENDS_SLOT,
 						 ENDS_SLOT, e[1].slots->lkey), 0);
 		out += sent(&e[0]);
 	}

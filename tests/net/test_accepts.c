@@ -250,9 +250,9 @@ static void receives(void **state)
 	h = came(7);
 	ends(7, -ENOBUFS);
 	assert_int_equal(who_is(h), 0);
-	begin((struct rgate_request){ .op = RGATE_REQ_SOCKET_RECV, .cookie = 8, .handle = h,
-				      .a1 = SLOTS + 1, .flags = RGATE_REQ_MULTI, .off = AT,
-				      .len = SLOTS * SLOT });
+	begin((struct rgate_request){
+		.op = RGATE_REQ_SOCKET_RECV, .cookie = 8, .handle = h, .a1 = SLOTS + 1,
+		.flags = RGATE_REQ_MULTI, .off = AT, .len = SLOTS * SLOT });
 	sends(fd, 0, 5000);
 	got += takes(8, slot++, got);
 	assert_int_equal(kill(r[1].pid, SIGSTOP), 0);

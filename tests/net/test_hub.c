@@ -595,20 +595,19 @@ static int sleeps(void **state)
 	return 0;
 }
 
-#define BOTH(name)								\
-	{ #name, name, sleeps, NULL, NULL },					\
-	{ #name "_polled", name, polls, NULL, NULL }
+#define SLEEPS(name)	cmocka_unit_test_setup(name, sleeps)
+#define POLLS(name)	{ #name "_polled", name, polls, NULL, NULL }
 
 static const struct CMUnitTest tests[] = {
-	BOTH(unread),
-	BOTH(ended),
-	BOTH(late),
-	BOTH(sizes),
-	BOTH(roles),
-	BOTH(outlived),
-	BOTH(beside),
-	BOTH(paused),
-	BOTH(flooded),
+	SLEEPS(unread), POLLS(unread),
+	SLEEPS(ended), POLLS(ended),
+	SLEEPS(late), POLLS(late),
+	SLEEPS(sizes), POLLS(sizes),
+	SLEEPS(roles), POLLS(roles),
+	SLEEPS(outlived), POLLS(outlived),
+	SLEEPS(beside), POLLS(beside),
+	SLEEPS(paused), POLLS(paused),
+	SLEEPS(flooded), POLLS(flooded),
 	cmocka_unit_test_setup(rests, sleeps),
 	cmocka_unit_test_setup(polling, polls),
 };

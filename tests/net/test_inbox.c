@@ -188,18 +188,41 @@ static void spoil(struct bed *b, struct net_chunk *c, enum fault what)
 	const uint32_t bytes = le32toh(c->bytes);
 
 	switch (what) {
-	case NO_MARK:	c->mark = 0; break;
-	case OLD_MARK:	c->mark = htole64(le64toh(c->mark) - INBOX); break;
-	case MANY_SLOTS: c->slots = htole32(RGATE_BATCH + 1); break;
-	case LONG:	c->bytes = htole32(INBOX); break;
-	case ODD:	c->bytes = htole32(bytes + 1); break;
-	case HEAD_BACK:	c->mail.head = htole64(b->head); break;
-	case HEAD_ON:	c->mail.head = htole64(b->head + 9); break;
-	case NO_HEADER:	c->bytes = htole32(HEAD - 8); break;
-	case CUT:	c->bytes = htole32(bytes - 8); break;
-	case MORE:	c->bytes = htole32(bytes + 8); break;
-	case NO_NOTICE:	c->flags = 0; break;
-	default:	break;
+	case NO_MARK:
+		c->mark = 0;
+		break;
+	case OLD_MARK:
+		c->mark = htole64(le64toh(c->mark) - INBOX);
+		break;
+	case MANY_SLOTS:
+		c->slots = htole32(RGATE_BATCH + 1);
+		break;
+	case LONG:
+		c->bytes = htole32(INBOX);
+		break;
+	case ODD:
+		c->bytes = htole32(bytes + 1);
+		break;
+	case HEAD_BACK:
+		c->mail.head = htole64(b->head);
+		break;
+	case HEAD_ON:
+		c->mail.head = htole64(b->head + 9);
+		break;
+	case NO_HEADER:
+		c->bytes = htole32(HEAD - 8);
+		break;
+	case CUT:
+		c->bytes = htole32(bytes - 8);
+		break;
+	case MORE:
+		c->bytes = htole32(bytes + 8);
+		break;
+	case NO_NOTICE:
+		c->flags = 0;
+		break;
+	default:
+		break;
 	}
 }
 

@@ -23,8 +23,11 @@ static struct rgate_session *session;
 
 static void open_it(uint32_t where)
 {
-	assert_int_equal(rgate_session_open(&session, &RGATE_OPTS(rgate_session_opts,
-		.path = r.requests, .where = where, .memory = MEMORY, .timeout_ms = MS)), 0);
+	const struct rgate_session_opts o = RGATE_OPTS(rgate_session_opts, .path = r.requests,
+						       .where = where, .memory = MEMORY,
+						       .timeout_ms = MS);
+
+	assert_int_equal(rgate_session_open(&session, &o), 0);
 }
 
 static int take(uint64_t cookie)
@@ -84,7 +87,8 @@ static void goes_on(void **state)
 		for (k = 0; k < i; k++)
 			assert_int_equal(rgate_session_submit(session, &(struct rgate_request){
 				.op = RGATE_REQ_LOG_WRITE, .len = 5, .cookie = k }), 0);
-		assert_int_equal(ringgated_stop(&r, i % 2 ? SIGTERM : SIGKILL), i % 2 ? 0 : SIGKILL);
+		assert_int_equal(ringgated_stop(&r, i % 2 ? SIGTERM : SIGKILL),
+				 i % 2 ? 0 : SIGKILL);
 		is_over();
 		ringgated_start(&r, NULL, -1);
 		assert_int_equal(rgate_session_reconnect(session, 0), 0);
@@ -95,8 +99,8 @@ static void goes_on(void **state)
 		assert_int_equal(nop(), 0);
 		/* it is the daemon's memory, too */
 		memcpy(mem + 4096, "again", 5);
-		assert_int_equal(ask((struct rgate_request){ .op = RGATE_REQ_LOG_WRITE, .off = 4096,
-							     .len = 5 }), 0);
+		assert_int_equal(ask((struct rgate_request){
+			.op = RGATE_REQ_LOG_WRITE, .off = 4096, .len = 5 }), 0);
 		assert_int_equal(opened(), 1);
 	}
 	rgate_session_close(session);

@@ -92,6 +92,7 @@ static void have_something(void)
 {
 	uint32_t handle, i;
 	char name[24];
+	int err;
 
 	for (i = 0; i < 3; i++)
 		if (START(&handle, "/bin/sleep", NAP))
@@ -100,8 +101,9 @@ static void have_something(void)
 		const int len = snprintf(name, sizeof(name), "storm-%d-%u", getpid(), i);
 
 		memcpy(mem, name, (size_t)len);
-		if (ASK(.op = RGATE_REQ_MEMORY_EXPORT, .off = 4096 * (i + 1), .len = 4096,
-			.a1 = RGATE_MEMORY_EXPORT_A1(0666, (uint64_t)len)))
+		err = ASK(.op = RGATE_REQ_MEMORY_EXPORT, .off = 4096 * (i + 1), .len = 4096,
+			  .a1 = RGATE_MEMORY_EXPORT_A1(0666, (uint64_t)len));
+		if (err)
 			break;
 	}
 }

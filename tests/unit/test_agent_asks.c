@@ -180,7 +180,8 @@ static void waiting_askers(void **state)
 static void asker_comes_late(void **state)
 {
 	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_SOCKET, .a = AF_INET };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), probe = dup(0), got[RGATE_FDS];
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), probe = dup(0);
+	int got[RGATE_FDS];
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	struct agent_answer answer;
 	struct rlimit before, few;
@@ -201,7 +202,8 @@ static void asker_comes_late(void **state)
 	assert_true(then < 300);
 	assert_int_equal(rgate_wire_send(sock, &q, sizeof(q), NULL, 0, 0), 0);
 	answers_in_time(sock);
-	assert_int_equal(rgate_wire_recv(sock, &answer, sizeof(answer), got, &n, 0), sizeof(answer));
+	assert_int_equal(rgate_wire_recv(sock, &answer, sizeof(answer), got, &n, 0),
+			 sizeof(answer));
 	assert_int_equal(n, 1);
 	close(got[0]);
 	close(sock);
@@ -266,7 +268,8 @@ static void full_backlog(void **state)
 			 (unsigned long long)id);
 		assert_int_equal(fcntl(fds[n], F_SETFL, O_NONBLOCK), 0);
 		err = connect(fds[n], (struct sockaddr *)&un, sizeof(un)) < 0 ? errno : 0;
-		assert_int_equal(ASK(fds[n], &answer, NULL, .what = AGENT_PEER), err ? -ENOTCONN : 0);
+		assert_int_equal(ASK(fds[n], &answer, NULL, .what = AGENT_PEER),
+				 err ? -ENOTCONN : 0);
 	}
 	assert_int_equal(err, EAGAIN);
 	close(accept(waits, NULL, NULL));
@@ -369,8 +372,8 @@ static void many_names(void **state)
 	for (i = 0; i < 200; i++) {
 		if (i % 3) {
 			answers_in_time(socks[i]);
-			assert_int_equal(rgate_wire_recv(socks[i], &answer, sizeof(answer), NULL, NULL,
-							 0), sizeof(answer));
+			assert_int_equal(rgate_wire_recv(socks[i], &answer, sizeof(answer), NULL,
+							 NULL, 0), sizeof(answer));
 			assert_int_equal(answer.result, 0);
 			assert_true(is_loop(&answer));
 			known++;

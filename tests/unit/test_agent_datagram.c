@@ -215,7 +215,7 @@ static void changes_peer(void **state)
 	all_gone();
 }
 
-/* Shut down both ways it looks as if it were closed, and is there for as long as its program has it. */
+/* Shut down both ways it looks as if it were closed, and is there while its program has it. */
 static void shut_both_ways(void **state)
 {
 	uint16_t port;

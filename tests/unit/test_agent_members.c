@@ -154,7 +154,7 @@ static void its_place_is_gone(void **state)
 	assert_int_equal(access(agent_member_path(third), F_OK), 0);
 }
 
-/* Who accepts at its listener is told, and its port is free; the listener of another one is there. */
+/* Who accepts at its listener is told, and its port is free; another one's listener is there. */
 static void listeners(void **state)
 {
 	uint16_t port, kept_port;
@@ -199,13 +199,13 @@ static void waits_elsewhere(void **state)
 						  .addr = { 192, 0, 2, 1 } };
 	struct agent_ask q = { .version = AGENT_VERSION, .what = AGENT_CONNECT, .addr = silent };
 	struct agent_answer answer = { .result = 1 };
-	int sock, fd;
+	int sock, fd, err;
 
 	(void)state;
 	place = AGENT_CONTROL "2";
 	fd = new_socket();
-	if (ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .a = AGENT_NONBLOCK, .addr = silent) !=
-	    -EINPROGRESS) {
+	err = ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .a = AGENT_NONBLOCK, .addr = silent);
+	if (err != -EINPROGRESS) {
 		close(fd);
 		skip();
 	}

@@ -144,11 +144,9 @@ static void each_frame(void **state)
 	for (i = 0; i < n; i++) {
 		put(&f, true);
 		for (k = 0; k < 2; k++)
-			while (__atomic_load_n(&w[k].took, __ATOMIC_ACQUIRE) <= i)
-				if (__atomic_load_n(&w[k].slow, __ATOMIC_RELAXED))
-					break;
-				else
-					sched_yield();
+			while (__atomic_load_n(&w[k].took, __ATOMIC_ACQUIRE) <= i &&
+			       !__atomic_load_n(&w[k].slow, __ATOMIC_RELAXED))
+				sched_yield();
 		for (spin = unit_random(&seed) % 2000; spin; spin--)
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}

@@ -381,8 +381,8 @@ static void capture(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_begin, fake_end)
 static const struct CMUnitTest tests[] = {
-	TEST(status), TEST(no_memory), TEST(odd), TEST(stats), TEST(top), TEST(events), TEST(attach),
-	TEST(set), TEST(members), TEST(detach), TEST(capture),
+	TEST(status), TEST(no_memory), TEST(odd), TEST(stats), TEST(top), TEST(events),
+	TEST(attach), TEST(set), TEST(members), TEST(detach), TEST(capture),
 };
 
 UNIT_MAIN(tests)

@@ -83,8 +83,9 @@ static void receives(void **state)
 		assert_true(asks_quiet());
 		for (uint32_t b = 0; b < q.len; b++)
 			data[b] = pattern(q.off + b);
-		say((struct gate_result){ .kind = GATE_GET, .number = q.number, .data = data,
-					  .len = q.len, .data_len = q.len });
+		say((struct gate_result){
+			.kind = GATE_GET, .number = q.number, .data = data, .len = q.len,
+			.data_len = q.len });
 	}
 	assert_int_equal(asks_result(2, NULL), LONG);
 	for (i = 0; i < LONG; i++)
@@ -126,7 +127,8 @@ static void too_long(void **state)
 	(void)state;
 	submit(SEND, 2, .handle = 77, .off = 0, .len = ROOM + 4096);
 	assert_int_equal(question(0).kind, GATE_PUT);
-	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
+	client_submit(&prog, (struct rgate_request){
+		.op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
 	asks_turn();
 	assert_int_equal(asks_result(9, NULL), 0);
 	assert_int_equal(asks_result(2, NULL), -ECANCELED);
@@ -229,7 +231,8 @@ static void cancelled(void **state)
 
 	(void)state;
 	submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
-	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
+	client_submit(&prog, (struct rgate_request){
+		.op = RGATE_REQ_CANCEL, .cookie = 9, .a0 = 2 });
 	asks_turn();
 	assert_int_equal(asks_result(9, NULL), -EALREADY);
 	assert_int_equal(o.peer.asked.n, 1);
@@ -401,13 +404,14 @@ static void lies_of_recv(void **state)
 		submit(RECV, 2, .handle = 77, .off = AT, .len = SHORT);
 		answer(0, 0);
 		/* of other requests, sessions and tickets */
-		say((struct gate_result){ .kind = GATE_DONE, .guest = asks_guest + 1, .serial = 2 });
-		say((struct gate_result){ .kind = GATE_DONE, .guest = asks_guest,
-					  .serial = question(0).serial + 1,
-					  .ticket = question(0).ticket });
-		say((struct gate_result){ .kind = GATE_DONE, .guest = asks_guest,
-					  .serial = question(0).serial,
-					  .ticket = question(0).ticket + 1 });
+		say((struct gate_result){
+			.kind = GATE_DONE, .guest = asks_guest + 1, .serial = 2 });
+		say((struct gate_result){
+			.kind = GATE_DONE, .guest = asks_guest, .serial = question(0).serial + 1,
+			.ticket = question(0).ticket });
+		say((struct gate_result){
+			.kind = GATE_DONE, .guest = asks_guest, .serial = question(0).serial,
+			.ticket = question(0).ticket + 1 });
 		assert_true(asks_quiet());
 		memset(prog.mem + AT, 0xee, 2 * SHORT);
 		lie(end_of(0, lies[i].result, 0), &lies[i].add);
@@ -439,8 +443,9 @@ static void lies_of_get(void **state)
 	say(r);
 	q = question(1);
 	assert_int_equal(q.len, 300 - GATE_PIECE);
-	say((struct gate_result){ .kind = GATE_GET, .number = q.number, .data = data,
-				  .len = q.len + 1, .data_len = q.len + 1 });
+	say((struct gate_result){
+		.kind = GATE_GET, .number = q.number, .data = data, .len = q.len + 1,
+		.data_len = q.len + 1 });
 	assert_int_equal(asks_result(2, NULL), -EPROTO);
 	assert_int_equal(prog.mem[AT + 300], 0);
 }
@@ -515,8 +520,8 @@ static const struct CMUnitTest tests[] = {
 	BED(told_again), BED(gateway_restarts),
 	cmocka_unit_test_teardown(gateway_gone, asks_teardown),
 	cmocka_unit_test_teardown(names, asks_teardown),
-	BED(probed_node), BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get), BED(not_got),
-	BED(malformed),
+	BED(probed_node), BED(refused), BED(leaves), BED(lies_of_recv), BED(lies_of_get),
+	BED(not_got), BED(malformed),
 };
 
 UNIT_MAIN(tests)

@@ -47,8 +47,8 @@ static int setup_wanted(void **state)
 static int setup(void **state)
 {
 	(void)setup_wanted(state);
-	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 99,
-						     .a0 = 2 });
+	client_submit(&prog, (struct rgate_request){
+		.op = RGATE_REQ_CANCEL, .cookie = 99, .a0 = 2 });
 	assert_int_equal(asks_result(99, NULL), -EALREADY);
 	assert_int_equal(question(2).kind, GATE_CANCEL);
 	answer(2, 0);

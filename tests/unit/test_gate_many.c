@@ -23,8 +23,8 @@ static bool is_told_of(uint32_t place, uint16_t port)
 
 static void cancel(uint64_t cookie)
 {
-	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 99,
-						     .a0 = cookie });
+	client_submit(&prog, (struct rgate_request){
+		.op = RGATE_REQ_CANCEL, .cookie = 99, .a0 = cookie });
 	/* it ends by itself, with what is still to be told */
 	assert_int_equal(asks_result(99, NULL), -EALREADY);
 }
@@ -147,8 +147,9 @@ static void too_many(void **state)
 	assert_int_equal(client_open(&c, asks_engine, &so), 0);
 	client_submit(&c, (struct rgate_request){ .op = RGATE_REQ_SOCKET_OPEN, .cookie = 1 });
 	asks_turn();
-	client_submit(&c, (struct rgate_request){ .op = RGATE_REQ_SOCKET_ACCEPT, .cookie = 2,
-		.handle = 1, .a1 = GATE_MANY + 1, .flags = RGATE_REQ_MULTI });
+	client_submit(&c, (struct rgate_request){
+		.op = RGATE_REQ_SOCKET_ACCEPT, .cookie = 2, .handle = 1, .a1 = GATE_MANY + 1,
+		.flags = RGATE_REQ_MULTI });
 	asks_turn();
 	assert_true(client_poll(&c, &done));
 	assert_int_equal(done.cookie, 2);
@@ -195,8 +196,8 @@ static void cancelled(void **state)
 	other_goes_down();
 	submit(SEND, 4, .handle = 77, .off = AT, .len = 1000);
 	submit(ACCEPT, 5, LISTENS);
-	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_CANCEL, .cookie = 6,
-						     .a0 = 5 });
+	client_submit(&prog, (struct rgate_request){
+		.op = RGATE_REQ_CANCEL, .cookie = 6, .a0 = 5 });
 	assert_int_equal(asks_result(6, NULL), 0);
 	assert_int_equal(asks_result(5, NULL), -ECANCELED);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * A program of one node accepts and receives at another one, by requests that have many
- * completions, while the connection between the nodes comes and goes with what is under way on it, requests are
- * cancelled, and there is no room for messages: whoever connects is accepted once, nobody is
- * forgotten, and what each has sent is there, once and in order.
+ * completions, while the connection between the nodes comes and goes with what is under way on it,
+ * requests are cancelled, and there is no room for messages: whoever connects is accepted once,
+ * nobody is forgotten, and what each has sent is there, once and in order.
  */
 #include "serves_bed.h"
 

@@ -139,8 +139,10 @@ static void revoked(void **state)
 	assert_int_equal(asks_result(3, NULL), -EACCES);
 }
 
-enum { LONGER, OTHER_RESULT, OTHER_VALUE, SHORT_PIECE, EMPTY_PIECE, WITH_ADDR, ENDS_SO, FROM_ALL,
-       FROM_NONE, LIES };
+enum {
+	LONGER, OTHER_RESULT, OTHER_VALUE, SHORT_PIECE, EMPTY_PIECE, WITH_ADDR, ENDS_SO, FROM_ALL,
+	FROM_NONE, LIES
+};
 
 /* Of a completion that has begun: what follows does not fit it. */
 static void lies_of_pieces(void **state)

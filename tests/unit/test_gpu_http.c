@@ -43,7 +43,8 @@ static void whole(void **state)
 	} good[] = {
 		{ "GET /k HTTP/1.1\r\n" HOST "\r\n", HTTP_GET, 0, 0, "k" },
 		{ "HEAD /a/b?c=%20 HTTP/1.1\r\nhOsT:\r\n\r\n", HTTP_HEAD, 0, 0, "a/b?c=%20" },
-		{ "DELETE /~ HTTP/1.1\r\n" HOST "Connection: x, CLOSE \r\n\r\n", HTTP_DELETE, 0, 1, "~" },
+		{ "DELETE /~ HTTP/1.1\r\n" HOST "Connection: x, CLOSE \r\n\r\n", HTTP_DELETE, 0, 1,
+		  "~" },
 		{ "PUT /k HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", HTTP_PUT, 3, 0, "k" },
 		{ "PUT /k HTTP/1.1\r\n" HOST "content-length:\t003 \r\nContent-Length: 3\r\n\r\n\r\n\r",
 		  HTTP_PUT, 3, 0, "k" },
@@ -90,7 +91,8 @@ static void refused(void **state)
 		{ 400, "GET /k HTTP/1.1\r\n" HOST HOST "\r\n" },
 		{ 400, "GET /k HTTP/1.0\r\n" HOST HOST "\r\n" },
 		{ 400, "GET /k HTTP/1.1\r\nHost : a\r\n" }, { 400, "GET /k HTTP/1.1\r\n: a\r\n" },
-		{ 400, "GET /k HTTP/1.1\r\nHost\r\n" }, { 400, "GET /k HTTP/1.1\r\n" HOST " b\r\n" },
+		{ 400, "GET /k HTTP/1.1\r\nHost\r\n" },
+		{ 400, "GET /k HTTP/1.1\r\n" HOST " b\r\n" },
 		{ 400, "PUT /k HTTP/1.1\r\nContent-Length: \r\n" },
 		{ 400, "PUT /k HTTP/1.1\r\nContent-Length: 1,1\r\n" },
 		{ 400, "PUT /k HTTP/1.1\r\nContent-Length: +1\r\n" },
@@ -146,7 +148,9 @@ static void expects(void **state)
 
 static void answers(void **state)
 {
-	static const uint32_t status[] = { 200, 201, 204, 400, 404, 413, 414, 417, 431, 501, 505, 507 };
+	static const uint32_t status[] = {
+		200, 201, 204, 400, 404, 413, 414, 417, 431, 501, 505, 507
+	};
 	unsigned char to[HTTP_ANSWER_MAX + 1];
 	char want[64];
 	uint32_t i, n;
@@ -158,7 +162,8 @@ static void answers(void **state)
 		to[n] = 0;
 		snprintf(want, sizeof(want), "HTTP/1.1 %u ", status[i]);
 		assert_memory_equal(to, want, strlen(want));
-		assert_int_equal(!strstr((char *)to, "\r\nContent-Length: 1024\r\n"), status[i] == 204);
+		assert_int_equal(!strstr((char *)to, "\r\nContent-Length: 1024\r\n"),
+				 status[i] == 204);
 		assert_non_null(strstr((char *)to, "\r\nConnection: close\r\n\r\n"));
 	}
 	n = http_answer(to, 404, 0, 0);

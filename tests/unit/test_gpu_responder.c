@@ -52,7 +52,8 @@ static struct {
 extern __typeof__(clock_gettime) __real_clock_gettime, __wrap_clock_gettime;
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
-	while (id == CLOCK_THREAD_CPUTIME_ID && __atomic_load_n(&pause_of.holds, __ATOMIC_ACQUIRE)) {
+	while (id == CLOCK_THREAD_CPUTIME_ID &&
+	       __atomic_load_n(&pause_of.holds, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&pause_of.held, true, __ATOMIC_RELEASE);
 		usleep(1000);
 	}

@@ -374,6 +374,7 @@ static void results_have_a_bound(void **state)
 
 static void owners_have_a_bound(void **state)
 {
+	static const char *const names[] = { "a", "b", "c" };
 	static char data[RGATE_QUEUE_DATA_MAX];
 	const struct rgate_queue_put large = { .len = sizeof(data) };
 	struct queue *more[3];
@@ -383,7 +384,7 @@ static void owners_have_a_bound(void **state)
 
 	(void)state;
 	for (i = 0; i < 3; i++)
-		more[i] = open_with((const char *[]){ "a", "b", "c" }[i], 0,
+		more[i] = open_with(names[i], 0,
 				    (struct rgate_queue_place){ .bytes = RGATE_QUEUE_BYTES_MAX });
 	for (i = 0; i < 3 && err != -EDQUOT; i++)
 		while (!(err = queue_submit(more[i], ME, 0, &large, data, &id)))
@@ -625,7 +626,8 @@ static void names(void **state)
 	assert_int_equal(try_open(ME, ME, RGATE_QUEUE_KEEP, "a"), -EINVAL);
 	assert_int_equal(try_open(ME, ME, 32, "a"), -EINVAL);
 	assert_int_equal(try_open(ME, ME, RGATE_QUEUE_CREATE,
-				  "0123456789012345678901234567890123456789012345678901234567890123"),
+				  "01234567890123456789012345678901"
+				  "23456789012345678901234567890123"),
 			 -EINVAL);
 	kept = open_with("kept", RGATE_QUEUE_KEEP, (struct rgate_queue_place){ .tasks = 7 });
 	assert_int_equal(try_open(ME, ME, RGATE_QUEUE_CREATE | RGATE_QUEUE_EXCLUSIVE, "kept"),
@@ -792,10 +794,11 @@ static void at_random(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(order), TEST(complete_once), TEST(no_room_for_result), TEST(attempts), TEST(times), TEST(room),
-	TEST(results_have_a_bound), TEST(owners_have_a_bound), TEST(tables_have_a_bound),
-	TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed), TEST(by_parts),
-	TEST(rooms_by_parts), TEST(names), TEST(refused), TEST(looked_at), TEST(at_random),
+	TEST(order), TEST(complete_once), TEST(no_room_for_result), TEST(attempts), TEST(times),
+	TEST(room), TEST(results_have_a_bound), TEST(owners_have_a_bound),
+	TEST(tables_have_a_bound), TEST(waits_for_tasks), TEST(waits_for_ends), TEST(removed),
+	TEST(by_parts), TEST(rooms_by_parts), TEST(names), TEST(refused), TEST(looked_at),
+	TEST(at_random),
 };
 
 UNIT_MAIN(tests)

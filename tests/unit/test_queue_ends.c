@@ -369,7 +369,8 @@ static void refused(void **state)
 	assert_int_equal(ask(1, OVER, .a0 = 1, .len = RGATE_QUEUE_OVER_MAX / 8), 512);
 	assert_int_equal(ask(1, OVER, .a0 = 1, .a1 = 1, .len = 8), -EINVAL);
 	memcpy(c[1].mem, &one, sizeof(one));
-	assert_int_equal(ask(1, SUBMIT, .a1 = RGATE_SUBMIT_A1(TAG, 2), .len = sizeof(one)), -EINVAL);
+	assert_int_equal(ask(1, SUBMIT, .a1 = RGATE_SUBMIT_A1(TAG, 2), .len = sizeof(one)),
+			 -EINVAL);
 	/* so many wait, and no more */
 	for (i = 0; i < 256; i++)
 		(void)follows(1, at, TAG, 0);
@@ -385,7 +386,9 @@ static void refused(void **state)
 /* Of which queue those are that were taken, also where others were not */
 static void partly_taken(void **state)
 {
-	const struct rgate_queue_put two[] = { { .len = 0 }, { .priority = RGATE_QUEUE_PRIORITIES } };
+	const struct rgate_queue_put two[] = {
+		{ .len = 0 }, { .priority = RGATE_QUEUE_PRIORITIES }
+	};
 	uint64_t value, whole;
 
 	(void)state;

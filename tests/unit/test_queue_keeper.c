@@ -14,7 +14,7 @@
 
 static uint64_t ahead;			/* the clock is */
 static unsigned int looks;		/* at it, while the engine stops */
-static unsigned int jump;		/* at which of them it is later; 0: the engine does not stop */
+static unsigned int jump;		/* at which of them it is later; 0: it does not stop */
 
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);

@@ -86,7 +86,8 @@ static int teardown(void **state)
 
 static void task_and_result(void **state)
 {
-	const struct rgate_queue_memory whole = at("jobs/1", 0, LEN), half = at("jobs/1", 3, LEN / 2);
+	const struct rgate_queue_memory whole = at("jobs/1", 0, LEN);
+	const struct rgate_queue_memory half = at("jobs/1", 3, LEN / 2);
 	const struct rgate_queue_job jobs[] = {
 		{ .data = &whole, .len = sizeof(whole), .flags = RGATE_TASK_RESULT },
 		{ .data = "next", .len = 4 },

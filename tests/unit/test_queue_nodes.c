@@ -129,9 +129,9 @@ static void is_refused(void **state)
 	turn();
 	/* it was cancelled; the home says what became of it */
 	assert_int_equal(question(i + 1).kind, GATE_CANCEL);
-	say((struct gate_result){ .kind = GATE_DONE, .guest = question(i).guest,
-				  .serial = question(i).serial, .ticket = question(i).ticket,
-				  .result = 0, .value = 78 });
+	say((struct gate_result){
+		.kind = GATE_DONE, .guest = question(i).guest, .serial = question(i).serial,
+		.ticket = question(i).ticket, .result = 0, .value = 78 });
 	turn();
 	assert_int_equal(a.over, 1);
 	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
@@ -206,8 +206,8 @@ static void close_goes_on(void **state)
 	m = submit(REQ(KICK, .handle = h, .a0 = 1));
 	n = submit(REQ(CLOSE, .handle = h));
 	assert_int_equal(o.peer.asked.n, 2);
-	assert_int_equal(result_of(submit((struct rgate_request){ .op = RGATE_REQ_CANCEL,
-								  .a0 = n }), NULL), -EALREADY);
+	assert_int_equal(result_of(submit((struct rgate_request){
+		.op = RGATE_REQ_CANCEL, .a0 = n }), NULL), -EALREADY);
 	ends(1, 0, 0);
 	assert_int_equal(result_of(m, NULL), 0);
 	assert_int_equal(question(2).op, RGATE_REQ_QUEUE_CLOSE);
@@ -239,9 +239,9 @@ static void is_cancelled(void **state)
 	m = submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
 	assert_int_equal(question(2).kind, GATE_CANCEL);
 	answer(2, 0);
-	say((struct gate_result){ .kind = GATE_DONE, .guest = question(1).guest,
-				  .serial = question(1).serial, .ticket = question(1).ticket,
-				  .result = -ECANCELED });
+	say((struct gate_result){
+		.kind = GATE_DONE, .guest = question(1).guest, .serial = question(1).serial,
+		.ticket = question(1).ticket, .result = -ECANCELED });
 	assert_int_equal(result_of(n, NULL), -ECANCELED);
 	assert_true(is_done(m));
 	/* what waits here is cancelled here */

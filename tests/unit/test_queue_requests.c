@@ -104,7 +104,7 @@ static int ask_it(unsigned int i, struct rgate_request q, uint64_t *value)
 }
 
 #define req(i, op_, ...) \
-	(struct rgate_request){ .op = RGATE_REQ_QUEUE_##op_, .handle = h[i], ##__VA_ARGS__ }
+	((struct rgate_request){ .op = RGATE_REQ_QUEUE_##op_, .handle = h[i], ##__VA_ARGS__ })
 #define ask(i, op_, ...)	ask_it(i, req(i, op_, ##__VA_ARGS__), NULL)
 #define ask_value(i, value, op_, ...) ask_it(i, req(i, op_, ##__VA_ARGS__), value)
 #define later(i, op_, ...)	submit(i, req(i, op_, ##__VA_ARGS__))
@@ -359,8 +359,8 @@ static void waits_for_room(void **state)
 	open_own(0, (struct rgate_queue_place){ .tasks = 3 });
 	open_own(1, (struct rgate_queue_place){ .tasks = 0 });
 	/* as many as there is room for */
-	assert_int_equal(ask(0, SUBMIT, .len = write_tasks(0, 5,
-			     (struct rgate_queue_put){ .len = 0 })), 3);
+	assert_int_equal(ask(0, SUBMIT, .len = write_tasks(0, 5, (struct rgate_queue_put){
+			     .len = 0 })), 3);
 	assert_int_equal(ask(0, SUBMIT, .len = 24), -EAGAIN);
 	w = later(0, SUBMIT, .a1 = RGATE_SUBMIT_ROOM, .len = 48);
 	assert_false(is_done(0, w));
@@ -451,8 +451,8 @@ static void rights(void **state)
 				 (struct rgate_queue_place){ .tasks = 0 }), 0);
 	own = SUBMIT(0, 1, .flags = RGATE_TASK_RESULT);
 	assert_int_equal(open_as(1, "out", 0, ME, (struct rgate_queue_place){ .tasks = 0 }), 0);
-	assert_int_equal(ask(1, SUBMIT, .len = write_tasks(1, 1,
-			     (struct rgate_queue_put){ .len = 0 })), -EACCES);
+	assert_int_equal(ask(1, SUBMIT, .len = write_tasks(1, 1, (struct rgate_queue_put){
+			     .len = 0 })), -EACCES);
 	assert_int_equal(claim(1, 1, 0, &t), 1);
 	assert_int_equal(ask(1, COMPLETE, .a0 = t.id, .a1 = t.claim), 0);
 	assert_int_equal(ask(1, WAIT, .a0 = own, .a1 = RGATE_WAIT_TAKE), -EACCES);
@@ -468,8 +468,8 @@ static void shows(void **state)
 	uint64_t next = 0, n = 0, first;
 
 	(void)state;
-	open_own(0, (struct rgate_queue_place){ .tasks = 9, .bytes = 99, .attempts = 4,
-						.run_ms = 5, .result_ms = 6 });
+	open_own(0, (struct rgate_queue_place){
+		.tasks = 9, .bytes = 99, .attempts = 4, .run_ms = 5, .result_ms = 6 });
 	first = SUBMIT(0, 3, .delay_ms = 100);
 	SUBMIT(0, 1);
 	in = info(0);

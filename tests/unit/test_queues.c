@@ -200,7 +200,8 @@ static void next_ones(void **state)
 	}
 	/* There are no more: that is no matter of what is done. One of it was another's. */
 	kept = got[0];
-	assert_int_equal(rgate_queue_next(q, r, (unsigned int)n, 0, 1, RGATE_CLAIM_NOW, 0, got), -EAGAIN);
+	assert_int_equal(rgate_queue_next(q, r, (unsigned int)n, 0, 1, RGATE_CLAIM_NOW, 0, got),
+			 -EAGAIN);
 	for (k = 0; k < n; k++)
 		assert_int_equal(r[k].error, 0);
 	results_of(r, &kept, 1);
@@ -217,7 +218,8 @@ static void next_ones(void **state)
 	assert_int_equal(rgate_queue_next(q, r, 1, 0, 0, 0, -1, got), -EINVAL);
 	assert_int_equal(r[0].error, 0);
 	for (i = 0; i < TASKS + 1; i++) {
-		assert_int_equal(rgate_queue_wait(q, first + i, RGATE_WAIT_TAKE, -1, &back, 8, NULL), 8);
+		assert_int_equal(rgate_queue_wait(q, first + i, RGATE_WAIT_TAKE, -1, &back, 8,
+						  NULL), 8);
 		assert_int_equal(back, first + i);
 	}
 	assert_int_equal(rgate_queue_remove(q), 0);

@@ -261,8 +261,8 @@ static void tell(struct words *w, unsigned int number)
 }
 
 /*
- * An answer wakes the thread, which sleeps for an hour otherwise, and what is asked for then wakes the
- * engine: at once, and after the thread has slept again
+ * An answer wakes the thread, which sleeps for an hour otherwise, and what is asked for then wakes
+ * the engine: at once, and after the thread has slept again
  */
 static void answer_wakes(void **state)
 {
@@ -395,8 +395,8 @@ static void chains(void **state)
 			.flags = RGATE_REQ_NO_COMPLETION });
 		assert_int_equal(t[0], 0);
 	}
-	ask_wait(&me, ask_submit(&me, (struct rgate_request){ .op = RGATE_REQ_NOP,
-								.flags = RGATE_REQ_DRAIN }));
+	ask_wait(&me, ask_submit(&me, (struct rgate_request){
+		.op = RGATE_REQ_NOP, .flags = RGATE_REQ_DRAIN }));
 	assert_int_equal(ask_stats(&b).failed, 50);
 	assert_int_equal(ask_stats(&b).strays, 0);
 	rgate_dasker_fini(&me);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The library's sockets at a service that ends what was asked when the test says so, out of step. */
+/* The library's sockets at a service that ends what was asked when the test says, out of step. */
 #include "unit.h"
 
 #include <errno.h>
@@ -292,7 +292,7 @@ static void accepted_before(void **state)
 	assert_int_equal(rgate_socket_close(t), 0);
 }
 
-/* The session ends: neither can it be said that the socket is closed, nor waited for what it had. */
+/* The session ends: nobody can say that the socket is closed, nor wait for what it had. */
 static void session_over(void **state)
 {
 	struct rgate_socket *t;

@@ -668,8 +668,9 @@ static void no_more_processes(void **state)
 }
 
 /*
- * The second one is made while the first has not begun, and has a copy of the pipe by which that one
- * tells of its start. From the first one's start until the second begins that pipe is no event.
+ * The second one is made while the first has not begun, and has a copy of the pipe by which that
+ * one tells of its start. From the first one's start until the second begins that pipe is no
+ * event.
  */
 static void copies_of_pipes(void **state)
 {
@@ -684,7 +685,8 @@ static void copies_of_pipes(void **state)
 	looks = __atomic_load_n(&shared->looks, __ATOMIC_RELAXED);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(rgate_spawner_start(&sp, order(1, "/bin/true", "x"),
-						     (int[]){ sp.null_fd, sp.null_fd, sp.null_fd }), 0);
+						     (int[]){ sp.null_fd, sp.null_fd,
+							      sp.null_fd }), 0);
 	for (i = 0; i < 2; i++) {
 		pid[i] = answer(RGATE_SPAWNER_STARTED).a;
 		assert_true(pid[i] > 0);

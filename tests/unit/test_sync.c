@@ -250,7 +250,7 @@ static void names(void **state)
 	longest[RGATE_SYNC_NAME_MAX] = 'x';
 	memcpy(place_of(&c[0], 2)->name, longest, RGATE_SYNC_NAME_ROOM);
 	assert_int_equal(plain(0, LOCK_OPEN, .a0 = RGATE_SYNC_HERE,
-			     .a1 = RGATE_SYNC_OPEN_A1(1, RGATE_SYNC_CREATE), .off = 256,
+			       .a1 = RGATE_SYNC_OPEN_A1(1, RGATE_SYNC_CREATE), .off = 256,
 			     .len = sizeof(struct rgate_sync_place)), -EINVAL);
 	/* of each user his own */
 	assert_int_equal(open_as(0, "n", 0, 1), -ENOENT);
@@ -269,7 +269,7 @@ static void names(void **state)
 	assert_int_equal(plain(0, LOCK_OPEN, .a0 = RGATE_SYNC_HERE, .len = 95),
 			 -EINVAL);
 	assert_int_equal(plain(0, LOCK_OPEN, .a0 = RGATE_SYNC_HERE, .len = 96,
-			     .off = 4), -EINVAL);
+			       .off = 4), -EINVAL);
 }
 
 static void listed(void **state)
@@ -460,10 +460,10 @@ static void bad_barriers(void **state)
 	place_of(&c[1], 0)->members = 0;
 	strcpy(place_of(&c[1], 0)->name, "b");
 	assert_int_equal(plain(1, BARRIER_OPEN, .a0 = RGATE_SYNC_HERE,
-			     .a1 = RGATE_SYNC_OPEN_A1(1, 1), .len = 96), -EINVAL);
+			       .a1 = RGATE_SYNC_OPEN_A1(1, 1), .len = 96), -EINVAL);
 	place_of(&c[1], 0)->members = 1;
 	assert_int_equal(plain(1, LOCK_OPEN, .a0 = RGATE_SYNC_HERE,
-			     .a1 = RGATE_SYNC_OPEN_A1(1, 1), .len = 96), -EINVAL);
+			       .a1 = RGATE_SYNC_OPEN_A1(1, 1), .len = 96), -EINVAL);
 }
 
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -32,10 +32,10 @@ static int setup(void **state)
 	wclient_new(&holds, 1, 1);
 	h_waits = lock_at(&waits, 0, "l", 0);
 	h_holds = lock_at(&holds, 0, "l", 0);
-	assert_int_equal(wask(&holds, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
-							      .handle = h_holds }, NULL), 0);
-	cookie = wsubmit(&waits, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
-							 .handle = h_waits });
+	assert_int_equal(wask(&holds, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_ACQUIRE, .handle = h_holds }, NULL), 0);
+	cookie = wsubmit(&waits, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_ACQUIRE, .handle = h_waits });
 	settle();
 	return 0;
 }
@@ -81,13 +81,13 @@ static void asked(void **state)
 	link_set(0, 1, true);
 	link_set(1, 2, true);
 	settle();
-	assert_int_equal(wask(&waits, (struct rgate_request){ .op = RGATE_REQ_LOCK_RELEASE,
-							      .handle = h_waits }, NULL), 0);
-	assert_int_equal(wask(&holds, (struct rgate_request){ .op = RGATE_REQ_LOCK_CLOSE,
-							      .handle = h_holds }, NULL), 0);
+	assert_int_equal(wask(&waits, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_RELEASE, .handle = h_waits }, NULL), 0);
+	assert_int_equal(wask(&holds, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_CLOSE, .handle = h_holds }, NULL), 0);
 	h_holds = lock_at(&holds, 0, "l", 0);
-	assert_int_equal(wask(&holds, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
-							      .handle = h_holds }, NULL), 0);
+	assert_int_equal(wask(&holds, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_ACQUIRE, .handle = h_holds }, NULL), 0);
 }
 
 /* The lock is nobody's before node 2 has said so, and before it has done it. */
@@ -129,15 +129,15 @@ static void asked_again(void **state)
 	assert_int_equal(w.peer[2][1].cuts, 1);
 }
 
-/* The home takes what it has at node 2 for lost, and waits for no answer there, but for this one. */
+/* The home takes what it has at node 2 for lost, and waits for no answer there but for this one. */
 static void lapsed(void **state)
 {
 	uint32_t there;
 
 	(void)state;
 	there = lock_at(&waits, 1, "m", 2);
-	assert_int_equal(wask(&waits, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
-							      .handle = there }, NULL), 0);
+	assert_int_equal(wask(&waits, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_ACQUIRE, .handle = there }, NULL), 0);
 	link_set(0, 1, false);
 	pass(PATIENCE - 150);
 	assert_true(is_valid(&waits, 1));
@@ -215,8 +215,8 @@ static void home_ends(void **state)
 	pass(2 * LEASE);
 	wclient_new(&waits, 0, 1);
 	h_waits = lock_at(&waits, 0, "l", 0);
-	assert_int_equal(wask(&waits, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
-							      .handle = h_waits }, NULL), 0);
+	assert_int_equal(wask(&waits, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_ACQUIRE, .handle = h_waits }, NULL), 0);
 }
 
 static int ask_node(unsigned int node, unsigned int from, struct sync_question q)
@@ -227,7 +227,8 @@ static int ask_node(unsigned int node, unsigned int from, struct sync_question q
 	struct msg m;
 
 	q.number = (1ULL << 40) + 16 * ++number;
-	w.node[node].hub.serves.message(w.node[node].hub.ctx, from, msg, sync_question_put(msg, &q));
+	w.node[node].hub.serves.message(w.node[node].hub.ctx, from, msg,
+					sync_question_put(msg, &q));
 	if (msgs_take(&w.peer[node][from].said, &m)) {
 		assert_int_equal(sync_answer_get(&r, m.data, m.len), 0);
 		assert_int_equal(r.number, q.number);
@@ -283,8 +284,8 @@ static void asked_for_next(void)
 	uint32_t h;
 
 	h = lock_at(&holds, 0, "m", 0);
-	assert_int_equal(wask(&holds, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE,
-							      .handle = h }, NULL), 0);
+	assert_int_equal(wask(&holds, (struct rgate_request){
+		.op = RGATE_REQ_LOCK_ACQUIRE, .handle = h }, NULL), 0);
 	h = lock_at(&waits, 0, "m", 0);
 	next = wsubmit(&waits, (struct rgate_request){ .op = RGATE_REQ_LOCK_ACQUIRE, .handle = h });
 	settle();

@@ -121,13 +121,14 @@ static void listed(void **state)
 	(void)state;
 	h[0] = lock_at(&c[0], 0, "a", 0);
 	h[2] = lock_at(&c[2], 0, "b", 0);
-	while (wask(&c[1], (struct rgate_request){ .op = RGATE_REQ_LOCK_LIST, .a0 = 0, .a1 = at,
-			.off = ROOM, .len = sizeof(struct rgate_lock_info) }, &at) == 1)
+	while (wask(&c[1], (struct rgate_request){
+			.op = RGATE_REQ_LOCK_LIST, .a0 = 0, .a1 = at, .off = ROOM,
+			.len = sizeof(struct rgate_lock_info) }, &at) == 1)
 		n++;
 	assert_int_equal(n, 2);
 	link_set(0, 1, false);
-	at = wsubmit(&c[1], (struct rgate_request){ .op = RGATE_REQ_LOCK_LIST, .off = ROOM,
-						    .len = sizeof(struct rgate_lock_info) });
+	at = wsubmit(&c[1], (struct rgate_request){
+		.op = RGATE_REQ_LOCK_LIST, .off = ROOM, .len = sizeof(struct rgate_lock_info) });
 	assert_true(waits(1, at));
 	pass(LEASE);
 	assert_int_equal(result_of(&c[1], at, NULL), -ENOTCONN);

@@ -418,7 +418,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_session), cmocka_unit_test(until_none_is_left),
 	cmocka_unit_test(without_a_head), cmocka_unit_test(once_each),
 	cmocka_unit_test(number_of_another), cmocka_unit_test(orphans),
-	cmocka_unit_test(orphan_without_a_head), cmocka_unit_test(itself), cmocka_unit_test(counted_children),
+	cmocka_unit_test(orphan_without_a_head), cmocka_unit_test(itself),
+	cmocka_unit_test(counted_children),
 };
 
 UNIT_MAIN(tests)

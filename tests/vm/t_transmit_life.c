@@ -107,7 +107,7 @@ static void rewritten(void)
 	pthread_t th;
 	unsigned int i;
 
-	/* Beside who rewrites: on one CPU they would see each other's slots at every switch only. */
+	/* Beside who rewrites: on one CPU they would see each other's slots at each switch only. */
 	vt_pin(0);
 	setup(64, 2048);
 	vt_send_no_offload();

@@ -173,7 +173,7 @@ static void *serve_bare(void *arg)
 	}
 }
 
-enum who { BARE, ASK, SERVED };
+enum way { BARE, ASK, SERVED };
 
 struct bed {
 	struct rgate_gpu *gpu;
@@ -224,7 +224,7 @@ static void bare_close(struct bed *b)
 	cudaFreeHost(b->bare);
 }
 
-static double rate(struct bed *b, enum who who, uint32_t warps, uint32_t rounds)
+static double rate(struct bed *b, enum way who, uint32_t warps, uint32_t rounds)
 {
 	cudaStream_t stream = (cudaStream_t)rgate_gpu_stream(b->gpu);
 	uint64_t t;
@@ -257,7 +257,7 @@ static void trips(struct bed *b, bool ours)
 }
 
 /* Requests a second by so many warps, in turn; the first launch of a kernel loads its code */
-static void rates(struct bed *b, enum who who, uint32_t rounds)
+static void rates(struct bed *b, enum way who, uint32_t rounds)
 {
 	static const char *const name[] = { "bare_rate", "ask_rate", "served_rate" };
 	static const uint32_t all[] = { 1, 8, 64 };

@@ -26,7 +26,7 @@
 #define ENGINE_CPU	2U
 #define ROUNDS		3U
 
-enum what { NOP, CLAIM, DONE, WORK };
+enum kind { NOP, CLAIM, DONE, WORK };
 
 struct result {
 	uint64_t tasks;
@@ -78,7 +78,7 @@ static __device__ void take_time(uint32_t n)
 }
 
 static __global__ void work(struct rgate_dask ask, uint32_t handle, struct result *res,
-			    enum what what)
+			    enum kind what)
 {
 	__shared__ __align__(16) unsigned char near[PART];
 	struct rgate_dworker w;
@@ -171,7 +171,7 @@ static void bed_close(struct bed *b)
 }
 
 /* Seconds */
-static double run(struct bed *b, enum what what, uint32_t warps, uint32_t tasks)
+static double run(struct bed *b, enum kind what, uint32_t warps, uint32_t tasks)
 {
 	cudaStream_t stream = (cudaStream_t)rgate_gpu_stream(b->gpu);
 	uint64_t t;
@@ -191,7 +191,7 @@ static double run(struct bed *b, enum what what, uint32_t warps, uint32_t tasks)
 }
 
 /* A queue of its own for each: what is claimed, and stays so, goes with it */
-static void turn(enum what what, uint32_t warps, uint32_t tasks)
+static void turn(enum kind what, uint32_t warps, uint32_t tasks)
 {
 	static const char *const name[] = { "nops", "claims", "tasks", "work" };
 	struct bed b;

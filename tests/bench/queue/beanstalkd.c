@@ -89,7 +89,8 @@ static void work(const char *address, uint32_t tasks)
 			if (sscanf(line, "RESERVED %llu", &id) != 1)
 				bench_die(0, "beanstalkd: %s", line);
 			hear(&e, line, "\r\n");
-			len += (size_t)snprintf(all + len, sizeof(all) - len, "delete %llu\r\n", id);
+			len += (size_t)snprintf(all + len, sizeof(all) - len, "delete %llu\r\n",
+						id);
 		}
 		tell(&e, all, len);
 		for (i = 0; i < n; i++)

@@ -35,8 +35,8 @@ static struct deque *d;
 static void prepare(const char *address)
 {
 	(void)address;
-	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE,
-		 -1, 0);
+	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (d == MAP_FAILED)
 		bench_die(errno, "mmap");
 }

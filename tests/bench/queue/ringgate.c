@@ -65,7 +65,8 @@ static void work(const char *address, uint32_t tasks)
 
 	for (; tasks; tasks -= (uint32_t)n) {
 		done = n;
-		n = rgate_queue_next(q, r, (unsigned int)done, 0, BATCH, RGATE_CLAIM_BEGIN, 10000, got);
+		n = rgate_queue_next(q, r, (unsigned int)done, 0, BATCH, RGATE_CLAIM_BEGIN, 10000,
+				     got);
 		if (n < 0)
 			bench_die(-n, "claim");
 		check(r, done);

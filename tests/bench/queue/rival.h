@@ -9,7 +9,7 @@
 
 struct rival {
 	const char *name;
-	/* Once, before either of these: the queue is there, and nothing of a former round is in it */
+	/* Once, before either of these: the queue is there, with nothing of a former round in it */
 	void (*prepare)(const char *address);
 	void (*submit)(const char *address, uint32_t tasks);
 	/* Returns when it has completed so many */

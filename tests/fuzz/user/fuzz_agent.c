@@ -254,7 +254,8 @@ static void say_raw(struct fuzz_in *in)
 	struct agent_ask q;
 
 	if (sock < 0)
-		sock = program_asker_fd(program_asker(program_call(place(how & 32), SOCK_SEQPACKET)));
+		sock = program_asker_fd(program_asker(program_call(place(how & 32),
+								   SOCK_SEQPACKET)));
 	if (sock < 0)
 		return;
 	memset(msg, 0, sizeof(msg));

@@ -283,7 +283,7 @@ struct run {
 	size_t out_len, err_len;
 	int status;
 	bool left;		/* by exit() */
-	bool relays;		/* ends as another command does, or so that none does: see relays() */
+	bool relays;		/* ends as another command does, or as none does: see relays() */
 };
 
 /*

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Requests of HTTP as the GPU's example of a key-value server reads them, which come piece by piece:
+ * Requests of HTTP as the GPU's example of a key-value server reads them, which come in pieces:
  * what is whole was not whole before its last byte, what is refused is refused for the same reason
  * whatever follows, and key and body are where the request is. What is whole can be written again
  * from what was found, and is found to be the same.

@@ -18,9 +18,9 @@ enum lit_place {
 
 enum lit_kind {
 	LIT_AS_IT_IS,
-	LIT_NO_ACQUIRE,		/* each acquire is relaxed; what releases as well, and fences, do that */
+	LIT_NO_ACQUIRE,		/* acquires are relaxed; what also releases, and fences, do that */
 	LIT_NO_RELEASE,		/* each release is relaxed, and there are no fences */
-	LIT_NARROW,		/* the order of all that has scope gpu or sys holds in a block only */
+	LIT_NARROW,		/* the order of what has scope gpu or sys holds in a block only */
 	LIT_RELAXED,		/* neither acquires nor releases nor fences */
 	LIT_KINDS
 };

@@ -233,12 +233,12 @@ int liar(const struct client *c)
 	struct rgate_cluster *cluster;
 	struct rgate_node *node = NULL;
 	struct rgate_hub *hub = NULL;
+	const struct rgate_hub_opts opts = { .sz = sizeof(opts), .nodes = 1U << c->home };
 
 	(void)!freopen("/dev/null", "w", stderr);
 	if (rgate_cluster_load(&cluster, c->name) ||
 	    rgate_node_create(&node, cluster, NODE, NULL) ||
-	    rgate_hub_create(&hub, node, &(struct rgate_hub_opts){
-			.sz = sizeof(struct rgate_hub_opts), .nodes = 1U << c->home }))
+	    rgate_hub_create(&hub, node, &opts))
 		return 1;
 	while (!told) {
 		uint64_t i, n = some(100);

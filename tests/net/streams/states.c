@@ -209,7 +209,8 @@ static const struct {
 	int (*call)(void);
 } waiting[] = {
 	{ "recv", wait_receive }, { "send", wait_send }, { "poll", wait_poll },
-	{ "half", wait_half }, { "connect", wait_connect }, { "connected", wait_connected }, { "accept", wait_accept },
+	{ "half", wait_half }, { "connect", wait_connect }, { "connected", wait_connected },
+	{ "accept", wait_accept },
 };
 
 #define WAITING	(sizeof(waiting) / sizeof(waiting[0]))

@@ -49,7 +49,7 @@ int ask(uint16_t port, uint32_t n, uint64_t len, uint32_t first);
 
 /* A peer's reset in each state of a stream */
 int states(uint16_t port);
-/* Calls of each kind that wait, until each has ended; @accepts: accept(2), too; @full: nobody does */
+/* Calls of each kind that wait, until each ended; @accepts: accept(2), too; @full: nobody does */
 int waits(uint16_t port, uint16_t full, bool accepts);
 
 #endif

@@ -152,8 +152,8 @@ void *ask_in_turn(void *arg)
 	for (i = 0; i < t->rounds; i++) {
 		uint64_t v = unit_random(&seed);
 
-		a = ask_wait(&me, ask_submit(&me, (struct rgate_request){ .op = RGATE_REQ_NOP,
-									   .a0 = v }));
+		a = ask_wait(&me, ask_submit(&me, (struct rgate_request){
+			.op = RGATE_REQ_NOP, .a0 = v }));
 		unit_require(a.result == 0 && a.flags == 0 && a.value == v);
 	}
 	rgate_dasker_fini(&me);

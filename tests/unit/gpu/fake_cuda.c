@@ -377,7 +377,8 @@ static CUresult CUDAAPI set_attribute(CUfunction f, CUfunction_attribute attr, i
 
 static CUresult CUDAAPI occupancy(int *blocks, CUfunction f, int threads, size_t shared)
 {
-	(void)f, (void)shared;
+	(void)f;
+	(void)shared;
 	*blocks = fake.room ? (int)fake.room / threads : 8;
 	return CUDA_SUCCESS;
 }

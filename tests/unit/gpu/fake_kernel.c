@@ -64,7 +64,8 @@ static void run(const struct rgate_dctx *ctx, const struct rgate_dshape *sh, uin
 
 	unit_require(staff);
 	for (i = 0; i < n; i++) {
-		w[i] = (struct warp){ .ctx = ctx, .sh = sh, .number = i, .warps = n, .staff = staff };
+		w[i] = (struct warp){
+			.ctx = ctx, .sh = sh, .number = i, .warps = n, .staff = staff };
 		unit_require(!pthread_create(&w[i].thread, NULL, warp_main, &w[i]));
 	}
 	for (i = 0; i < n; i++)

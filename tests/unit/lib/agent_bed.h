@@ -141,7 +141,7 @@ static inline void answers_in_time(int sock)
 }
 
 static inline int ask_raw(const void *msg, size_t len, const int *fds, unsigned int n,
-		   struct agent_answer *answer, int *made)
+			  struct agent_answer *answer, int *made)
 {
 	int sock = call_at(place, SOCK_SEQPACKET), got[RGATE_FDS];
 	unsigned int ngot = 0;

@@ -23,6 +23,7 @@ static bool is_gone(void)
 {
 	return __atomic_load_n(&mock.gone, __ATOMIC_RELAXED);
 }
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct mock_cq {

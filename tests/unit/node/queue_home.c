@@ -31,9 +31,9 @@ int home_setup_silent(void **state)
 void home_ends(const struct gate_question *q, int result, uint64_t value, const void *data,
 	       uint32_t len)
 {
-	say((struct gate_result){ .kind = GATE_DONE, .guest = q->guest, .serial = q->serial,
-				  .ticket = q->ticket, .result = result, .value = value,
-				  .data = data, .data_len = len, .len = len });
+	say((struct gate_result){
+		.kind = GATE_DONE, .guest = q->guest, .serial = q->serial, .ticket = q->ticket,
+		.result = result, .value = value, .data = data, .data_len = len, .len = len });
 }
 
 static void opens(const struct gate_question *q)
@@ -65,7 +65,7 @@ void home_tells(const struct gate_question *q, const uint64_t *ids, uint32_t n, 
 	if (n)
 		memcpy(msg.ids, ids, n * sizeof(ids[0]));
 	home_ends(q, (int)(sizeof(msg.head) + n * sizeof(ids[0])), home.next += n, &msg,
-	     (uint32_t)(sizeof(msg.head) + n * sizeof(ids[0])));
+		  (uint32_t)(sizeof(msg.head) + n * sizeof(ids[0])));
 }
 
 static void is_followed(const struct gate_question *q)
@@ -161,9 +161,10 @@ static void carries_out(const struct gate_question *q)
 		is_followed(q);
 		break;
 	case RGATE_REQ_QUEUE_STATE:
-		say((struct gate_result){ .kind = GATE_DONE, .guest = q->guest,
-					  .serial = q->serial, .ticket = q->ticket, .data = &home.info,
-					  .data_len = GATE_PIECE, .len = sizeof(home.info) });
+		say((struct gate_result){
+			.kind = GATE_DONE, .guest = q->guest, .serial = q->serial,
+			.ticket = q->ticket, .data = &home.info, .data_len = GATE_PIECE,
+			.len = sizeof(home.info) });
 		break;
 	case RGATE_REQ_QUEUE_SUBMIT:
 		gets_tasks(q);
@@ -195,9 +196,9 @@ static void hears(unsigned int i)
 		carries_out(&q);
 		break;
 	case GATE_GET:
-		say((struct gate_result){ .kind = GATE_GET, .number = q.number, .len = q.len,
-					  .data = (const char *)&home.info + q.off,
-					  .data_len = q.len });
+		say((struct gate_result){
+			.kind = GATE_GET, .number = q.number, .len = q.len,
+			.data = (const char *)&home.info + q.off, .data_len = q.len });
 		break;
 	default:
 		home.leaves += q.kind == GATE_LEAVE;

@@ -68,7 +68,7 @@ bool deliver(unsigned int from, unsigned int to, bool call);
 void node_turn(unsigned int i);
 /* Everything that can happen without time passing does. */
 void settle(void);
-/* Time passes, in steps of 50 ms, and all that runs runs. */
+/* Time passes, in steps of 50 ms, and all that runs does so. */
 void pass(uint64_t ms);
 
 void wclient_new(struct wclient *c, unsigned int node, uid_t uid);

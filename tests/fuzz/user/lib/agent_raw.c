@@ -122,7 +122,8 @@ void raw_step(struct fuzz_in *in)
 	case 5:
 		if (p->s)
 			p->s->wild = true;
-		program_say(p->fd, "with", 1 + (how >> 6), fds, raw_fds(in, fds, how & RAW_FDS_MAX));
+		program_say(p->fd, "with", 1 + (how >> 6), fds,
+			    raw_fds(in, fds, how & RAW_FDS_MAX));
 		break;
 	case 6:
 		forge(p, how);

@@ -130,8 +130,8 @@ static void turn(void)
 }
 
 /* Of those that a call has not there is whatever was there. */
-__attribute__((no_sanitize("address", "undefined"))) long __wrap_syscall(long number, long a, long b,
-		long c, long d, long e, long f)
+__attribute__((no_sanitize("address", "undefined")))
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (hostile_input && number == SYS_recvmsg)
 		turn();
