@@ -143,6 +143,7 @@ void conn_answer_waiters(struct conn *c, int result)
 		asker_answer(container_of(c->waiters.next, struct asker, link), &answer, -1);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): what is parked has nothing parked */
 static void release(struct conn *c)
 {
 	struct sockaddr_un un;
@@ -167,6 +168,7 @@ static void release(struct conn *c)
 	list_del(&c->retry);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): see release() */
 void conn_free(struct conn *c)
 {
 	release(c);

@@ -115,6 +115,7 @@ static int see_hello(struct conn *c)
  * What the end has, but for the last byte, which is looked at and stays. Bytes; 0: the end of the
  * stream; -EAGAIN
  */
+/* NOLINTNEXTLINE(misc-no-recursion): once, as the hello has been seen then */
 static int take(struct conn *c, unsigned char *buf)
 {
 	const bool over = c->rdhup;

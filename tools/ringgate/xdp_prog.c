@@ -205,6 +205,7 @@ static void load_a(struct gen *g, const struct sock_filter *f)
 		break;
 	case BPF_IND:
 		op(g, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_2, X, 0, 0);
+		/* NOLINTNEXTLINE(misc-redundant-expression): two are 0 */
 		op(g, BPF_ALU | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, (int32_t)f->k);
 		read_call(g, read_of(f->code), TAG, TO_REJECT);
 		break;
@@ -348,6 +349,7 @@ static void push(struct gen *g, struct bpf_insn call, const struct rgate_ident *
 	op(g, BPF_ALU | BPF_ADD | BPF_X, A, TAG, 0, 0);
 	mov(g, BPF_REG_1, CTX);
 	mov_u32(g, BPF_REG_2, att->id);
+	/* NOLINTNEXTLINE(misc-redundant-expression): two are 0 */
 	op(g, BPF_LD | BPF_DW | BPF_IMM, BPF_REG_3, 0, 0, (int32_t)(uint32_t)att->cookie);
 	op(g, 0, 0, 0, 0, (int32_t)(att->cookie >> 32));
 	mov(g, BPF_REG_4, A);
@@ -363,6 +365,7 @@ static void read_real(struct gen *g, int size, size_t *fail)
 {
 	mov(g, BPF_REG_1, BPF_REG_6);
 	mov(g, BPF_REG_3, BPF_REG_10);
+	/* NOLINTNEXTLINE(misc-redundant-expression): two are 0 */
 	op(g, BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, READ_BUF);
 	mov_u32(g, BPF_REG_4, (uint32_t)size);
 	helper(g, BPF_FUNC_xdp_load_bytes);
@@ -408,6 +411,7 @@ static void read_function(struct gen *g, int size)
 		op(g, BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_2, BPF_REG_8, 0, 0);
 		read_real(g, size, &fail[2]);
 		/* r7 = bits that stand behind it */
+		/* NOLINTNEXTLINE(misc-redundant-expression): two are 0 */
 		op(g, BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_7, 0, 0, size - TAG_AT);
 		op(g, BPF_ALU64 | BPF_LSH | BPF_K, BPF_REG_7, 0, 0, 3);
 		mov_u32(g, BPF_REG_1, 1);
