@@ -112,7 +112,7 @@ static int count_blocks(struct rgate_gpu *gpu, uint32_t *most)
 {
 	int n = 0;
 	CUresult res = gpu->driver.occupancy(&n, gpu->function, (int)gpu->warps * 32,
-					     gpu->kernel->warp_bytes * gpu->warps);
+					     (size_t)gpu->kernel->warp_bytes * gpu->warps);
 
 	*most = (uint32_t)(n * gpu->prop.multiProcessorCount);
 	return rgate_gpu_cu(gpu, res, "cuOccupancyMaxActiveBlocksPerMultiprocessor");

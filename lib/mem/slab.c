@@ -235,6 +235,8 @@ static unsigned int depot_give(struct rgate_pool *pool, unsigned int cls,
 
 		cap = cap < DEPOT_MAX ? cap : DEPOT_MAX;
 		make_depot(pool, c, cap);
+		if (!c->depot)
+			return 0;
 	}
 	if (n > c->depot_cap - c->depot_n)
 		n = c->depot_cap - c->depot_n;

@@ -95,7 +95,7 @@ static uint32_t inbox_for(const struct gw_dest *d, uint32_t burst)
 	const uint64_t chunk = sizeof(struct net_chunk) + ((uint64_t)burst << d->size_shift);
 	uint64_t size = NET_INBOX_MIN;
 
-	while (size / 4 < chunk || size < 4 * NET_INBOX_MIN)
+	while (size / 4 < chunk || size < 4ULL * NET_INBOX_MIN)
 		size *= 2;
 	return size > NET_INBOX_MAX ? 0 : (uint32_t)size;
 }

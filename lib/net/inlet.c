@@ -200,7 +200,7 @@ int rgate_inlet_create(struct rgate_inlet **out, struct rgate_hub *hub)
 	err = find_gateway(in);
 	if (err)
 		goto free_inlet;
-	err = rgate_pool_alloc(rgate_node_pool(in->node), 2 * NET_RINGS_MAX * sizeof(uint64_t),
+	err = rgate_pool_alloc(rgate_node_pool(in->node), 2UL * NET_RINGS_MAX * sizeof(uint64_t),
 			       &in->words);
 	if (err)
 		goto free_inlet;

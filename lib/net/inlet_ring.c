@@ -141,7 +141,7 @@ static bool may_tell(const struct inlet_ring *r)
 static bool tell(struct rgate_inlet *in, struct inlet_ring *r, uint64_t free)
 {
 	/* Where it is read only when it goes out, a later position is as good. */
-	uint64_t *words = (uint64_t *)in->words->addr + 2 * r->number;
+	uint64_t *words = (uint64_t *)in->words->addr + 2UL * r->number;
 	const struct rgate_sge sge = { words, (uint32_t)r->credit.length, in->words->lkey };
 	const struct rgate_op op = {
 		.kind = r->asked ? RGATE_OP_WRITE_IMM : RGATE_OP_WRITE, .nsge = 1, .sge = &sge,

@@ -273,12 +273,10 @@ static void ruled(struct kept_queue *q)
 /* What is next, of a queue that is open */
 static void go_on(struct kept_queue *q)
 {
-	if (q->closes)
+	if (q->closes || (q->looked && !q->n && !q->behind))
 		close_it(q);
 	else if (!q->looked)
 		look(q);
-	else if (!q->n && !q->behind)
-		close_it(q);
 	else if (!q->ruled)
 		ask_rules(q);
 	else if (q->behind && keep_now(q) >= q->again_due && !q->user->submits)

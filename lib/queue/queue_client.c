@@ -85,7 +85,7 @@ static int open_it(struct rgate_queue *q, const char *name, const struct rgate_q
 	uint64_t handle = 0;
 	int err;
 
-	strcpy(place.name, name);
+	memcpy(place.name, name, strlen(name) + 1);
 	memcpy(q->out, &place, sizeof(place));
 	err = ask(q, r, &handle);
 	q->client.handle = (uint32_t)handle;

@@ -24,7 +24,7 @@ int rgate_queue_memory(struct rgate_queue_memory *m, uint32_t node, uint32_t own
 
 	if (!name || strlen(name) >= sizeof(made.name))
 		return -EINVAL;
-	strcpy(made.name, name);
+	memcpy(made.name, name, strlen(name) + 1);
 	return rgate_queue_memory_of(&made, sizeof(made), m);
 }
 

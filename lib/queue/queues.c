@@ -116,7 +116,7 @@ static void set_rules(struct queue *q, const struct queue_open *as)
 	const struct rgate_queue_place *p = &as->place;
 
 	q->owner = as->owner;
-	strcpy(q->name, p->name);
+	memcpy(q->name, p->name, strlen(p->name) + 1);
 	q->rules = (struct queue_rules){
 		.bytes = p->bytes ? p->bytes : BYTES, .tasks = p->tasks ? p->tasks : TASKS,
 		.attempts = p->attempts ? p->attempts : ATTEMPTS, .run_ms = p->run_ms,

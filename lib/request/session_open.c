@@ -56,13 +56,13 @@ static int normalize(struct rgate_session_opts *o)
 static int dial(const struct rgate_session_opts *o)
 {
 	const struct timeval tv = { .tv_sec = o->timeout_ms / 1000,
-				    .tv_usec = o->timeout_ms % 1000 * 1000 };
+				    .tv_usec = o->timeout_ms % 1000 * 1000L };
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int sock, err;
 
 	if (strlen(o->path) >= sizeof(sun.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(sun.sun_path, o->path);
+	memcpy(sun.sun_path, o->path, strlen(o->path) + 1);
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;

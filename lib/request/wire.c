@@ -56,7 +56,7 @@ int rgate_wire_recv(int sock, void *msg, size_t len, int *fds, unsigned int *nfd
 	}
 	if (!bytes && !n)
 		return -EPIPE;
-	if (n) {
+	if (fds && n) {
 		memcpy(fds, got, n * sizeof(*fds));
 		*nfds = n;
 	}

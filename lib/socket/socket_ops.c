@@ -451,7 +451,7 @@ static int cancel(struct rgate_req *r, void *ctx)
 #define MEM	RGATE_USES_MEM
 #define OP(n, text, fields, function) \
 	[OP_NUMBER(RGATE_REQ_SOCKET_##n)] = { \
-		.name = text, .uses = (fields) | RGATE_USES_HANDLE, .begin = function, \
+		.name = (text), .uses = (fields) | RGATE_USES_HANDLE, .begin = (function), \
 		.cancel = cancel, \
 	}
 

@@ -104,7 +104,7 @@ static int read_host(const struct rgate_conf *c, const char *word, struct rule *
 
 static int read_ports(const struct rgate_conf *c, const char *word, struct rule *rule)
 {
-	uint32_t first, last;
+	uint32_t first = 0, last;
 	const char *s;
 
 	rule->any_port = !strcmp(word, "any");

@@ -136,7 +136,7 @@ static int read_node(struct rgate_conf *c)
 	struct rgate_policy_node *node;
 	unsigned int i;
 	int64_t value;
-	uint32_t id;
+	uint32_t id = 0;
 	int err;
 
 	if (c->n < 4 || strcmp(c->word[2], "user"))

@@ -191,7 +191,7 @@ int sync_client_open(struct sync_client *sc, const char *name, uint32_t op, uint
 	err = sync_client_connect(sc, opts);
 	if (err)
 		return err;
-	strcpy(sc->place->name, name);
+	memcpy(sc->place->name, name, strlen(name) + 1);
 	sc->place->members = members;
 	sc->open.op = (__u16)op;
 	sc->open.len = sizeof(*sc->place);

@@ -389,9 +389,10 @@ static void end_of_args(const struct queue_args *a, struct argp_state *state)
 static uint32_t arg_ms(struct argp_state *state, const char *what, const char *arg)
 {
 	const uint64_t ms = (arg_seconds(state, what, arg) + 999999) / 1000000;
+	const uint32_t most = RGATE_QUEUE_MS_MAX;
 
-	if (ms > RGATE_QUEUE_MS_MAX)
-		argp_error(state, "%s is too long: %u at most", what, RGATE_QUEUE_MS_MAX / 1000);
+	if (ms > most)
+		argp_error(state, "%s is too long: %u at most", what, most / 1000);
 	return (uint32_t)ms;
 }
 

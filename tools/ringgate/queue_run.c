@@ -32,22 +32,23 @@ static char *fill_in(const char *word, const char *task)
 		to += len;
 		from = at + 2;
 	}
-	strcpy(to, from);
+	memcpy(to, from, strlen(from) + 1);
 	return out;
 }
 
 static void exec_command(char **command, const char *task)
 {
 	char *argv[WORDS + 1] = { NULL };
-	unsigned int i;
+	unsigned int i = 0;
 
 	/* What is ignored stays so over exec(2), unlike what is caught. */
 	signal(SIGPIPE, SIG_DFL);
-	for (i = 0; command[i]; i++) {
+	/* It has a word at least. */
+	do {
 		argv[i] = fill_in(command[i], task);
 		if (!argv[i])
 			_exit(126);
-	}
+	} while (command[++i]);
 	execvp(argv[0], argv);
 	say("%s: %s", argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);

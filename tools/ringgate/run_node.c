@@ -13,7 +13,7 @@
 /* The result of the request, or -errno; -ETIMEDOUT */
 static int ask(struct rgate_session *s, const struct rgate_request *q, uint64_t *value)
 {
-	struct rgate_completion done;
+	struct rgate_completion done = { 0 };
 	int n = rgate_session_submit(s, q);
 
 	if (!n)

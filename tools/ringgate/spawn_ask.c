@@ -250,7 +250,7 @@ static int connect_daemon(struct spawn_ask *a, const struct spawn_opts *o)
 
 	/* What is wrong with it is said when it is made. */
 	a->record = len > 0 ? ((size_t)len + 4095) / 4096 * 4096 : 0;
-	so.memory = a->record + ASK_PIECE + jobs * JOB;
+	so.memory = a->record + ASK_PIECE + (size_t)jobs * JOB;
 	err = rgate_session_open(&a->session, &so);
 	if (err)
 		return say_why(so.path, err);

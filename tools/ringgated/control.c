@@ -302,12 +302,11 @@ static void on_net(struct daemon *d, struct client *c, char *args)
 	else if (!net_serves(d))
 		refuse(c, -EOPNOTSUPP,
 		       "sockets of this node's programs are the gateway's: ask its daemon");
-	else if (!verb || !word || number_parse(word, false, 0, UINT64_MAX, &id))
+	else if (!verb || !word || number_parse(word, false, 0, UINT64_MAX, &id) ||
+		 (strcmp(verb, "list") && strcmp(verb, "kill")))
 		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
 	else if (!strcmp(verb, "list"))
 		show_sockets(d, c, id);
-	else if (strcmp(verb, "kill"))
-		refuse(c, -EINVAL, "net list AFTER, or net kill ID");
 	else if (c->uid && c->uid != geteuid())
 		refuse(c, -EPERM, "only root may end sockets");
 	else if (net_kill(d, id))

@@ -97,6 +97,6 @@ void requests_text(struct daemon *d, FILE *f)
 	fprintf(f, "\nsessions: open %llu, requests %llu, refused %llu; not opened: by the policy %llu, otherwise %llu\n",
 		(unsigned long long)s.engine.seats, (unsigned long long)s.engine.accepted,
 		(unsigned long long)s.engine.refused, (unsigned long long)s.denied,
-		(unsigned long long)(s.failed + s.malformed + s.silent));
+		(unsigned long long)s.failed + s.malformed + s.silent);
 	text_users(d, f);
 }

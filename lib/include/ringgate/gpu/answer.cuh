@@ -244,10 +244,10 @@ RGATE_DEV void rgate_dask_read(const struct rgate_dask *a, uint64_t pos,
 	RGATE_DUNROLL
 	for (k = 0; k < RGATE_DASK_EACH; k++) {
 		look->first[k] = rgate_dsys_pair_load(
-			rgate_dask_half(a, at + k * RGATE_DWARP, odd));
+			rgate_dask_half(a, at + (uint64_t)k * RGATE_DWARP, odd));
 		/* a warp of one lane reads both */
 		look->second[k] = rgate_dsys_pair_load_back(
-			rgate_dask_half(a, at + k * RGATE_DWARP + RGATE_DWARP / 2,
+			rgate_dask_half(a, at + (uint64_t)k * RGATE_DWARP + RGATE_DWARP / 2,
 					RGATE_DWARP > 1 ? odd : 1));
 	}
 	look->n = 0;
@@ -260,7 +260,8 @@ RGATE_DEV void rgate_dask_read(const struct rgate_dask *a, uint64_t pos,
 		else
 			look->second[k] = got;
 		there = look->second[k].v[1] ==
-			rgate_dask_comp_lap(a, pos + k * RGATE_DWARP + rgate_dask_order());
+			rgate_dask_comp_lap(a, pos + (uint64_t)k * RGATE_DWARP +
+					       rgate_dask_order());
 		there = rgate_dwarp_or(there << rgate_dask_order());
 		if (look->n == k * RGATE_DWARP)
 			look->n += rgate_dones(there);
@@ -270,7 +271,8 @@ RGATE_DEV void rgate_dask_read(const struct rgate_dask *a, uint64_t pos,
 /* The whole warp: how many batches from the one on that the room ends at have been copied */
 RGATE_DEV uint32_t rgate_dask_room(const struct rgate_dask *a, uint64_t limit)
 {
-	const uint64_t batch = limit - (1ULL << a->req_shift) + rgate_dlane() * RGATE_REQ_BATCH;
+	const uint64_t batch = limit - (1ULL << a->req_shift) +
+			       (uint64_t)rgate_dlane() * RGATE_REQ_BATCH;
 	uint32_t is = rgate_dsys_load(rgate_dask_req_credit(a, batch)) ==
 		      rgate_dask_req_lap(a, batch);
 
@@ -352,7 +354,7 @@ RGATE_DEV uint32_t rgate_dask_take_warp(const struct rgate_dask *a, uint64_t pos
 	rgate_dwarp_sync();
 	/* hands on what all lanes have acquired with the credits; others may have got as far */
 	if (rgate_dlane() == 0 && copied)
-		rgate_dgpu_release(&st->limit, limit + copied * RGATE_REQ_BATCH);
+		rgate_dgpu_release(&st->limit, limit + (uint64_t)copied * RGATE_REQ_BATCH);
 	return look.n;
 }
 

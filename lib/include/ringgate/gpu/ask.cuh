@@ -358,7 +358,7 @@ RGATE_DEV void rgate_dask_fetch(const struct rgate_dask *a, uint64_t off, uint32
 		RGATE_DUNROLL
 		for (i = 0; i < 4; i++)
 			if (at + i * step < n)
-				v[i] = rgate_dload16(from + (at + i * step) * 16);
+				v[i] = rgate_dload16(from + (size_t)(at + i * step) * 16);
 		RGATE_DUNROLL
 		for (i = 0; i < 4; i++)
 			if (at + i * step < n)
