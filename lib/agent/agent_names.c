@@ -207,6 +207,7 @@ static void go_on(struct agent *a)
 			refuse(k, err);
 			continue;
 		}
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who waits there has one */
 		ask = *k->later;
 		forget_later(k);
 		list_del(&k->link);

@@ -199,6 +199,7 @@ uint64_t gate_ask_expire(struct gate_node *n, uint64_t now)
 		return UINT64_MAX;
 	while (!list_empty(&n->ending)) {
 		w = container_of(n->ending.next, struct wish, queue);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		if (w->end_ns > now)
 			break;
 		failed(w, -ETIMEDOUT);
@@ -377,12 +378,13 @@ static const struct errand_ops heard_ops = {
 
 static void say_heard(struct wish *w)
 {
+	const struct gate_caller *c = w->caller;
+
 	if (!w->unsaid || w->hearing || w->state != WISH_WAITS)
 		return;
 	w->unsaid = false;
 	memset(&w->hear, 0, sizeof(w->hear));
-	w->hearing = !errand_begin(w->caller->node->errands, &w->hear, &heard_ops,
-				   w->caller->uid);
+	w->hearing = !errand_begin(c->node->errands, &w->hear, &heard_ops, c->uid);
 	if (!w->hearing)
 		forgotten(w, -ENOMEM);
 }
@@ -525,6 +527,7 @@ static void start(struct gate_caller *c)
 
 	while (!c->lost && !list_empty(&c->queue)) {
 		w = container_of(c->queue.next, struct wish, queue);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		if (w->state != WISH_QUEUED)
 			return;
 		w->first = least(w->in, GATE_PIECE - (w->has & GATE_HAS_TO ? GATE_ADDR : 0));

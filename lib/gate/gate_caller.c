@@ -188,10 +188,12 @@ static const struct errand_ops probe_ops = {
 
 void gate_caller_make_sure(struct gate_caller *c)
 {
+	const struct gate_node *n = c->node;
+
 	if (!c->unsure || !c->there || !c->seat || c->lost || c->probing)
 		return;
 	memset(&c->probe, 0, sizeof(c->probe));
-	c->probing = !errand_begin(c->node->errands, &c->probe, &probe_ops, c->uid);
+	c->probing = !errand_begin(n->errands, &c->probe, &probe_ops, c->uid);
 	c->unsure = !c->probing;
 }
 

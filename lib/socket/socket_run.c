@@ -263,6 +263,7 @@ static void end_queue(struct sock *s, struct link *queue, int result)
 
 	while (!list_empty(queue)) {
 		op = container_of(queue->next, struct op, link);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		op_end(s, op, op->done ? (int)op->done : result);
 	}
 }

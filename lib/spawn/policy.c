@@ -109,6 +109,11 @@ static int find_groups(struct rgate_policy_user *user)
 	return 0;
 }
 
+/* gcc 12's analyzer loses what the user has. */
+#ifndef __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 static int find_user(const struct rgate_conf *c, const char *name, struct rgate_policy_user *user)
 {
 	struct passwd pw, *found = NULL;
@@ -129,6 +134,10 @@ static int find_user(const struct rgate_conf *c, const char *name, struct rgate_
 		return -ENOMEM;
 	return find_groups(user);
 }
+
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
 
 /* node NODE user USER [max-running N] [max-queued N] [admin] */
 static int read_node(struct rgate_conf *c)
