@@ -9,7 +9,8 @@
 #include <ringgate/rgate_socket.h>
 
 /*
- * 0; -EAGAIN: as many are under way as can be, and each tells of its end: nothing was asked; -EPIPE.
+ * 0; -EAGAIN: as many are under way as can be, each of which tells of its end: nothing
+ * was asked; -EPIPE
  * It waits only where others of these have all places.
  */
 int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value, uint32_t len);
