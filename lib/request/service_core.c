@@ -8,7 +8,7 @@
 static int nop(struct rgate_req *r, void *ctx)
 {
 	(void)ctx;
-	rgate_req_set_value(r, rgate_req_get(r)->a0);
+	r->value = r->q.a0;
 	return 0;
 }
 
