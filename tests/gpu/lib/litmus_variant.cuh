@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * Included once for each variant, with LIT_NAME and LIT_KIND: the device's headers in a
- * namespace of their own, where names of port.cuh may stand for something weaker, and the
- * litmus kernels on them. What the headers include themselves has to be included before.
+ * namespace of their own, where names of port.cuh and pair.cuh may stand for something weaker,
+ * and the litmus kernels on them. What the headers include themselves has to be included before.
  */
 namespace LIT_NAME {
 
 #undef RINGGATE_GPU_PORT_CUH
-#include <ringgate/gpu/port.cuh>
+#undef RINGGATE_GPU_PAIR_CUH
+#include <ringgate/gpu/pair.cuh>
 
 RGATE_DEV void lit_nothing(void)
 {
@@ -92,7 +93,7 @@ RGATE_DEV uint64_t lit_cas(uint64_t *p, uint64_t old, uint64_t v)
 #define rgate_dsys_pair_acquire(p) LIT_LOADED(rgate_dsys_pair_load_back(p))
 #define rgate_dgpu_acquire(p)	LIT_LOADED(rgate_dgpu_load(p))
 #define rgate_dgpu_acquire32(p)	LIT_LOADED(rgate_dgpu_load32(p))
-#define rgate_dgpu_pair_acquire(p) LIT_LOADED(rgate_dsys_pair_load(p))
+#define rgate_dgpu_pair_acquire(p) LIT_LOADED(rgate_dgpu_pair_load(p))
 #define rgate_dgpu_and32(p, v)	LIT_LOADED(lit_and32(p, v))
 #define rgate_dgpu_or(p, v)	LIT_LOADED(lit_or(p, v))
 #define rgate_dgpu_cas(p, old, v) LIT_LOADED(lit_cas(p, old, v))

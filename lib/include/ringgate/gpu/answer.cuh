@@ -202,11 +202,17 @@ RGATE_DEV uint32_t rgate_dask_lock_warp(const struct rgate_dask *a, uint64_t *po
 	return (uint32_t)have;
 }
 
-RGATE_DEV void rgate_dask_unlock_warp(const struct rgate_dask *a, uint64_t pos)
+/*
+ * @fenced: the first lane has come through a fence since it had the lock, and written nothing since
+ * but what each reader acquires by itself
+ */
+RGATE_DEV void rgate_dask_unlock_warp(const struct rgate_dask *a, uint64_t pos, uint32_t fenced)
 {
 	/* after all that any lane has brought */
 	rgate_dwarp_sync();
-	if (rgate_dlane() == 0)
+	if (rgate_dlane() == 0 && fenced)
+		rgate_dgpu_store_fenced(&a->state->lock, pos << 1);
+	else if (rgate_dlane() == 0)
 		rgate_dask_unlock(a, pos);
 }
 

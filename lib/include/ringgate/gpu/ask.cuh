@@ -249,30 +249,32 @@ RGATE_DEV int rgate_dask_wait(struct rgate_dasker *me, uint64_t ticket, struct r
 	return got;
 }
 
-/* Does this lane wait for an answer that has not come? 0 is no ticket. */
-RGATE_DEV uint32_t rgate_dask_lacks(const struct rgate_dask *a, uint64_t ticket)
-{
-	return ticket && rgate_dgpu_load(&a->cells[(uint32_t)ticket - 1].done) != ticket;
-}
-
 /*
  * The whole warp, the first lane of which has the lock: looks for all who wait, until its own lanes
- * have their answers, for a while; how many came
+ * have their answers, for a while; how many came. @got: in and out, each lane's, where it has a
+ * @ticket; @fenced: out, what rgate_dask_unlock_warp() asks
  */
-RGATE_DEV uint32_t rgate_dask_look_warp(const struct rgate_dask *a, uint64_t pos, uint64_t ticket)
+RGATE_DEV uint32_t rgate_dask_look_warp(struct rgate_dasker *me, uint64_t pos, uint64_t ticket,
+					struct rgate_danswer *out, int *got, uint32_t *fenced)
 {
-	uint32_t i, some, n = 0;
+	uint32_t i, some = 0, n = 0;
 
+	*fenced = 0;
 	RGATE_DROLL
 	for (i = 0; i < RGATE_DASK_HOLD_WARP; i++) {
-		some = rgate_dask_take_warp(a, pos + n);
+		/* the first time: what who had the lock before has brought */
+		if (ticket && !*got)
+			*got = rgate_dask_got_locked(me, ticket, out);
+		if (some < RGATE_DASK_EACH * RGATE_DWARP && !rgate_dwarp_or(ticket && !*got))
+			return n;
+		some = rgate_dask_take_warp(me->ask, pos + n);
 		n += some;
+		*fenced = some != 0;
 		if (!some && rgate_dlane() == 0)
-			rgate_dask_idle(a);
-		if (some < RGATE_DASK_EACH * RGATE_DWARP &&
-		    !rgate_dwarp_or(rgate_dask_lacks(a, ticket)))
-			break;
+			rgate_dask_idle(me->ask);
 	}
+	if (ticket && !*got)
+		*got = rgate_dask_got_locked(me, ticket, out);
 	return n;
 }
 
@@ -287,20 +289,26 @@ RGATE_DEV int rgate_dask_wait_warp(struct rgate_dasker *me, uint64_t ticket,
 {
 	const struct rgate_dask *a = me->ask;
 	const uint64_t since = rgate_dnow();
-	int got = ticket ? rgate_dask_got(me, ticket, out) : 0;
-	uint32_t over = 0, have, n;
+	uint32_t over = 0, locked = 0, fenced, have, n;
 	uint64_t pos = 0;
+	int got = 0;
 
 	RGATE_DROLL
 	while (rgate_dwarp_or(ticket && !got)) {
-		have = rgate_dask_lock_warp(a, &pos);
-		n = have ? rgate_dask_look_warp(a, pos, got ? 0 : ticket) : 0;
-		if (have)
-			rgate_dask_unlock_warp(a, pos + n);
-		if (!have)
+		n = 0;
+		have = !rgate_dwarp_first(locked) && rgate_dask_lock_warp(a, &pos);
+		if (have) {
+			n = rgate_dask_look_warp(me, pos, ticket, out, &got, &fenced);
+			rgate_dask_unlock_warp(a, pos + n, fenced);
+		} else {
 			rgate_dpause(100);
-		if (ticket && !got && !rgate_dask_lacks(a, ticket))
-			got = rgate_dask_got(me, ticket, out);
+			/* both in one round */
+			locked = rgate_dask_locked(a);
+			if (ticket && !got)
+				got = rgate_dask_got(me, ticket, out);
+		}
+		if (!rgate_dwarp_or(ticket && !got))
+			break;
 		/* known before a look that found nothing: nothing will come any more */
 		if (over && have && !n)
 			return ticket && !got ? -EPIPE : got;
@@ -375,22 +383,29 @@ RGATE_DEV void rgate_dask_fetch(const struct rgate_dask *a, uint64_t off, uint32
  */
 RGATE_DEV int rgate_dask_serve_warp(const struct rgate_dask *a, const uint64_t *stop)
 {
-	uint32_t have = 0, over = 0, n = 1;
+	uint32_t have = 0, over = 0, n = 1, some = 1, round;
 	uint64_t pos = 0;
 
 	while (!have && !rgate_dwarp_first(rgate_dgpu_load(stop)))
 		have = rgate_dask_lock_warp(a, &pos);
 	RGATE_DROLL
-	while (have && !(over && !n) && !rgate_dwarp_first(rgate_dgpu_load(stop))) {
-		over = (uint32_t)rgate_dwarp_first(rgate_dask_over(a));
+	for (round = 0; have; round++) {
+		/* rounds of the device's memory: not with each look */
+		if (round % RGATE_DASK_CHECK == 0 || !n) {
+			if (rgate_dwarp_first(rgate_dgpu_load(stop)) || (over && !some))
+				break;
+			over = (uint32_t)rgate_dwarp_first(rgate_dask_over(a));
+			some = 0;
+		}
 		n = rgate_dask_take_warp(a, pos);
 		pos += n;
+		some += n;
 		if (!n && rgate_dlane() == 0)
 			rgate_dask_idle(a);
 	}
 	if (have)
-		rgate_dask_unlock_warp(a, pos);
-	return over && !n ? -EPIPE : 0;
+		rgate_dask_unlock_warp(a, pos, 0);
+	return over && !some ? -EPIPE : 0;
 }
 
 #ifdef __CUDACC__

@@ -8,13 +8,14 @@
 
 #include <errno.h>
 
-#include <ringgate/gpu/port.cuh>
+#include <ringgate/gpu/pair.cuh>
 #include <ringgate/request.h>
 
 #define RGATE_DASK_MANY		32U	/* requests that are published at once */
 
 /* Device memory, one a request under way */
 struct rgate_dcell {
+	/* these two are read as one */
 	uint64_t ticket;	/* of the request whose answer is to come here; 0: none */
 	uint64_t done;		/* the ticket whose answer is here, or was last; release */
 	struct rgate_dpair answer; /* result and flags, value */
@@ -307,9 +308,25 @@ RGATE_DEV void rgate_dask_unlock(const struct rgate_dask *a, uint64_t pos)
 	rgate_dgpu_release(&a->state->lock, pos << 1);
 }
 
+/* One thread: does somebody have the lock? Costs those who want it less than to ask for it. */
+RGATE_DEV uint32_t rgate_dask_locked(const struct rgate_dask *a)
+{
+	return rgate_dgpu_load(&a->state->lock) & 1;
+}
+
 RGATE_DEV uint32_t rgate_dask_over(const struct rgate_dask *a)
 {
 	return rgate_dgpu_acquire(&a->state->over) != 0;
+}
+
+/* One that was brought, to who waits for it: the ticket is over */
+RGATE_DEV void rgate_dask_give(struct rgate_dasker *me, uint64_t ticket, struct rgate_dpair answer,
+			       struct rgate_danswer *out)
+{
+	out->result = (int32_t)(uint32_t)answer.v[0];
+	out->flags = (uint32_t)(answer.v[0] >> 32);
+	out->value = answer.v[1];
+	rgate_dcell_put(me, ticket);
 }
 
 /* Was the answer brought? 1: it was, here it is; 0; -EINVAL: nobody waits for such a one */
@@ -318,16 +335,41 @@ RGATE_DEV int rgate_dask_got(struct rgate_dasker *me, uint64_t ticket, struct rg
 	const struct rgate_dask *a = me->ask;
 	const uint32_t i = (uint32_t)ticket - 1;
 	const struct rgate_dcell *c;
+	struct rgate_dpair is;
 
-	if (i >= a->ncells || rgate_dgpu_load(&a->cells[i].ticket) != ticket)
+	if (i >= a->ncells)
 		return -EINVAL;
 	c = &a->cells[i];
-	if (rgate_dgpu_load(&c->done) != ticket || rgate_dgpu_acquire(&c->done) != ticket)
+	is = rgate_dgpu_pair_load(&c->ticket);
+	if (is.v[0] != ticket)
+		return -EINVAL;
+	if (is.v[1] != ticket || rgate_dgpu_acquire(&c->done) != ticket)
 		return 0;
-	out->result = (int32_t)(uint32_t)c->answer.v[0];
-	out->flags = (uint32_t)(c->answer.v[0] >> 32);
-	out->value = c->answer.v[1];
-	rgate_dcell_put(me, ticket);
+	rgate_dask_give(me, ticket, c->answer, out);
+	return 1;
+}
+
+/*
+ * The same for a lane of the warp that has the lock. Nobody else brings an answer then; what others
+ * brought before was acquired with the lock, and what this warp brought is behind its barrier. So
+ * answer and done are read in one round of the device's memory, and neither needs an acquire.
+ */
+RGATE_DEV int rgate_dask_got_locked(struct rgate_dasker *me, uint64_t ticket,
+				    struct rgate_danswer *out)
+{
+	const struct rgate_dask *a = me->ask;
+	const uint32_t i = (uint32_t)ticket - 1;
+	struct rgate_dpair is, answer;
+
+	if (i >= a->ncells)
+		return -EINVAL;
+	is = rgate_dgpu_pair_load(&a->cells[i].ticket);
+	answer = rgate_dgpu_pair_load(&a->cells[i].answer);
+	if (is.v[0] != ticket)
+		return -EINVAL;
+	if (is.v[1] != ticket)
+		return 0;
+	rgate_dask_give(me, ticket, answer, out);
 	return 1;
 }
 

@@ -6,6 +6,7 @@
 #ifndef RINGGATE_GPU_CONTEXT_CUH
 #define RINGGATE_GPU_CONTEXT_CUH
 
+#include <ringgate/gpu/pair.cuh>
 #include <ringgate/gpu/ring.cuh>
 
 #define RGATE_GPU_RINGS_MAX	64U	/* bound to one runtime; they travel by value */
