@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# The example of queue.rst runs; what that shows is in it; its constants are there.
+# The examples of queue.rst run; what that shows is in them; its constants are there.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${RGATE_BUILD:-$top/build}
@@ -13,13 +13,23 @@ ok $rc "the example runs"
 [ "$(cat "$tmp/log")" = "100 sums" ]
 ok $? "and prints what it should"
 
-grep -P '^\t' Documentation/queue.rst | sed 's/^\t*//' >"$tmp/shown"
-sed 's/^\t*//' Documentation/examples/queue.c >"$tmp/example"
+timeout 60 "$build/examples/queue_memory" >"$tmp/log" 2>&1
+rc=$?
+ok $rc "the one with exported memory runs"
+[ "$(cat "$tmp/log")" = "the sum of 1000000 bytes: 127493856" ]
+ok $? "and prints what it should"
+
+# Blocks of C, however they are indented or called: no line that nobody compiles
+python3 tests/docs/blocks.py Documentation/queue.rst | while IFS=$'\t' read -r at _ _; do
+	sed -n "$((at + 1)),\$ { /^[^[:space:]]/q; p }" Documentation/queue.rst | sed 's/^[[:space:]]*//; /^$/d' >"$tmp/block"
+	! grep -q 'rgate_[a-z_]*(' "$tmp/block" || cat "$tmp/block"
+done >"$tmp/shown"
+cat Documentation/examples/queue{,_memory}.c | sed 's/^\t*//' >"$tmp/example"
 while IFS= read -r line; do
 	grep -qxF -- "$line" "$tmp/example" || echo "not there: $line"
 done <"$tmp/shown" >"$tmp/log"
-[ "$(grep -c . "$tmp/shown")" -ge 5 ] && [ ! -s "$tmp/log" ]
-ok $? "what queue.rst shows is the example's"
+[ "$(grep -c rgate_ "$tmp/shown")" -ge 8 ] && [ ! -s "$tmp/log" ]
+ok $? "what queue.rst shows of C is its examples'"
 
 # Each command as it stands there, of a daemon that is not there: its arguments are right
 export RGATE_REQUESTS=$tmp/none
