@@ -115,7 +115,7 @@ lib_names := libringgate libringgate-cluster
 lib_real := $(lib_names:%=$(O)/lib/%.so.$(VERSION))
 # What `ringgate run` loads into programs, and what it has of that itself
 preload := $(O)/tools/libringgate-preload.so
-shim_shared := $(patsubst %,$(O)/obj/lib/shim/shim_%.o,addr agent options socket)
+shim_shared := $(patsubst %,$(O)/obj/lib/shim/shim_%.o,addr agent mark options socket)
 lib_pc := $(lib_names:%=$(O)/lib/%.pc)
 # In the order in which they are linked
 lib_static := $(O)/lib/libringgate-cluster.a $(O)/lib/libringgate.a
@@ -302,7 +302,7 @@ $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
 $(O)/tests/unit/test_listen: $(O)/obj/tools/ringgated/listen.o
-$(O)/tests/unit/test_shim_datagram: $(addprefix $(O)/obj/lib/shim/,shim_datagram.o shim_addr.o)
+$(O)/tests/unit/test_shim_datagram: $(addprefix $(O)/obj/lib/shim/,shim_datagram.o shim_mark.o shim_addr.o)
 $(O)/tests/unit/test_shim_agent: $(addprefix $(O)/obj/lib/shim/,shim_agent.o shim_addr.o)
 $(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
 	$(program)

@@ -59,6 +59,7 @@ void agent_close(struct agent *a)
 		lane_close(container_of(a->lanes.next, struct lane, link));
 	if (a->dir[0])
 		(void)rmdir(a->dir);
+	tags_close(a);
 	closer_close(a);
 	close_fd(a->data_fd);
 	close_fd(a->data_at);

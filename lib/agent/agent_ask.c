@@ -92,6 +92,7 @@ static int ask_socket(struct agent_member *m, const struct agent_ask *ask, int *
 	c = conn_make(m, udp ? CONN_DATAGRAM : CONN_NEW, (uint16_t)ask->a);
 	if (!c)
 		return -ENOMEM;
+	c->bare = ask->b & AGENT_BARE;
 	err = conn_open_socket(c);
 	if (!err)
 		err = (udp ? datagram_make : make_socket)(c, ask->b & AGENT_NONBLOCK);
@@ -341,11 +342,8 @@ static void say_refused(struct agent_member *m, const struct agent_ask *ask)
 	if (m->said_refused)
 		return;
 	m->said_refused = true;
-	if (ask->b == AGENT_UDP)
-		member_warn(m, "a program that is linked statically asked for UDP, and was refused: such a one has TCP alone, and so no name service");
-	else
-		member_warn(m, "a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
-			    ask->a, ask->b);
+	member_warn(m, "a program asked for a socket of family %u and type %u, and was refused: there are TCP and UDP alone",
+		    ask->a, ask->b);
 }
 
 static int do_it(struct asker *k, const struct agent_ask *ask, const struct about *it, int fd,

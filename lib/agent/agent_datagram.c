@@ -15,6 +15,7 @@
 
 #include "agent_priv.h"
 #include "clock.h"
+#include "fds.h"
 #include "log.h"
 
 #define EDGES	(EPOLLIN | EPOLLRDHUP | EPOLLET)
@@ -31,8 +32,20 @@ void datagram_give(struct conn *c, const struct rgate_socket_addr *from, const v
 		{ .iov_base = &head, .iov_len = sizeof(head) },
 		{ .iov_base = (void *)(uintptr_t)buf, .iov_len = len },
 	};
-	const struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
+	struct msghdr mh = { .msg_iov = v, .msg_iovlen = 2 };
+	union rgate_fds_room room;
+	int tag;
 
+	if (c->bare) {
+		tag = tag_of(c->agent, from);
+		if (tag < 0) {
+			c->member->info.lost++;
+			return;
+		}
+		mh.msg_iov = v + 1;
+		mh.msg_iovlen = 1;
+		rgate_put_fds(&mh, &room, &tag, 1);
+	}
 	c->member->info.lost += sendmsg(c->end, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
 }
 
@@ -134,6 +147,30 @@ static bool is_right(const struct conn *c, const struct agent_head *head)
 	return !head->addr.family || head->addr.family == c->family;
 }
 
+/* Has the program no more to send, but what was read with this? */
+static bool is_end(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->end, .events = POLLRDHUP };
+	int there;
+
+	if (c->bare && !poll(&p, 1, 0))
+		return false;
+	return ioctl(c->end, FIONREAD, &there) < 0 || !there;
+}
+
+/* @n bytes without a head: what has become one belongs in front of the others. */
+static ssize_t put_head(struct agent_head *head, unsigned char *buf, ssize_t n)
+{
+	const size_t first = n < (ssize_t)sizeof(*head) ? (size_t)n : sizeof(*head);
+
+	if (n > AGENT_DATAGRAM_MAX)
+		return -EPROTO;
+	memmove(buf + first, buf, (size_t)n - first);
+	memcpy(buf, head, first);
+	*head = (struct agent_head){ .addr.family = 0 };
+	return n + (ssize_t)sizeof(*head);
+}
+
 /* The bytes of the next one that it has sent; -EAGAIN: there is none; others: that is none */
 static int take(struct conn *c, unsigned char *buf)
 {
@@ -142,15 +179,19 @@ static int take(struct conn *c, unsigned char *buf)
 		{ .iov_base = &head, .iov_len = sizeof(head) },
 		{ .iov_base = buf, .iov_len = CHUNK },
 	};
-	ssize_t n = closer_recv(c->agent, c->end, v, 2, NULL);
-	int there;
+	int passed = -1;
+	ssize_t n = closer_recv(c->agent, c->end, v, 2, c->bare ? &passed : NULL);
 
 	/* An empty message reads as the end does. */
-	if (!n && (ioctl(c->end, FIONREAD, &there) < 0 || !there))
+	if (!n && is_end(c))
 		return -EAGAIN;
 	/* What it has not read and will not is none of its mistakes. */
 	if (n < 0 && n != -EPROTO)
 		return (int)n;
+	if (passed >= 0)
+		closer_put(c->agent, passed);
+	else if (c->bare && n >= 0)
+		n = put_head(&head, buf, n);
 	if (n < (ssize_t)sizeof(head) || n > (ssize_t)(sizeof(head) + AGENT_DATAGRAM_MAX) ||
 	    !is_right(c, &head)) {
 		c->agent->info.lies++;
@@ -297,7 +338,7 @@ void datagram_flush(struct conn *c)
 	/* Another thread may go on sending: only what is there now is taken. */
 	if (ioctl(c->end, FIONREAD, &left) < 0)
 		left = 0;
-	for (; left > 0; left -= (int)sizeof(struct agent_head) + (n > 0 ? n : 0)) {
+	for (; left > 0; left -= (c->bare ? 1 : (int)sizeof(struct agent_head)) + (n > 0 ? n : 0)) {
 		n = take(c, buf);
 		if (n == -EAGAIN)
 			break;
@@ -332,11 +373,17 @@ bool datagram_pending(const struct conn *c)
 
 bool datagram_next(const struct conn *c, struct rgate_socket_addr *to)
 {
-	const int flags = MSG_PEEK | MSG_DONTWAIT;
 	struct agent_head head;
+	struct iovec v = { .iov_base = &head, .iov_len = sizeof(head) };
+	struct msghdr mh = { .msg_iov = &v, .msg_iovlen = 1 };
+	const ssize_t n = recvmsg(c->end, &mh, MSG_PEEK | MSG_DONTWAIT);
 
-	if (datagram_goes(c) ||
-	    recv(c->end, &head, sizeof(head), flags) != (ssize_t)sizeof(head))
+	/* There is no room for the descriptor that would come with it. */
+	if (n > 0 && c->bare && !(mh.msg_flags & MSG_CTRUNC))
+		head.addr.family = 0;
+	else if (n != (ssize_t)sizeof(head))
+		return false;
+	if (datagram_goes(c))
 		return false;
 	*to = head.addr.family ? head.addr : c->peer;
 	return head.addr.family || c->joined;

@@ -6,6 +6,7 @@
  *	agent_control.c	the connections on which they do
  *	agent_conn.c	their sockets: made, found, forgotten
  *	agent_datagram.c	those of UDP, and their datagrams, either way
+ *	agent_tag.c		from whom these are, where that is not in front of them
  *	agent_address.c	where these come from, and whose they are on the agent's own loopback
  *	agent_flow.c	bytes of a connection, either way
  *	agent_lane.c	sessions of the service, and the memory that bytes go through
@@ -82,6 +83,7 @@ struct conn {
 	/* Of datagrams: connected to peer; which is at the agent's own loopback */
 	bool joined, near;
 	bool inner;			/* its port is the agent's alone */
+	bool bare;			/* its datagrams have no head in front, see agent_wire.h */
 	struct rgate_socket_linger linger; /* as the program has it */
 	bool armed;			/* at the service, a close is a reset */
 	bool told;			/* its program knows that it is connected */
@@ -127,6 +129,15 @@ struct asker {
 	uint64_t since;
 };
 
+#define TAGS	32U
+
+/* An address as a file, which goes with datagrams */
+struct tag {
+	struct rgate_socket_addr addr;
+	int fd;
+	bool made;
+};
+
 /* Those programs that ask at one place */
 struct agent_member {
 	struct source source;		/* of the control */
@@ -160,6 +171,8 @@ struct agent {
 	uint16_t last_port;
 	struct link members, lanes, all, dead, askers, retry;
 	struct index by_id;
+	struct tag tags[TAGS];		/* the last ones */
+	uint32_t next_tag;
 	struct agent_info info;		/* of members that have left, and what is nobody's */
 	void (*warn)(void *ctx, const struct agent_member *m, const char *line);
 	void *warn_ctx;
@@ -283,6 +296,12 @@ void flow_event(struct conn *c, uint32_t events);
 void flow_end(struct conn *c, const struct rgate_socket_end *end);
 /* The connection is broken: its program gets ECONNRESET */
 void flow_reset(struct conn *c);
+
+/* ---- agent_tag.c ---- */
+
+/* A file of the agent's with a struct agent_head of @addr, which nobody can change; -errno */
+int tag_of(struct agent *a, const struct rgate_socket_addr *addr);
+void tags_close(struct agent *a);
 
 /* ---- agent_datagram.c ---- */
 

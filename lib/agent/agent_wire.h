@@ -26,6 +26,11 @@
  * called DIR/ID as well, and the other one a struct agent_name of AGENT_MAGIC_DATAGRAM. A message
  * there is one datagram behind a struct agent_head. What a program's calls have to know of it
  * without asking is its end's SO_PRIORITY, which only the agent sets: AGENT_MARK_*.
+ *
+ * A program into which nothing can be loaded reads and writes as ever: of its sockets, AGENT_BARE,
+ * a message is the datagram alone. To the program a descriptor comes with it, which a plain read(2)
+ * leaves out, of a file that has the struct agent_head. From it, a message with any descriptor has
+ * a struct agent_head in front, and one without goes to whom the socket is connected to.
  */
 #ifndef RGATE_AGENT_WIRE_H
 #define RGATE_AGENT_WIRE_H
@@ -35,7 +40,7 @@
 #include <ringgate/assert.h>
 #include <ringgate/socket.h>
 
-#define AGENT_VERSION	6U
+#define AGENT_VERSION	7U
 #define AGENT_ENV	"RGATE_AGENT"	/* DIR, and the control in it */
 #define AGENT_CONTROL	"agent"		/* ... and a number: where a member's programs ask */
 #define AGENT_DATA	"data"
@@ -45,7 +50,7 @@
 #define AGENT_MAGIC_DATAGRAM	"rgateD1"
 
 enum agent_what {
-	/* a: family, b: AGENT_NONBLOCK, AGENT_DATAGRAM. The answer brings the socket */
+	/* a: family, b: AGENT_NONBLOCK, AGENT_DATAGRAM, AGENT_BARE. The answer brings the socket */
 	AGENT_SOCKET = 1,
 	AGENT_BIND = 2,		/* addr */
 	AGENT_LISTEN = 3,	/* a: backlog */
@@ -59,7 +64,7 @@ enum agent_what {
 	AGENT_PEER = 6,
 	AGENT_SETOPT = 7,	/* a: enum rgate_socket_option; value, len */
 	AGENT_GETOPT = 8,	/* the answer has value, len */
-	/* Tells of a socket that there is not: a: family, b: type, or AGENT_UDP */
+	/* Tells of a socket that there is not: a: family, b: type */
 	AGENT_REFUSED = 9,
 	/*
 	 * a: family, or 0; b: RGATE_SOCKET_RESOLVE_*; value, len: a name. The answer's value is as
@@ -71,7 +76,7 @@ enum agent_what {
 #define AGENT_ERROR_MAX	4095	/* of the kernel's errors */
 #define AGENT_NONBLOCK	1U
 #define AGENT_DATAGRAM	2U
-#define AGENT_UDP	0x100U	/* of a program into which nothing can be loaded */
+#define AGENT_BARE	4U
 
 /*
  * SO_SNDBUF of a program's end of a stream. The byte that the agent leaves unread keeps all of the

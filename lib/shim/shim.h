@@ -6,10 +6,11 @@
  *
  * Into programs that are linked dynamically it is loaded, with all of these. For others the command
  * answers their calls itself (tools/ringgate/super.h), with descriptors that it has of them, and by
- * the first four.
+ * the first five.
  *
  *	shim_addr.c	addresses of either kind
  *	shim_agent.c	the agent, and whose a descriptor is
+ *	shim_mark.c	datagrams' sockets: what they are, and where to
  *	shim_options.c	options
  *	shim_socket.c	sockets made, named and connected
  *
@@ -130,8 +131,8 @@ void shim_option_put(const void *from, socklen_t n, void *value, socklen_t *len)
 int shim_type(int type, int protocol);
 /* Tells of one that there is not. -EPROTONOSUPPORT */
 int shim_refuse(int family, int type);
-/* @type: with SOCK_NONBLOCK or without; a descriptor, or -errno */
-int shim_make(int family, int type, bool cloexec);
+/* @type: with SOCK_NONBLOCK or without; @bare: as AGENT_BARE has it; a descriptor, or -errno */
+int shim_make(int family, int type, bool bare, bool cloexec);
 int shim_bind(int fd, const struct sockaddr *sa, socklen_t len);
 /* @kind, @name: shim_kind()'s */
 int shim_name(int fd, enum shim_kind kind, const struct agent_name *name,
@@ -156,6 +157,20 @@ int shim_accepted(int fd, struct rgate_socket_addr *peer);
 /* Nobody is there, and nobody comes any more */
 bool shim_accepts_nobody(int fd);
 
+/* ---- shim_mark.c ---- */
+
+/* Of a socket of datagrams, for the others: AGENT_MARK_* */
+int shim_mark(int fd);
+bool shim_mark_connected(int mark);
+/* Bytes that one has at most */
+size_t shim_mark_most(int mark);
+/* The agent's end is closed */
+bool shim_mark_over(int fd);
+/* Where one is to go, as the socket's family has it; as shim_addr_get() */
+int shim_mark_to(int mark, const struct sockaddr *sa, socklen_t len, struct rgate_socket_addr *to);
+/* To nobody by AF_UNSPEC. It waits for nobody */
+int shim_mark_connect(int fd, const struct sockaddr *sa, socklen_t len);
+
 /* ---- shim_datagram.c ---- */
 
 /* There may be one from now on */
@@ -170,10 +185,6 @@ ssize_t shim_datagram_recv(int fd, struct msghdr *mh, int flags);
 int shim_datagram_error(int fd);
 /* Bytes of the next one */
 int shim_datagram_there(int fd);
-bool shim_datagram_connected(int fd);
-/* To whom it is to be connected, family 0: to nobody; as shim_addr_get() */
-int shim_datagram_peer(int fd, const struct sockaddr *sa, socklen_t len,
-		       struct rgate_socket_addr *to);
 
 /* -1 and errno of a negative one; else @result */
 int shim_return(int result);

@@ -33,7 +33,7 @@ SHIM_EXPORT int socket(int family, int type, int protocol)
 	kind = shim_type(type, protocol);
 	if (kind < 0)
 		return shim_return(shim_refuse(family, type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)));
-	fd = shim_make(family, type, cloexec);
+	fd = shim_make(family, type, false, cloexec);
 	if (kind == SOCK_DGRAM)
 		shim_datagram_note();
 	return shim_return(fd < 0 ? fd : lowest(fd, cloexec));
@@ -110,16 +110,6 @@ static int do_connect(int fd, const struct sockaddr *sa, socklen_t len)
 	return err;
 }
 
-/* It waits for nobody. */
-static int connect_datagram(int fd, const struct sockaddr *sa, socklen_t len)
-{
-	struct agent_ask ask = { .version = AGENT_VERSION, .what = AGENT_CONNECT,
-				 .a = AGENT_NONBLOCK };
-	int err = shim_datagram_peer(fd, sa, len, &ask.addr);
-
-	return err ? err : shim_ask(&ask, fd, NULL, NULL, true);
-}
-
 SHIM_EXPORT int connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct agent_name name;
@@ -128,7 +118,7 @@ SHIM_EXPORT int connect(int fd, const struct sockaddr *sa, socklen_t len)
 	case SHIM_NONE:
 		return NEXT(connect)(fd, sa, len);
 	case SHIM_DATAGRAM:
-		return shim_return(connect_datagram(fd, sa, len));
+		return shim_return(shim_mark_connect(fd, sa, len));
 	default:
 		return shim_return(do_connect(fd, sa, len));
 	}

@@ -312,5 +312,5 @@ SHIM_EXPORT int shutdown(int fd, int how)
 	if (NEXT(shutdown)(fd, how) < 0)
 		return -1;
 	/* It takes effect, and is told as an error all the same. */
-	return is && !shim_datagram_connected(fd) ? shim_return(-ENOTCONN) : 0;
+	return is && !shim_mark_connected(shim_mark(fd)) ? shim_return(-ENOTCONN) : 0;
 }

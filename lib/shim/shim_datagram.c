@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -16,7 +14,6 @@
 #include <unistd.h>
 
 #define FEW		16U	/* parts that a datagram mostly has at most */
-#define MOST_INET	65507U	/* bytes, of UDP over IPv4 */
 /* Of UIO_MAXIOV - 1 parts with fewer bytes than the longest one some neighbours have no more. */
 #define PAIR_MOST	(2 * AGENT_DATAGRAM_MAX / (UIO_MAXIOV - 2) + 1)
 #define INHERITED	256	/* descriptors that are looked at when a program begins */
@@ -44,15 +41,6 @@ bool shim_datagram_is(int fd)
 	struct agent_name name;
 
 	return __atomic_load_n(&may_be, __ATOMIC_RELAXED) && shim_kind(fd, &name) == SHIM_DATAGRAM;
-}
-
-/* What the agent has left at the socket: AGENT_MARK_* */
-static int mark_of(int fd)
-{
-	int mark = 0;
-	socklen_t len = sizeof(mark);
-
-	return syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PRIORITY, &mark, &len) < 0 ? 0 : mark;
 }
 
 /* ---- Errors ---- */
@@ -86,54 +74,6 @@ int shim_datagram_error(int fd)
 		error = error_in(&head);
 	errno = before;
 	return error;
-}
-
-/*
- * The agent's end is closed. One that the program has shut down both ways looks the same, but the
- * agent knows it.
- */
-static bool is_over(int fd)
-{
-	const struct agent_ask ask = { .version = AGENT_VERSION, .what = AGENT_NAME };
-	const struct timespec now = { .tv_nsec = 0 };
-	struct pollfd p = { .fd = fd };
-
-	return syscall(SYS_ppoll, &p, 1, &now, NULL, 0) == 1 && p.revents & POLLHUP &&
-	       shim_ask(&ask, fd, NULL, NULL, true) < 0;
-}
-
-/* ---- Addresses ---- */
-
-/* As the socket's family has it */
-static int address(int mark, const struct sockaddr *sa, socklen_t len,
-		   struct rgate_socket_addr *to)
-{
-	int err = shim_addr_get(sa, len, to);
-
-	if (err || to->family == AF_INET6)
-		return err || mark & AGENT_MARK_INET6 ? err : -EAFNOSUPPORT;
-	if (!(mark & AGENT_MARK_INET6))
-		return 0;
-	memcpy(to->addr + 12, to->addr, 4);
-	memset(to->addr, 0, 10);
-	memset(to->addr + 10, 0xff, 2);
-	to->family = AF_INET6;
-	return 0;
-}
-
-int shim_datagram_peer(int fd, const struct sockaddr *sa, socklen_t len,
-		       struct rgate_socket_addr *to)
-{
-	if (sa && len >= sizeof(sa->sa_family) && sa->sa_family == AF_UNSPEC) {
-		*to = (struct rgate_socket_addr){ .family = 0 };
-		return 0;
-	}
-	return address(mark_of(fd), sa, len, to);
-}
-
-bool shim_datagram_connected(int fd)
-{
-	return mark_of(fd) & AGENT_MARK_CONNECTED;
 }
 
 /* ---- Parts ---- */
@@ -223,22 +163,21 @@ static int make_head(int fd, const struct msghdr *mh, int mark, struct agent_hea
 	int err;
 
 	*head = (struct agent_head){ .addr.family = 0 };
-	if (mark & AGENT_MARK_CONNECTED) {
+	if (shim_mark_connected(mark)) {
 		err = shim_datagram_error(fd);
 		if (err)
 			return -err;
 	}
 	if (!mh->msg_name || !mh->msg_namelen)
-		return mark & AGENT_MARK_CONNECTED ? 0 : -EDESTADDRREQ;
-	err = address(mark, mh->msg_name, mh->msg_namelen, &head->addr);
-	return !err && !head->addr.port ? -EINVAL : err;
+		return shim_mark_connected(mark) ? 0 : -EDESTADDRREQ;
+	return shim_mark_to(mark, mh->msg_name, mh->msg_namelen, &head->addr);
 }
 
 /* @v: with room for one part more */
 static ssize_t send_in(int fd, const struct msghdr *mh, int flags, struct iovec *v)
 {
-	const int mark = mark_of(fd);
-	const size_t most = mark & AGENT_MARK_INET6 ? AGENT_DATAGRAM_MAX : MOST_INET;
+	const int mark = shim_mark(fd);
+	const size_t most = shim_mark_most(mark);
 	struct msghdr own = { .msg_iov = v };
 	struct agent_head head;
 	struct pair pair;
@@ -259,7 +198,7 @@ static ssize_t send_in(int fd, const struct msghdr *mh, int flags, struct iovec 
 	if (n >= 0)
 		return n - (ssize_t)sizeof(head);
 	/* The agent has closed it; the program itself may have ended sending. */
-	return errno == ECONNRESET || (errno == EPIPE && is_over(fd)) ? -ENETDOWN : -errno;
+	return errno == ECONNRESET || (errno == EPIPE && shim_mark_over(fd)) ? -ENETDOWN : -errno;
 }
 
 /* What there is, an error, too; or -errno */
@@ -272,7 +211,7 @@ static ssize_t recv_one(int fd, struct msghdr *own, struct agent_head *head, int
 	if (n < 0)
 		return errno == ECONNRESET ? -ENETDOWN : -errno;
 	if (!n)
-		return is_over(fd) ? -ENETDOWN : 0;
+		return shim_mark_over(fd) ? -ENETDOWN : 0;
 	return n < (ssize_t)sizeof(*head) ? -EPROTO : n;
 }
 

@@ -38,7 +38,7 @@ int shim_refuse(int family, int type)
 	return -EPROTONOSUPPORT;
 }
 
-int shim_make(int family, int type, bool cloexec)
+int shim_make(int family, int type, bool bare, bool cloexec)
 {
 	const bool udp = (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM;
 	struct agent_ask ask = question(AGENT_SOCKET);
@@ -46,7 +46,8 @@ int shim_make(int family, int type, bool cloexec)
 	int fd = -1, err;
 
 	ask.a = (uint32_t)family;
-	ask.b = (type & SOCK_NONBLOCK ? AGENT_NONBLOCK : 0) | (udp ? AGENT_DATAGRAM : 0);
+	ask.b = (type & SOCK_NONBLOCK ? AGENT_NONBLOCK : 0) | (udp ? AGENT_DATAGRAM : 0) |
+		(bare ? AGENT_BARE : 0);
 	err = shim_ask(&ask, -1, &answer, &fd, cloexec);
 	return err ? err : fd;
 }

@@ -24,10 +24,6 @@ program run_program.py
 
 own=(timeout $((60 * slow)) "$ringgate" run --own --loopback served)
 alone=(timeout $((60 * slow)) "$ringgate" run --own)
-run "${own[@]}" "$static" case udp 0
-like "it is found out that it is static" "$rc $out" "^0 udp"
-like "... and that it has TCP alone is said" "$err" "linked statically asked for UDP, and was refused"
-
 # ---- Outside: servers that know nothing ----
 
 begin web env -C "$tmp/www" "$py" -u "$peer_program" web
@@ -162,9 +158,52 @@ like "... and one that is not" "$rc $err" "^1 .*make install"
 run "${own[@]}" --static /nonexistent
 like "none there" "$rc $err" "^127 .*No such file"
 
+# ---- Datagrams ----
+
+udp_program=$tmp/udp_program
+cp "$(dirname "$0")/lib/udp_program.py" "$udp_program"
+begin datagrams "$py" -u "$udp_program" echo
+at=$(port datagrams)
+for what in names connected refused cut sizes many hostile waits polled; do
+	run "${own[@]}" "$static" case "udp_$what" "$at"
+	is "of datagrams: $what" "$rc $out$err" "0 udp_$what"
+done
+run "${own[@]}" -v "$static" udp-echoed "$at" 200 1400
+is "datagrams go, and come back" "$rc$out" "0same"
+ok "... through the agent" test "$(moved 'bytes sent')" -ge 280000 -a "$(moved received)" -ge 280000
+begin inside "${own[@]}" -v "$static" udp-echo
+serves=$last
+at=$(port inside)
+run timeout $((60 * slow)) "$py" "$udp_program" echoed "$at" 200 1400
+is "a server of datagrams" "$rc$out$err" "0same"
+end "$serves"
+err=$(<"$tmp/inside")
+ok "... through the agent" test "$(moved 'bytes sent')" -ge 280000 -a "$(moved received)" -ge 280000
+run "${alone[@]}" -v "$static" udp-within
+is "both ends of datagrams, on a loopback of their own" "$rc$out" "0same"
+is "... and nobody carries them" "$(moved 'bytes sent')" 0
+begin names "$py" -u "$udp_program" dns
+at=$(port names)
+run "${own[@]}" "$static" udp-resolve "$at"
+is "a name server is asked" "$rc $out" "0 10.1.2.3"
+if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
+	run "${own[@]}" busybox nslookup -type=a example.org "127.0.0.1:$at"
+	like "busybox nslookup" "$rc $out" "^0 .*10\.1\.2\.3"
+else
+	skip "busybox nslookup" "none that is linked statically is installed"
+fi
+begin killed "${own[@]}" "$static" case udp_killed 0
+killed=$last
+ok "one waits for a datagram" wait_for 20 grep -q '^waits' "$tmp/killed"
+sleep 0.2
+kill -9 "$(pid_of killed)"
+wait "$killed"
+is "... and is killed" "$?" 137
+
 # ---- A daemon has the sockets, and counts; for another node, too ----
 
-gateway_with_sockets 'allow any connect tcp 127.0.0.0/8 any' 'allow any listen tcp any'
+gateway_with_sockets 'allow any connect tcp 127.0.0.0/8 any' 'allow any listen tcp any' \
+	'allow any connect udp 127.0.0.0/8 1024-65535'
 node_without_network
 begin web env -C "$tmp/www" "$py" -u "$peer_program" web
 at=$(port web)
@@ -201,6 +240,13 @@ err=$(<"$tmp/events")
 is "... and the gateway has counted it" "$(count received) $(count sent)" \
 	"$((${before% *} + $(moved received))) $((${before#* } + $(moved 'bytes sent')))"
 ok "... which is all of it" test "$(moved received)" -ge 8000000 -a "$(moved 'bytes sent')" -ge 8000000
+at=$(port datagrams)
+before="$(count received) $(count sent)"
+run timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1" --loopback served -v "$static" udp-echoed "$at" 200 1400
+is "a program of node 1 has its datagrams back" "$rc$out" "0same"
+is "... and the gateway has counted them" "$(count received) $(count sent)" \
+	"$((${before% *} + $(moved received))) $((${before#* } + $(moved 'bytes sent')))"
+ok "... which is all of them" test "$(moved received)" -ge 280000
 is "no directory is left" "$(ls -A "$tmp/run")" ""
 is "nothing was complained of" "$(complaints "$tmp"/{threads,forks,events,killed,left,daemon,node})" ""
 finish

@@ -112,8 +112,7 @@ static const struct argp argp = {
 	.parser = parse_opt,
 	.args_doc = "[--] PROGRAM [ARGUMENT...]",
 	.doc = "Run a program as it is, with all that it starts: its sockets of TCP and UDP are "
-	       "those of ringgated's machine, or of the gateway, and it has no other network. "
-	       "Programs that are linked statically have TCP alone."
+	       "those of ringgated's machine, or of the gateway, and it has no other network."
 	       "\vExit status: that of the program, 128 and the signal's number if one ended it; 2 "
 	       "wrong arguments; 126, 127 it cannot be run; 1 there are no sockets for it, or the "
 	       "program's was 0 and not all that it sent went.",

@@ -7,12 +7,13 @@
  *
  *	super.c		its threads
  *	super_calls.c	the calls
- *	super_data.c	... that receive bytes with an address
+ *	super_data.c	... that receive bytes of a stream with an address
+ *	super_datagram.c ... about datagrams
  *	super_enter.c	the filter, and how a program gets it
  *	super_task.c	whose call it is: memory, descriptors, signals
  *
- * Calls of streams that only move bytes are never seen here. One that waits has a thread here for
- * as long; others go on.
+ * Calls that only move bytes, and have no place for an address, are never seen here. One that waits
+ * has a thread here for as long; others go on.
  */
 #ifndef SUPER_H
 #define SUPER_H
@@ -88,12 +89,16 @@ int super_nap(struct super_call *c, int ms);
 /* The descriptor is the program's, and the result its number; @fd is the caller's */
 int64_t super_give(struct super_call *c, int fd, bool cloexec);
 
-/* ---- super_calls.c, super_data.c ---- */
+/* ---- super_calls.c, super_data.c, super_datagram.c ---- */
 
 /* 0 or more, -errno, SUPER_* */
 int64_t super_do(struct super_call *c);
 /* recvfrom(2) of a stream, with an address, which is empty then */
 int64_t super_recvfrom(struct super_call *c, int fd);
+/* Calls of datagrams that name an address, or may */
+int64_t super_datagram(struct super_call *c, int fd);
+/* Its SO_ERROR, which is told once */
+int super_datagram_error(int fd);
 /* When a call's time is over, by SO_RCVTIMEO or SO_SNDTIMEO; 0: never */
 uint64_t super_until(int fd, int option);
 

@@ -81,11 +81,9 @@ static int64_t do_socket(struct super_call *c)
 	if (protocol == IPPROTO_MPTCP)
 		return -EPROTONOSUPPORT;
 	fd = shim_type(type, protocol);
-	if (fd == SOCK_DGRAM)
-		return shim_refuse(family, AGENT_UDP);
 	if (fd < 0)
 		return shim_refuse(family, kind);
-	fd = shim_make(family, type, true);
+	fd = shim_make(family, type, fd == SOCK_DGRAM, true);
 	return fd < 0 ? fd : give(c, fd, type & SOCK_CLOEXEC);
 }
 
@@ -164,7 +162,7 @@ static int connect_to(struct super_call *c, int fd, const struct sockaddr *sa, s
 	return err;
 }
 
-static int64_t do_connect(struct super_call *c, int fd)
+static int64_t do_connect(struct super_call *c, int fd, enum shim_kind kind)
 {
 	const bool wait = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	const socklen_t len = (socklen_t)c->data->args[2];
@@ -173,6 +171,8 @@ static int64_t do_connect(struct super_call *c, int fd)
 
 	if (err)
 		return err;
+	if (kind == SHIM_DATAGRAM)
+		return shim_mark_connect(fd, (struct sockaddr *)&sa, len);
 	err = connect_to(c, fd, (struct sockaddr *)&sa, len, wait);
 	/* The kernel's own word of it was told by this one. */
 	if (err < 0 && !goes_on(err) && wait)
@@ -216,7 +216,7 @@ static int accept_one(struct super_call *c, int fd, int flags)
 	}
 }
 
-static int64_t do_accept(struct super_call *c, int fd, int flags)
+static int64_t do_accept(struct super_call *c, int fd, enum shim_kind kind, int flags)
 {
 	const uint64_t to = c->data->args[1], len_at = c->data->args[2];
 	struct rgate_socket_addr peer;
@@ -225,6 +225,8 @@ static int64_t do_accept(struct super_call *c, int fd, int flags)
 
 	if (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
 		return -EINVAL;
+	if (kind == SHIM_DATAGRAM)
+		return -EOPNOTSUPP;
 	if (to)
 		err = get_len(c, len_at, &len);
 	if (!err && !task_has_room(&c->task))
@@ -262,17 +264,41 @@ static int64_t do_setsockopt(struct super_call *c, int fd)
 			       len < sizeof(value) ? len : (socklen_t)sizeof(value));
 }
 
-static int64_t do_getsockopt(struct super_call *c, int fd)
+/* What says what kind of socket it is; or its error. False: others are as a stream's */
+static bool get_datagram(int fd, int level, int name, int *number)
+{
+	switch (level == SOL_SOCKET ? name : -1) {
+	case SO_TYPE:
+		*number = SOCK_DGRAM;
+		return true;
+	case SO_PROTOCOL:
+		*number = IPPROTO_UDP;
+		return true;
+	case SO_ERROR:
+		*number = super_datagram_error(fd);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int64_t do_getsockopt(struct super_call *c, int fd, enum shim_kind kind)
 {
 	const __u64 *arg = c->data->args;
+	const int level = (int)arg[1], name = (int)arg[2];
 	uint8_t value[RGATE_SOCKET_OPTION_MAX];
 	socklen_t len;
-	int err = get_len(c, arg[4], &len);
+	int err = get_len(c, arg[4], &len), number;
 
 	if (err)
 		return err;
 	len = len < sizeof(value) ? len : (socklen_t)sizeof(value);
-	err = shim_option_get(fd, (int)arg[1], (int)arg[2], value, &len);
+	if (kind == SHIM_DATAGRAM && get_datagram(fd, level, name, &number))
+		shim_option_put(&number, sizeof(number), value, &len);
+	else if (shim_option_is_kernels(level, name))
+		return SUPER_GOES_ON;
+	else
+		err = shim_option_get(fd, level, name, value, &len);
 	if (!err)
 		err = task_write(&c->task, arg[3], value, len);
 	return err ? err : task_write(&c->task, arg[4], &len, sizeof(len));
@@ -305,11 +331,11 @@ static int64_t do_ours(struct super_call *c, int fd, enum shim_kind kind,
 	case SYS_listen:
 		return shim_listen(fd, (int)arg[1]);
 	case SYS_connect:
-		return do_connect(c, fd);
+		return do_connect(c, fd, kind);
 	case SYS_accept:
-		return do_accept(c, fd, 0);
+		return do_accept(c, fd, kind, 0);
 	case SYS_accept4:
-		return do_accept(c, fd, (int)arg[3]);
+		return do_accept(c, fd, kind, (int)arg[3]);
 	case SYS_getsockname:
 		return do_name(c, fd, kind, name, false);
 	case SYS_getpeername:
@@ -318,12 +344,12 @@ static int64_t do_ours(struct super_call *c, int fd, enum shim_kind kind,
 		return shim_option_is_kernels((int)arg[1], (int)arg[2]) ? SUPER_GOES_ON :
 		       do_setsockopt(c, fd);
 	case SYS_getsockopt:
-		return shim_option_is_kernels((int)arg[1], (int)arg[2]) ? SUPER_GOES_ON :
-		       do_getsockopt(c, fd);
+		return do_getsockopt(c, fd, kind);
 	case SYS_recvfrom:
-		return super_recvfrom(c, fd);
+		return kind == SHIM_DATAGRAM ? super_datagram(c, fd) : super_recvfrom(c, fd);
 	default:
-		return -ENOSYS;
+		/* What has no address, or one that the kernel takes for what it is */
+		return kind == SHIM_DATAGRAM ? super_datagram(c, fd) : SUPER_GOES_ON;
 	}
 }
 

@@ -109,7 +109,7 @@ static void step_make(struct fuzz_in *in)
 	const uint8_t how = fuzz_u8(in);
 	const int type = (how & 4 ? SOCK_DGRAM : SOCK_STREAM) | (how & 8 ? SOCK_NONBLOCK : 0);
 	struct stat own, got;
-	int fd = shim_make(families[how & 3], type, how & 16);
+	int fd = shim_make(families[how & 3], type, how & 32, how & 16);
 
 	if (fd < 0) {
 		check_error(fd);
@@ -459,7 +459,8 @@ static void step_datagram(struct fuzz_in *in)
 			break;
 		case 5:
 			sa = some_sockaddr(in, &len);
-			check_error(shim_datagram_peer(pair[0], sa, len, &to));
+			check_error(shim_mark_to(shim_mark(pair[0]), sa, len, &to));
+			check_error(shim_mark_connect(pair[0], sa, len));
 			free(sa);
 			break;
 		default:

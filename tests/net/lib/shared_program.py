@@ -123,7 +123,7 @@ def poured(port):
 JOIN, INFO = 1, 2
 ASK = struct.Struct("=II32s")
 RESULT = struct.Struct("=IIi")
-VERSION = 6
+VERSION = 7
 
 
 def call(path):

@@ -128,6 +128,14 @@ int main(int argc, char **argv)
 		return serve_events();
 	if (!strcmp(what, "both"))
 		return both();
+	if (!strcmp(what, "udp-echo"))
+		return udp_echo();
+	if (!strcmp(what, "udp-echoed") && argc == 5)
+		return udp_echoed(port, atoi(argv[3]), (size_t)atoi(argv[4]));
+	if (!strcmp(what, "udp-resolve"))
+		return udp_resolve(port);
+	if (!strcmp(what, "udp-within"))
+		return udp_within();
 	if (!strcmp(what, "case") && argc == 4)
 		return run_case(argv[2], (uint16_t)atoi(argv[3]));
 	return 2;

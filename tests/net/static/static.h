@@ -55,6 +55,15 @@ void case_timeout(uint16_t port);
 void case_closed(uint16_t port);
 void case_shut(uint16_t port);
 
+/* ---- udp.c ---- */
+
+int udp_echo(void);
+int udp_echoed(uint16_t port, int count, size_t len);
+int udp_resolve(uint16_t port);
+int udp_within(void);
+/* False: there is none of that name */
+bool udp_case(const char *name, uint16_t port);
+
 /* ---- cases.c ---- */
 
 int run_case(const char *name, uint16_t port);
