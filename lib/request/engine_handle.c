@@ -102,19 +102,31 @@ void *rgate_req_object(const struct rgate_req *r)
 	return rgate_seat_object(r->seat, r->q.op >> RGATE_REQ_OP_SHIFT, r->q.handle);
 }
 
+static void drop(struct rgate_seat *s, struct handle *h)
+{
+	const struct service *to = &s->engine->service[h->service];
+	void *object = take(s, h);
+
+	if (to->s->drop)
+		to->s->drop(object, to->ctx);
+}
+
+int handle_drop(struct rgate_seat *s, uint32_t service, uint32_t handle)
+{
+	struct handle *h = find(s, service, handle);
+
+	if (!h)
+		return -EBADF;
+	drop(s, h);
+	return 0;
+}
+
 void handles_drop(struct rgate_seat *s)
 {
-	const struct service *to;
-	void *object;
 	uint32_t i;
 
-	for (i = 0; i < s->nhandles; i++) {
-		if (!s->handles[i].object)
-			continue;
-		to = &s->engine->service[s->handles[i].service];
-		object = take(s, &s->handles[i]);
-		if (to->s->drop)
-			to->s->drop(object, to->ctx);
-	}
+	for (i = 0; i < s->nhandles; i++)
+		if (s->handles[i].object)
+			drop(s, &s->handles[i]);
 	free(s->handles);
 }

@@ -242,6 +242,8 @@ static inline unsigned int req_cost(const struct rgate_request *q)
 /* engine_run.c */
 int req_init(struct rgate_engine *e);
 struct rgate_req *req_alloc(struct rgate_engine *e);
+/* RGATE_USES_ENDS, without memory: its result */
+int req_drop(const struct rgate_req *r);
 void req_begin(struct rgate_req *r);
 void req_wait(struct rgate_req *r);	/* for its predecessor */
 int req_cancel(struct rgate_req *r, int why);
@@ -293,6 +295,8 @@ void timer_tick(struct rgate_engine *e);
 uint64_t timer_next(const struct rgate_engine *e);
 
 /* engine_handle.c */
+/* The service drops what it is. 0; -EBADF */
+int handle_drop(struct rgate_seat *s, uint32_t service, uint32_t handle);
 void handles_drop(struct rgate_seat *s);
 
 /* service_core.c, service_log.c */

@@ -230,6 +230,11 @@ static void finish(struct rgate_req *r, int result)
 
 /* ---- Its begin ---- */
 
+int req_drop(const struct rgate_req *r)
+{
+	return handle_drop(r->seat, r->q.op >> RGATE_REQ_OP_SHIFT, r->q.handle);
+}
+
 void req_begin(struct rgate_req *r)
 {
 	int result;
@@ -240,6 +245,8 @@ void req_begin(struct rgate_req *r)
 	}
 	r->state = REQ_BEGUN;
 	result = r->op->begin(r, r->ctx);
+	if (result == -ENOMEM && r->op->uses & RGATE_USES_ENDS)
+		result = req_drop(r);
 	if (result == RGATE_REQ_LATER)
 		track(r);
 	else

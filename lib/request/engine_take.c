@@ -213,6 +213,16 @@ static int prepare(struct rgate_req *r)
 	return !err && r->q.deadline_us ? timer_add(r->seat->engine, r) : err;
 }
 
+/* What the next one ends with. Alone it may be one that needs none */
+static int without_memory(struct rgate_seat *s)
+{
+	struct rgate_req *r = &s->now;
+
+	if (s->chain != CHAIN_NONE || r->q.flags || check(r) || !(r->op->uses & RGATE_USES_ENDS))
+		return -ENOMEM;
+	return req_drop(r);
+}
+
 static void accept_one(struct rgate_seat *s)
 {
 	struct rgate_engine *e = s->engine;
@@ -222,8 +232,8 @@ static void accept_one(struct rgate_seat *s)
 	count(&e->stats.accepted, 1);
 	count(&s->user->accepted, 1);
 	if (!r) {
+		seat_post(s, s->now.q.cookie, without_memory(s), 0, 0);
 		s->chain = s->now.q.flags & RGATE_REQ_LINK ? CHAIN_BROKEN : CHAIN_NONE;
-		seat_post(s, s->now.q.cookie, -ENOMEM, 0, 0);
 		return;
 	}
 	r->q = s->now.q;

@@ -469,7 +469,7 @@ static const struct rgate_req_op ops[] = {
 	OP(SENDTO, "sendto", A0 | A1 | MEM, begin_sendto),
 	OP(RECVFROM, "recvfrom", A0 | A1 | MEM | RGATE_USES_MULTI, begin_recvfrom),
 	OP(SHUTDOWN, "shutdown", A0, begin_shutdown),
-	OP(CLOSE, "close", 0, begin_close),
+	OP(CLOSE, "close", RGATE_USES_ENDS, begin_close),
 	OP(NAME, "name", MEM, begin_name),
 	OP(PEER, "peer", MEM, begin_name),
 	OP(SETOPT, "setopt", A0 | MEM, begin_option),

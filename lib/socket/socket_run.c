@@ -392,7 +392,11 @@ bool sock_run(struct sock *s)
 		return false;
 	}
 	if (dropped) {
-		sock_free(s);
+		/* By the end of its session all of them have; not by one that had no memory. */
+		if (!take_incoming(s)) {
+			sock_end_all(s, -ECANCELED);
+			sock_free(s);
+		}
 		return false;
 	}
 	if (kill && !s->dead)

@@ -225,3 +225,16 @@ end "$server"
 wait "$asker"
 like "... and has got what is right" "$(result_of beside)" "^whole 0 .* failed 0 .* refused 0 0 bytes [0-9]{6,}"
 finish
+if grep -q __asan_init "$ringgated" || grep -q __tsan_init "$ringgated"; then
+	skip "the gateway gets no memory any more" "what looks for mistakes needs some"
+else
+	data=$(awk '$1 == "VmData:" { print $2 }' "/proc/$gateway/status")
+	prlimit --pid "$gateway" --data=$((data * 1024)):
+	run "${at_node[@]}" "$streams" ask "$at" 200 100000 50
+	echo "# $out"
+	like "the gateway gets no memory any more: each stream has an end" "$rc $out" \
+		"^0 .*whole ([0-9]+) reset ([0-9]+) cut 0 failed 0 [A-Z0]+ refused ([0-9]+) "
+	is "... each" $((BASH_REMATCH[1] + BASH_REMATCH[2] + BASH_REMATCH[3])) 200
+	prlimit --pid "$gateway" --data=unlimited:
+	whole "... and then it does" 40 "${at_node[@]}" "$streams"
+fi

@@ -192,6 +192,50 @@ static void sockets(void **state)
 	rgate_sockets_close(kept);
 }
 
+/* @polls: that wait for nothing, each of which has a request of the engine's; closed, they end */
+static void close_with(struct rgate_sockets *set, unsigned int polls, unsigned int nth)
+{
+	struct rgate_socket_end end = { .sz = sizeof(end) };
+	struct rgate_socket_addr a = { .family = RGATE_SOCKET_INET, .addr = { 127, 0, 0, 1 } };
+	struct rgate_socket *s, *other;
+	unsigned int i;
+
+	assert_int_equal(rgate_socket_open(set, &other, RGATE_SOCKET_INET, RGATE_SOCKET_DGRAM), 0);
+	assert_int_equal(rgate_socket_open(set, &s, RGATE_SOCKET_INET, RGATE_SOCKET_DGRAM), 0);
+	assert_int_equal(rgate_socket_bind(s, &a), 0);
+	for (i = 0; i < polls; i++)
+		assert_int_equal(rgate_socket_begin(i ? other : s, &RGATE_OPTS(rgate_socket_io,
+			.what = RGATE_SOCKET_DO_POLL, .events = RGATE_SOCKET_IN, .cookie = i)), 0);
+	refuse(nth);
+	__atomic_store_n(&mine, true, __ATOMIC_RELEASE);
+	assert_int_equal(rgate_socket_close(s), 0);
+	no_more();
+	assert_int_equal(rgate_socket_close(other), 0);
+	assert_int_equal(rgate_sockets_next(set, &end, 0), 0);
+}
+
+/* Who closes is not refused for want of memory, and what waits at the socket ends. */
+static void closing(void **state)
+{
+	const struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts, .requests = 256,
+		.where = RGATE_SESSION_PROCESS, .memory = 1U << 16);
+	unsigned int fds, polls, nth, injected = 0;
+	struct rgate_sockets *set;
+
+	(void)state;
+	assert_int_equal(rgate_sockets_open(&set, &o), 0);
+	fds = unit_entries("/proc/self/fd");
+	for (polls = 1; polls < 200; polls++)
+		for (nth = 1; nth <= 2; nth++) {
+			close_with(set, polls, nth);
+			injected += refusal->injected == ENOMEM;
+		}
+	settles("/proc/self/fd", fds);
+	print_message("# %u of %u had no memory\n", injected, 2 * (polls - 1));
+	assert_true(injected >= polls);
+	rgate_sockets_close(set);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -202,6 +246,7 @@ static int setup(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(beginning, setup),
 	cmocka_unit_test(sockets),
+	cmocka_unit_test(closing),
 };
 
 UNIT_MAIN(tests)
