@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "agent_priv.h"
+#include "client_quiet.h"
 #include "clock.h"
 #include "opts.h"
 
 #define CONNS		4096U
 #define EVENTS		64
 #define REAP_NS		1000000000ULL
+#define END_NS		12000000000ULL	/* longer than a connection between nodes may be away */
 
 int agent_watch(struct agent *a, int fd, uint32_t events, struct source *source)
 {
@@ -46,10 +48,20 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+/* Who serves may stand still: then it ends all the same. */
+static void end_by(struct agent *a, uint64_t ns)
+{
+	struct link *at;
+
+	for (at = a->lanes.next; at != &a->lanes; at = at->next)
+		sockets_end_by(container_of(at, struct lane, link)->set, ns);
+}
+
 void agent_close(struct agent *a)
 {
 	if (!a)
 		return;
+	end_by(a, rgate_clock_now(CLOCK_MONOTONIC) + END_NS);
 	while (!list_empty(&a->members))
 		agent_leave(container_of(a->members.next, struct agent_member, link));
 	while (!list_empty(&a->later))

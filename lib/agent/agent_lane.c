@@ -81,7 +81,8 @@ void lanes_reap(struct agent *a)
 		struct lane *l = container_of(at, struct lane, link);
 
 		next = at->next;
-		if (!l->conns)
+		/* Nobody else waits for those who were closed. */
+		if (!l->conns && sockets_settled(l->set))
 			lane_close(l);
 	}
 }

@@ -36,7 +36,7 @@ struct place *place_kept(struct rgate_sockets *set)
 
 void place_put(struct rgate_sockets *set, struct place *p)
 {
-	p->s = p->made = NULL;
+	p->s = p->made = p->of = NULL;
 	p->what = 0;
 	p->busy = p->ended = p->quiet = p->has_addr = false;
 	p->cookie = p->value = 0;
@@ -138,6 +138,9 @@ static void end_place(struct rgate_sockets *set, const struct rgate_completion *
 	p->value = c->value;
 	if (p->s)
 		p->s->under_way--;
+	/* No option of a socket that is there has this error. */
+	if (p->of)
+		p->of->lost |= p->result == -ECONNRESET;
 	if (p->made)
 		end_accept(set, p);
 	if (p->quiet)
@@ -160,6 +163,23 @@ int sockets_take(struct rgate_sockets *set, int timeout_ms)
 	for (i = 0; i < n; i++)
 		end_place(set, &c[i]);
 	return n > 0 ? 1 : n;
+}
+
+static int left_ms(uint64_t until)
+{
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	return now < until ? (int)((until - now) / 1000000) + 1 : 0;
+}
+
+int sockets_await(struct rgate_sockets *set)
+{
+	const int ms = set->until ? left_ms(set->until) : -1;
+	const int n = sockets_take(set, ms);
+
+	if (!n && !ms)
+		return -ETIMEDOUT;
+	return n < 0 && n != -EINTR ? n : 0;
 }
 
 /* ---- Sets ---- */
@@ -202,10 +222,8 @@ static int probe(struct rgate_sockets *set)
 	if (!p)
 		return -EAGAIN;
 	err = place_submit(set, p, &q);	/* the first: there is room */
-	while (!err && !p->ended) {
-		err = sockets_take(set, -1);
-		err = err < 0 && err != -EINTR ? err : 0;
-	}
+	while (!err && !p->ended)
+		err = sockets_await(set);
 	if (err)
 		return err;
 	err = p->result == -ENOENT ? -EOPNOTSUPP : p->result;
@@ -442,13 +460,6 @@ static void tell(struct rgate_sockets *set, struct place *p, struct rgate_socket
 		memcpy(&e.addr, place_room(set, p), sizeof(e.addr));
 	(void)rgate_info_copy(end, &e, sizeof(e));
 	place_put(set, p);
-}
-
-static int left_ms(uint64_t until)
-{
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
-
-	return now < until ? (int)((until - now) / 1000000) + 1 : 0;
 }
 
 int rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end, int timeout_ms)

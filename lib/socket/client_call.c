@@ -6,6 +6,7 @@
 
 #include "client_priv.h"
 #include "client_quiet.h"
+#include "clock.h"
 #include "socket_addr.h"
 
 #define ADDR_LEN	sizeof(struct rgate_socket_addr)
@@ -24,20 +25,18 @@ static uint32_t deadline_of(const struct rgate_socket *s)
  */
 static int wait_for(struct rgate_sockets *set, struct place *p)
 {
-	int n;
+	int err = 0;
 
-	while (!p->ended) {
-		n = sockets_take(set, -1);
-		if (n >= 0 || n == -EINTR)
-			continue;
-		/* Nothing comes any more. */
-		p->busy = false;
-		if (p->s)
-			p->s->under_way--;
-		place_put(set, p);
-		return n;
-	}
-	return 0;
+	while (!p->ended && !err)
+		err = sockets_await(set);
+	if (p->ended)
+		return 0;
+	/* Nothing comes any more. */
+	p->busy = false;
+	if (p->s)
+		p->s->under_way--;
+	place_put(set, p);
+	return err;
 }
 
 /* The engine takes what is in the ring in a moment, unless it waits for what this user has. */
@@ -153,6 +152,21 @@ static void silence(struct rgate_socket *s)
 	}
 }
 
+/* What is under way, or has ended, is of no socket then. */
+static void forget(struct rgate_socket *s)
+{
+	struct rgate_sockets *set = s->set;
+	struct place *p;
+
+	for (p = set->place; p < set->place + set->nplaces; p++) {
+		if (p->s == s)
+			p->s = NULL;
+		if (p->of == s)
+			p->of = NULL;
+	}
+	socket_forget(s);
+}
+
 /* The ring has room when the engine has taken what is in it. */
 static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
 {
@@ -162,6 +176,8 @@ static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate
 		n = sockets_take(set, 1);
 		if (n < 0 && n != -EINTR)
 			return n;
+		if (set->until && rgate_clock_now(CLOCK_MONOTONIC) >= set->until)
+			return -ETIMEDOUT;
 	}
 	return err;
 }
@@ -172,7 +188,7 @@ int rgate_socket_close(struct rgate_socket *s)
 	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE };
 	struct rgate_sockets *set;
 	struct place *p;
-	int err, n = 0;
+	int err, over = 0;
 
 	if (!s)
 		return 0;
@@ -188,12 +204,9 @@ int rgate_socket_close(struct rgate_socket *s)
 		err = p->result;
 	place_put(set, p);
 	/* What it had under way ends now; what the session took with it is told by nobody. */
-	while (s->under_way && (n >= 0 || n == -EINTR))
-		n = sockets_take(set, -1);
-	for (p = set->place; p < set->place + set->nplaces; p++)
-		if (p->s == s)
-			p->s = NULL;
-	socket_forget(s);
+	while (s->under_way && !over)
+		over = sockets_await(set);
+	forget(s);
 	return err;
 }
 
@@ -217,14 +230,14 @@ static bool any_quiet(const struct rgate_sockets *set)
 /* Those that tell nobody of their end may have taken all places: they come back by themselves. */
 static int get_place(struct rgate_sockets *set, struct place **out)
 {
-	int n;
+	int err;
 
 	while (!(*out = place_get(set))) {
 		if (!any_quiet(set))
 			return -EAGAIN;
-		n = sockets_take(set, -1);
-		if (n < 0 && n != -EINTR)
-			return n;
+		err = sockets_await(set);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -242,6 +255,7 @@ int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *val
 	memcpy(place_room(s->set, p), value, len);
 	q.off = place_off(s->set, p);
 	p->quiet = true;
+	p->of = s;
 	err = submit(s->set, p, &q);
 	if (err)
 		place_put(s->set, p);
@@ -252,32 +266,42 @@ int socket_close_quiet(struct rgate_socket *s)
 {
 	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE, .handle = s->handle };
 	struct rgate_sockets *set = s->set;
-	struct place *p = place_get(set), *of;
+	struct place *p = place_get(set);
 	int err;
 
 	if (!p)
 		return rgate_socket_close(s);
 	silence(s);
-	for (of = set->place; of < set->place + set->nplaces; of++)
-		if (of->s == s)
-			of->s = NULL;
 	p->quiet = true;
 	err = submit_close(set, p, &q);
 	if (err)
 		place_put(set, p);
-	socket_forget(s);
+	forget(s);
 	return err;
+}
+
+bool socket_is_lost(const struct rgate_socket *s)
+{
+	return s->lost;
 }
 
 int sockets_settle(struct rgate_sockets *set)
 {
-	struct place *p;
-	int n = 0;
+	int err = 0;
 
-	for (p = set->place; p < set->place + set->nplaces && (n >= 0 || n == -EINTR); p++)
-		while (is_quiet(p) && (n >= 0 || n == -EINTR))
-			n = sockets_take(set, -1);
-	return n < 0 && n != -EINTR ? n : 0;
+	while (!err && any_quiet(set))
+		err = sockets_await(set);
+	return err;
+}
+
+bool sockets_settled(const struct rgate_sockets *set)
+{
+	return !any_quiet(set);
+}
+
+void sockets_end_by(struct rgate_sockets *set, uint64_t ns)
+{
+	set->until = ns;
 }
 
 void rgate_socket_timeout(struct rgate_socket *s, uint32_t ms)

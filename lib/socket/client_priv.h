@@ -23,6 +23,7 @@ struct rgate_socket {
 	uint32_t type;
 	uint32_t timeout_ms;
 	bool closing;
+	bool lost;			/* socket_is_lost() */
 	uint32_t under_way;
 };
 
@@ -30,6 +31,7 @@ struct place {
 	struct link link;		/* free, or ended and not taken */
 	struct rgate_socket *s;
 	struct rgate_socket *made;	/* for who is accepted */
+	struct rgate_socket *of;	/* whose option it is, of which nobody is told */
 	uint32_t what;			/* enum rgate_socket_do; 0: somebody waits for it */
 	uint32_t generation;
 	bool busy;			/* under way */
@@ -47,6 +49,7 @@ struct rgate_sockets {
 	unsigned char *mem;
 	uint64_t user_len;		/* the user's part of it */
 	uint32_t nplaces;
+	uint64_t until;			/* sockets_end_by(); 0: for ever */
 	struct link all, free, ended;
 	struct place place[];		/* nplaces, and one that only rgate_socket_close() uses */
 };
@@ -63,6 +66,8 @@ void *place_room(const struct rgate_sockets *set, const struct place *p);
 int place_submit(struct rgate_sockets *set, struct place *p, struct rgate_request *q);
 /* Takes what has ended; 1: something has. @timeout_ms as of rgate_session_wait() */
 int sockets_take(struct rgate_sockets *set, int timeout_ms);
+/* Waits until something may have ended. 0; -ETIMEDOUT: sockets_end_by(); -EPIPE */
+int sockets_await(struct rgate_sockets *set);
 /* Where in the session's memory; -EFAULT: it is not */
 int sockets_off(const struct rgate_sockets *set, const void *buf, uint32_t len, uint64_t *off);
 

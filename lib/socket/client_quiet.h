@@ -21,7 +21,21 @@ int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *val
  */
 int socket_close_quiet(struct rgate_socket *s);
 
-/* Waits until all of these are done: the end of the set undoes what is not. -EPIPE */
+/* Has such an option found that the gateway of the socket was another one? */
+bool socket_is_lost(const struct rgate_socket *s);
+
+/*
+ * Waits until all of these are done: the end of the set undoes what is not. -EPIPE; -ETIMEDOUT:
+ * sockets_end_by()
+ */
 int sockets_settle(struct rgate_sockets *set);
+/* Are they? */
+bool sockets_settled(const struct rgate_sockets *set);
+
+/*
+ * For who is about to close it: no call waits for longer than until @ns of CLOCK_MONOTONIC, though who
+ * serves stands still, and ends with -ETIMEDOUT. Behind that the set can only be closed.
+ */
+void sockets_end_by(struct rgate_sockets *set, uint64_t ns);
 
 #endif
