@@ -118,7 +118,7 @@ static int bind_loop(struct conn *c, struct rgate_socket_addr addr)
 	if (!addr.port)
 		return -EADDRINUSE;
 	c->local = addr;
-	c->bound = c->loop = true;
+	c->bound = c->chosen = c->loop = true;
 	return 0;
 }
 
@@ -148,7 +148,7 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 	}
 	if (!err)
 		err = rgate_socket_name(c->socket, &c->local);
-	c->bound = !err;
+	c->bound = c->chosen = !err;
 	return err;
 }
 
@@ -229,7 +229,7 @@ static int set_option(const struct about *it, const struct agent_ask *ask, int f
 	if (!err && it->conn->state == CONN_DATAGRAM &&
 	    (ask->a == RGATE_SOCKET_RCVBUF || ask->a == RGATE_SOCKET_SNDBUF))
 		widen(it->conn, ask, fd);
-	return err;
+	return err ? err : renew_keep_option(it->conn, ask);
 }
 
 static int get_option(const struct about *it, const struct agent_ask *ask,
@@ -381,6 +381,29 @@ static int do_it(struct asker *k, const struct agent_ask *ask, const struct abou
 	}
 }
 
+/* What its program has said is known without a socket. */
+static bool needs_socket(const struct conn *c, uint32_t what)
+{
+	if (c->state != CONN_DATAGRAM)
+		return !c->loop && what != AGENT_NAME && what != AGENT_PEER;
+	return what != AGENT_PEER && (what != AGENT_NAME || !c->local.port);
+}
+
+/* Where its gateway was another one, it is asked of a socket of the new one. */
+static int do_anew(struct asker *k, const struct agent_ask *ask, const struct about *it, int fd,
+		   struct agent_answer *answer)
+{
+	struct conn *c = it->conn && renew_may(it->conn) ? it->conn : NULL;
+	int ret;
+
+	if (c && !c->socket && needs_socket(c, ask->what) && renew_now(c))
+		return -ENETDOWN;
+	ret = do_it(k, ask, it, fd, answer);
+	if (ret != -ECONNRESET || !c)
+		return ret;
+	return renew_now(c) ? -ENETDOWN : do_it(k, ask, it, fd, answer);
+}
+
 static bool could_be(const struct agent_ask *ask)
 {
 	return ask->version == AGENT_VERSION && ask->len <= sizeof(ask->value) &&
@@ -407,7 +430,7 @@ void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
 			return;
 	} else {
 		find(a, fd, &it);
-		answer.result = it.ours ? do_it(k, ask, &it, fd, &answer) : -ENOTSOCK;
+		answer.result = it.ours ? do_anew(k, ask, &it, fd, &answer) : -ENOTSOCK;
 		a->info.lies += !it.ours;
 		if (answer.result == 1)
 			return;

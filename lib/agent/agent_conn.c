@@ -10,6 +10,7 @@
 #include "clock.h"
 
 #define KNOWN_NS	60000000000ULL	/* names of a closed socket are known so long */
+#define LOST_MOST	256U		/* sessions that are looked at for one which is not lost */
 #define PORT_FIRST	32768U
 #define PORT_LAST	60999U
 
@@ -59,13 +60,12 @@ static int open_socket(struct conn *c)
 
 int conn_open_socket(struct conn *c)
 {
-	int err = open_socket(c);
+	unsigned int tries = LOST_MOST;
+	int err;
 
 	/* Its gateway was another one: another session gets sockets of the new one. */
-	if (err == -ECONNRESET) {
+	while ((err = open_socket(c)) == -ECONNRESET && --tries)
 		c->lane->conns_max = 0;
-		err = open_socket(c);
-	}
 	if (err) {
 		c->lane = NULL;
 		c->socket = NULL;
@@ -162,6 +162,7 @@ static void release(struct conn *c)
 		(void)unlink(un.sun_path);
 		c->named = false;
 	}
+	renew_forget_options(c);
 	free(c->up_left);
 	free(c->down_left);
 	c->up_left = c->down_left = NULL;

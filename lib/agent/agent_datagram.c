@@ -120,8 +120,7 @@ static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
 {
 	c->down_busy = false;
 	if (end->what == RGATE_SOCKET_DO_POLL && end->result < 0) {
-		say(c, -end->result);
-		conn_free(c);
+		datagram_break(c, -end->result);
 		return false;
 	}
 	if (end->what == RGATE_SOCKET_DO_POLL) {
@@ -330,7 +329,7 @@ void datagram_flush(struct conn *c)
 	/* Of one that is under way, or waits, for which the peer is this one, too */
 	const struct rgate_socket_addr to = c->up_to.family || !c->joined ? c->up_to : c->peer;
 	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + FLUSH_NS;
-	unsigned char *const own = lane_buffer(c->lane);
+	unsigned char *const own = c->socket ? lane_buffer(c->lane) : NULL;
 	unsigned char *const buf = own ? own : c->agent->spare;
 	const uint32_t len = c->up_len;
 	int left = 0, n;
@@ -393,6 +392,12 @@ bool datagram_next(const struct conn *c, struct rgate_socket_addr *to)
 
 void datagram_pump(struct conn *c)
 {
+	if (!c->socket) {
+		/* Its gateway has gone, and it has. */
+		if (c->hup)
+			conn_free(c);
+		return;
+	}
 	pump_up(c);
 	if (!c->hup)
 		pump_down(c);
@@ -408,8 +413,21 @@ void datagram_event(struct conn *c, uint32_t events)
 	datagram_pump(c);
 }
 
+void datagram_break(struct conn *c, int error)
+{
+	say(c, error);
+	conn_free(c);
+}
+
 void datagram_end(struct conn *c, const struct rgate_socket_end *end)
 {
+	/* No datagram's error: its gateway was another one. What was to be sent still is. */
+	if (end->result == -ECONNRESET) {
+		if (c->up_buf && !c->up_left)
+			keep(c);
+		renew_lost(c);
+		return;
+	}
 	if (end->cookie & CONN_UP)
 		up_ended(c, end);
 	else if (!down_ended(c, end))

@@ -115,6 +115,8 @@ void meet_accepted(struct conn *listener, const struct rgate_socket_end *end)
 	if (end->result < 0) {
 		if (passes(end->result))
 			conn_retry(listener);
+		else if (end->result == -ECONNRESET)
+			renew_lost(listener);
 		else
 			meet_break(listener, -end->result);
 		return;
@@ -201,11 +203,13 @@ void meet_retry(struct conn *c)
 {
 	if (c->state == CONN_BROKEN)
 		tell_broken(c);
+	else if (!c->socket)
+		renew_retry(c);
 	else if (c->parked)
 		meet(c, c->parked);
 	else
 		meet_accept_more(c);
-	/* meet() may have freed it: nothing of it is touched here. */
+	/* It may be gone: nothing of it is touched here. */
 }
 
 int meet_listen(struct conn *c, int prog, int backlog)
@@ -226,6 +230,7 @@ int meet_listen(struct conn *c, int prog, int backlog)
 		return err;
 	c->state = CONN_LISTENS;
 	c->bound = true;
+	c->backlog = backlog;
 	if (!c->loop)
 		meet_accept_more(c);
 	return 0;
@@ -330,10 +335,16 @@ int meet_local(struct conn *c, const struct rgate_socket_addr *to, uint64_t *id)
 	return 0;
 }
 
-int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
+static int begin(struct conn *c, const struct rgate_socket_addr *to)
 {
 	const struct rgate_socket_io io = RGATE_OPTS(rgate_socket_io,
 		.what = RGATE_SOCKET_DO_CONNECT, .addr = to, .cookie = (uintptr_t)c);
+
+	return rgate_socket_begin(c->socket, &io);
+}
+
+int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
+{
 	int err;
 
 	if (c->loop)
@@ -341,7 +352,7 @@ int meet_connect(struct conn *c, int prog, const struct rgate_socket_addr *to)
 	conn_arm(c);
 	err = pair(c, prog);
 	if (!err)
-		err = rgate_socket_begin(c->socket, &io);
+		err = begin(c, to);
 	if (err) {
 		c->state = c->end < 0 ? CONN_NEW : CONN_FAILED;
 		conn_close_end(c);
@@ -390,9 +401,14 @@ static void fail(struct conn *c, int error)
 
 void meet_connected(struct conn *c, int result)
 {
-	int err = result;
+	int err = result == -ECONNRESET ? renew_connecting(c) : result;
 
 	c->up_busy = false;
+	if (!err && result) {
+		err = begin(c, &c->peer);
+		if (!err)
+			return;
+	}
 	/* What it is called here is asked for when its program wants to know. */
 	if (!err)
 		err = set_room(c->prog, c->room);
@@ -406,6 +422,7 @@ void meet_connected(struct conn *c, int result)
 		fail(c, -err);
 		return;
 	}
+	renew_forget_options(c);
 	c->member->info.connected++;
 	c->told = !list_empty(&c->waiters);
 	conn_answer_waiters(c, 0);

@@ -14,6 +14,7 @@
  *	agent_member.c	whose programs there are
  *	agent_name.c	what sockets are called
  *	agent_names.c	names that are looked up
+ *	agent_renew.c	sockets whose gateway was another one
  */
 #ifndef RGATE_AGENT_PRIV_H
 #define RGATE_AGENT_PRIV_H
@@ -80,6 +81,7 @@ struct conn {
 	uint16_t family;
 	bool named;			/* it has a file in the agent's directory */
 	bool bound, loop;		/* bound; to the agent's own loopback */
+	bool chosen;			/* its program said where */
 	/* Of datagrams: connected to peer; which is at the agent's own loopback */
 	bool joined, near;
 	bool inner;			/* its port is the agent's alone */
@@ -88,6 +90,7 @@ struct conn {
 	bool armed;			/* at the service, a close is a reset */
 	bool told;			/* its program knows that it is connected */
 	int error;			/* SO_ERROR */
+	int backlog;
 	int broken;			/* what who accepts is told, while it is CONN_BROKEN */
 	int end;			/* the agent's end, or -1 */
 	int prog;			/* the program's own, while it connects, or -1 */
@@ -99,6 +102,8 @@ struct conn {
 	struct link waiters;		/* questions that wait for the connect */
 	struct conn *parked;		/* accepted, for whom the program's backlog has no room */
 	uint64_t gone_ns;		/* since when it is */
+	struct conn_option *options;	/* that it gets anew with a socket, agent_renew.c's */
+	uint64_t lost_ns, tried_ns;	/* since when it has none; last tried; 0: it has one */
 
 	/* Bytes: from the program, ... */
 	bool held;			/* one byte at the end is unread, and known */
@@ -325,6 +330,9 @@ void datagram_give(struct conn *c, const struct rgate_socket_addr *from, const v
 /* An error of a socket that is connected; else nobody's */
 void datagram_tell(struct conn *c, int error);
 
+/* It gets no socket any more: it is told @error, and is gone */
+void datagram_break(struct conn *c, int error);
+
 /* ---- agent_address.c ---- */
 
 /* @fd: the program's end */
@@ -334,6 +342,21 @@ int address_name(struct conn *c, struct rgate_socket_addr *addr);
 /* To a program of the same agent; to nobody if none is there */
 void address_pass(struct conn *c, const struct rgate_socket_addr *to, const void *buf,
 		  uint32_t len);
+
+/* ---- agent_renew.c ---- */
+
+/* Is it one that gets another socket? */
+bool renew_may(const struct conn *c);
+/* Its gateway was another one. -errno: it has none, and is tried again if it hears or listens */
+int renew_now(struct conn *c);
+/* Likewise, at once and then for a while; it may be gone after that */
+void renew_lost(struct conn *c);
+void renew_retry(struct conn *c);
+/* Its connect has ended with -ECONNRESET. 0: there is another socket to connect; -errno */
+int renew_connecting(struct conn *c);
+/* -ENOMEM */
+int renew_keep_option(struct conn *c, const struct agent_ask *ask);
+void renew_forget_options(struct conn *c);
 
 /* ---- agent_lane.c ---- */
 

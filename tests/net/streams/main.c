@@ -24,11 +24,14 @@ void say(const char *format, ...)
 {
 	va_list args;
 
+	/* Of several threads each has its lines. */
+	flockfile(stdout);
 	va_start(args, format);
 	(void)vprintf(format, args);
 	va_end(args);
 	(void)printf("\n");
 	(void)fflush(stdout);
+	funlockfile(stdout);
 }
 
 const char *error_name(int error)
@@ -67,18 +70,9 @@ int listen_at(int backlog, uint16_t *port)
 {
 	struct sockaddr_in in = at(INADDR_ANY, 0);
 	socklen_t len = sizeof(in);
-	int fd, tries = 50;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	/* One that was made as its gateway ended is gone with that. */
-	for (;;) {
-		fd = socket(AF_INET, SOCK_STREAM, 0);
-		CHECK(fd >= 0);
-		if (!bind(fd, (struct sockaddr *)&in, sizeof(in)) && !listen(fd, backlog))
-			break;
-		CHECK(errno == ECONNRESET && --tries);
-		close(fd);
-		usleep(100000);
-	}
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&in, sizeof(in)) && !listen(fd, backlog));
 	CHECK(!getsockname(fd, (struct sockaddr *)&in, &len));
 	*port = ntohs(in.sin_port);
 	return fd;
@@ -101,7 +95,15 @@ int main(int argc, char **argv)
 			   strtoull(argv[4], NULL, 10), (uint32_t)strtoul(argv[5], NULL, 10));
 	if (!strcmp(what, "states") && argc == 3)
 		return states(port_of(argv[2]));
-	if (!strcmp(what, "waits") && (argc == 4 || argc == 5))
-		return waits(port_of(argv[2]), port_of(argv[3]), argc == 5);
+	if (!strcmp(what, "waits") && argc >= 4 && argc <= 6)
+		return waits(port_of(argv[2]), port_of(argv[3]), (unsigned int)argc - 4);
+	if (!strcmp(what, "made") && (argc == 3 || argc == 4)) {
+		sigset_t set;
+
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR1);
+		CHECK(!sigprocmask(SIG_BLOCK, &set, NULL));
+		return made(port_of(argv[2]), argc == 4);
+	}
 	return 2;
 }

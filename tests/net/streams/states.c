@@ -200,8 +200,17 @@ static int wait_connected(void)
 static int wait_accept(void)
 {
 	uint16_t port;
+	int l = listen_at(4, &port);
 
-	return accept(listen_at(4, &port), NULL, NULL) < 0 ? errno : 0;
+	say("accepts at %u", port);
+	return accept(l, NULL, NULL) < 0 ? errno : 0;
+}
+
+static int wait_datagram(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	return fd < 0 ? errno : receive(fd);
 }
 
 static const struct {
@@ -210,7 +219,7 @@ static const struct {
 } waiting[] = {
 	{ "recv", wait_receive }, { "send", wait_send }, { "poll", wait_poll },
 	{ "half", wait_half }, { "connect", wait_connect }, { "connected", wait_connected },
-	{ "accept", wait_accept },
+	{ "accept", wait_accept }, { "datagram", wait_datagram },
 };
 
 #define WAITING	(sizeof(waiting) / sizeof(waiting[0]))
@@ -224,9 +233,9 @@ static void *wait_one(void *arg)
 	return NULL;
 }
 
-int waits(uint16_t port, uint16_t nobody, bool accepts)
+int waits(uint16_t port, uint16_t nobody, unsigned int more)
 {
-	const size_t n = WAITING - !accepts;
+	const size_t n = WAITING - 2 + more;
 	pthread_t thread[WAITING];
 	size_t i;
 
