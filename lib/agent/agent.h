@@ -75,6 +75,13 @@ void agent_leave(struct agent_member *member);
 /* What its programs have in AGENT_ENV */
 const char *agent_member_path(const struct agent_member *member);
 
+/*
+ * agent_left - after the end of an agent that was killed: it tells who waits in accept(2), and
+ * removes the directory. If it was not, or if it lives, nothing is done
+ * @path: agent_member_path()
+ */
+void agent_left(const char *path);
+
 int agent_fd(const struct agent *agent);
 /* In ms, how long agent_fd() may be waited for; to be asked each time. Arms the sessions */
 int agent_timeout(struct agent *agent);

@@ -9,7 +9,6 @@
 #include "agent_priv.h"
 #include "clock.h"
 
-#define LAST_NEWS	16U	/* processes or threads that may wait in accept(2) at once */
 #define FILL	2048U	/* bytes a write, of what keeps a socket from being writable */
 
 /* ---- Accepting ---- */
@@ -195,7 +194,7 @@ void meet_break_last(struct conn *c)
 	unsigned int n;
 
 	conn_close_socket(c, false);
-	for (n = 0; n < LAST_NEWS && !put_news(c, ENETDOWN); n++)
+	for (n = 0; n < AGENT_LAST_NEWS && !put_news(c, ENETDOWN); n++)
 		;
 }
 

@@ -9,6 +9,7 @@
  *	agent_tag.c		from whom these are, where that is not in front of them
  *	agent_address.c	where these come from, and whose they are on the agent's own loopback
  *	agent_flow.c	bytes of a connection, either way
+ *	agent_left.c	what one leaves that is killed
  *	agent_lane.c	sessions of the service, and the memory that bytes go through
  *	agent_meet.c	connecting and accepting
  *	agent_member.c	whose programs there are
@@ -33,6 +34,7 @@
 #define CHUNK		(64U << 10)	/* of a datagram at most, or of a stream at a gateway */
 #define STREAM_CHUNK	(192U << 10)	/* of a buffer: bytes of a stream that a request moves */
 #define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
+#define AGENT_LAST_NEWS	16U		/* processes or threads that may wait in accept(2) at once */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
 
 /* What an epoll event is about: each begins with one. */

@@ -84,7 +84,7 @@ for program in "$streams" "$static"; do
 	serves peer
 	# shellcheck disable=SC2016 # sh expands it
 	begin waits env XDG_RUNTIME_DIR="$tmp/left/$how" "$ringgate" run --own --loopback served "${answered[@]}" \
-		sh -c '"$@" & wait' sh "$program" waits "$at" "$full"
+		sh -c '"$@" & wait' sh "$program" waits "$at" "$full" accept datagram
 	waits=$last
 	ok "$how: calls of each kind wait" wait_for 20 grep -q '^waits' "$tmp/waits"
 	end "$waits" -KILL
@@ -92,6 +92,8 @@ for program in "$streams" "$static"; do
 	ok "... none when the agent is killed" wait_for 20 waits_gone
 	[ "$program" = "$static" ] || is "... each of which has ended" "$(tail -1 "$tmp/waits")" over
 	sed 's/^/# /' "$tmp/waits"
+	empty() { [ -z "$(ls "$tmp/left/$how")" ]; }
+	ok "... and nothing is left of it" wait_for 20 empty
 	end "$server"
 	# ---- A hostile remote ----
 	begin inside "${own[@]}" "$program" serve

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent_share.h"
+#include "left_watch.h"
 #include "util.h"
 
 #define ANSWER_MS	10000	/* for the agent to begin, or to answer */
@@ -20,11 +21,14 @@ int home_open(struct home *h, const struct agent_opts *opts)
 {
 	int err;
 
-	*h = (struct home){ .sock = -1, .info.sz = sizeof(h->info) };
-	err = agent_open(&h->agent, opts);
-	if (err)
-		return err;
-	err = agent_join(h->agent, &h->member);
+	*h = (struct home){ .sock = -1, .left_watch = -1, .info.sz = sizeof(h->info) };
+	err = left_watch_begin(&h->left_watch);
+	if (!err)
+		err = agent_open(&h->agent, opts);
+	if (!err)
+		err = agent_join(h->agent, &h->member);
+	if (!err)
+		err = left_watch_tell(h->left_watch, agent_member_path(h->member));
 	if (err) {
 		home_close(h);
 		return err;
@@ -143,7 +147,7 @@ int home_join(struct home *h, const char *path, const char *group)
 	unsigned int tries = TRIES;
 	int err;
 
-	*h = (struct home){ .sock = -1, .info.sz = sizeof(h->info) };
+	*h = (struct home){ .sock = -1, .left_watch = -1, .info.sz = sizeof(h->info) };
 	while ((err = join(h, path, group)) == -EAGAIN && --tries)
 		util_sleep(util_now() + NAP_NS);
 	return err;
@@ -156,9 +160,12 @@ void home_close(struct home *h)
 	agent_close(h->agent);
 	if (h->sock >= 0)
 		close(h->sock);
+	/* It finds nothing. */
+	if (h->left_watch >= 0)
+		close(h->left_watch);
 	h->agent = NULL;
 	h->member = NULL;
-	h->sock = -1;
+	h->sock = h->left_watch = -1;
 }
 
 bool home_is_open(const struct home *h)
@@ -186,7 +193,11 @@ int home_step(struct home *h)
 	do
 		ret = hear(h, &answer);
 	while (ret >= 0);
-	return ret == -EAGAIN ? 0 : ret;
+	if (ret == -EAGAIN)
+		return 0;
+	/* Not if this one alone was sent away */
+	agent_left(h->path);
+	return ret;
 }
 
 void home_info(struct home *h, struct agent_info *info)

@@ -10,6 +10,7 @@ struct home {
 	struct agent *agent;		/* NULL: it is shared, or gone */
 	struct agent_member *member;
 	int sock;			/* of the shared one; -1 */
+	int left_watch;			/* of this process's own; -1 */
 	char path[AGENT_PATH_MAX];	/* what programs have in AGENT_ENV */
 	struct agent_info info;		/* as it was told last */
 };
