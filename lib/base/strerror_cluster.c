@@ -14,6 +14,7 @@
 #define NODE_GONE	"the node is gone: `systemctl status ringgated` on it"
 #define RUNS_NOTHING	"it runs nothing for others: `ringgated --spawn 'policy FILE'` on that node"
 #define HOME_GONE	"its node is gone: `systemctl status ringgated` on it"
+#define OTHER_VERSION	"ringgated is of another version, here or at its node: install the same one"
 #define HAS_OTHERS	"the keys do not fit: compare what `ringgate cluster show` prints here " \
 			"and there"
 #define NO_SUCH_NODE	"the cluster has no such node: `ringgate cluster show` lists them"
@@ -220,6 +221,7 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "ringgated` on it" },
 	{ "rgate_lock_", ENOTCONN, true, "its node is not there: `systemctl status ringgated` on "
 	  "it" },
+	{ "rgate_lock_", EPROTONOSUPPORT, true, OTHER_VERSION },
 	{ "rgate_lock_", ECONNRESET, true, HOME_GONE },
 	{ "rgate_lock_", ESTALE, true, "its node was gone: `systemctl status ringgated` on it" },
 	{ "rgate_lock_", EPIPE, true, DAEMON_ENDED },
@@ -277,6 +279,7 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "them" },
 	{ "rgate_queue_", ENOTCONN, true, "its node is not there: `systemctl status ringgated` on "
 	  "it" },
+	{ "rgate_queue_", EPROTONOSUPPORT, true, OTHER_VERSION },
 	{ "rgate_queue_", ECONNRESET, true, HOME_GONE },
 	{ "rgate_queue_", EUSERS, true, "this node's sessions come and go too fast for its home: "
 	  "keep one open for several tasks" },

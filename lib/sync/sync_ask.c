@@ -193,6 +193,9 @@ static int take_answer(struct sync_node *n, const struct ask *a, int err, const 
 		sync_ask_lapse(n);
 		return -ECONNRESET;
 	}
+	/* Of a home of another version: it has not taken what it did not understand. */
+	if (!err && r->err == -EPROTONOSUPPORT)
+		err = r->err;
 	if (err)
 		*r = (struct sync_result){ .err = err };
 	else

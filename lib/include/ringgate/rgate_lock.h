@@ -34,8 +34,9 @@ struct rgate_lock;
  * It is there as long as somebody has it open.
  * -EINVAL: name, options; -ENOENT: it is not there, and not to be made here; -EACCES: it is not for
  * this user; -ENXIO: no such node; -ENOTCONN, -ETIMEDOUT: its home is not there, or does not
- * answer; -ECONNREFUSED: there is no daemon; -EOPNOTSUPP: one without locks; -EDQUOT, -ENOSPC: too
- * many are open; and as rgate_session_open().
+ * answer; -EPROTONOSUPPORT: it has another version; -ECONNREFUSED: there is no daemon;
+ * -EOPNOTSUPP: one without locks; -EDQUOT, -ENOSPC: too many are open; and as
+ * rgate_session_open().
  */
 RGATE_API int rgate_lock_open(struct rgate_lock **lock, const char *name,
 			      const struct rgate_sync_opts *opts);

@@ -60,6 +60,8 @@ bool deliver(unsigned int from, unsigned int to, bool call)
 	if (!n->e || n->paused || !msgs_take(call ? &p->asked : &p->said, &m))
 		return false;
 	hear(to);
+	/* service, version */
+	m.data[1] = (unsigned char)(m.data[1] + w.node[from].newer - n->newer);
 	hub_says(&n->hub, from, m.data, m.len);
 	return true;
 }

@@ -28,6 +28,7 @@ struct wnode {
 	struct rgate_hub hub;
 	uint64_t incarnation;
 	bool paused;			/* neither hears nor looks at the clock */
+	uint8_t newer;			/* its build, by so many versions of what it says */
 };
 
 struct world {
