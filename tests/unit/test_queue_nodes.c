@@ -492,10 +492,33 @@ static void is_kept(void **state)
 	stands_still();
 }
 
+/* A home of another build: whoever asks is told, at once; nothing of what it says is believed */
+static void newer_home(void **state)
+{
+	uint64_t n;
+	uint32_t h;
+
+	(void)state;
+	h = open_at_other();
+	other_newer = 1;
+	n = submit(REQ(CLAIM, .handle = h, .a1 = RGATE_CLAIM_A1(2, 0), .off = ROOM,
+		       .len = ROOM_LEN));
+	answer(1, 0);
+	assert_int_equal(result_of(n, NULL), -EPROTONOSUPPORT);
+	n = submit(open_of("near", OTHER, RGATE_QUEUE_CREATE));
+	answer(2, 0);
+	assert_int_equal(result_of(n, NULL), -EPROTONOSUPPORT);
+	other_newer = 0;
+	n = submit(REQ(KICK, .handle = h, .a0 = 1));
+	ends(3, 0, 1);
+	assert_int_equal(result_of(n, NULL), 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	BED(goes_there), BED(no_queue), BED(is_refused), BED(is_lost), SILENT(is_away),
 	SILENT(close_goes_on), BED(is_cancelled), BED(is_forgotten), SILENT(never_ends),
 	BED(is_given_up), SILENT(goes_on), SILENT(does_not_go_on), SILENT(is_kept),
+	BED(newer_home),
 };
 
 UNIT_MAIN(tests)

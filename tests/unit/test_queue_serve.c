@@ -231,9 +231,30 @@ static void is_silent(void **state)
 	assert_int_equal(info_of(h).now[RGATE_TASK_READY], 1);
 }
 
+/* A node of another build is told so, and what it says does nothing; then it is one of this. */
+static void newer_node(void **state)
+{
+	const uint32_t h = open_here("q");
+	struct rgate_queue_task task;
+	uint32_t there;
+
+	(void)state;
+	put_here(h, 20);
+	there = open_there("q");
+	task = claims(there);
+	other_newer = 1;
+	assert_int_equal(ask(opening("p", RGATE_QUEUE_CREATE)).result, -EPROTONOSUPPORT);
+	assert_int_equal(ask(SUBMIT(COMPLETE, .handle = there, .a0 = task.id,
+				    .a1 = RGATE_TASK_A1(task.claim, 0))).result, -EPROTONOSUPPORT);
+	assert_int_equal(info_of(h).now[RGATE_TASK_RUNNING], 1);
+	assert_int_equal(result_of(submit(open_of("p", RGATE_QUEUE_HERE, 0)), NULL), -ENOENT);
+	other_newer = 0;
+	assert_int_equal(completes(there, &task).result, 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	BED(as_here), BED(largest), BED(not_shown_on), BED(hostile), BED(is_restarted),
-	SILENT(is_silent),
+	SILENT(is_silent), BED(newer_node),
 };
 
 UNIT_MAIN(tests)

@@ -182,7 +182,8 @@ def check_queue(calls, deaths=(), silences=(), may_be_lost=lambda submit: False)
         done = [c for c in its if c.what == "complete" and not (known(c) and c.got[0] < 0)]
         completed += len(done)
         if not submit:
-            raise Wrong(f"task {key} was never submitted:\n{told(its)}")
+            asked = [c for c in calls if c.what == "submit" and c.args[0] <= key < sum(c.args)]
+            raise Wrong(f"task {key} was never submitted:\n{told(its + asked)}")
         if known(submit[0]) and not done and not may_be_lost(submit[0]):
             raise Wrong(f"task {key} was lost:\n{told(its)}")
         if not in_order(task_ops(its, deaths, silences), (0, frozenset(), frozenset()), task_step):

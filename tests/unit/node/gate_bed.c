@@ -5,6 +5,7 @@
 
 uint64_t number, serial, guest;
 struct msg heard;
+unsigned char other_newer;
 
 static const struct gate_role *role;
 static void (*turn)(void);
@@ -22,6 +23,7 @@ void gate_bed_init(const struct gate_role *of, void (*fn)(void))
 	other_init(role->service);
 	number = 16;
 	serial = guest = 1;
+	other_newer = 0;
 }
 
 struct gate_result hear(void)
@@ -39,12 +41,19 @@ struct gate_result hear(void)
 	return r;
 }
 
+/* Its version is behind the service */
+static size_t of_build(void *msg, size_t len)
+{
+	((unsigned char *)msg)[1] += other_newer;
+	return len;
+}
+
 void ask_only(struct gate_question q)
 {
 	uint64_t msg[RGATE_HUB_MSG_MAX / sizeof(uint64_t)];
 
 	q.number = number++;
-	hub_says(HUB, OTHER, msg, gate_question_put(role, msg, &q));
+	hub_says(HUB, OTHER, msg, of_build(msg, gate_question_put(role, msg, &q)));
 }
 
 struct gate_result ask(struct gate_question q)
@@ -90,7 +99,7 @@ void say(struct gate_result r)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX] __attribute__((aligned(8)));
 
-	hub_says(HUB, OTHER, msg, gate_answer_put(role, msg, &r));
+	hub_says(HUB, OTHER, msg, of_build(msg, gate_answer_put(role, msg, &r)));
 	turn();
 }
 

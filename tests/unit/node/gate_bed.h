@@ -19,6 +19,8 @@ void gate_bed_init(const struct gate_role *role, void (*turn)(void));
 /* gate_opts.may: while o.may, and never for the user 13 */
 bool gate_bed_may(void *ctx, uint32_t node, uid_t uid);
 
+extern unsigned char other_newer;	/* its build, by so many versions of what it says */
+
 /* ---- It asks ---- */
 
 extern uint64_t number, serial, guest;	/* the next question's, and whose */
