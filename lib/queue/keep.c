@@ -353,6 +353,7 @@ int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struc
 	g->queue = q;
 	g->caller = caller;
 	g->doubts = q->doubts;
+	g->limited = rgate_req_get(r)->deadline_us;
 	list_init(&g->tasks);
 	q->under_way++;
 	err = copy_all(g, r);
@@ -379,6 +380,9 @@ int keep_over(void *ctx, int result, uint64_t *value)
 	struct keeper *k = g->keeper;
 
 	g->unheard = result == -ECONNRESET || result == -ETIMEDOUT;
+	/* As is_known() in queue_away.c has it */
+	if (result == -ETIMEDOUT && !g->limited)
+		result = -ECONNRESET;
 	g->lie = !result || (result > 0 && (uint32_t)result > g->ntasks);
 	if (g->lie)
 		result = -EPROTO;

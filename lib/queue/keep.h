@@ -128,6 +128,7 @@ struct keeping {
 	bool lie;			/* more than there were */
 	bool unheard;			/* whether it has is not known */
 	bool sound;			/* the home has nothing to refuse but the tag */
+	bool limited;			/* who submits has a limit of his own, in time */
 	uint64_t of, first;
 };
 
@@ -185,7 +186,7 @@ int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struc
 	       struct gate_caller *caller, struct keeping **out);
 /*
  * As gate_as.over; @ctx: the keeping, which is not the caller's any more. -EOPNOTSUPP: the home is
- * of a version that knows no tags
+ * of a version that knows no tags; -ECONNRESET: nobody knows whether it has taken it
  */
 int keep_over(void *ctx, int result, uint64_t *value);
 /* It was not sent. */

@@ -229,6 +229,18 @@ int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node
 	return err ? err : gate_forward(v->caller, r, &as);
 }
 
+/*
+ * A home that says nothing for too long may have done it, where -ETIMEDOUT of a program's own limits
+ * says that nothing was done. What it had there is lost with it in any case.
+ */
+static int is_known(void *ctx, int result, uint64_t *value)
+{
+	const struct rgate_req *r = ctx;
+
+	(void)value;
+	return result == -ETIMEDOUT && !rgate_req_get(r)->deadline_us ? -ECONNRESET : result;
+}
+
 /* What the home takes is kept until it says what has become of it. */
 static int submit(struct queue_service *sv, struct rgate_req *r, struct away *a, struct gate_as *as)
 {
@@ -244,8 +256,10 @@ static int submit(struct queue_service *sv, struct rgate_req *r, struct away *a,
 	if (result)
 		return result;
 	as->a1 = RGATE_SUBMIT_A1(sv->keeper.tag, 0);
-	as->over = g ? keep_over : NULL;
-	as->ctx = g;
+	if (g) {
+		as->over = keep_over;
+		as->ctx = g;
+	}
 	result = gate_forward(caller, r, as);
 	if (g && result != RGATE_REQ_LATER)
 		keep_undo(g);
@@ -256,7 +270,7 @@ int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a
 {
 	struct gate_as as = {
 		.handle = __atomic_load_n(&a->handle, __ATOMIC_ACQUIRE),
-		.a0 = rgate_req_get(r)->a0, .sent = UINT32_MAX,
+		.a0 = rgate_req_get(r)->a0, .sent = UINT32_MAX, .over = is_known, .ctx = r,
 	};
 
 	if (!as.handle)

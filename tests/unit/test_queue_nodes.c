@@ -320,7 +320,7 @@ static void never_ends(void **state)
 	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
 	answer(o.peer.asked.n - 1, 0);
 	assert_false(is_done(n));
-	becomes(n, -ETIMEDOUT);
+	becomes(n, -ECONNRESET);
 	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_LEAVE);
 	answer(o.peer.asked.n - 1, 0);
 	/* a CLOSE that is not wanted any more is not cancelled there */
@@ -330,7 +330,7 @@ static void never_ends(void **state)
 	i = o.peer.asked.n;
 	answer(i - 1, 0);
 	assert_int_equal(o.peer.asked.n, i);
-	becomes(m, -ETIMEDOUT);
+	becomes(m, -ECONNRESET);
 	answer(o.peer.asked.n - 1, 0);
 	/* nor does the end of a session wait for it */
 	(void)claims_there(open_at_other());
@@ -339,6 +339,40 @@ static void never_ends(void **state)
 	assert_int_equal(question(o.peer.asked.n - 1).kind, GATE_CANCEL);
 	answer(o.peer.asked.n - 1, 0);
 	session_ends();
+}
+
+static uint64_t submits_there(uint32_t h, uint32_t deadline_us)
+{
+	memset(a.mem + ROOM, 0, sizeof(struct rgate_queue_put));
+	return submit(REQ(SUBMIT, .handle = h, .off = ROOM, .len = sizeof(struct rgate_queue_put),
+			  .deadline_us = deadline_us));
+}
+
+/*
+ * A task that is not wanted any more, and whose home says nothing for too long, may be there: that
+ * is no end in time, as which who submits would take it that it is not.
+ */
+static void not_known(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	/* it has said that it took the request, and says no more */
+	n = submits_there(open_at_other(), 0);
+	answer(o.peer.asked.n - 1, 0);
+	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
+	answer(o.peer.asked.n - 1, 0);
+	becomes(n, -ECONNRESET);
+	answer(o.peer.asked.n - 1, 0);
+	/* it has not said even that */
+	n = submits_there(open_at_other(), 0);
+	(void)submit((struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n });
+	becomes(n, -ECONNRESET);
+	answer(o.peer.asked.n - 1, 0);
+	assert_int_equal(kept().tasks, 0);
+	/* whoever says how long that is to take knows what it means */
+	n = submits_there(open_at_other(), 1000);
+	becomes(n, -ETIMEDOUT);
 }
 
 /* Is the guest still there? That is asked of no request, over each new connection: which is it */
@@ -518,7 +552,7 @@ static const struct CMUnitTest tests[] = {
 	BED(goes_there), BED(no_queue), BED(is_refused), BED(is_lost), SILENT(is_away),
 	SILENT(close_goes_on), BED(is_cancelled), BED(is_forgotten), SILENT(never_ends),
 	BED(is_given_up), SILENT(goes_on), SILENT(does_not_go_on), SILENT(is_kept),
-	BED(newer_home),
+	BED(newer_home), SILENT(not_known),
 };
 
 UNIT_MAIN(tests)
