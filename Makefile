@@ -689,6 +689,7 @@ programs_net := net-tests demo-programs
 programs_spawn := spawn-tests
 programs_gpu := gpu-tests gpu-bench
 programs_fuzz := $(if $(shell command -v $(FUZZ_CC)),fuzz-programs)
+programs_install := lab-kmod
 programs_vm := vm-programs lab-kmod
 programs_rdma := vm-programs lab-kmod
 programs_cluster := cluster-programs lab-kmod
