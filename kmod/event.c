@@ -49,7 +49,8 @@ static void rgate_event_send(struct net *net, const struct rgate_event_msg *ev)
 	struct sk_buff *skb;
 
 	lockdep_assert_held(&rgate_lock);
-	if (!net || !genl_has_listeners(&rgate_genl_family, net, 0))
+	if (!net || !genl_has_listeners(&rgate_genl_family, net,
+					RGATE_NLGRP_EVENTS))
 		return;
 	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!skb)
@@ -58,7 +59,8 @@ static void rgate_event_send(struct net *net, const struct rgate_event_msg *ev)
 		nlmsg_free(skb);
 		return;
 	}
-	genlmsg_multicast_netns(&rgate_genl_family, net, skb, 0, 0, GFP_KERNEL);
+	genlmsg_multicast_netns(&rgate_genl_family, net, skb, 0,
+				RGATE_NLGRP_EVENTS, GFP_KERNEL);
 }
 
 static void rgate_event_about(struct rgate_ring *ring,

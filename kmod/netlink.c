@@ -21,7 +21,7 @@ static int rgate_nl_parse_ring(const struct nlattr *nest,
 	int err;
 
 	err = nla_parse_nested(tb, RGATE_A_RING_COOKIE, nest,
-			       rgate_ring_ident_policy, extack);
+			       rgate_ring_ident_nl_policy, extack);
 	if (err)
 		return err;
 	if (!tb[RGATE_A_RING_ID] || !tb[RGATE_A_RING_COOKIE]) {
@@ -208,7 +208,7 @@ static int rgate_nl_att_make(struct genl_info *info,
 	return err;
 }
 
-static int rgate_nl_att_new(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_att_new_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att_new *req = rgate_kzalloc(sizeof(*req));
 	struct rgate_ident ident;
@@ -266,7 +266,7 @@ static struct rgate_att *rgate_nl_att(struct genl_info *info,
 	return att;
 }
 
-static int rgate_nl_att_del(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_att_del_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att *att;
 	struct rgate_ident ident;
@@ -306,7 +306,7 @@ static int rgate_nl_check_set(struct sk_buff *skb, struct genl_info *info,
 	return 0;
 }
 
-static int rgate_nl_att_set(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_att_set_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att_cfg *cfg;
 	struct rgate_att *att;
@@ -373,57 +373,22 @@ unlock:
 	return err;
 }
 
-static int rgate_nl_att_join(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_att_join_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	return rgate_nl_att_member(skb, info, rgate_att_join);
 }
 
-static int rgate_nl_att_leave(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_att_leave_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	return rgate_nl_att_member(skb, info, rgate_att_leave);
 }
-
-#define RGATE_ATT_OP(_cmd, _doit, _policy, _max) {	\
-	.cmd = _cmd,					\
-	.doit = _doit,					\
-	.flags = GENL_UNS_ADMIN_PERM,			\
-	.policy = _policy,				\
-	.maxattr = _max,				\
-}
-
-static const struct genl_ops rgate_genl_ops[] = {
-	{
-		.cmd = RGATE_CMD_RING_GET,
-		.doit = rgate_nl_ring_get,
-		.dumpit = rgate_nl_ring_dump,
-		.policy = rgate_ring_policy,
-		.maxattr = ARRAY_SIZE(rgate_ring_policy) - 1,
-	},
-	{
-		.cmd = RGATE_CMD_ATT_GET,
-		.doit = rgate_nl_att_get,
-		.dumpit = rgate_nl_att_dump,
-		.policy = rgate_att_policy,
-		.maxattr = ARRAY_SIZE(rgate_att_policy) - 1,
-	},
-	RGATE_ATT_OP(RGATE_CMD_ATT_NEW, rgate_nl_att_new,
-		     rgate_att_new_policy, RGATE_A_ATT_THREAD),
-	RGATE_ATT_OP(RGATE_CMD_ATT_DEL, rgate_nl_att_del,
-		     rgate_att_del_policy, RGATE_A_ATT_COOKIE),
-	RGATE_ATT_OP(RGATE_CMD_ATT_SET, rgate_nl_att_set,
-		     rgate_att_set_policy, RGATE_A_ATT_COOKIE),
-	RGATE_ATT_OP(RGATE_CMD_ATT_JOIN, rgate_nl_att_join,
-		     rgate_att_member_policy, RGATE_A_ATT_COOKIE),
-	RGATE_ATT_OP(RGATE_CMD_ATT_LEAVE, rgate_nl_att_leave,
-		     rgate_att_member_policy, RGATE_A_ATT_COOKIE),
-};
 
 static const struct genl_multicast_group rgate_genl_groups[] = {
 	/*
 	 * Each listener costs whoever sends an event: nobody shall be able to
 	 * gather thousands.
 	 */
-	{ .name = RGATE_GENL_MCGRP, .flags = GENL_MCAST_CAP_NET_ADMIN },
+	[RGATE_NLGRP_EVENTS] = { .name = RGATE_GENL_MCGRP, .flags = GENL_MCAST_CAP_NET_ADMIN },
 };
 
 struct genl_family rgate_genl_family __ro_after_init = {
@@ -432,8 +397,8 @@ struct genl_family rgate_genl_family __ro_after_init = {
 	.netnsok = true,
 	.parallel_ops = true,
 	.module = THIS_MODULE,
-	.ops = rgate_genl_ops,
-	.n_ops = ARRAY_SIZE(rgate_genl_ops),
+	.ops = rgate_nl_ops,
+	.n_ops = ARRAY_SIZE(rgate_nl_ops),
 	.resv_start_op = RGATE_CMD_RING_GET,
 	.mcgrps = rgate_genl_groups,
 	.n_mcgrps = ARRAY_SIZE(rgate_genl_groups),

@@ -74,7 +74,7 @@ static int rgate_nl_put_ring(struct sk_buff *skb, u32 portid, u32 seq,
 	return err;
 }
 
-int rgate_nl_ring_get(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_ring_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct user_namespace *userns = sk_user_ns(NETLINK_CB(skb).sk);
 	struct rgate_ring *ring;
@@ -100,7 +100,7 @@ int rgate_nl_ring_get(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(msg, info);
 }
 
-int rgate_nl_ring_dump(struct sk_buff *skb, struct netlink_callback *cb)
+int rgate_nl_ring_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct user_namespace *userns = sk_user_ns(NETLINK_CB(cb->skb).sk);
 	struct net *net = sock_net(skb->sk);
@@ -199,7 +199,7 @@ static int rgate_nl_put_att(struct sk_buff *skb, u32 portid, u32 seq,
 	return err;
 }
 
-int rgate_nl_att_get(struct sk_buff *skb, struct genl_info *info)
+int rgate_nl_att_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct rgate_att *att;
 	struct sk_buff *msg;
@@ -224,7 +224,7 @@ int rgate_nl_att_get(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(msg, info);
 }
 
-int rgate_nl_att_dump(struct sk_buff *skb, struct netlink_callback *cb)
+int rgate_nl_att_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct net *net = sock_net(skb->sk);
 	struct rgate_att *att;

@@ -44,12 +44,13 @@ SCHEMA = obj(
     ["name", "protocol", "doc", "uapi-header", "definitions", "attribute-sets",
      "operations", "mcast-groups"],
     ["c-family-name", "c-version-name", "version", "max-by-define",
-     "cmd-max-name", "cmd-cnt-name"],
+     "cmd-max-name", "cmd-cnt-name", "kernel-policy"],
     name=NAME, doc=STR, version=UINT,
     protocol={"enum": ["genetlink", "genetlink-c", "genetlink-legacy"]},
     **{
         "cmd-max-name": CNAME, "cmd-cnt-name": CNAME,
         "max-by-define": {"type": "boolean"},
+        "kernel-policy": {"enum": ["per-op"]},
         "definitions": array(obj(
             ["type", "name", "doc"],
             ["value", "value-start", "entries", "header", "enum-name",
@@ -198,8 +199,7 @@ def spec_names(spec):
     out[c_name(spec["cmd-max-name"])] = v
     out[c_name(spec["cmd-cnt-name"])] = v + 1
     out[c_name(spec["c-version-name"])] = spec["version"]
-    # Derived here only, and how many an enum from 0 on has, which no specification tells.
-    del out["RGATE_FILTER_BYTES_MAX"]
+    # How many an enum from 0 on has, no specification tells.
     for d in spec["definitions"]:
         if d["type"] == "enum" and not d.get("value-start"):
             out[c_name(d["name-prefix"], "count")] = len(d["entries"])
@@ -240,16 +240,16 @@ def header_names(names_elsewhere):
 
 def module_ops():
     """{command: (has dump, needs the capability)} of the module"""
-    text = open(os.path.join(TOP, "kmod", "netlink.c"), encoding="utf-8").read()
-    table = re.search(r"genl_ops\[\] = \{(.*?)^\};", text, re.S | re.M).group(1)
-    macro = re.search(r"#define RGATE_ATT_OP.*?(?<!\\)\n", text, re.S).group(0)
+    def source(name):
+        return open(os.path.join(TOP, "kmod", name), encoding="utf-8").read()
+
+    table = re.search(r"rgate_nl_ops\[\d+\] = \{(.*?)^\};", source("netlink_gen.c"),
+                      re.S | re.M).group(1)
     ops = {}
     for entry in re.findall(r"^\t\{(.*?)^\t\}", table, re.S | re.M):
-        ops[re.search(r"\.cmd = (\w+)", entry).group(1)] = (
+        ops[re.search(r"\.cmd\s*= (\w+)", entry).group(1)] = (
             ".dumpit" in entry, "GENL_UNS_ADMIN_PERM" in entry)
-    for cmd in re.findall(r"RGATE_ATT_OP\((RGATE_\w+)", table):
-        ops[cmd] = (False, "GENL_UNS_ADMIN_PERM" in macro)
-    groups = re.search(r"rgate_genl_groups\[\] = \{(.*?)^\};", text,
+    groups = re.search(r"rgate_genl_groups\[\] = \{(.*?)^\};", source("netlink.c"),
                        re.S | re.M).group(1)
     ops["group"] = "GENL_MCAST_CAP_NET_ADMIN" in groups
     return ops

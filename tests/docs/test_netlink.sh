@@ -29,5 +29,21 @@ finds '/subset-of: ring/,/name: cookie/s/name: cookie/name: cookies/' \
 finds '/c-define-name: rgate-genl-mcgrp/{n;d}' "a group that anybody may join"
 finds 's/c-define-name: .*/c-define-name: rgate-genl-name/' "a wrong group"
 
+# What the module has of it is what the kernel's generator makes of it, where that is here.
+same="the module's policies and commands are those that are generated"
+"$here/../../scripts/ynl" --cached --check >"$tmp/log" 2>&1
+status=$?
+if [ $status = 3 ]; then
+	n=$((n + 2))
+	echo "ok $((n - 1)) - $same # SKIP no generator: scripts/linux-source fetches it, scripts/lint asks"
+	echo "ok $n - ... and not those of another specification # SKIP likewise"
+else
+	ok $status "$same"
+	sed 's/max: 100/max: 101/' "$spec" >"$tmp/wrong.yaml"
+	! "$here/../../scripts/ynl" --cached --check "$tmp/wrong.yaml" >"$tmp/log" 2>&1 &&
+		grep -q '^+.*RGATE_A_ATT_THREAD.*101' "$tmp/log"
+	ok $? "... and not those of another specification"
+fi
+
 echo "1..$n"
 [ "$failed" -eq 0 ]
