@@ -229,7 +229,7 @@ sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
 node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed)
 node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed queue_home)
-node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers gate_ending gate_heard gate_left gate_many gate_many_serve \
+node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers gate_dock gate_dock_serve gate_dock_storm gate_ending gate_heard gate_left gate_many gate_many_serve \
 	gate_many_storm gate_serve gate_slots gate_slots_serve gate_unbegun queue_serve queue_nodes \
 	queue_kept queue_keeper)
 gate_test_bin := $(filter $(O)/tests/unit/test_gate%,$(node_test_bin))
@@ -438,7 +438,7 @@ $(O)/tests/unit/test_call: EXTRA_LIBS += $(call wrap,rgate_peer_post rgate_peer_
 fake_hub := $(addprefix rgate_hub_,add remove get put node peer epoch send await wake) \
 	$(addprefix rgate_node_,id incarnation stage) \
 	$(addprefix rgate_peer_,info post done settle cut) \
-	$(addprefix rgate_pool_,alloc free)
+	$(addprefix rgate_pool_,alloc free) $(addprefix rgate_share_,create destroy desc)
 $(node_test_bin) $(sync_test_bin): EXTRA_LIBS += $(call wrap,$(fake_hub))
 $(sync_test_bin): EXTRA_LIBS += $(call wrap,clock_gettime)
 $(O)/tests/unit/test_spawn_policy: EXTRA_LIBS += $(call wrap,reallocarray)

@@ -127,6 +127,23 @@ bool line_is_current(const struct line *l)
 	return l->session.up && rgate_hub_epoch(l->hub, l->node) == l->session.epoch;
 }
 
+int line_post(struct line *l, struct xfer *x, struct rgate_op *op, xfer_over_fn fn)
+{
+	int err;
+
+	if (!l->session.up)
+		return -ENOTCONN;
+	op->epoch = l->session.epoch;
+	err = xfer_post(&l->xfers, x, op, 1, fn);
+	if (err)
+		return err;
+	/* Some are over by now; of the others the hub tells. */
+	line_reap(l);
+	if (!xfer_list_empty(&l->xfers))
+		rgate_hub_await(l->hub, l->node);
+	return 0;
+}
+
 /* ---- Who asks ---- */
 
 void line_reap(struct line *l)

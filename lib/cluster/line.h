@@ -36,6 +36,13 @@ void line_look(struct line *l, line_news_fn news, void *ctx);
 /* After line_look(): did what the hub hands on come over the connection that there is? */
 bool line_is_current(const struct line *l);
 
+/*
+ * line_post - a transfer over the connection that there is, before what is asked or told later
+ * As xfer_post(); -ENOTCONN: there is none, or not that one any more. It is over when one of the
+ * line's functions says so, with line_settle() at the latest.
+ */
+int line_post(struct line *l, struct xfer *x, struct rgate_op *op, xfer_over_fn over);
+
 /* ---- Who asks ---- */
 
 /* A question. The line's: it is the asker's until he is told of its answer, or leaves */

@@ -21,7 +21,8 @@ static const struct gate_role *role_of(const struct wish *w)
 	return w->caller->sv->o.role;
 }
 
-static struct gate_question question(const struct wish *w, enum gate_kind kind, const struct ask *a)
+struct gate_question gate_wish_question(const struct wish *w, enum gate_kind kind,
+					const struct ask *a)
 {
 	return (struct gate_question){
 		.kind = kind, .number = a->number, .uid = w->caller->uid, .guest = w->caller->id,
@@ -29,8 +30,7 @@ static struct gate_question question(const struct wish *w, enum gate_kind kind, 
 	};
 }
 
-/* What an answer says: 0, or why not */
-static int refusal(int err, const void *answer, size_t len, struct gate_result *r)
+int gate_refusal(int err, const void *answer, size_t len, struct gate_result *r)
 {
 	if (!err)
 		err = gate_answer_get(r, answer, len);
@@ -45,7 +45,7 @@ int gate_plain_answer(struct errand *e, struct ask *a, int err, const void *answ
 
 	(void)e;
 	(void)a;
-	return refusal(err, answer, len, &r);
+	return gate_refusal(err, answer, len, &r);
 }
 
 /* ---- The end of a request ---- */
@@ -68,6 +68,7 @@ void gate_wish_end(struct wish *w, int result, uint64_t value)
 	if (w->hearing)
 		errand_end(&w->hear, 0);
 	list_del(&w->queue);
+	gate_wish_abandon(w);
 	w->caller->ticket[w->ticket] = NULL;
 	result = why(w, result);
 	if (w->as.over)
@@ -76,11 +77,7 @@ void gate_wish_end(struct wish *w, int result, uint64_t value)
 	rgate_req_end(r, result, result < 0 ? 0 : value);
 }
 
-/*
- * It fails. Where nobody knows what the node has done of it, or it has nothing of the session, what
- * the session has there is not what its program takes it for.
- */
-static void failed(struct wish *w, int err)
+void gate_wish_fail(struct wish *w, int err)
 {
 	const bool goes = w->has & GATE_HAS_TO_GO && err == -ENOTCONN;
 	struct gate_caller *c = w->caller;
@@ -90,10 +87,16 @@ static void failed(struct wish *w, int err)
 		gate_caller_lose(c, -ECONNRESET);
 }
 
-/* The node has it: whatever it does not say of that is not known. */
-static void forgotten(struct wish *w, int err)
+void gate_wish_forget(struct wish *w, int err)
 {
-	failed(w, err == -ETIMEDOUT || err == -EPROTO ? err : -ECONNRESET);
+	gate_wish_fail(w, err == -ETIMEDOUT || err == -EPROTO ? err : -ECONNRESET);
+}
+
+int gate_wish_begin(struct wish *w, enum wish_state state, const struct errand_ops *ops)
+{
+	memset(&w->errand, 0, sizeof(w->errand));
+	w->state = state;
+	return errand_begin(w->caller->node->errands, &w->errand, ops, w->caller->uid);
 }
 
 void gate_wish_give_up(struct wish *w, int err)
@@ -109,7 +112,7 @@ void gate_wish_give_up(struct wish *w, int err)
 static size_t cancel_ask(struct errand *e, struct ask *a)
 {
 	const struct wish *w = container_of(e, struct wish, cancel);
-	struct gate_question q = question(w, GATE_CANCEL, a);
+	struct gate_question q = gate_wish_question(w, GATE_CANCEL, a);
 
 	e->more = false;
 	return gate_question_put(role_of(w), a->msg, &q);
@@ -145,7 +148,7 @@ static void cancel_over(struct errand *e, int err)
 	if (w->state != WISH_WAITS)
 		return;
 	if (err)
-		forgotten(w, err);
+		gate_wish_forget(w, err);
 	else
 		ends_soon(w);
 }
@@ -202,109 +205,13 @@ uint64_t gate_ask_expire(struct gate_node *n, uint64_t now)
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 		if (w->end_ns > now)
 			break;
-		failed(w, -ETIMEDOUT);
+		gate_wish_fail(w, -ETIMEDOUT);
 		failing = true;
 	}
 	if (failing)
 		gate_pump(n);
 	return list_empty(&n->ending) ? UINT64_MAX :
 	       container_of(n->ending.next, struct wish, queue)->end_ns - now;
-}
-
-/* ---- Its bytes come ---- */
-
-static size_t get_ask(struct errand *e, struct ask *a)
-{
-	struct wish *w = wish_of(e);
-	struct gate_question q = question(w, GATE_GET, a);
-
-	q.off = w->moved;
-	q.len = least(w->total - w->moved, GATE_PIECE);
-	a->word = q.off;
-	w->moved += q.len;
-	e->more = w->moved < w->total;
-	return gate_question_put(role_of(w), a->msg, &q);
-}
-
-static int get_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
-{
-	const uint32_t off = (uint32_t)a->word;
-	struct wish *w = wish_of(e);
-	struct gate_result r;
-
-	err = refusal(err, answer, len, &r);
-	if (err)
-		return err;
-	if (r.data_len != least(w->total - off, GATE_PIECE))
-		return -EPROTO;
-	memcpy(w->mem + off, r.data, r.data_len);
-	return 0;
-}
-
-static void get_over(struct errand *e, int err)
-{
-	struct wish *w = wish_of(e);
-
-	if (err)
-		forgotten(w, err);
-	else
-		gate_wish_end(w, w->result, w->value);
-}
-
-static const struct errand_ops get_ops = {
-	.ask = get_ask, .answer = get_answer, .over = get_over,
-};
-
-static int begin_errand(struct wish *w, enum wish_state state, const struct errand_ops *ops)
-{
-	memset(&w->errand, 0, sizeof(w->errand));
-	w->state = state;
-	return errand_begin(w->caller->node->errands, &w->errand, ops, w->caller->uid);
-}
-
-/* Is it what that request can have come to? */
-static bool is_sound(const struct wish *w, const struct gate_result *r)
-{
-	const bool good = r->result >= 0;
-
-	if (r->result > (int)w->len || (!good && r->addr))
-		return false;
-	if (good && !r->addr != !(w->has & GATE_HAS_FROM))
-		return false;
-	return r->len == gate_bytes(w->has, w->len, r->result);
-}
-
-/*
- * Of one with many: have all come that were before it? It has no bytes of its own. A node whose
- * policy does not allow it any more stops in the middle of one.
- */
-static bool is_last(const struct wish *w, const struct gate_result *r)
-{
-	if (w->moved && r->result != -EACCES)
-		return false;
-	return r->number <= w->heard && r->result <= 0 && !r->len && !r->addr;
-}
-
-static void done(struct wish *w, const struct gate_result *r)
-{
-	if (w->shots ? !is_last(w, r) : !is_sound(w, r)) {
-		failed(w, -EPROTO);
-		return;
-	}
-	list_del(&w->queue);
-	w->last_ns = 0;
-	w->result = r->result;
-	w->value = r->value;
-	w->total = r->len;
-	w->moved = r->data_len;
-	if (r->data_len)
-		memcpy(w->mem, r->data, r->data_len);
-	if (r->addr)
-		memcpy(w->addr_mem, r->addr, GATE_ADDR);
-	if (w->moved == w->total)
-		gate_wish_end(w, w->result, w->value);
-	else if (begin_errand(w, WISH_GETS, &get_ops))
-		failed(w, -ECONNRESET);
 }
 
 /* ---- It goes on ---- */
@@ -316,10 +223,31 @@ static bool is_next(const struct wish *w, const struct gate_result *r)
 	    (uint32_t)r->result + gate_front(w->has) > w->share ||
 	    r->len != gate_share(w->has, w->share, r->result))
 		return false;
+	if (r->lent.dock)
+		return !w->moved && r->len > GATE_PIECE;
 	/* Behind its first one */
 	if (w->moved && (r->result != w->result || r->value != w->value))
 		return false;
 	return r->data_len == least(r->len - w->moved, GATE_PIECE);
+}
+
+/* In pieces or all at once; it counts as the pieces that it would be. False: it is not there */
+static bool take_more(struct wish *w, const struct gate_result *r)
+{
+	const uint32_t at = w->came * w->share;
+
+	if (r->lent.dock) {
+		if (!gate_wish_took(w, &r->lent, at, r->len))
+			return false;
+		w->heard += gate_pieces(r->len);
+		w->moved = r->len;
+		return true;
+	}
+	if (r->data_len)
+		memcpy(w->mem + at + w->moved, r->data, r->data_len);
+	w->heard++;
+	w->moved += r->data_len;
+	return true;
 }
 
 static void more(struct wish *w, const struct gate_result *r)
@@ -328,16 +256,16 @@ static void more(struct wish *w, const struct gate_result *r)
 	if (r->number < w->heard)
 		return;
 	if (!is_next(w, r)) {
-		failed(w, -EPROTO);
+		gate_wish_fail(w, -EPROTO);
 		return;
 	}
-	if (r->data_len)
-		memcpy(w->mem + (size_t)w->came * w->share + w->moved, r->data, r->data_len);
-	w->heard++;
+	if (!take_more(w, r)) {
+		gate_wish_fail(w, -EPROTO);
+		return;
+	}
 	goes_on(w);
 	w->result = r->result;
 	w->value = r->value;
-	w->moved += r->data_len;
 	if (w->moved < r->len)
 		return;
 	w->moved = 0;
@@ -348,7 +276,7 @@ static void more(struct wish *w, const struct gate_result *r)
 static size_t heard_ask(struct errand *e, struct ask *a)
 {
 	const struct wish *w = container_of(e, struct wish, hear);
-	struct gate_question q = question(w, GATE_HEARD, a);
+	struct gate_question q = gate_wish_question(w, GATE_HEARD, a);
 
 	q.a0 = w->heard;
 	e->more = false;
@@ -366,7 +294,7 @@ static void heard_over(struct errand *e, int err)
 	if (err == -ENOTCONN)
 		w->unsaid = true;
 	if (err && err != -ENOTCONN)
-		forgotten(w, err);
+		gate_wish_forget(w, err);
 	else
 		/* That may have been taken before the last pause. */
 		say_heard(w);
@@ -386,7 +314,7 @@ static void say_heard(struct wish *w)
 	memset(&w->hear, 0, sizeof(w->hear));
 	w->hearing = !errand_begin(c->node->errands, &w->hear, &heard_ops, c->uid);
 	if (!w->hearing)
-		forgotten(w, -ENOMEM);
+		gate_wish_forget(w, -ENOMEM);
 }
 
 void gate_ask_again(struct wish *w)
@@ -431,7 +359,7 @@ static void on_told(const struct gate_node *n, const struct gate_result *r)
 	if (r->kind == GATE_MORE)
 		more(w, r);
 	else
-		done(w, r);
+		gate_wish_done(w, r);
 }
 
 /* ---- It goes to the node ---- */
@@ -440,7 +368,8 @@ static size_t submit_ask(struct errand *e, struct ask *a)
 {
 	struct wish *w = wish_of(e);
 	const struct rgate_request *req = rgate_req_get(w->r);
-	struct gate_question q = question(w, w->shots ? GATE_SUBMIT_MANY : GATE_SUBMIT, a);
+	struct gate_question q = gate_wish_question(w, w->shots ? GATE_SUBMIT_MANY : GATE_SUBMIT,
+						    a);
 
 	q.op = req->op;
 	q.handle = w->as.handle;
@@ -448,10 +377,22 @@ static size_t submit_ask(struct errand *e, struct ask *a)
 	q.a1 = (w->addr_mem ? 0 : req->a1) | w->as.a1;
 	q.len = w->len;
 	q.addr = w->has & GATE_HAS_TO ? &w->addr : NULL;
+	q.lent = w->lent;
 	q.data = w->mem;
 	q.data_len = w->first;
 	e->more = false;
 	return gate_question_put(role_of(w), a->msg, &q);
+}
+
+/* It was asked, whatever came of it: the node has no use for what was sent any more. */
+static int submit_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len)
+{
+	const int ret = gate_plain_answer(e, a, err, answer, len);
+	struct wish *w = wish_of(e);
+
+	if (!err && ret)
+		gate_wish_unlend(w);
+	return ret;
 }
 
 static void submit_over(struct errand *e, int err)
@@ -459,13 +400,21 @@ static void submit_over(struct errand *e, int err)
 	struct wish *w = wish_of(e);
 	struct gate_caller *c = w->caller;
 
-	list_del(&w->queue);
 	if (!err || e->touched)
 		c->there = true;
 	gate_caller_make_sure(c);
+	/* What was written went over an earlier connection. It is still the first of the queue. */
+	if (err == -ENOLINK && !w->plain) {
+		w->plain = true;
+		w->state = WISH_QUEUED;
+		start(c);
+		return;
+	}
+	list_del(&w->queue);
 	if (err) {
-		failed(w, err);
+		gate_wish_fail(w, err);
 	} else {
+		gate_wish_berthed(w);
 		w->state = WISH_WAITS;
 		if (w->unwanted)
 			end_there(w);
@@ -475,19 +424,27 @@ static void submit_over(struct errand *e, int err)
 }
 
 static const struct errand_ops submit_ops = {
-	.ask = submit_ask, .answer = gate_plain_answer, .over = submit_over,
+	.ask = submit_ask, .answer = submit_answer, .over = submit_over,
 };
+
+/* Where more may come than a message has room for; bytes that go with it leave none for that. */
+static bool is_to_lend(const struct wish *w)
+{
+	return w->has & (GATE_HAS_OUT | GATE_HAS_WHOLE) && w->len > GATE_PIECE && !w->first;
+}
 
 static void submit(struct wish *w)
 {
-	if (begin_errand(w, WISH_SUBMITS, &submit_ops))
+	if (is_to_lend(w))
+		(void)gate_wish_lend(w, true);
+	if (gate_wish_begin(w, WISH_SUBMITS, &submit_ops))
 		gate_wish_end(w, -ENOMEM, 0);
 }
 
 static size_t put_ask(struct errand *e, struct ask *a)
 {
 	struct wish *w = wish_of(e);
-	struct gate_question q = question(w, GATE_PUT, a);
+	struct gate_question q = gate_wish_question(w, GATE_PUT, a);
 
 	q.off = w->moved;
 	q.len = q.data_len = least(w->in - w->moved, GATE_PIECE);
@@ -531,10 +488,12 @@ static void start(struct gate_caller *c)
 		if (w->state != WISH_QUEUED)
 			return;
 		w->first = least(w->in, GATE_PIECE - (w->has & GATE_HAS_TO ? GATE_ADDR : 0));
+		if (w->first < w->in && gate_wish_put(w))
+			w->first = 0;
 		w->moved = w->first;
-		if (w->first == w->in)
+		if (w->lent.in || w->first == w->in)
 			submit(w);
-		else if (begin_errand(w, WISH_PUTS, &put_ops))
+		else if (gate_wish_begin(w, WISH_PUTS, &put_ops))
 			gate_wish_end(w, -ENOMEM, 0);
 	}
 }

@@ -81,6 +81,8 @@ static void leave_over(struct errand *e, int err)
 	struct gate_caller *c = container_of(e, struct gate_caller, leave);
 
 	c->leaving = false;
+	if (!err || err == -ECONNRESET)
+		gate_caller_unlend(c);
 	/* A node that stood still may go on, with all that the session has there. */
 	c->there = !c->sv->over && (err == -ENOTCONN || err == -ETIMEDOUT);
 	if (!c->seat)

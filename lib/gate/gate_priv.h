@@ -4,6 +4,8 @@
  *	gate_ops.c	requests of sockets, in the engine's thread
  *	gate_forward.c	of any role: they are handed over
  *	gate_ask.c	what becomes of them at the other node
+ *	gate_get.c	what they have come to there, and its bytes
+ *	gate_dock.c	memory for bytes that the other node writes, and berths in its own
  *	gate_caller.c	of their sessions
  *	gate_serve.c	what other nodes ask
  *	gate_guest.c	their sessions here, and what their requests have come to
@@ -11,6 +13,13 @@
  * A session's requests are handed over to a node one after the other, in their order: first its
  * bytes, if they are many, then the request; the next one follows when that was taken. There it
  * waits for as long as it likes, and its end is told by GATE_DONE, over each new connection again.
+ *
+ * Many bytes are written to a berth, before the message that says so, over the same connection: who
+ * gets that sees them (the write's place, released by the message; acquired by rgate_peer_recv()).
+ * He copies them before he looks, as the other node may write there at any time: who serves to the
+ * ticket's room, and then the request is begun; who asks to the session's memory. What a message
+ * says of another connection's dock is as if it was not said: a request is not begun, and is asked
+ * anew; the bytes of one that has ended are asked for.
  *
  * What one with many completions comes to before is told by GATE_MORE, and over a new connection
  * from where GATE_HEARD says. All of them have their place from the begin: at the engine that asks,
@@ -22,6 +31,7 @@
 
 #include <pthread.h>
 
+#include <ringgate/rgate_mem.h>
 #include <ringgate/rgate_session.h>
 
 #include "board.h"
@@ -55,6 +65,8 @@ struct wish {
 	struct rgate_req *r;
 	enum wish_state state;
 	bool unwanted;
+	bool plain;			/* its bytes go in pieces */
+	struct gate_lent lent;		/* berths that it has, or had in another dock */
 	struct gate_as as;		/* what is sent instead of its own words */
 	uint32_t has;			/* enum gate_has */
 	uint32_t ticket;
@@ -95,6 +107,8 @@ struct gate_caller {
 	bool probing;			/* it is asked that */
 	bool lost;			/* the node has nothing of it any more */
 	struct link queue;		/* wishes */
+	uint64_t left_dock;		/* berths of requests that ended before the node was done */
+	uint32_t left_in, left_out;
 	struct wish *ticket[GATE_TICKETS];
 };
 
@@ -125,6 +139,8 @@ struct ticket {
 	uint64_t serial;
 	uint32_t has, len;
 	uint32_t total;		/* bytes to get */
+	struct gate_lent lent;	/* out: where they go, in that dock */
+	bool written;		/* they are there */
 	int result;
 	uint64_t value;
 	struct shots *shots;	/* NULL: it has one completion */
@@ -148,6 +164,16 @@ struct guest {
 	struct ticket ticket[GATE_TICKETS];
 };
 
+/* For one connection; zeroed: there is none */
+struct gate_dock {
+	uint64_t name;			/* as the other node knows it, too; 0: it does not (yet) */
+	struct rgate_share *share;
+	unsigned char *mem;		/* that the other node writes */
+	struct rgate_desc here;		/* what it knows that by */
+	struct rgate_remote there;	/* where this one writes */
+	uint32_t free_here, free_there;	/* who asks has both; bit N: the berth N + 1 is nobody's */
+};
+
 #define GATE_GONE	64U
 #define GATE_SHARES	64U
 
@@ -160,7 +186,12 @@ struct gate_node {
 	/* who asks */
 	struct link ending;		/* wishes that are not wanted, whose end is due soon */
 	uint32_t nkept;			/* callers that are */
+	struct gate_dock asks;
+	struct errand docks;		/* GATE_DOCK */
+	bool docking, dockless;		/* there is that one; it is not to be asked (again) */
+	uid_t dock_uid;			/* for whom it was asked */
 	/* who serves */
+	struct gate_dock serves;
 	struct link guests;
 	uint32_t nguests;
 	uint64_t gone[GATE_GONE];	/* ids, of its process, of guests that are gone; 0: none */
@@ -201,8 +232,20 @@ void gate_pump(struct gate_node *n);
 void gate_ask(struct wish *w);
 /* It is over with that, whatever the other node does. */
 void gate_wish_end(struct wish *w, int result, uint64_t value);
+/*
+ * It fails. Where nobody knows what the node has done of it, or it has nothing of the session, what
+ * the session has there is not what its program takes it for.
+ */
+void gate_wish_fail(struct wish *w, int err);
 /* Now, whatever its state is */
 void gate_wish_give_up(struct wish *w, int err);
+/* The node has it: what it does not say of that is not known, and so of all that the session has */
+void gate_wish_forget(struct wish *w, int err);
+int gate_wish_begin(struct wish *w, enum wish_state state, const struct errand_ops *ops);
+struct gate_question gate_wish_question(const struct wish *w, enum gate_kind kind,
+					const struct ask *a);
+/* What an answer says: 0, or why not */
+int gate_refusal(int err, const void *answer, size_t len, struct gate_result *r);
 /* As rgate_req_op.cancel has it */
 int gate_ask_cancel(struct wish *w);
 /* Another connection: what was heard is said, and what ends has its time again */
@@ -212,6 +255,45 @@ uint64_t gate_ask_expire(struct gate_node *n, uint64_t now);
 void gate_ask_answer(struct gate_node *n, const void *msg, size_t len);
 /* errand_ops.answer where all that is told is a result */
 int gate_plain_answer(struct errand *e, struct ask *a, int err, const void *answer, size_t len);
+
+/* gate_get.c: GATE_DONE */
+void gate_wish_done(struct wish *w, const struct gate_result *r);
+
+/* gate_dock.c */
+/* -errno: there is none, as before */
+int gate_dock_open(const struct gate_node *n, struct gate_dock *d);
+void gate_dock_close(const struct gate_node *n, struct gate_dock *d);
+/* The other node's, as it says, is @name's other half. -EPROTO: it is none; -EPROTONOSUPPORT */
+int gate_dock_join(const struct gate_node *n, struct gate_dock *d, uint64_t name,
+		   const void *desc, uint32_t len);
+/* What the other node has written; it may do so again at any time */
+unsigned char *gate_dock_at(const struct gate_node *n, const struct gate_dock *d, uint32_t berth);
+/*
+ * A copy of @len bytes is on its way to that berth of the other node's, from its byte @off on,
+ * over the connection that the dock is of, in front of all that is said after this. -errno: it is
+ * not
+ */
+int gate_dock_write(const struct gate_node *n, const struct gate_dock *d, uint32_t berth,
+		    uint32_t off, const void *from, uint32_t len);
+/* The connection is gone, and with it both docks */
+void gate_docks_end(struct gate_node *n);
+int gate_serve_dock(struct gate_node *n, const struct gate_question *q, struct gate_result *r);
+/* All of its part goes to a berth, which it has from now on; false: it goes in pieces */
+bool gate_wish_put(struct wish *w);
+/* It has a berth for what it comes to; @waits: perhaps for long. False: it has none */
+bool gate_wish_lend(struct wish *w, bool waits);
+/*
+ * The node has written @len bytes, as it says, from @off of berth and part on: they come. False:
+ * not there, and none came
+ */
+bool gate_wish_took(struct wish *w, const struct gate_lent *lent, uint32_t off, uint32_t len);
+/* The node has taken what was sent */
+void gate_wish_berthed(struct wish *w);
+/* It is done with both berths */
+void gate_wish_unlend(struct wish *w);
+/* It is not, and the request ends: the session's end there is that of its use of them */
+void gate_wish_abandon(struct wish *w);
+void gate_caller_unlend(struct gate_caller *c);
 
 /* gate_caller.c */
 /* It has all but an id */

@@ -36,7 +36,27 @@ static bool tell(const struct guest *g, struct gate_result *r)
 	return line_tell(g->node->line, msg, gate_answer_put(g->node->sv->o.role, msg, r));
 }
 
-static bool tell_end(const struct guest *g, uint32_t i)
+/*
+ * Bytes from @off of the part on go to the berth that the request was lent, if it is one of this
+ * connection, and there are more than a message has room for. They go once, however often the
+ * message that says so is tried.
+ */
+static bool lay(struct guest *g, uint32_t i, uint32_t off, struct gate_result *r)
+{
+	struct ticket *t = &g->ticket[i];
+	const struct gate_node *n = g->node;
+
+	if (!t->lent.out || t->lent.dock != n->serves.name || r->len <= GATE_PIECE)
+		return false;
+	if (!t->written && gate_dock_write(n, &n->serves, t->lent.out, off, r->data, r->len))
+		return false;
+	t->written = true;
+	r->lent = (struct gate_lent){ .dock = t->lent.dock, .out = t->lent.out };
+	r->data_len = 0;
+	return true;
+}
+
+static bool tell_end(struct guest *g, uint32_t i)
 {
 	const struct gate_role *role = g->node->sv->o.role;
 	const struct ticket *t = &g->ticket[i];
@@ -48,27 +68,33 @@ static bool tell_end(const struct guest *g, uint32_t i)
 	r.data = room_of(g, i);
 	if (t->has & GATE_HAS_FROM && t->result >= 0 && !t->shots)
 		r.addr = (const void *)(room_of(g, i) + role->room);
+	(void)lay(g, i, 0, &r);
 	return tell(g, &r);
 }
 
 /* The next completion of one that goes on, or a piece of it */
-static bool tell_more(const struct guest *g, uint32_t i)
+static bool tell_more(struct guest *g, uint32_t i)
 {
-	const struct ticket *t = &g->ticket[i];
+	struct ticket *t = &g->ticket[i];
 	struct gate_result r = about(g, i, GATE_MORE);
 	struct shots *s = t->shots;
+	uint32_t at;
+	bool laid;
 
 	r.result = s->shot[s->told].result;
 	r.value = s->shot[s->told].value;
 	r.len = gate_share(t->has, s->share, r.result);
-	r.data = room_of(g, i) + (size_t)s->told * s->share + s->moved;
+	at = s->told * s->share + s->moved;
+	r.data = room_of(g, i) + at;
 	r.data_len = r.len - s->moved;
+	laid = !s->moved && lay(g, i, at, &r);
 	if (!tell(g, &r))
 		return false;
-	s->said++;
-	s->moved += r.data_len;
+	s->said += laid ? gate_pieces(r.len) : 1;
+	s->moved += laid ? r.len : r.data_len;
 	if (s->moved < r.len)
 		return true;
+	t->written = false;
 	s->moved = 0;
 	s->told++;
 	return true;
@@ -131,9 +157,11 @@ void gate_serve_pump(struct gate_node *n)
 	n->untold = false;
 }
 
-/* An end again, whatever was heard of it; of many nothing, so far */
+/* An end again, whatever was heard of it; of many nothing, so far. Their berths are gone. */
 static void tell_again(struct ticket *t)
 {
+	t->lent = (struct gate_lent){ .dock = 0 };
+	t->written = false;
 	if (t->shots)
 		t->shots->silent = true;
 	t->untold = t->state == TICKET_DONE && !t->shots;
@@ -188,7 +216,7 @@ static int check(const struct gate_role *role, const struct gate_question *q, in
 	if (has < 0)
 		return has;
 	if (q->serial >= CANCELS / GATE_TICKETS || !!q->addr != !!(has & GATE_HAS_TO) ||
-	    (q->data_len && !(has & GATE_HAS_IN)) ||
+	    ((q->data_len || q->lent.in) && !(has & GATE_HAS_IN)) ||
 	    /* A node that may ask here is not shown on to others in this one's name. */
 	    (has & GATE_HAS_NODE && q->a0 != role->here))
 		return -EINVAL;
@@ -233,7 +261,9 @@ static void fill_room(const struct guest *g, const struct gate_question *q, uint
 	const struct gate_role *role = g->node->sv->o.role;
 	unsigned char *mem = g->mem + gate_room(role, q->ticket);
 
-	if (q->data_len)
+	if (q->lent.in)
+		memcpy(mem, gate_dock_at(g->node, &g->node->serves, q->lent.in), q->len);
+	else if (q->data_len)
 		memcpy(mem, q->data, q->data_len);
 	if (q->addr)
 		memcpy(mem + role->room, q->addr, GATE_ADDR);
@@ -257,6 +287,8 @@ static int submit(struct guest *g, const struct gate_question *q)
 	int err;
 
 	err = check(role, q, has);
+	if (!err && q->lent.in && q->lent.dock != g->node->serves.name)
+		err = -ENOLINK;
 	if (!err)
 		err = claim(g, q, &t);
 	if (!err && q->kind == GATE_SUBMIT_MANY)
@@ -265,6 +297,7 @@ static int submit(struct guest *g, const struct gate_question *q)
 		return err;
 	t->has = (uint32_t)has;
 	t->len = q->len;
+	t->lent = q->lent;
 	fill_room(g, q, (uint32_t)has, &req);
 	err = rgate_session_submit(g->session, &req);
 	if (err) {
@@ -278,6 +311,19 @@ static int submit(struct guest *g, const struct gate_question *q)
 	return 0;
 }
 
+/* To a berth. -ENOLINK: of another connection; -EAGAIN: there is no memory for it, or no room */
+static int get_all(const struct gate_node *n, const struct gate_question *q, struct gate_result *r)
+{
+	int err = -ENOLINK;
+
+	if (q->lent.dock == n->serves.name)
+		err = gate_dock_write(n, &n->serves, q->lent.out, q->off, r->data, q->len);
+	r->data_len = 0;
+	if (err)
+		r->len = 0;
+	return err && err != -ENOLINK ? -EAGAIN : err;
+}
+
 static int get(struct guest *g, const struct gate_question *q, struct gate_result *r)
 {
 	const struct ticket *t = &g->ticket[q->ticket];
@@ -288,15 +334,13 @@ static int get(struct guest *g, const struct gate_question *q, struct gate_resul
 		return -ERANGE;
 	r->data = room_of(g, q->ticket) + q->off;
 	r->data_len = r->len = q->len;
-	return 0;
+	return q->lent.dock ? get_all(g->node, q, r) : 0;
 }
 
 /* Messages that tell of one of many */
 static uint32_t messages(const struct ticket *t, uint32_t i)
 {
-	const uint32_t len = gate_share(t->has, t->shots->share, t->shots->shot[i].result);
-
-	return len ? (len + GATE_PIECE - 1) / GATE_PIECE : 1;
+	return gate_pieces(gate_share(t->has, t->shots->share, t->shots->shot[i].result));
 }
 
 /* It is told from there on: -EINVAL: there are not so many messages */
@@ -387,6 +431,8 @@ static int carry_out(struct gate_node *n, const struct gate_question *q, struct 
 		return -EACCES;
 	if (submits(q) && !has_rights(n->sv, q->uid))
 		return -EACCES;
+	if (q->kind == GATE_DOCK)
+		return gate_serve_dock(n, q, r);
 	err = guest_for(n, q, &g);
 	if (err)
 		return err;

@@ -26,6 +26,7 @@ static void on_news(void *ctx, uint32_t node, enum session_news what)
 	switch (what) {
 	case SESSION_DOWN:
 		n->down_ns = rgate_clock_now(CLOCK_MONOTONIC);
+		gate_docks_end(n);
 		break;
 	case SESSION_OTHER:
 		n->life++;
@@ -207,8 +208,10 @@ void gate_service_destroy(struct gate_service *sv)
 
 	if (!sv)
 		return;
-	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++)
+	for (n = sv->node; n < sv->node + RGATE_NODES_MAX; n++) {
+		gate_docks_end(n);
 		errands_destroy(n->errands);
+	}
 	board_destroy(sv->board);
 	fair_destroy(&sv->lock);
 	index_fini(&sv->by_seat);

@@ -5,15 +5,32 @@
 #include <errno.h>
 #include <string.h>
 
-/* Address, if there is one, and as much of @data as there is room for: how much is @len then */
-static size_t put_rest(void *to, const struct rgate_socket_addr *addr, const void *data,
-		       uint32_t *len)
-{
-	const uint32_t first = addr ? GATE_ADDR : 0;
+#define LENT	((uint32_t)sizeof(struct gate_berths))
 
+static uint8_t follows(const struct rgate_socket_addr *addr, const struct gate_lent *lent)
+{
+	return (addr ? GATE_FOLLOWS_ADDR : 0) | (lent->dock ? GATE_FOLLOWS_LENT : 0);
+}
+
+/* What is in front, and as much of @data as there is room for: how much is @len then */
+static size_t put_rest(void *to, const struct rgate_socket_addr *addr,
+		       const struct gate_lent *lent, const void *data, uint32_t *len)
+{
+	const struct gate_berths b = {
+		.dock = htole64(lent->dock), .in = htole16((uint16_t)lent->in),
+		.out = htole16((uint16_t)lent->out),
+	};
+	uint32_t first = 0;
+
+	if (addr) {
+		memcpy(to, addr, GATE_ADDR);
+		first = GATE_ADDR;
+	}
+	if (lent->dock) {
+		memcpy((char *)to + first, &b, LENT);
+		first += LENT;
+	}
 	*len = least(*len, GATE_PIECE - first);
-	if (addr)
-		memcpy(to, addr, first);
 	if (*len)
 		memcpy((char *)to + first, data, *len);
 	return first + *len;
@@ -23,7 +40,8 @@ size_t gate_question_put(const struct gate_role *role, void *msg, struct gate_qu
 {
 	const struct gate_ask m = {
 		.service = (uint8_t)role->service, .version = GATE_VERSION,
-		.kind = (uint8_t)q->kind, .has_addr = !!q->addr, .uid = htole32(q->uid),
+		.kind = (uint8_t)q->kind, .follows = follows(q->addr, &q->lent),
+		.uid = htole32(q->uid),
 		.number = htole64(q->number), .guest = htole64(q->guest),
 		.serial = htole64(q->serial), .ticket = htole16((uint16_t)q->ticket),
 		.op = htole16((uint16_t)q->op), .handle = htole32(q->handle),
@@ -32,14 +50,16 @@ size_t gate_question_put(const struct gate_role *role, void *msg, struct gate_qu
 	};
 
 	memcpy(msg, &m, sizeof(m));
-	return sizeof(m) + put_rest((char *)msg + sizeof(m), q->addr, q->data, &q->data_len);
+	return sizeof(m) + put_rest((char *)msg + sizeof(m), q->addr, &q->lent, q->data,
+				    &q->data_len);
 }
 
 size_t gate_answer_put(const struct gate_role *role, void *msg, struct gate_result *r)
 {
 	const struct gate_answer m = {
 		.service = (uint8_t)(role->service | RGATE_SERVICE_ASKER),
-		.version = GATE_VERSION, .kind = (uint8_t)r->kind, .has_addr = !!r->addr,
+		.version = GATE_VERSION, .kind = (uint8_t)r->kind,
+		.follows = follows(r->addr, &r->lent),
 		.result = htole32((uint32_t)r->result), .number = htole64(r->number),
 		.guest = htole64(r->guest), .serial = htole64(r->serial),
 		.ticket = htole16((uint16_t)r->ticket), .len = htole32(r->len),
@@ -47,26 +67,70 @@ size_t gate_answer_put(const struct gate_role *role, void *msg, struct gate_resu
 	};
 
 	memcpy(msg, &m, sizeof(m));
-	return sizeof(m) + put_rest((char *)msg + sizeof(m), r->addr, r->data, &r->data_len);
+	return sizeof(m) + put_rest((char *)msg + sizeof(m), r->addr, &r->lent, r->data,
+				    &r->data_len);
 }
 
-/* What follows; -EPROTO: more, or less, than there can be */
-static int get_rest(const void *msg, size_t head, size_t len, uint8_t has_addr,
-		    const struct rgate_socket_addr **addr, const void **data, uint32_t *data_len)
+/* Berths that can be; -EPROTO: they cannot */
+static int get_lent(const void *at, struct gate_lent *lent)
 {
-	const size_t first = has_addr ? GATE_ADDR : 0;
+	struct gate_berths b;
 
-	if (has_addr > 1 || len < head + first || len - head > GATE_PIECE)
+	memcpy(&b, at, sizeof(b));
+	*lent = (struct gate_lent){ le64toh(b.dock), le16toh(b.in), le16toh(b.out) };
+	if (!lent->dock || b.zero || lent->in > GATE_BERTHS || lent->out > GATE_BERTHS)
 		return -EPROTO;
-	*addr = has_addr ? (const void *)((const char *)msg + head) : NULL;
-	*data = (const char *)msg + head + first;
-	*data_len = (uint32_t)(len - head - first);
+	return lent->in || lent->out ? 0 : -EPROTO;
+}
+
+/* What follows @head bytes of a message */
+struct rest {
+	const struct rgate_socket_addr *addr;
+	struct gate_lent lent;
+	const void *data;
+	uint32_t len;
+};
+
+/* -EPROTO: more, or less, than there can be */
+static int get_rest(struct rest *r, const void *msg, size_t head, size_t len, uint8_t what)
+{
+	const size_t addr = what & GATE_FOLLOWS_ADDR ? GATE_ADDR : 0;
+	const size_t first = addr + (what & GATE_FOLLOWS_LENT ? LENT : 0);
+	const char *at = (const char *)msg + head;
+
+	*r = (struct rest){ .addr = addr ? (const void *)at : NULL };
+	if (what & ~(GATE_FOLLOWS_ADDR | GATE_FOLLOWS_LENT) || len < head + first ||
+	    len - head > GATE_PIECE)
+		return -EPROTO;
+	if (what & GATE_FOLLOWS_LENT && (len != head + first || get_lent(at + addr, &r->lent)))
+		return -EPROTO;
+	r->data = at + first;
+	r->len = (uint32_t)(len - head - first);
 	return 0;
 }
 
-static bool is_part(const struct gate_role *role, uint32_t off, uint32_t len)
+static bool is_part(const struct gate_role *role, const struct gate_question *q)
 {
-	return len && len <= GATE_PIECE && off < role->room && len <= role->room - off;
+	return q->len && q->off < role->room && q->len <= role->room - q->off &&
+	       (q->lent.dock || q->len <= GATE_PIECE);
+}
+
+/* Berths are lent to what has bytes to move there. */
+static bool lends(const struct gate_question *q, bool submits)
+{
+	if (!q->lent.dock)
+		return true;
+	return q->len && (submits || (q->kind == GATE_GET && !q->lent.in));
+}
+
+/* Bytes behind it; of a dock what it is */
+static bool has_bytes(const struct gate_question *q, bool submits)
+{
+	if (q->kind == GATE_DOCK)
+		return q->data_len == sizeof(struct rgate_desc);
+	if (q->kind == GATE_PUT)
+		return q->data_len == q->len;
+	return q->data_len <= (submits ? q->len : 0);
 }
 
 /* Does it have what its kind has, and nothing else? */
@@ -81,18 +145,18 @@ static bool fits(const struct gate_role *role, const struct gate_question *q)
 		return false;
 	if (!submits && q->kind != GATE_HEARD && q->a0)
 		return false;
-	if (moves && !is_part(role, q->off, q->len))
+	if (!lends(q, submits) || (moves && !is_part(role, q)))
 		return false;
 	if (!moves && (q->off || q->len > (submits ? role->room : 0)))
 		return false;
-	return q->data_len <= (submits ? q->len : q->kind == GATE_PUT ? q->len : 0) &&
-	       (q->kind != GATE_PUT || q->data_len == q->len);
+	return has_bytes(q, submits);
 }
 
 int gate_question_get(const struct gate_role *role, struct gate_question *q, const void *msg,
 		      size_t len)
 {
 	struct gate_ask m;
+	struct rest rest;
 
 	if (len < sizeof(m))
 		return -EPROTO;
@@ -107,16 +171,21 @@ int gate_question_get(const struct gate_role *role, struct gate_question *q, con
 	if (m.version != GATE_VERSION)
 		return -EPROTONOSUPPORT;
 	if ((m.kind < GATE_PUT || m.kind > GATE_LEAVE) && m.kind != GATE_SUBMIT_MANY &&
-	    m.kind != GATE_HEARD)
+	    m.kind != GATE_HEARD && m.kind != GATE_DOCK)
 		return -EOPNOTSUPP;
-	if (get_rest(msg, sizeof(m), len, m.has_addr, &q->addr, &q->data, &q->data_len))
+	if (get_rest(&rest, msg, sizeof(m), len, m.follows))
 		return -EPROTO;
+	q->addr = rest.addr;
+	q->lent = rest.lent;
+	q->data = rest.data;
+	q->data_len = rest.len;
 	return fits(role, q) ? 0 : -EPROTO;
 }
 
 int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 {
 	struct gate_answer m;
+	struct rest rest;
 
 	if (len < sizeof(m))
 		return -EPROTO;
@@ -135,7 +204,16 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 		return m.kind == GATE_DONE || m.kind == GATE_MORE ? -EPROTO : 0;
 	}
 	if (m.zero || r->ticket >= GATE_TICKETS || r->len > GATE_ROOM ||
-	    get_rest(msg, sizeof(m), len, m.has_addr, &r->addr, &r->data, &r->data_len))
+	    get_rest(&rest, msg, sizeof(m), len, m.follows))
+		return -EPROTO;
+	r->addr = rest.addr;
+	r->lent = rest.lent;
+	r->data = rest.data;
+	r->data_len = rest.len;
+	/* Who serves tells where it has written, and nothing else of berths. */
+	if (r->lent.dock && (r->lent.in || !r->len))
+		return -EPROTO;
+	if (r->lent.dock && r->kind != GATE_DONE && r->kind != GATE_MORE)
 		return -EPROTO;
 	return r->data_len > r->len ? -EPROTO : 0;
 }

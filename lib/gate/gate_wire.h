@@ -7,7 +7,8 @@
  *
  * What a request with RGATE_REQ_MULTI comes to before its end is told by GATE_MORE, which nobody
  * has asked for, either: a completion in as many messages as its bytes take. A request's are
- * counted from 0 on, and GATE_DONE says how many there were, so none is missed. Over another
+ * counted from 0 on, one that says of a berth as the pieces that it would be, and GATE_DONE says
+ * how many there were, so none is missed. Over another
  * connection nothing of it is told before GATE_HEARD has said how many were heard, and then what
  * follows these: who has heard of its end is silent, and so is who tells.
  *
@@ -15,6 +16,13 @@
  * connection, for ever. So each side refuses such a request of the other one with -EOPNOTSUPP, as
  * any kind that it does not know: GATE_SUBMIT_MANY has another number than theirs, which was 7 and
  * is no kind's any more. All else they do for each other.
+ *
+ * Bytes that no message has room for go by writes, each to a berth of the other node: a piece of
+ * memory that this one alone may write. Each has a dock of them for the other one, as long as a
+ * connection lasts: GATE_DOCK asks for that of who serves, and has that of who asks. Over the same
+ * connection the message comes after it that tells which berth they are in; what it tells of the
+ * dock of another connection was not written here. Nodes of versions before GATE_DOCK refuse it,
+ * and then bytes go in pieces, as they do where there is no berth.
  *
  * A session is a guest at the other node, and each of its requests has a ticket there: room for
  * bytes to send or to receive into, as much as its role has, and an address.
@@ -26,6 +34,7 @@
 
 #include <linux/types.h>
 
+#include <ringgate/desc.h>
 #include <ringgate/request.h>
 #include <ringgate/queue.h>
 #include <ringgate/rgate_hub.h>
@@ -36,6 +45,7 @@
 #define GATE_ROOM	69632U	/* bytes of a ticket, of any role */
 #define GATE_MANY	1024U	/* completions of a request at most */
 #define GATE_PIECE	192U	/* bytes in a message, an address among them */
+#define GATE_BERTHS	32U	/* of a dock; each has a ticket's room */
 #define GATE_ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
 
 enum gate_kind {
@@ -48,13 +58,16 @@ enum gate_kind {
 	GATE_MORE = 8,		/* no question: bytes of one of them follow */
 	GATE_HEARD = 9,		/* a0: messages of GATE_MORE that came of one of those */
 	GATE_SUBMIT_MANY = 10,	/* as GATE_SUBMIT, with RGATE_REQ_MULTI; a1: completions */
+	GATE_DOCK = 11,		/* of no request: struct rgate_desc follows, in the answer as well;
+				 * serial: what this dock, and that one, is called
+				 */
 };
 
 struct gate_ask {
 	__u8 service;		/* gate_role.service */
 	__u8 version;		/* GATE_VERSION */
 	__u8 kind;		/* enum gate_kind */
-	__u8 has_addr;		/* GATE_SUBMIT: the first GATE_ADDR bytes are one */
+	__u8 follows;		/* enum gate_follows: before the bytes, in this order */
 	__le32 uid;		/* who asks, as his daemon says */
 	__le64 number;
 	__le64 guest;		/* of the session; not 0, and no other session's */
@@ -72,7 +85,7 @@ struct gate_answer {
 	__u8 service;		/* gate_role.service | RGATE_SERVICE_ASKER */
 	__u8 version;
 	__u8 kind;		/* of the question, or GATE_DONE, GATE_MORE */
-	__u8 has_addr;
+	__u8 follows;
 	__le32 result;		/* as a completion has it */
 	__le64 number;		/* GATE_MORE: the message's; GATE_DONE: of those so many were */
 	__le64 guest;		/* GATE_DONE, GATE_MORE, as the next two */
@@ -85,10 +98,31 @@ struct gate_answer {
 	__le64 value;
 };
 
+enum gate_follows {
+	GATE_FOLLOWS_ADDR = 1U << 0,	/* GATE_ADDR bytes: GATE_SUBMIT, GATE_DONE */
+	GATE_FOLLOWS_LENT = 1U << 1,	/* struct gate_berths: those two, their like with many
+					 * completions, and GATE_GET. No bytes follow
+					 */
+};
+
+/* Berths, counted from 1 on; 0: none */
+struct gate_berths {
+	__le64 dock;
+	__le16 in;		/* of who serves: there all of the request's part is; */
+	__le16 out;		/* of who asks: there its bytes are, or go */
+	__le32 zero;
+};
+
 RGATE_ASSERT(sizeof(struct gate_ask) == 64);
+RGATE_ASSERT(sizeof(struct gate_berths) == 16);
 RGATE_ASSERT(sizeof(struct gate_answer) == 48);
 RGATE_ASSERT(sizeof(struct gate_ask) + GATE_PIECE <= RGATE_HUB_MSG_MAX);
 RGATE_ASSERT(sizeof(struct gate_answer) + GATE_PIECE <= RGATE_HUB_MSG_MAX);
+
+struct gate_lent {
+	uint64_t dock;		/* 0: there is none */
+	uint32_t in, out;
+};
 
 /* A question in host order */
 struct gate_question {
@@ -96,6 +130,7 @@ struct gate_question {
 	uint32_t uid, ticket, op, handle, len, off;
 	uint64_t number, guest, serial, a0, a1;
 	const struct rgate_socket_addr *addr;	/* NULL: none; may not be aligned */
+	struct gate_lent lent;
 	const void *data;
 	uint32_t data_len;	/* follow */
 };
@@ -107,6 +142,7 @@ struct gate_result {
 	uint32_t ticket, len;
 	uint64_t number, guest, serial, value;
 	const struct rgate_socket_addr *addr;
+	struct gate_lent lent;
 	const void *data;
 	uint32_t data_len;
 };
@@ -167,6 +203,12 @@ static inline uint32_t gate_share(uint32_t has, uint32_t share, int result)
 	const uint32_t front = result < 0 ? 0 : least(gate_front(has), share);
 
 	return front + gate_bytes(has, share - front, result);
+}
+
+/* Messages that so many bytes take; none take one as well */
+static inline uint32_t gate_pieces(uint32_t len)
+{
+	return len ? (len + GATE_PIECE - 1) / GATE_PIECE : 1;
 }
 
 /* enum gate_has of the operation; -EOPNOTSUPP: of another service, or none */

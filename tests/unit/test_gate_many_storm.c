@@ -66,10 +66,15 @@ static void carry(unsigned int n)
 	struct msg m;
 
 	while (n--) {
-		if (msgs_take(&peer[ASKS].asked, &m))
+		/* What was written before is there. */
+		if (msgs_take(&peer[ASKS].asked, &m)) {
+			peer_places(&peer[ASKS]);
 			hub_says(&hub[SERVES], ASKS, m.data, m.len);
-		if (msgs_take(&peer[SERVES].said, &m))
+		}
+		if (msgs_take(&peer[SERVES].said, &m)) {
+			peer_places(&peer[SERVES]);
 			hub_says(&hub[ASKS], SERVES, m.data, m.len);
+		}
 	}
 }
 

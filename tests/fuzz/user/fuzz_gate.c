@@ -5,10 +5,12 @@
  * guests are of users for whom it may speak, no more than there can be, and their requests name
  * memory of their own tickets, which does not change while they are under way, and no third node.
  * Whatever the node that is asked answers, each request ends once, and no byte is written that is
- * not its own. One with many completions has no more before its end than it has places for, and
- * what a node is told of its own comes in its order, over another connection not before, and from
- * where, it says.
+ * not its own, nor by a write beside what there is for it; no berth is lent twice. One with many
+ * completions has no more before its end than it has places for, and what a node is told of its own
+ * comes in its order, over another connection not before, and from where, it says.
  */
+#include <endian.h>
+
 #include "gate_engine.h"
 #include "other.h"
 
@@ -93,6 +95,69 @@ static void raw(void)
 	free(msg);
 }
 
+/* What the other node has for this one, and what it says of that: it lies at times */
+static unsigned char far[GATE_BERTHS * GATE_ROOM];
+
+static struct rgate_desc far_dock(uint8_t how)
+{
+	struct rgate_desc desc = peer_desc(far, GATE_BERTHS * gate.role->room, PEER_KEY);
+
+	if (how % 16 == 0)
+		desc.length = htole64(GATE_BERTHS * gate.role->room - 1);
+	if (how % 16 == 1)
+		desc.access = how;
+	return desc;
+}
+
+/* Into what it was given, whenever it likes */
+static void writes(void)
+{
+	struct gate_node *n = &gate.sv->node[OTHER];
+	const uint32_t berth = 1 + fuzz_u8(&gate.in) % GATE_BERTHS;
+	const uint8_t byte = fuzz_u8(&gate.in);
+
+	if (n->serves.mem)
+		memset(gate_dock_at(n, &n->serves, berth), byte, gate.role->room);
+	if (n->asks.mem)
+		memset(gate_dock_at(n, &n->asks, berth), byte, gate.role->room);
+}
+
+static void claim_berth(uint32_t *seen, uint32_t berths)
+{
+	FUZZ_CHECK(!(*seen & berths));
+	*seen |= berths;
+}
+
+static uint32_t bit(uint32_t berth)
+{
+	return berth ? 1U << (berth - 1) : 0;
+}
+
+/* A berth is one request's, or nobody's, or left behind by one that has ended. */
+static void check_berths(void)
+{
+	const struct gate_dock *d = &gate.sv->node[OTHER].asks;
+	struct link *const all = &gate.sv->callers;
+	uint32_t here = d->free_here, there = d->free_there, i;
+	const struct gate_caller *c;
+	struct link *l;
+
+	for (l = all->next; l != all && d->name; l = l->next) {
+		c = container_of(l, struct gate_caller, of_service);
+		if (c->left_dock == d->name) {
+			claim_berth(&here, c->left_out);
+			claim_berth(&there, c->left_in);
+		}
+		for (i = 0; i < GATE_TICKETS; i++) {
+			if (!c->ticket[i] || c->ticket[i]->lent.dock != d->name)
+				continue;
+			claim_berth(&here, bit(c->ticket[i]->lent.out));
+			claim_berth(&there, bit(c->ticket[i]->lent.in));
+		}
+	}
+	FUZZ_CHECK(!o.peer.strayed);
+}
+
 static uint64_t number, got_number;	/* got_number: of a question for bytes, 0: none */
 static struct gate_question got;
 
@@ -119,11 +184,29 @@ static void check_got(void)
 	FUZZ_CHECK(got.off + r.data_len <= came_to(&g->ticket[got.ticket]));
 }
 
+/* Berths of the dock that there is, mostly */
+static void lend(struct gate_question *q)
+{
+	const uint64_t name = gate.sv->node[OTHER].serves.name;
+	const uint8_t how = fuzz_u8(&gate.in);
+	const int has = gate_op_has(gate.role, q->op);
+
+	if (!(how & 1))
+		return;
+	q->lent = (struct gate_lent){ .dock = how & 6 && name ? name : how, .out = how >> 3 };
+	if (q->kind != GATE_GET && has > 0 && has & GATE_HAS_IN && how & 8)
+		q->lent.in = 1 + (how >> 3) % GATE_BERTHS;
+	if (!q->lent.in && !q->lent.out)
+		q->lent.out = 1;
+	q->data_len = 0;
+}
+
 static void asks(void)
 {
 	unsigned char msg[RGATE_HUB_MSG_MAX], data[GATE_ROOM];
 	struct rgate_socket_addr addr = { .family = fuzz_u8(&gate.in) };
-	struct gate_question q = { .kind = GATE_PUT + fuzz_u8(&gate.in) % 5,
+	struct rgate_desc dock;
+	struct gate_question q = { .kind = GATE_PUT + fuzz_u8(&gate.in) % 6,
 				   .uid = fuzz_u8(&gate.in) % 5,
 				   .guest = 1 + fuzz_u8(&gate.in), .serial = 1 + fuzz_u8(&gate.in),
 				   .ticket = fuzz_u8(&gate.in) % 8, .data = data };
@@ -151,12 +234,25 @@ static void asks(void)
 			q.len -= q.len % (uint32_t)(q.a1 - 1);
 			q.addr = NULL;
 		}
+		lend(&q);
+		break;
+	case GATE_DONE:
+		q.kind = GATE_DOCK;
+		dock = far_dock(fuzz_u8(&gate.in));
+		q.data = &dock;
+		q.data_len = sizeof(dock);
 		break;
 	case GATE_PUT:
 	case GATE_GET:
 		q.off = fuzz_u16(&gate.in);
 		q.len = 1 + fuzz_u8(&gate.in) % GATE_PIECE;
 		q.data_len = q.kind == GATE_PUT ? q.len : 0;
+		if (q.kind == GATE_GET)
+			lend(&q);
+		if (q.lent.dock) {
+			q.len = fuzz_u16(&gate.in);
+			q.lent.in = 0;
+		}
 		break;
 	case GATE_LEAVE:
 		q.serial = 0;
@@ -228,6 +324,7 @@ static void answers(void)
 	struct gate_result r;
 	const struct msg *m;
 	unsigned int back;
+	struct rgate_desc dock;
 	uint32_t before = 0;
 
 	if (!o.peer.asked.n)
@@ -260,14 +357,23 @@ static void answers(void)
 		r.addr = r.result >= 0 && has >= 0 && has & GATE_HAS_FROM ? &addr : NULL;
 		if (q.kind == GATE_SUBMIT_MANY)
 			before = one_of_many(&r, &q, (uint32_t)has);
+		/* as it was lent, or another one */
+		if (q.lent.out && how & 32 && r.len > GATE_PIECE && !before)
+			r.lent = (struct gate_lent){
+				.dock = q.lent.dock + (how >> 7 & how >> 6),
+				.out = 1 + (q.lent.out - 1 + (how >> 4 == 7)) % GATE_BERTHS };
+	} else if (q.kind == GATE_DOCK) {
+		dock = far_dock(how);
+		r.len = r.data_len = sizeof(dock);
 	} else {
 		r.result = how & 2 ? -(int)fuzz_u8(&gate.in) : 0;
 		r.len = q.kind == GATE_GET ? q.len : 0;
 		if (how & 4)
 			r.len = how & 8 ? GATE_PIECE : fuzz_u8(&gate.in);
 	}
-	r.data = data;
-	r.data_len = r.len - before;
+	r.data = r.kind == GATE_DOCK ? (void *)&dock : data;
+	r.data_len = r.lent.dock || (q.kind == GATE_GET && q.lent.dock && !(how & 4)) ? 0 :
+		     r.len - before;
 	says(false, msg, gate_answer_put(gate.role, msg, &r));
 }
 
@@ -281,7 +387,8 @@ static void check_more(const struct gate_result *r)
 		*h = (struct heard){ .serial = r->serial };
 	FUZZ_CHECK(r->number == h->messages);
 	FUZZ_CHECK(!h->silent || (r->kind == GATE_DONE && !r->number));
-	h->messages += r->kind == GATE_MORE;
+	if (r->kind == GATE_MORE)
+		h->messages += r->lent.dock ? gate_pieces(r->len) : 1;
 }
 
 static void check_said(void)
@@ -304,7 +411,7 @@ static void step(void)
 	unsigned int i;
 	bool other;
 
-	switch (fuzz_u8(&gate.in) % 10) {
+	switch (fuzz_u8(&gate.in) % 11) {
 	case 0:
 		raw();
 		break;
@@ -324,6 +431,9 @@ static void step(void)
 		answers();
 		break;
 	case 8:
+		writes();
+		break;
+	case 9:
 		if (o.peer.up) {
 			other_goes_down();
 			break;
@@ -339,12 +449,13 @@ static void step(void)
 	default:
 		o.peer.full = o.peer.send_full = fuzz_u8(&gate.in) & 1;
 		o.peer.held = fuzz_u8(&gate.in) & 1;
-		gate.no_room = fuzz_u8(&gate.in) % 8 == 0;
+		o.hub.node.no_share = gate.no_room = fuzz_u8(&gate.in) % 8 == 0;
 		gate.may_all = fuzz_u8(&gate.in) % 4 == 0;
 		gate_askers_leave(fuzz_u8(&gate.in));
 	}
 	(void)o.hub.asks.tick(o.hub.ctx);
 	check_said();
+	check_berths();
 	gate_askers_forget();
 }
 
@@ -368,6 +479,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	gate_askers_check();
 	gate_guests_check();
 	gate_service_destroy(gate.sv);
-	FUZZ_CHECK(!o.hub.node.stage.lent);
+	FUZZ_CHECK(!o.hub.node.stage.lent && !node_shares(&o.hub.node));
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include "fake_hub.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,8 +41,19 @@ int __wrap_rgate_peer_post(struct rgate_peer *peer, const struct rgate_op *ops, 
 int __wrap_rgate_peer_done(struct rgate_peer *peer, uint64_t ticket);
 int __wrap_rgate_peer_settle(struct rgate_peer *peer, uint64_t ticket, int timeout_ms);
 void __wrap_rgate_peer_cut(struct rgate_peer *peer);
+int __wrap_rgate_share_create(struct rgate_share **out, struct rgate_node *node, void *addr,
+			      size_t len, int fd, uint64_t fd_off, uint32_t access);
+void __wrap_rgate_share_destroy(struct rgate_share *s);
+int __wrap_rgate_share_desc(const struct rgate_share *s, size_t off, size_t len,
+			    struct rgate_desc *desc);
 int __wrap_rgate_pool_alloc(struct rgate_pool *pool, size_t len, const struct rgate_buf **buf);
 int __wrap_rgate_pool_free(struct rgate_pool *pool, const struct rgate_buf *buf);
+
+static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+static struct rgate_share *all_shares;
+static uint32_t last_key;
+static const unsigned char *test_mem;	/* PEER_KEY's */
+static size_t test_len;
 
 static struct rgate_peer *peer_to(const struct rgate_hub *hub, uint32_t node)
 {
@@ -154,23 +166,168 @@ int __wrap_rgate_peer_info(struct rgate_peer *p, struct rgate_peer_info *info)
 	return 0;
 }
 
+/* ---- Memory of others ---- */
+
+int __wrap_rgate_share_create(struct rgate_share **out, struct rgate_node *node, void *addr,
+			      size_t len, int fd, uint64_t fd_off, uint32_t access)
+{
+	struct rgate_share *s;
+
+	need(fd >= 0 && !fd_off && access == RGATE_ACCESS_REMOTE_WRITE);
+	if (node->no_share)
+		return -ENOSPC;
+	s = calloc(1, sizeof(*s));
+	need(s);
+	pthread_mutex_lock(&sharing);
+	*s = (struct rgate_share){ .node = node, .next = all_shares, .addr = addr, .len = len,
+				   .key = ++last_key };
+	all_shares = s;
+	pthread_mutex_unlock(&sharing);
+	*out = s;
+	return 0;
+}
+
+void __wrap_rgate_share_destroy(struct rgate_share *s)
+{
+	struct rgate_share **at;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&sharing);
+	for (at = &all_shares; *at != s; at = &(*at)->next)
+		need(*at);
+	*at = s->next;
+	pthread_mutex_unlock(&sharing);
+	free(s);
+}
+
+int __wrap_rgate_share_desc(const struct rgate_share *s, size_t off, size_t len,
+			    struct rgate_desc *desc)
+{
+	need(!off && len == s->len);
+	*desc = peer_desc(s->addr, len, s->key);
+	return 0;
+}
+
+struct rgate_desc peer_desc(const void *addr, size_t len, uint32_t key)
+{
+	if (key == PEER_KEY) {
+		test_mem = addr;
+		test_len = len;
+	}
+	return (struct rgate_desc){
+		.magic = htole16(RGATE_DESC_MAGIC), .version = RGATE_DESC_VERSION,
+		.access = RGATE_ACCESS_REMOTE_WRITE, .rkey = htole32(key),
+		.addr = htole64((uintptr_t)addr), .length = htole64(len),
+	};
+}
+
+unsigned int node_shares(const struct rgate_node *node)
+{
+	const struct rgate_share *s;
+	unsigned int n = 0;
+
+	pthread_mutex_lock(&sharing);
+	for (s = all_shares; s; s = s->next)
+		n += s->node == node;
+	pthread_mutex_unlock(&sharing);
+	return n;
+}
+
+static bool is_in(const struct write *w, const unsigned char *mem, size_t len)
+{
+	return w->to >= mem && w->len <= len && (size_t)(w->to - mem) <= len - w->len;
+}
+
+static bool may_write(struct rgate_peer *p, const struct write *w)
+{
+	const struct rgate_share *s;
+
+	if (w->key == PEER_KEY) {
+		p->strayed += !is_in(w, test_mem, test_len);
+		return is_in(w, test_mem, test_len);
+	}
+	for (s = all_shares; s; s = s->next)
+		if (s->key == w->key)
+			return p->far && s->node == &p->far->hub->node &&
+			       is_in(w, s->addr, s->len);
+	return false;
+}
+
+static void place_first(struct rgate_peer *p)
+{
+	const struct write *w = &p->write[0];
+	const bool may = may_write(p, w);
+
+	if (may)
+		memcpy(w->to, w->from, w->len);
+	p->placed += may;
+	p->misplaced += !may;
+	memmove(p->write, p->write + 1, --p->nwrites * sizeof(*w));
+}
+
+/* Up to that one: they are carried out in order. */
+static void place(struct rgate_peer *p, uint64_t ticket)
+{
+	pthread_mutex_lock(&sharing);
+	while (p->nwrites && p->write[0].ticket <= ticket)
+		place_first(p);
+	pthread_mutex_unlock(&sharing);
+}
+
+void peer_places(struct rgate_peer *p)
+{
+	place(p, UINT64_MAX);
+}
+
+unsigned int peer_placed(const struct rgate_peer *p)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&sharing);
+	n = p->placed;
+	pthread_mutex_unlock(&sharing);
+	return n;
+}
+
+static void write_to(struct rgate_peer *p, const struct rgate_op *op, uint64_t ticket)
+{
+	pthread_mutex_lock(&sharing);
+	need(op->nsge == 1);
+	p->write[p->nwrites++] = (struct write){
+		.ticket = ticket, .key = op->rkey, .from = op->sge->addr, .len = op->sge->length,
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): as peer_desc() made it */
+		.to = (unsigned char *)(uintptr_t)op->remote,
+	};
+	pthread_mutex_unlock(&sharing);
+}
+
+/* ---- Operations ---- */
+
 int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, unsigned int n,
 			   uint64_t *ticket)
 {
-	need(n == 1 && ops->kind == RGATE_OP_SEND);
+	need(n == 1 && (ops->kind == RGATE_OP_SEND || ops->kind == RGATE_OP_WRITE));
 	if (!p->up || ops->epoch != p->epoch)
 		return -ENOTCONN;
-	if (p->full)
+	if (p->full || (ops->kind == RGATE_OP_WRITE && p->nwrites == WRITES))
 		return -EAGAIN;
-	put(&p->asked, ops->sge->addr, ops->sge->length);
 	*ticket = ++p->ticket;
+	if (ops->kind == RGATE_OP_WRITE)
+		write_to(p, ops, *ticket);
+	else
+		put(&p->asked, ops->sge->addr, ops->sge->length);
 	return 0;
 }
 
 /* What was posted has left at once, unless it is held up, or is lost with its connection. */
 int __wrap_rgate_peer_done(struct rgate_peer *p, uint64_t ticket)
 {
-	return ticket <= p->lost ? -ECONNRESET : !p->held;
+	if (ticket <= p->lost)
+		return -ECONNRESET;
+	if (!p->held)
+		place(p, ticket);
+	return !p->held;
 }
 
 int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_ms)
@@ -181,6 +338,7 @@ int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_
 	if (!p->hub->users)
 		p->settled_late = true;
 	p->held = false;
+	place(p, ticket);
 	p->settles++;
 	return 0;
 }
@@ -244,6 +402,12 @@ void peer_comes_up(struct rgate_peer *p, uint64_t incarnation)
 
 void peer_goes_down(struct rgate_peer *p)
 {
+	/* Some of what is under way arrives. */
+	pthread_mutex_lock(&sharing);
+	if (p->nwrites > 1)
+		place_first(p);
+	p->nwrites = 0;
+	pthread_mutex_unlock(&sharing);
 	pthread_mutex_lock(&saying);
 	p->up = false;
 	p->lost = p->ticket;

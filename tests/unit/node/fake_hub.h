@@ -26,13 +26,34 @@ struct msgs {
 };
 
 struct rgate_pool {
-	unsigned int lent;		/* memory for messages */
+	unsigned int lent;		/* memory for messages, and what is written */
+};
+
+/* A descriptor of it has its address. */
+struct rgate_share {
+	const struct rgate_node *node;
+	struct rgate_share *next;
+	unsigned char *addr;
+	size_t len;
+	uint32_t key;			/* is no other's */
 };
 
 struct rgate_node {
 	uint32_t id;
 	uint64_t incarnation;
 	struct rgate_pool stage;
+	bool no_share;			/* there can be no more */
+};
+
+#define WRITES	64U
+
+/* That is under way: is placed when it is done, and its memory has to be there until then */
+struct write {
+	uint64_t ticket;
+	uint32_t key;
+	unsigned char *to;
+	const void *from;
+	size_t len;
 };
 
 /* One end of a connection */
@@ -47,6 +68,14 @@ struct rgate_peer {
 	uint32_t hub_epoch;		/* and of that which the hub has told of */
 	uint64_t incarnation;		/* of the node there */
 	uint64_t ticket, lost;
+	/*
+	 * What was written, the oldest first; it is placed when it is looked for, or by
+	 * peer_places(), or, with what was said after it, by who takes that.
+	 */
+	struct write write[WRITES];
+	unsigned int nwrites;		/* under way, */
+	unsigned int placed, misplaced;	/* times that bytes were, or could not be, */
+	unsigned int strayed;		/* of these beside what the test has for it */
 	struct msgs asked, said;	/* by posts, and by the hub: without an order among them */
 	unsigned int awaits, settles, cuts; /* times */
 	bool settled_early;		/* while there was a role, */
@@ -64,6 +93,14 @@ struct rgate_hub {
 	unsigned int users;		/* who keeps it */
 };
 
+/* No share's: of memory that a test has for who writes there */
+#define PEER_KEY	0xfffffff0U
+
+/* What the test has for it to write to */
+struct rgate_desc peer_desc(const void *addr, size_t len, uint32_t key);
+/* That there are; by any thread */
+unsigned int node_shares(const struct rgate_node *node);
+
 /* All is 0 before that, and @peer is down */
 void hub_init(struct rgate_hub *hub, uint32_t id, uint32_t service);
 void hub_connect(struct rgate_hub *hub, uint32_t node, struct rgate_peer *peer);
@@ -78,6 +115,10 @@ void peer_say_most(struct rgate_peer *peer, unsigned int n);
 /* Both ends: what is under way is lost */
 void peer_down(struct rgate_peer *peer);
 void peer_lose(struct rgate_peer *peer);
+/* All that is under way is placed, even though it is held: in front of what was said behind it */
+void peer_places(struct rgate_peer *peer);
+/* How often bytes were; by any thread */
+unsigned int peer_placed(const struct rgate_peer *peer);
 /* The service hears of the connection, or of its end. */
 void peer_is_seen(struct rgate_peer *peer);
 /* What @node says to the service */

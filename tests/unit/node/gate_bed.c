@@ -21,6 +21,8 @@ void gate_bed_init(const struct gate_role *of, void (*fn)(void))
 	role = of;
 	turn = fn;
 	other_init(role->service);
+	/* Bytes go in pieces. */
+	o.hub.node.no_share = true;
 	number = 16;
 	serial = guest = 1;
 	other_newer = 0;
