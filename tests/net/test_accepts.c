@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A program of node 1 accepts many at the gateway by one request, and receives often by one, by
- * two daemons, whose connection breaks, and which end.
+ * A program of node 1 accepts many at the gateway by one request, receives often by one, and sends
+ * and receives much, by two daemons, whose connection breaks, and which end.
  */
 #include "asker.h"
 #include "ringgated.h"
@@ -270,6 +270,68 @@ static void receives(void **state)
 	assert_int_equal(got, sent + 100);
 }
 
+/* What is sent there, which is a part of it at least */
+static uint32_t gets(int fd, uint32_t from, uint32_t most)
+{
+	static uint8_t bytes[60000];
+	ssize_t n, i;
+
+	n = recv(fd, bytes, most < sizeof(bytes) ? most : sizeof(bytes), 0);
+	assert_true(n > 0);
+	for (i = 0; i < n; i++)
+		assert_int_equal(bytes[i], pattern(from + (uint32_t)i));
+	return (uint32_t)n;
+}
+
+/* The connection of the nodes breaks, with whatever is under way. */
+static void breaks(void)
+{
+	assert_int_equal(kill(r[1].pid, SIGSTOP), 0);
+	wait_for(!ringgated_sees(&r[0]));
+	assert_int_equal(kill(r[1].pid, SIGCONT), 0);
+}
+
+/* Each of them takes far more than a message has room for, both ways. */
+static void moves(void **state)
+{
+	uint32_t h, sent = 0, got = 0, came_back = 0, i, b;
+	int fd, n;
+
+	(void)state;
+	ACCEPTS(7, 2);
+	fd = connects(0);
+	h = came(7);
+	ends(7, -ENOBUFS);
+	assert_int_equal(who_is(h), 0);
+	for (i = 0; i < 20; i++) {
+		if (i == 10)
+			breaks();
+		for (b = 0; b < 50000; b++)
+			mem[AT + b] = pattern(sent + b);
+		begin((struct rgate_request){
+			.op = RGATE_REQ_SOCKET_SEND, .cookie = 8, .handle = h, .off = AT,
+			.len = 50000 });
+		if (i == 15)
+			breaks();
+		n = next_of(8).result;
+		assert_in_range(n, 1, 50000);
+		for (sent += (uint32_t)n; got < sent;)
+			got += gets(fd, got, sent - got);
+		begin((struct rgate_request){
+			.op = RGATE_REQ_SOCKET_RECV, .cookie = 9, .handle = h, .off = AT,
+			.a0 = RGATE_SOCKET_ALL, .len = 48000 });
+		for (b = 0; b < 48000; b += 8000)
+			sends(fd, came_back + b, 8000);
+		if (i == 5)
+			breaks();
+		assert_int_equal(next_of(9).result, 48000);
+		for (b = 0; b < 48000; b++)
+			assert_int_equal(mem[AT + b], pattern(came_back + b));
+		came_back += 48000;
+	}
+	close(fd);
+}
+
 /* The program ends: all that it had accepted, and heard of or not, is closed. */
 static void program_ends(void **state)
 {
@@ -331,7 +393,7 @@ static void gateway_ends(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, up, down)
 
 static const struct CMUnitTest tests[] = {
-	BED(many), BED(goes_on), BED(receives), BED(program_ends), BED(node_ends),
+	BED(many), BED(goes_on), BED(receives), BED(moves), BED(program_ends), BED(node_ends),
 	BED(gateway_ends),
 };
 
