@@ -215,7 +215,7 @@ measure()
 bytes()
 {
 	case $1 in
-	*-node) echo $((16 << 20)) ;;
+	*-node) echo $((256 << 20)) ;;
 	pasta) echo $((32 << 20)) ;;
 	*) echo $((1 << 30)) ;;
 	esac
