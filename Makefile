@@ -588,7 +588,7 @@ $(O)/tests/fuzz/user/fuzz_queue: EXTRA_LIBS += $(call wrap, \
 	$(addprefix rgate_req_,get seat mem data object set_data set_value end) \
 	$(addprefix rgate_seat_,uid handle release))
 $(O)/tests/fuzz/user/fuzz_shim: $(patsubst %,$(O)/obj/lib/shim/shim_%.o,datagram names)
-$(O)/tests/fuzz/user/fuzz_shim: EXTRA_LIBS += $(call wrap,syscall)
+$(addprefix $(O)/tests/fuzz/user/fuzz_,shim super): EXTRA_LIBS += $(call wrap,syscall)
 $(O)/tests/fuzz/user/fuzz_spawn_client: EXTRA_LIBS += $(fuzz_peer)
 $(O)/tests/fuzz/user/fuzz_spawn_server: EXTRA_LIBS += $(fuzz_peer) $(call wrap,rgate_policy_load \
 	$(addprefix rgate_spawner_,create destroy order start cancel tell recv))

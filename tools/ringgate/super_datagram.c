@@ -103,6 +103,9 @@ static ssize_t take(int fd, void *buf, size_t room, struct agent_head *head, int
 	    pread(from, head, sizeof(*head), 0) != sizeof(*head))
 		n = -EPROTO;
 	close(from);
+	/* An error has no bytes: who looks for one takes it, or finds it again each time. */
+	if (!head->addr.family && n)
+		return -EPROTO;
 	if (!head->addr.family && (!head->addr.scope || head->addr.scope > AGENT_ERROR_MAX))
 		head->addr.scope = EPROTO;
 	return n;
