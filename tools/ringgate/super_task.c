@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct status {
 	pid_t tgid;
 	char state;
 	uint64_t own, shared, blocked;	/* signals: the thread's, the process's */
+	uint64_t places;		/* for descriptors, with and without one */
 };
 
 /* The number behind that word; 0: it is not there */
@@ -59,6 +61,7 @@ static int get_status(pid_t tid, struct status *s)
 		.own = number_of(text, "\nSigPnd:", 16),
 		.shared = number_of(text, "\nShdPnd:", 16),
 		.blocked = number_of(text, "\nSigBlk:", 16),
+		.places = number_of(text, "\nFDSize:", 10),
 	};
 	return 0;
 }
@@ -135,17 +138,38 @@ int task_fd(const struct task *t, int number)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* Those below @most, which may be lower than some of them */
+static uint64_t count_fds(const struct task *t, const char *path, uint64_t most)
+{
+	struct status s;
+	struct dirent *e;
+	uint64_t n = 0;
+	DIR *d;
+
+	/* Where there are not as many places there is no need to. */
+	if (!get_status(t->tid, &s) && s.places < most)
+		return 0;
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.' && strtoull(e->d_name, NULL, 10) < most;
+	if (d)
+		closedir(d);
+	return n;
+}
+
 bool task_has_room(const struct task *t)
 {
 	struct rlimit r;
 	struct stat st;
 	char path[32];
 
-	/* It is what the kernel says of that folder's size, since Linux 6.2. */
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd", t->tid);
 	if (prlimit(t->tid, RLIMIT_NOFILE, NULL, &r) || stat(path, &st))
 		return true;
-	return (uint64_t)st.st_size < r.rlim_cur;
+	/* It is what that folder's size says, as it has one; before Linux 6.2 they are counted. */
+	if (st.st_size)
+		return (uint64_t)st.st_size < r.rlim_cur;
+	return count_fds(t, path, r.rlim_cur) < r.rlim_cur;
 }
 
 /* ---- Its memory ---- */
