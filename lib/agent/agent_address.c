@@ -207,6 +207,10 @@ void address_pass(struct conn *c, const struct rgate_socket_addr *addr, const vo
 		c->member->info.lost++;
 		return;
 	}
+	if (domain_is(&to)) {
+		domain_ask(c, buf, len);
+		return;
+	}
 	from = source(c, &to);
 	other = find(a, &to, &from);
 	if (!other) {

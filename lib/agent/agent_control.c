@@ -153,7 +153,9 @@ void asker_free(struct asker *k)
 
 	list_del(&k->link);
 	names_forget(k);
-	closer_put(a, k->fd);
+	if (k->fd >= 0)
+		closer_put(a, k->fd);
+	free(k->domain);
 	if (k->waits)
 		a->nwaiters--;
 	else
@@ -182,7 +184,11 @@ int asker_wait(struct asker *k, struct link *waiters)
 void asker_answer(struct asker *k, const struct agent_answer *answer, int fd)
 {
 	/* Who does not take it has gone. */
-	(void)rgate_wire_send(k->fd, answer, sizeof(*answer), &fd, fd >= 0, MSG_DONTWAIT);
+	if (k->domain)
+		domain_answer(k->agent, k->domain, answer);
+	else
+		(void)rgate_wire_send(k->fd, answer, sizeof(*answer), &fd, fd >= 0,
+				      MSG_DONTWAIT);
 	asker_free(k);
 }
 

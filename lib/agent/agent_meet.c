@@ -306,7 +306,8 @@ static int pair(struct conn *c, int prog)
 
 bool meet_is_local(const struct conn *c, const struct rgate_socket_addr *to)
 {
-	return c->agent->loopback == AGENT_LOOPBACK_OWN && (agent_is_loop(to) || agent_is_any(to));
+	return domain_is(to) || (c->agent->loopback == AGENT_LOOPBACK_OWN &&
+				 (agent_is_loop(to) || agent_is_any(to)));
 }
 
 int meet_local(struct conn *c, const struct rgate_socket_addr *to, uint64_t *id)

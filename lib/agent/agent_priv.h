@@ -6,6 +6,7 @@
  *	agent_control.c	the connections on which they do
  *	agent_conn.c	their sockets: made, found, forgotten
  *	agent_datagram.c	those of UDP, and their datagrams, either way
+ *	agent_domain.c	a name server for programs that ask one
  *	agent_tag.c		from whom these are, where that is not in front of them
  *	agent_address.c	where these come from, and whose they are on the agent's own loopback
  *	agent_flow.c	bytes of a connection, either way
@@ -132,6 +133,7 @@ struct asker {
 	int fd;
 	bool waits;			/* for a connect, or a name */
 	struct query *query;		/* NULL: for no name */
+	struct domain *domain;		/* NULL: it is no datagram's, and has a descriptor */
 	struct agent_ask *later;	/* a name that waits for a place; NULL: none */
 	uint64_t since;
 };
@@ -390,6 +392,14 @@ bool names_arm(struct agent *a);
  */
 void names_reap(struct agent *a);
 void names_close(struct agent *a);
+
+/* ---- agent_domain.c ---- */
+
+/* Is it the agent's name server? */
+bool domain_is(const struct rgate_socket_addr *to);
+/* What @c has sent there */
+void domain_ask(const struct conn *c, const unsigned char *buf, uint32_t len);
+void domain_answer(struct agent *a, struct domain *d, const struct agent_answer *answer);
 
 /* ---- agent_control.c, agent_ask.c ---- */
 

@@ -192,6 +192,65 @@ if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&
 else
 	skip "busybox nslookup" "none that is linked statically is installed"
 fi
+
+# ---- Names, by the resolv.conf that it is shown ----
+
+# "no name" is none that there may be.
+for loopback in served own; do
+	shown=(timeout $((60 * slow)) "$ringgate" run --own --loopback "$loopback")
+	run "${shown[@]}" "$static" look-up localhost
+	is "a name is looked up where the sockets are, loopback $loopback" "$rc$err $(grep -Fxm1 127.0.0.1 <<<"$out")" "0 127.0.0.1"
+	run "${shown[@]}" "$static" look-up "no name"
+	is "... and one that there is not" "$rc$err $out" "0 code 3"
+done
+begin web env -C "$tmp/www" "$py" -u "$peer_program" web
+web=$last
+at=$(port web)
+sum=$(sha256sum <"$tmp/www/file" | cut -d' ' -f1)
+if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
+	rm -f "$tmp/got"
+	run "${own[@]}" busybox wget -q -O "$tmp/got" "http://localhost:$at/file"
+	ok "busybox wget, by name" cmp "$tmp/got" "$tmp/www/file"
+else
+	skip "busybox wget, by name" "none that is linked statically is installed"
+fi
+if go=$(command -v go); then
+	CGO_ENABLED=0 GOFLAGS=-mod=mod GO111MODULE=off GOCACHE=$build/go "$go" build -o "$tmp/go" \
+		"$(dirname "$0")/static/go/main.go" >"$tmp/go.out" 2>&1
+	is "a program in Go is built" "$?" 0
+	run "${own[@]}" -v "$tmp/go" fetch "localhost:$at" /file
+	is "it fetches a file, by name" "$rc$out" "0$sum"
+	ok "... through the agent" test "$(moved received)" -gt 5000000
+	run "${own[@]}" "$tmp/go" refused
+	is "its errors" "$rc$out$err" "0true"$'\n'"true"
+	begin go_serves "${own[@]}" "$tmp/go" serve
+	serves=$last
+	at=$(port go_serves)
+	run timeout $((60 * slow)) "$py" "$peer_program" echoed "$at" 6 1000000
+	is "it serves" "$rc$out$err" "0same"
+	end "$serves"
+	begin go_udp "${own[@]}" "$tmp/go" udp
+	serves=$last
+	at=$(port go_udp)
+	run timeout $((60 * slow)) "$py" "$udp_program" echoed "$at" 100 1400
+	is "... datagrams" "$rc$out$err" "0same"
+	end "$serves"
+	run "${own[@]}" "$tmp/go" echoed "127.0.0.1:$(port datagrams)"
+	is "... and sends some" "$rc$out$err" "0same"
+	run "${own[@]}" "$tmp/go" look-up "127.0.0.1:$(port names)" example.org
+	is "a name server that it chooses itself" "$rc$out$err" "010.1.2.3"
+else
+	skip "a program in Go" "go is not installed"
+fi
+end "$web"
+if unshare -m true 2>/dev/null; then
+	# shellcheck disable=SC2016 # sh expands it
+	run unshare -m sh -c 'mount -t tmpfs none /etc && exec "$@"' sh "${alone[@]}" "$static" udp-within
+	is "none is there to be shown: it is no mistake" "$rc$out$err" "0same"
+else
+	skip "no resolv.conf" "no mount namespaces for this user"
+fi
+
 begin killed "${own[@]}" "$static" case udp_killed 0
 killed=$last
 ok "one waits for a datagram" wait_for 20 grep -q '^waits' "$tmp/killed"
@@ -203,7 +262,7 @@ is "... and is killed" "$?" 137
 # ---- A daemon has the sockets, and counts; for another node, too ----
 
 gateway_with_sockets 'allow any connect tcp 127.0.0.0/8 any' 'allow any listen tcp any' \
-	'allow any connect udp 127.0.0.0/8 1024-65535'
+	'allow any connect udp 127.0.0.0/8 1024-65535' 'allow any resolve localhost'
 node_without_network
 begin web env -C "$tmp/www" "$py" -u "$peer_program" web
 at=$(port web)
@@ -240,6 +299,8 @@ err=$(<"$tmp/events")
 is "... and the gateway has counted it" "$(count received) $(count sent)" \
 	"$((${before% *} + $(moved received))) $((${before#* } + $(moved 'bytes sent')))"
 ok "... which is all of it" test "$(moved received)" -ge 8000000 -a "$(moved 'bytes sent')" -ge 8000000
+run timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1" "$static" look-up localhost
+is "it has its names from the gateway" "$rc$err $(grep -Fxm1 127.0.0.1 <<<"$out")" "0 127.0.0.1"
 at=$(port datagrams)
 before="$(count received) $(count sent)"
 run timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r1" --loopback served -v "$static" udp-echoed "$at" 200 1400

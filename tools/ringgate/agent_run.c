@@ -3,9 +3,7 @@
 #include "agent_run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +17,7 @@
 
 #include "agent_wire.h"
 #include "cmd.h"
+#include "enclose.h"
 #include "forward.h"
 #include "super.h"
 #include "util.h"
@@ -28,44 +27,6 @@
 #define DRAIN_NS	(30 * NSEC)	/* that what was sent may make no way, when all has ended */
 
 /* ---- The program ---- */
-
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = write(fd, text, strlen(text));
-	if (n < 0)
-		n = -errno;
-	close(fd);
-	return n < 0 ? (int)n : 0;
-}
-
-/* The same user, in a namespace where he may make one of the network */
-static int new_user(void)
-{
-	const uid_t uid = geteuid();
-	const gid_t gid = getegid();
-	char map[64];
-	int err;
-
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		return -errno;
-	(void)write_file("/proc/self/setgroups", "deny");
-	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	err = write_file("/proc/self/uid_map", map);
-	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
-	return err ? err : write_file("/proc/self/gid_map", map);
-}
-
-static int leave_network(void)
-{
-	if (!unshare(CLONE_NEWNET))
-		return 0;
-	return errno == EPERM ? new_user() : -errno;
-}
 
 /* What has no library in it is supervised. */
 static void be_supervised(int sock)
@@ -91,16 +52,27 @@ static void be_supervised(int sock)
 	_exit(EXIT_NO_RUN);
 }
 
+static void show_names(void)
+{
+	const int err = enclose_names();
+
+	if (err)
+		say("/etc/resolv.conf is the machine's own for the program: %s", strerror(-err));
+}
+
 /* @sock: super_begin()'s, or -1 */
 static void become(const struct agent_run *run, pid_t parent, int sock)
 {
-	int err = run->netns ? leave_network() : 0;
+	int err = run->netns ? enclose_network() : 0;
 
 	if (err) {
 		say("no network namespace: %s: --no-netns does without, and then other protocols escape",
 		    strerror(-err));
 		_exit(EXIT_NO_RUN);
 	}
+	/* What is loaded into others asks for their names. */
+	if (run->netns && sock >= 0)
+		show_names();
 	/* Without its agent its sockets are dead. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

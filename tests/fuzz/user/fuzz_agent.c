@@ -197,7 +197,7 @@ static struct agent_ask near_right(struct fuzz_in *in)
 
 	q.what = fuzz_u8(in) % 12;
 	q.a = fuzz_u8(in);
-	q.b = (how & 1) | (how >> 6 & AGENT_DATAGRAM);
+	q.b = (how & 1) | (how >> 6 & AGENT_DATAGRAM) | (how & 64 ? AGENT_BARE : 0);
 	q.len = lens[how >> 1 & 7];
 	if (how & 16)
 		q.version = fuzz_u32(in);

@@ -134,6 +134,8 @@ int main(int argc, char **argv)
 		return udp_echoed(port, atoi(argv[3]), (size_t)atoi(argv[4]));
 	if (!strcmp(what, "udp-resolve"))
 		return udp_resolve(port);
+	if (!strcmp(what, "look-up") && argc == 3)
+		return look_up(argv[2]);
 	if (!strcmp(what, "udp-within"))
 		return udp_within();
 	if (!strcmp(what, "case") && argc == 4)

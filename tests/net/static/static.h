@@ -64,6 +64,10 @@ int udp_within(void);
 /* False: there is none of that name */
 bool udp_case(const char *name, uint16_t port);
 
+/* ---- names.c ---- */
+
+int look_up(const char *name);
+
 /* ---- cases.c ---- */
 
 int run_case(const char *name, uint16_t port);

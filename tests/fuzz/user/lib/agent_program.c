@@ -143,6 +143,7 @@ static void keep(int fd)
 	c = conn_find(program_agent, p->id);
 	p->s = c ? c->socket : NULL;
 	p->datagram = c && c->state == CONN_DATAGRAM;
+	p->bare = p->datagram && c->bare;
 }
 
 /* To another program's: what follows are its own bytes, and not those of who serves. */

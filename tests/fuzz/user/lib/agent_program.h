@@ -18,6 +18,7 @@ struct program_fd {
 	struct rgate_socket *s;		/* at who serves; NULL: none, or not known */
 	uint64_t id;			/* of the agent */
 	bool accepted, datagram;
+	bool bare;			/* its datagrams have no head in front */
 	uint32_t greeted;		/* bytes of the hello */
 	bool deaf;			/* it wants to hear no more, or has heard the end */
 	uint64_t got;
