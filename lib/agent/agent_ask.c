@@ -410,7 +410,7 @@ static bool could_be(const struct agent_ask *ask)
 	       ask->what >= AGENT_SOCKET && ask->what <= AGENT_RESOLVE;
 }
 
-void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
+bool ask_do(struct asker *k, const struct agent_ask *ask, int fd)
 {
 	struct agent_answer answer = { .result = 0 };
 	struct agent *a = k->agent;
@@ -427,15 +427,18 @@ void ask_do(struct asker *k, const struct agent_ask *ask, int fd)
 	} else if (ask->what == AGENT_RESOLVE) {
 		answer.result = names_ask(k, ask);
 		if (answer.result == 1)
-			return;
+			return false;
 	} else {
 		find(a, fd, &it);
 		answer.result = it.ours ? do_anew(k, ask, &it, fd, &answer) : -ENOTSOCK;
 		a->info.lies += !it.ours;
 		if (answer.result == 1)
-			return;
+			return false;
+		if (fd >= 0)
+			return asker_answer_closed(k, &answer, fd);
 	}
 	asker_answer(k, &answer, made);
 	if (made >= 0)
 		close(made);
+	return false;
 }

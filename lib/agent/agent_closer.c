@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "fds.h"
 #include "thread.h"
+#include "wire.h"
 
 #define THREADS		64U		/* who takes them all harms his own agent alone */
 #define MOST		256U		/* that wait: then nothing more is taken from programs */
@@ -25,10 +26,16 @@
 #define PASSED_MOST	253U		/* in one message, the kernel's SCM_MAX_FD */
 #define SURE		(16U << 10)	/* bytes of an end that are looked at */
 
+struct closing {
+	int fd;
+	int asker;			/* who is answered behind that, and is closed; -1: nobody */
+	struct agent_answer *answer;
+};
+
 struct closer {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	int *fds;			/* from first on, n of them */
+	struct closing *all;		/* from first on, n of them */
 	uint32_t room, first, n;
 	uint32_t busy, idle, threads;
 	uint32_t users;			/* the agent, and each thread */
@@ -50,14 +57,27 @@ static void leave(struct closer *c)
 		return;
 	pthread_cond_destroy(&c->more);
 	pthread_mutex_destroy(&c->lock);
-	free(c->fds);
+	for (; c->n; c->n--)
+		free(c->all[c->first++].answer);
+	free(c->all);
 	free(c);
+}
+
+static void close_one(const struct closing *it)
+{
+	close(it->fd);
+	if (it->asker < 0)
+		return;
+	/* Who does not take it has gone. */
+	(void)rgate_wire_send(it->asker, it->answer, sizeof(*it->answer), NULL, 0, MSG_DONTWAIT);
+	close(it->asker);
+	free(it->answer);
 }
 
 static void *run(void *ctx)
 {
 	struct closer *c = ctx;
-	int fd;
+	struct closing it;
 
 	pthread_mutex_lock(&c->lock);
 	for (;;) {
@@ -67,11 +87,11 @@ static void *run(void *ctx)
 		c->idle--;
 		if (!c->n)
 			break;
-		fd = c->fds[c->first++];
+		it = c->all[c->first++];
 		c->n--;
 		c->busy++;
 		pthread_mutex_unlock(&c->lock);
-		close(fd);
+		close_one(&it);
 		pthread_mutex_lock(&c->lock);
 		c->busy--;
 		c->closed++;
@@ -168,39 +188,56 @@ void closer_close(struct agent *a)
 static int make_room(struct closer *c)
 {
 	const uint32_t room = c->room ? 2 * c->room : 64;
-	int *fds = realloc(c->fds, room * sizeof(*fds));
+	struct closing *all = realloc(c->all, room * sizeof(*all));
 
-	if (!fds)
+	if (!all)
 		return -ENOMEM;
-	c->fds = fds;
+	c->all = all;
 	c->room = room;
 	return 0;
 }
 
-static int add(struct closer *c, int fd)
+static int add(struct closer *c, struct closing it)
 {
 	if (c->first && c->first + c->n == c->room) {
-		memmove(c->fds, c->fds + c->first, c->n * sizeof(*c->fds));
+		memmove(c->all, c->all + c->first, c->n * sizeof(*c->all));
 		c->first = 0;
 	}
 	if (c->n == c->room && make_room(c))
 		return -ENOMEM;
-	c->fds[c->first + c->n++] = fd;
+	c->all[c->first + c->n++] = it;
 	return 0;
 }
 
-void closer_put(struct agent *a, int fd)
+static void put(struct agent *a, struct closing it)
 {
 	struct closer *c = a->closer;
 	int err;
 
 	/* It is open for a while yet, and nobody is there whom its events are about. */
-	events_remove(&a->ev, fd);
+	events_remove(&a->ev, it.fd);
 	pthread_mutex_lock(&c->lock);
-	err = add(c, fd);
+	err = add(c, it);
 	pthread_mutex_unlock(&c->lock);
 	if (err)
-		close(fd);
+		close_one(&it);
+}
+
+void closer_put(struct agent *a, int fd)
+{
+	put(a, (struct closing){ .fd = fd, .asker = -1 });
+}
+
+int closer_put_answer(struct agent *a, int fd, int asker, const struct agent_answer *answer)
+{
+	struct agent_answer *kept = malloc(sizeof(*kept));
+
+	if (!kept)
+		return -ENOMEM;
+	*kept = *answer;
+	events_remove(&a->ev, asker);
+	put(a, (struct closing){ .fd = fd, .asker = asker, .answer = kept });
+	return 0;
 }
 
 #ifndef __clang__

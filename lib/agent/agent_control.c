@@ -192,6 +192,19 @@ void asker_answer(struct asker *k, const struct agent_answer *answer, int fd)
 	asker_free(k);
 }
 
+bool asker_answer_closed(struct asker *k, const struct agent_answer *answer, int fd)
+{
+	const bool put = !closer_put_answer(k->agent, fd, k->fd, answer);
+
+	if (put) {
+		k->fd = -1;
+		asker_free(k);
+	} else {
+		asker_answer(k, answer, -1);
+	}
+	return put;
+}
+
 /* Nothing is there of it, or it is late by now. */
 static bool is_silent(const struct asker *k, uint64_t now)
 {
@@ -239,7 +252,7 @@ void asker_event(struct asker *k, uint32_t events)
 	if (len == -EAGAIN || len == -EINTR)
 		return;
 	if (len == (ssize_t)sizeof(ask)) {
-		ask_do(k, &ask, fd);
+		fd = ask_do(k, &ask, fd) ? -1 : fd;
 	} else {
 		/* Who says nothing has gone. */
 		a->info.lies += len != 0 || fd >= 0;

@@ -218,6 +218,11 @@ int closer_open(struct agent *a);
 void closer_close(struct agent *a);
 /* Of anything that a program may have passed, or sent something to: closed after closer_tend() */
 void closer_put(struct agent *a, int fd);
+/*
+ * Likewise, and @asker gets that answer behind it, and is closed: as long as the agent has a
+ * program's descriptor open epoll tells the program of it, even if that has closed its own. -ENOMEM
+ */
+int closer_put_answer(struct agent *a, int fd, int asker, const struct agent_answer *answer);
 /* An end of the agent's: closed at once if not more than @known bytes are there, and bytes alone */
 void closer_put_end(struct agent *a, int fd, uint32_t known);
 /* Enough waits to be closed: nothing more is to be taken from programs */
@@ -412,12 +417,14 @@ void control_close(struct agent_member *m);
 void control_event(struct agent_member *m);
 void asker_event(struct asker *k, uint32_t events);
 void asker_answer(struct asker *k, const struct agent_answer *answer, int fd);
+/* When the program's @fd, which it is about, is closed. False: that is the caller's still */
+bool asker_answer_closed(struct asker *k, const struct agent_answer *answer, int fd);
 void asker_free(struct asker *k);
 /* Has it wait among those; -ENOBUFS */
 int asker_wait(struct asker *k, struct link *waiters);
 void askers_expire(struct agent *a, uint64_t now);
-/* Answers, or has it wait; @fd is the caller's */
-void ask_do(struct asker *k, const struct agent_ask *ask, int fd);
+/* Answers, or has it wait. True: @fd is closed, or will be; else it is the caller's */
+bool ask_do(struct asker *k, const struct agent_ask *ask, int fd);
 
 /* ---- agent_member.c ---- */
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What takes its time to be closed, left to the agent of programs' sockets in each way there is */
+#include <sys/epoll.h>
+
 #include "agent_bed.h"
 
 #define LINGER_S	300
@@ -291,7 +293,27 @@ static void agent_ends(void **state)
 	(void)up(state);
 }
 
+/* What the program has closed epoll tells nothing of: the agent has it no more when it answers. */
+static void closed_before_it_answers(void **state)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT };
+	int ep = epoll_create1(EPOLL_CLOEXEC), fd, i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		fd = new_socket();
+		assert_int_equal(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev), 0);
+		assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_SETOPT, .len = 4, .value = { 1 },
+				     .a = RGATE_SOCKET_REUSEADDR), 0);
+		close(fd);
+		assert_int_equal(epoll_wait(ep, &ev, 1, 0), 0);
+	}
+	close(ep);
+	eventually(info_now().now == 0);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(closed_before_it_answers, up, down),
 	cmocka_unit_test_setup_teardown(asked_about, up, down),
 	cmocka_unit_test_setup_teardown(too_many, up, down),
 	cmocka_unit_test_setup_teardown(within, up, down),

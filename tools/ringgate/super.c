@@ -58,13 +58,14 @@ static void answer(const struct task *t, int64_t result)
 int64_t super_give(struct super_call *c, int fd, bool cloexec)
 {
 	struct seccomp_notif_addfd add = {
-		.id = c->task.id, .flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = (uint32_t)fd,
-		.newfd_flags = cloexec ? O_CLOEXEC : 0,
+		.id = c->task.id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0,
 	};
+	/* Not with the answer: its caller closes the other one first. */
+	const int number = ioctl(c->task.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
 
-	if (ioctl(c->task.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0 || errno == ENOENT)
-		return SUPER_SENT;
-	return -errno;
+	if (number >= 0)
+		return number;
+	return errno == ENOENT ? SUPER_SENT : -errno;
 }
 
 /* ---- Waiting ---- */

@@ -86,7 +86,10 @@ struct super_call {
 int super_wait(struct super_call *c, int fd, short events, uint64_t until_ns);
 /* The same, but for @fd: there is no need to look at it again; @ms: how long, at most */
 int super_nap(struct super_call *c, int ms);
-/* The descriptor is the program's, and the result its number; @fd is the caller's */
+/*
+ * The descriptor is the program's, and the result its number. @fd is the caller's, who closes it
+ * before the program goes on: as long as it is open epoll tells of what the program has closed
+ */
 int64_t super_give(struct super_call *c, int fd, bool cloexec);
 
 /* ---- super_calls.c, super_data.c, super_datagram.c ---- */
