@@ -212,7 +212,7 @@ static uint32_t read_task(const struct rgate_queue *q, uint32_t off, uint32_t to
 	return need > total - off ? 0 : off + (uint32_t)need;
 }
 
-static struct rgate_request claim_of(uint64_t types, unsigned int most, uint32_t flags)
+struct rgate_request queue_claim_request(uint64_t types, unsigned int most, uint32_t flags)
 {
 	return (struct rgate_request){
 		.op = RGATE_REQ_QUEUE_CLAIM, .a0 = types, .a1 = RGATE_CLAIM_A1(most, flags),
@@ -220,9 +220,8 @@ static struct rgate_request claim_of(uint64_t types, unsigned int most, uint32_t
 	};
 }
 
-/* @n tasks, of @total bytes, or why there are none */
-static int read_tasks(const struct rgate_queue *q, int total, uint64_t n, unsigned int most,
-		      struct rgate_queue_got *got)
+int queue_read_tasks(const struct rgate_queue *q, int total, uint64_t n, unsigned int most,
+		     struct rgate_queue_got *got)
 {
 	uint32_t off = 0;
 	uint64_t i;
@@ -245,12 +244,12 @@ int rgate_queue_claim(struct rgate_queue *q, uint64_t types, unsigned int most, 
 
 	if (flags & RGATE_CLAIM_NOW)
 		timeout_ms = q->client.timeout_ms;
-	total = ask_for(q, claim_of(types, most, flags), timeout_ms, &n);
-	return read_tasks(q, total, n, most, got);
+	total = ask_for(q, queue_claim_request(types, most, flags), timeout_ms, &n);
+	return queue_read_tasks(q, total, n, most, got);
 }
 
-static int of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_task *task,
-		   uint32_t ms, size_t len)
+int queue_of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_task *task,
+		  uint32_t ms, size_t len)
 {
 	const struct rgate_request r = {
 		.op = op, .a0 = task->id, .a1 = RGATE_TASK_A1(task->claim, ms),
@@ -262,12 +261,12 @@ static int of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_
 
 int rgate_queue_begin(struct rgate_queue *q, const struct rgate_queue_task *task)
 {
-	return of_task(q, RGATE_REQ_QUEUE_BEGIN, task, 0, 0);
+	return queue_of_task(q, RGATE_REQ_QUEUE_BEGIN, task, 0, 0);
 }
 
 int rgate_queue_touch(struct rgate_queue *q, const struct rgate_queue_task *task)
 {
-	return of_task(q, RGATE_REQ_QUEUE_TOUCH, task, 0, 0);
+	return queue_of_task(q, RGATE_REQ_QUEUE_TOUCH, task, 0, 0);
 }
 
 int rgate_queue_complete(struct rgate_queue *q, const struct rgate_queue_task *task,
@@ -277,171 +276,13 @@ int rgate_queue_complete(struct rgate_queue *q, const struct rgate_queue_task *t
 		return -EMSGSIZE;
 	if (len)
 		memcpy(q->out, result, len);
-	return of_task(q, RGATE_REQ_QUEUE_COMPLETE, task, 0, len);
-}
-
-/* As many as a request has; 0: the first one is too long for others to be with it */
-static unsigned int write_results(struct rgate_queue *q, const struct rgate_queue_result *results,
-				  unsigned int n, uint32_t *len)
-{
-	struct rgate_queue_end end;
-	unsigned int i;
-
-	*len = 0;
-	for (i = 0; i < n && i < RGATE_QUEUE_ENDS_MAX; i++) {
-		const uint64_t size = sizeof(end) + RGATE_QUEUE_PADDED(results[i].len);
-
-		if (results[i].len > RGATE_QUEUE_DATA_MAX || size > OUT_LEN - *len)
-			break;
-		end = (struct rgate_queue_end){
-			.id = results[i].task->id, .claim = results[i].task->claim,
-			.len = results[i].len, .size = (uint32_t)size,
-		};
-		memcpy(q->out + *len, &end, sizeof(end));
-		if (end.len)
-			memcpy(q->out + *len + sizeof(end), results[i].data, end.len);
-		*len += end.size;
-	}
-	return i;
-}
-
-/* Once more, alone: what was written at @off for a request with others. Those before it, whose
- * places it takes, are over. */
-static int complete_again(struct rgate_queue *q, const struct rgate_queue_end *end, uint32_t off)
-{
-	const struct rgate_queue_task task = { .id = end->id, .claim = end->claim };
-
-	memmove(q->out, q->out + off + sizeof(*end), end->len);
-	return of_task(q, RGATE_REQ_QUEUE_COMPLETE, &task, 0, end->len);
-}
-
-/*
- * What a request told of the @n that were written for it. What it did not tell is asked for, one by
- * one: of what was written, as what the results point to may be new tasks by now.
- */
-static void read_ends(struct rgate_queue *q, int err, uint64_t bits,
-		      struct rgate_queue_result *results, unsigned int n)
-{
-	struct rgate_queue_end end;
-	uint32_t off = 0;
-	unsigned int i;
-
-	for (i = 0; i < n; i++, off += end.size) {
-		memcpy(&end, q->out + off, sizeof(end));
-		results[i].error = err < 0 ? err : 0;
-		if (err >= 0 && !(bits >> i & 1))
-			results[i].error = complete_again(q, &end, off);
-	}
-}
-
-/* Those of a request; how many it had */
-static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_result *results,
-				  unsigned int n)
-{
-	struct rgate_request r = { .op = RGATE_REQ_QUEUE_COMPLETE_MANY };
-	unsigned int some = write_results(q, results, n, &r.len);
-	uint64_t bits = 0;
-	int err;
-
-	if (!some) {
-		results->error = rgate_queue_complete(q, results->task, results->data,
-						      results->len);
-		return 1;
-	}
-	err = ask(q, r, &bits);
-	read_ends(q, err, bits, results, some);
-	return some;
-}
-
-int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *results,
-			      unsigned int n)
-{
-	unsigned int i;
-	int done = 0;
-
-	if (!n || n > INT32_MAX)
-		return -EINVAL;
-	for (i = 0; i < n; )
-		i += complete_some(q, results + i, n - i);
-	for (i = 0; i < n; i++)
-		done += !results[i].error;
-	return done ? done : results[0].error;
-}
-
-static bool all_told(int err, uint64_t bits, unsigned int n)
-{
-	return err >= 0 && (n < 64 ? bits + 1 == 1ULL << n : bits == UINT64_MAX);
-}
-
-/* Is one of them refused for now? */
-static bool refused(const struct rgate_queue_result *results, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (results[i].error && results[i].error != -ESTALE && results[i].error != -ENOENT)
-			return true;
-	return false;
-}
-
-/*
- * Both requests are under way. Where a result is not taken at once the claim is not waited for: who
- * submitted that task may wait for it, and submit no other before.
- */
-static int finish_next(struct rgate_queue *q, const struct rgate_request r[2], int timeout_ms,
-		       struct rgate_queue_result *results, unsigned int n, uint64_t *count,
-		       bool *again)
-{
-	uint64_t bits = 0;
-	int err, total;
-
-	err = sync_client_finish(&q->client, r[0].cookie, q->client.timeout_ms, &bits);
-	*again = !all_told(err, bits, n);
-	total = sync_client_finish(&q->client, r[1].cookie, *again ? 0 : timeout_ms, count);
-	read_ends(q, err, bits, results, n);
-	*again &= total == -ETIMEDOUT;
-	if (*again && err == -EINTR)
-		return err;
-	return *again && refused(results, n) ? -EAGAIN : total;
-}
-
-/* The last ones by a request that goes along with the claim */
-int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, unsigned int n,
-		     uint64_t types, unsigned int most, uint32_t flags, int timeout_ms,
-		     struct rgate_queue_got *got)
-{
-	struct rgate_request r[2] = { { .op = RGATE_REQ_QUEUE_COMPLETE_MANY,
-					.handle = q->client.handle } };
-	const int patience = flags & RGATE_CLAIM_NOW ? q->client.timeout_ms : timeout_ms;
-	uint64_t count = 0;
-	unsigned int some;
-	bool again;
-	int total;
-
-	if (n > INT32_MAX)
-		return -EINVAL;
-	for (; n > RGATE_QUEUE_ENDS_MAX || (n && write_results(q, results, n, &r->len) < n);
-	     n -= some, results += some)
-		some = complete_some(q, results, n);
-	if (!n)
-		return rgate_queue_claim(q, types, most, flags, timeout_ms, got);
-	r[1] = claim_of(types, most, flags);
-	r[1].handle = q->client.handle;
-	total = sync_client_start(&q->client, r);
-	if (total) {
-		read_ends(q, total, 0, results, n);
-		return total;
-	}
-	total = finish_next(q, r, patience, results, n, &count, &again);
-	if (again && total == -ETIMEDOUT)
-		return rgate_queue_claim(q, types, most, flags, timeout_ms, got);
-	return read_tasks(q, total, count, most, got);
+	return queue_of_task(q, RGATE_REQ_QUEUE_COMPLETE, task, 0, len);
 }
 
 int rgate_queue_release(struct rgate_queue *q, const struct rgate_queue_task *task,
 			uint32_t delay_ms)
 {
-	return of_task(q, RGATE_REQ_QUEUE_RELEASE, task, delay_ms, 0);
+	return queue_of_task(q, RGATE_REQ_QUEUE_RELEASE, task, delay_ms, 0);
 }
 
 int rgate_queue_bury(struct rgate_queue *q, const struct rgate_queue_task *task,
@@ -451,7 +292,7 @@ int rgate_queue_bury(struct rgate_queue *q, const struct rgate_queue_task *task,
 
 	if (len)
 		memcpy(q->out, reason, len);
-	return of_task(q, RGATE_REQ_QUEUE_BURY, task, 0, len);
+	return queue_of_task(q, RGATE_REQ_QUEUE_BURY, task, 0, len);
 }
 
 /* ---- Their ends ---- */

@@ -15,4 +15,13 @@ struct rgate_queue {
 	char *out, *in;
 };
 
+/* CLAIM, but for its handle */
+struct rgate_request queue_claim_request(uint64_t types, unsigned int most, uint32_t flags);
+/* @n tasks, of @total bytes, or why there are none */
+int queue_read_tasks(const struct rgate_queue *q, int total, uint64_t n, unsigned int most,
+		     struct rgate_queue_got *got);
+/* @op on a task that was claimed; @len bytes of q->out go along */
+int queue_of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_task *task,
+		  uint32_t ms, size_t len);
+
 #endif

@@ -12,7 +12,7 @@
 #define ROOM_LEN	512U
 #define FLAGS		(RGATE_SYNC_AT | RGATE_SYNC_OF | RGATE_SYNC_EXISTS | RGATE_SYNC_ANYBODY)
 
-/* Of two requests and what cancels one of them two come before the third at most. */
+/* Of all that are under way, and what cancels one of them, all but one come before that at most. */
 static void keep(struct sync_client *sc, const struct rgate_completion *c)
 {
 	if (sc->nkept < sizeof(sc->kept) / sizeof(sc->kept[0]))
@@ -93,7 +93,7 @@ static int give_up(struct sync_client *sc, uint64_t cookie, struct rgate_complet
 	return ret;
 }
 
-static int submit(struct sync_client *sc, struct rgate_request *q, unsigned int n)
+int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n)
 {
 	unsigned int i;
 	int ret;
@@ -104,11 +104,6 @@ static int submit(struct sync_client *sc, struct rgate_request *q, unsigned int 
 	/* There are places for all: no others are under way. */
 	ret = rgate_session_submit_many(sc->session, q, n);
 	return ret < 0 ? ret : 0;
-}
-
-int sync_client_start(struct sync_client *sc, struct rgate_request q[2])
-{
-	return submit(sc, q, 2);
 }
 
 int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value)
@@ -133,7 +128,7 @@ int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, 
 int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
 		    uint64_t *value)
 {
-	const int err = submit(sc, &q, 1);
+	const int err = sync_client_start(sc, &q, 1);
 
 	return err ? err : sync_client_finish(sc, q.cookie, timeout_ms, value);
 }

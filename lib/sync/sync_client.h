@@ -6,6 +6,8 @@
 #include <ringgate/rgate_session.h>
 #include <ringgate/rgate_sync.h>
 
+#define SYNC_CLIENT_MOST	5U	/* requests at once */
+
 struct sync_client {
 	struct rgate_session *session;
 	struct rgate_sync_place *place;
@@ -13,7 +15,8 @@ struct sync_client {
 	struct rgate_request open; /* to be asked again when its life is over */
 	uint64_t cookie;
 	unsigned int nkept;
-	struct rgate_completion kept[2]; /* that came while another one's was waited for */
+	/* that came while another one's was waited for */
+	struct rgate_completion kept[SYNC_CLIENT_MOST];
 	uint32_t handle;	/* 0: it could not be opened again, so far */
 	int timeout_ms;
 };
@@ -31,8 +34,11 @@ void sync_client_close(struct sync_client *sc, uint32_t op);
 /* The handle is of a life that is over: another one. As for OPEN */
 int sync_client_again(struct sync_client *sc, uint32_t close_op);
 
-/* Asks for two at once, which gives each its cookie. They end in any order; each is waited for. */
-int sync_client_start(struct sync_client *sc, struct rgate_request q[2]);
+/*
+ * Asks for @n at once, SYNC_CLIENT_MOST at most, which gives each its cookie. They end in any order;
+ * each is waited for.
+ */
+int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n);
 int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value);
 
 /*

@@ -228,6 +228,57 @@ static void next_ones(void **state)
 	rgate_queue_close(q);
 }
 
+#define ALL	300U	/* more than requests that go together have results */
+
+/* Whatever is refused of many: each is told its own, and none has another one's bytes. */
+static void next_of_many(void **state)
+{
+	static struct rgate_queue_got got[RGATE_QUEUE_CLAIM_MAX];
+	static struct rgate_queue_task tasks[ALL];
+	static struct rgate_queue_result r[ALL];
+	static char bytes[ALL][600], back[600];
+	struct rgate_queue_job jobs[ALL];
+	struct rgate_queue *q = open_own("many");
+	uint64_t first, id;
+	unsigned int i, n;
+	int k, some;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	for (i = 0; i < ALL; i++)
+		jobs[i] = (struct rgate_queue_job){ .flags = RGATE_TASK_RESULT };
+	assert_int_equal(rgate_queue_submit(q, jobs, ALL, -1, &first), 256);
+	assert_int_equal(rgate_queue_submit(q, jobs, ALL - 256, -1, &id), ALL - 256);
+	for (n = 0; n < ALL; n += (unsigned int)some) {
+		some = rgate_queue_claim(q, 0, RGATE_QUEUE_CLAIM_MAX, 0, -1, got);
+		assert_in_range(some, 1, ALL - n);
+		for (k = 0; k < some; k++)
+			tasks[n + (unsigned int)k] = got[k].task;
+	}
+	for (i = 0; i < ALL; i++) {
+		memset(bytes[i], 'a' + (int)(i % 26), sizeof(bytes[i]));
+		r[i] = (struct rgate_queue_result){
+			.task = &tasks[i], .data = bytes[i], .len = i % 7 * 100,
+		};
+		/* of each request some, at its begin, in it and at its end */
+		tasks[i].claim += i % 64 == 0 || i % 64 == 63 || i % 64 == 30;
+	}
+	assert_int_equal(rgate_queue_submit(q, jobs, 3, -1, &id), 3);
+	assert_int_equal(rgate_queue_next(q, r, ALL, 0, 8, 0, -1, got), 3);
+	assert_int_equal(got[0].task.id, id);
+	for (i = 0; i < ALL; i++) {
+		const bool stale = i % 64 == 0 || i % 64 == 63 || i % 64 == 30;
+
+		assert_int_equal(r[i].error, stale ? -ESTALE : 0);
+		if (stale)
+			continue;
+		assert_int_equal(rgate_queue_wait(q, first + i, RGATE_WAIT_TAKE, 10000, back,
+						  sizeof(back), NULL), r[i].len);
+		assert_memory_equal(back, bytes[i], r[i].len);
+	}
+	rgate_queue_close(q);
+}
+
 /* There is no room for a result: its worker hears of it though nothing can be claimed, and does not
  * wait for more tasks, whose submitter may wait for this one. */
 static void next_refused(void **state)
@@ -456,6 +507,7 @@ static void for_a_session(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_once),
 	cmocka_unit_test(many_at_once), cmocka_unit_test(next_ones), cmocka_unit_test(next_refused),
+	cmocka_unit_test(next_of_many),
 	cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
 	cmocka_unit_test(for_a_session),

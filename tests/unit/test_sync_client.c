@@ -127,7 +127,7 @@ static void begin(struct sync_client *sc, struct rgate_request q[2])
 	n_told = n_taken = 0;
 	cancelled = 0;
 	*sc = (struct sync_client){ .timeout_ms = 1000, .cookie = 41 };
-	assert_int_equal(sync_client_start(sc, q), 0);
+	assert_int_equal(sync_client_start(sc, q, 2), 0);
 	assert_int_equal(q[0].cookie, 42);
 	assert_int_equal(q[1].cookie, 43);
 }
@@ -199,7 +199,7 @@ static void not_mixed_up(void **state)
 	tell(43, 6);
 	tell(42, 5);
 	assert_int_equal(sync_client_finish(&sc, 42, -1, NULL), 5);
-	assert_int_equal(sync_client_start(&sc, q), 0);
+	assert_int_equal(sync_client_start(&sc, q, 2), 0);
 	tell(q[0].cookie, 1);
 	tell(q[1].cookie, 2);
 	assert_int_equal(sync_client_finish(&sc, q[0].cookie, -1, NULL), 1);
