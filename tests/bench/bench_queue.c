@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Empty tasks from a process that submits to one that completes, through a server: ringgated, and
- * other queues, 32 at a time each; and through memory of both alone. A line of JSON.
+ * other queues, 32 at a time each, or BATCH; and through memory of both alone. A line of JSON.
  *
- *	bench_queue WAY ADDRESS TASKS
+ *	bench_queue WAY ADDRESS TASKS [BATCH]
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +13,8 @@
 
 #include "bench.h"
 #include "queue/rival.h"
+
+unsigned int batch = 32;
 
 static const struct rival *const all[] = { &ringgate_queue, &redis_streams, &beanstalkd,
 					  &chase_lev };
@@ -46,8 +48,12 @@ int main(int argc, char **argv)
 	uint32_t tasks;
 	int status, i;
 
-	if (argc != 4)
-		bench_die(0, "usage: bench_queue WAY ADDRESS TASKS");
+	if (argc != 4 && argc != 5)
+		bench_die(0, "usage: bench_queue WAY ADDRESS TASKS [BATCH]");
+	if (argc == 5)
+		batch = (unsigned int)strtoul(argv[4], NULL, 0);
+	if (!batch || batch > BATCH_MOST)
+		bench_die(0, "1 to %u at a time", BATCH_MOST);
 	rival = way(argv[1]);
 	if (!rival->work)
 		bench_die(0, "%s: its library was not there when this was built", argv[1]);
@@ -60,7 +66,7 @@ int main(int argc, char **argv)
 		if (wait(&status) < 0 || status)
 			bench_die(0, "%s: one of both failed", argv[1]);
 	ns = bench_now_ns() - began;
-	printf("{\"way\":\"%s\",\"tasks\":%u,\"per_s\":%.0f}\n", argv[1], tasks,
+	printf("{\"way\":\"%s\",\"batch\":%u,\"tasks\":%u,\"per_s\":%.0f}\n", argv[1], batch, tasks,
 	       tasks * 1e9 / (double)ns);
 	return 0;
 }

@@ -3,11 +3,11 @@
 #
 # Empty tasks through ringgated, through redis and beanstalkd where these are installed, and through
 # a deque in shared memory, in turns; prints lines of JSON. Arguments: bench_queue, rounds, tasks of
-# ringgate, of the servers, of the deque.
+# ringgate, of the servers, of the deque, and how many are under way at a time, one after the other.
 
 set -euo pipefail
 
-bench=$1 rounds=$2 tasks=$3 others=$4 most=$5
+bench=$1 rounds=$2 tasks=$3 others=$4 most=$5 batches=("${@:6}")
 tools=${bench%/tests/*}/tools
 tmp=$(mktemp -d)
 pids=()
@@ -59,6 +59,8 @@ for ((i = 0; i < rounds; i++)); do
 		deque) n=$most ;;
 		*) n=$others ;;
 		esac
-		timeout 120 "$bench" "$way" "$tmp/$way" "$n" || { cat "$tmp/log" >&2; exit 1; }
+		for batch in "${batches[@]}"; do
+			timeout 120 "$bench" "$way" "$tmp/$way" "$n" "$batch" || { cat "$tmp/log" >&2; exit 1; }
+		done
 	done
 done

@@ -55,12 +55,12 @@ static void submit(const char *address, uint32_t tasks)
 {
 	static const char put[] = "put 1 0 60 0\r\n\r\n";
 	struct end e = join(address);
-	char all[BATCH * sizeof(put)], line[LINE];
+	char all[BATCH_MOST * sizeof(put)], line[LINE];
 	uint32_t i, n;
 	size_t len;
 
 	for (; tasks; tasks -= n) {
-		n = tasks < BATCH ? tasks : BATCH;
+		n = tasks < batch ? tasks : batch;
 		for (i = 0, len = 0; i < n; i++, len += sizeof(put) - 1)
 			memcpy(all + len, put, sizeof(put) - 1);
 		tell(&e, all, len);
@@ -73,14 +73,14 @@ static void submit(const char *address, uint32_t tasks)
 static void work(const char *address, uint32_t tasks)
 {
 	static const char reserve[] = "reserve\r\n";
-	char all[BATCH * 32], line[LINE];
+	char all[BATCH_MOST * 32], line[LINE];
 	struct end e = join(address);
 	unsigned long long id;
 	uint32_t i, n;
 	size_t len;
 
 	for (; tasks; tasks -= n) {
-		n = tasks < BATCH ? tasks : BATCH;
+		n = tasks < batch ? tasks : batch;
 		for (i = 0, len = 0; i < n; i++, len += sizeof(reserve) - 1)
 			memcpy(all + len, reserve, sizeof(reserve) - 1);
 		tell(&e, all, len);

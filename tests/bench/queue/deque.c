@@ -56,7 +56,7 @@ static void submit(const char *address, uint32_t tasks)
 
 	(void)address;
 	while (b < tasks) {
-		const uint64_t n = tasks - b < BATCH ? tasks - b : BATCH;
+		const uint64_t n = tasks - b < batch ? tasks - b : batch;
 		uint64_t i;
 
 		while (b + n - atomic_load_explicit(&d->completed, memory_order_acquire) > QUEUED)
@@ -87,7 +87,7 @@ static bool steal(struct task *got)
 
 static void work(const char *address, uint32_t tasks)
 {
-	struct task got[BATCH];
+	struct task got[BATCH_MOST];
 	uint64_t done = 0;
 	unsigned int spins = 0;
 
@@ -95,7 +95,7 @@ static void work(const char *address, uint32_t tasks)
 	while (done < tasks) {
 		uint32_t n = 0, i;
 
-		while (n < BATCH && steal(&got[n]))
+		while (n < batch && steal(&got[n]))
 			n++;
 		for (i = 0; i < n; i++)
 			if (got[i].id != done + i + 1)

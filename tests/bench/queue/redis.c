@@ -46,7 +46,7 @@ static void submit(const char *address, uint32_t tasks)
 	uint32_t i, n;
 
 	for (; tasks; tasks -= n) {
-		n = tasks < BATCH ? tasks : BATCH;
+		n = tasks < batch ? tasks : batch;
 		for (i = 0; i < n; i++)
 			redisAppendCommand(c, "XADD bench MAXLEN ~ " CAP " * t 0");
 		for (i = 0; i < n; i++)
@@ -58,14 +58,14 @@ static void submit(const char *address, uint32_t tasks)
 /* Acknowledges all entries of the reply of XREADGROUP by one command: how many */
 static uint32_t acknowledge(redisContext *c, const redisReply *r)
 {
-	const char *argv[3 + BATCH] = { "XACK", "bench", "workers" };
+	const char *argv[3 + BATCH_MOST] = { "XACK", "bench", "workers" };
 	const redisReply *entries;
 	uint32_t i;
 
 	if (r->type != REDIS_REPLY_ARRAY || r->elements != 1)
 		bench_die(0, "redis: no tasks");
 	entries = r->element[0]->element[1];
-	if (entries->elements > BATCH)
+	if (entries->elements > batch)
 		bench_die(0, "redis: too many tasks");
 	for (i = 0; i < entries->elements; i++)
 		argv[3 + i] = entries->element[i]->element[0]->str;
@@ -81,7 +81,7 @@ static void work(const char *address, uint32_t tasks)
 
 	while (tasks) {
 		redisAppendCommand(c, "XREADGROUP GROUP workers one COUNT %u BLOCK 10000 "
-				   "STREAMS bench >", BATCH);
+				   "STREAMS bench >", batch);
 		r = next(c);
 		tasks -= acknowledge(c, r);
 		freeReplyObject(r);

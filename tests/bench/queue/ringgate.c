@@ -31,14 +31,14 @@ static void prepare(const char *address)
 
 static void submit(const char *address, uint32_t tasks)
 {
-	const struct rgate_queue_job jobs[BATCH] = { { .len = 0 } };
+	const struct rgate_queue_job jobs[BATCH_MOST] = { { .len = 0 } };
 	struct rgate_queue *q = join(address);
 	uint32_t n;
 
 	while (tasks) {
 		int got;
 
-		n = tasks < BATCH ? tasks : BATCH;
+		n = tasks < batch ? tasks : batch;
 		got = rgate_queue_submit(q, jobs, n, -1, NULL);
 		if (got < 0)
 			bench_die(-got, "submit");
@@ -59,13 +59,13 @@ static void check(const struct rgate_queue_result *r, int n)
 static void work(const char *address, uint32_t tasks)
 {
 	struct rgate_queue *q = join(address);
-	struct rgate_queue_result r[BATCH];
-	struct rgate_queue_got got[BATCH];
+	struct rgate_queue_result r[BATCH_MOST];
+	struct rgate_queue_got got[BATCH_MOST];
 	int i, n = 0, done;
 
 	for (; tasks; tasks -= (uint32_t)n) {
 		done = n;
-		n = rgate_queue_next(q, r, (unsigned int)done, 0, BATCH, RGATE_CLAIM_BEGIN, 10000,
+		n = rgate_queue_next(q, r, (unsigned int)done, 0, batch, RGATE_CLAIM_BEGIN, 10000,
 				     got);
 		if (n < 0)
 			bench_die(-n, "claim");

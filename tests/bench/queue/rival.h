@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-#define BATCH	32U	/* tasks of a call, or of as many requests as are under way at once */
+#define BATCH_MOST	256U
+
+extern unsigned int batch;	/* tasks of a call, or of as many requests as are under way at once */
 
 struct rival {
 	const char *name;
