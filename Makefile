@@ -225,6 +225,7 @@ unit_bin := $(unit_src:%.c=$(O)/%)
 cli_test_bin := $(filter $(O)/tests/unit/test_cli_%,$(unit_bin))
 # of locks and barriers, with nodes of the test's own
 sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
+sync_world := $(patsubst %,$(O)/obj/tests/unit/%.o,sync/world sync/four node/fake_hub)
 # of what has lines to another node, of the test's own
 node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
 node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed)
@@ -309,7 +310,7 @@ $(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O
 $(cli_test_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) \
 		$(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/cli/*.c)) $(O)/cli.a $(lib_static)
 	$(program)
-$(sync_test_bin): $(O)/%: $(O)/obj/%.o $(O)/obj/tests/unit/sync/world.o $(O)/obj/tests/unit/node/fake_hub.o \
+$(sync_test_bin): $(O)/%: $(O)/obj/%.o $(sync_world) \
 		$(call objects_of,tests/unit) $(lib_static)
 	$(program)
 $(filter-out $(gate_test_bin) $(queue_test_bin),$(node_test_bin)): $(O)/%: $(O)/obj/%.o $(node_other) \
