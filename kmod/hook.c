@@ -85,13 +85,14 @@ static __always_inline void rgate_frame_describe(struct rgate_slot *slot,
 						 struct rgate_part *part)
 {
 	const struct sk_buff *skb = f->skb;
+	const struct net_device *dev = skb->dev;
 	u32 flags = part->flags;
 
 	if (!part->idx)
 		part->headers = rgate_headers(f);
 	slot->wire_len = f->len;
 	slot->flags = flags;
-	slot->ifindex = skb->dev->ifindex;
+	slot->ifindex = dev->ifindex;
 	slot->hash = skb_get_hash_raw(skb);
 	rgate_slot_pair(&slot->queue,
 			flags & RGATE_SLOT_QUEUE ? skb_get_rx_queue(skb) : 0,
@@ -102,11 +103,8 @@ static __always_inline void rgate_frame_describe(struct rgate_slot *slot,
 	else
 		rgate_slot_pair(&slot->vlan_tci, 0, 0);
 	slot->protocol = ntohs(skb->protocol);
-	slot->dev_type = skb->dev->type;
-	slot->l3_off = part->headers.l3;
-	slot->l4_off = part->headers.l4;
-	slot->payload_off = part->headers.payload;
-	slot->ip_proto = part->headers.ip_proto;
+	slot->dev_type = dev->type;
+	rgate_slot_headers(slot, part->headers);
 	slot->pkt_type = skb->pkt_type;
 	slot->reserved = 0;
 }

@@ -15,13 +15,40 @@
  * @l4: transport header
  * @payload: behind the transport header
  * @ip_proto: of the transport header, 0 if that is unknown
+ * @all: of it in one word, for who keeps it in a register: the first three are
+ *	stored together then, as a slot has them one behind the other, too
  */
 struct rgate_offsets {
-	u16 l3;
-	u16 l4;
-	u16 payload;
-	u8 ip_proto;
-} __aligned(8);
+	union {
+		struct {
+			u16 l3;
+			u16 l4;
+			u16 payload;
+			u8 ip_proto;
+			u8 unused;
+		};
+		u64 all;
+	};
+};
+
+/* @all, of its parts */
+static __always_inline u64 rgate_offsets_all(u16 l3, u16 l4, u16 payload, u8 ip_proto)
+{
+#ifdef __LITTLE_ENDIAN
+	return l3 | (u64)l4 << 16 | (u64)payload << 32 | (u64)ip_proto << 48;
+#else
+	return (u64)l3 << 48 | (u64)l4 << 32 | (u64)payload << 16 | (u64)ip_proto << 8;
+#endif
+}
+
+static __always_inline u8 rgate_offsets_ip_proto(u64 all)
+{
+#ifdef __LITTLE_ENDIAN
+	return all >> 48;
+#else
+	return all >> 8;
+#endif
+}
 
 /* No header is looked for further in. */
 #define RGATE_PARSE_MAX 1024U
@@ -48,10 +75,9 @@ rgate_parse(const u8 *data, u32 len, __be16 proto, u32 base)
 	    ip->protocol == IPPROTO_UDP &&
 	    !(ip->frag_off & htons(IP_OFFSET)))
 		return (struct rgate_offsets){
-			.l3 = base,
-			.l4 = base + sizeof(*ip),
-			.payload = base + plain,
-			.ip_proto = IPPROTO_UDP,
+			/* No carry: link-layer headers are far from 64 KiB. */
+			.all = rgate_offsets_all(0, sizeof(*ip), plain, IPPROTO_UDP) +
+			       base * rgate_offsets_all(1, 1, 1, 0),
 		};
 	return rgate_parse_any(data, len, proto, base);
 }

@@ -43,8 +43,8 @@ static u32 rgate_frame_ifindex(const struct rgate_frame *f);
 static int rgate_frame_copy(const struct rgate_frame *f, u32 off, u8 *to,
 			    u32 len);
 /*
- * What the header says of the frame as such. Every field is stored once and
- * none is read back: the slot may be mapped writable.
+ * What the header says of the frame as such; the chain's fields are stored after it. None
+ * is read back: the slot may be mapped writable.
  */
 static void rgate_frame_describe(struct rgate_slot *slot,
 				 const struct rgate_frame *f,
@@ -58,6 +58,24 @@ static inline void rgate_slot_pair(__u16 *first, u16 a, u16 b)
 #else
 	*(u32 *)first = (u32)a << 16 | b;
 #endif
+}
+
+/*
+ * Where the headers are, in one store for the three: what a slot has behind them, and is stored
+ * later, has the length of what stands behind them here.
+ */
+static __always_inline void rgate_slot_headers(struct rgate_slot *slot,
+					       struct rgate_offsets o)
+{
+	BUILD_BUG_ON(offsetof(struct rgate_slot, l4_off) -
+		     offsetof(struct rgate_slot, l3_off) != offsetof(struct rgate_offsets, l4));
+	BUILD_BUG_ON(offsetof(struct rgate_slot, payload_off) -
+		     offsetof(struct rgate_slot, l3_off) !=
+		     offsetof(struct rgate_offsets, payload));
+	BUILD_BUG_ON(offsetof(struct rgate_slot, l3_off) + sizeof(o) !=
+		     offsetofend(struct rgate_slot, chain_cnt));
+	*(u64 *)&slot->l3_off = o.all;
+	slot->ip_proto = rgate_offsets_ip_proto(o.all);
 }
 
 /* Headers of a frame that lies in pieces are looked for this far in. */
@@ -113,11 +131,11 @@ static __always_inline int rgate_put_slot(const struct rgate_frame *f,
 
 	slot->tstamp = part->now;
 	slot->len = part->len;
-	slot->chain_idx = part->idx;
-	slot->chain_cnt = part->cnt;
 	slot->gap = ring->w.gap;
 	slot->clock = ring->clock;
 	rgate_frame_describe(slot, f, part);
+	slot->chain_idx = part->idx;
+	slot->chain_cnt = part->cnt;
 	/* Last, when little of all that has to outlast the call. */
 	rgate_slot_clear_last(data, part->len);
 	return rgate_frame_copy(f, part->off, data, part->len) ? -EFAULT : 0;

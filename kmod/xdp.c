@@ -59,7 +59,8 @@ static noinline int rgate_xdp_copy_frags(const struct xdp_buff *xdp, u32 off,
 static __always_inline int rgate_frame_copy(const struct rgate_frame *f,
 					    u32 off, u8 *to, u32 len)
 {
-	if (unlikely(off + len > rgate_xdp_linear(f->xdp)))
+	/* Without fragments all of it is there, and only what is there is asked for. */
+	if (unlikely(xdp_buff_has_frags(f->xdp)))
 		return rgate_xdp_copy_frags(f->xdp, off, to, len);
 	memcpy(to, f->xdp->data + off, len);
 	return 0;
@@ -96,22 +97,24 @@ static __always_inline __be16 rgate_xdp_protocol(const struct rgate_frame *f)
 	return rgate_xdp_protocol_802(f->xdp);
 }
 
-static __always_inline u8 rgate_xdp_pkt_type(const struct rgate_frame *f)
+static __always_inline u8 rgate_xdp_pkt_type(const struct ethhdr *eth,
+					     const struct net_device *dev)
 {
-	const struct ethhdr *eth = f->xdp->data;
-
 	if (is_multicast_ether_addr(eth->h_dest))
 		return is_broadcast_ether_addr(eth->h_dest) ? PACKET_BROADCAST :
 							      PACKET_MULTICAST;
-	return ether_addr_equal(eth->h_dest, f->xdp->rxq->dev->dev_addr) ?
-		PACKET_HOST : PACKET_OTHERHOST;
+	return ether_addr_equal(eth->h_dest, dev->dev_addr) ? PACKET_HOST :
+							     PACKET_OTHERHOST;
 }
 
 static noinline struct rgate_offsets
 rgate_xdp_headers_gather(const struct xdp_buff *xdp, u32 len, __be16 proto)
 {
+	u32 head = rgate_xdp_linear(xdp) - ETH_HLEN;
 	u8 buf[RGATE_HEADERS];
 
+	if (head >= RGATE_HEADERS)
+		return rgate_parse(xdp->data + ETH_HLEN, head, proto, ETH_HLEN);
 	len = min_t(u32, len - ETH_HLEN, RGATE_HEADERS);
 	if (rgate_xdp_copy_frags(xdp, ETH_HLEN, buf, len))
 		len = 0;
@@ -121,11 +124,9 @@ rgate_xdp_headers_gather(const struct xdp_buff *xdp, u32 len, __be16 proto)
 static __always_inline struct rgate_offsets
 rgate_xdp_headers(const struct rgate_frame *f, __be16 proto)
 {
-	u32 len = rgate_xdp_linear(f->xdp) - ETH_HLEN;
-
-	if (unlikely(len < RGATE_HEADERS && xdp_buff_has_frags(f->xdp)))
+	if (unlikely(xdp_buff_has_frags(f->xdp)))
 		return rgate_xdp_headers_gather(f->xdp, f->len, proto);
-	return rgate_parse(f->xdp->data + ETH_HLEN, len, proto, ETH_HLEN);
+	return rgate_parse(f->xdp->data + ETH_HLEN, f->len - ETH_HLEN, proto, ETH_HLEN);
 }
 
 /* A VLAN tag is where it was on the wire: in the frame. */
@@ -134,23 +135,21 @@ static __always_inline void rgate_frame_describe(struct rgate_slot *slot,
 						 struct rgate_part *part)
 {
 	const struct xdp_rxq_info *rxq = f->xdp->rxq;
+	const struct net_device *dev = rxq->dev;
 	__be16 proto = rgate_xdp_protocol(f);
 
 	if (!part->idx)
 		part->headers = rgate_xdp_headers(f, proto);
 	slot->wire_len = f->len;
 	slot->flags = part->flags;
-	slot->ifindex = rxq->dev->ifindex;
+	slot->ifindex = dev->ifindex;
 	slot->hash = 0;
 	rgate_slot_pair(&slot->queue, rxq->queue_index, smp_processor_id());
 	rgate_slot_pair(&slot->vlan_tci, 0, 0);
 	slot->protocol = ntohs(proto);
-	slot->dev_type = rxq->dev->type;
-	slot->l3_off = part->headers.l3;
-	slot->l4_off = part->headers.l4;
-	slot->payload_off = part->headers.payload;
-	slot->ip_proto = part->headers.ip_proto;
-	slot->pkt_type = rgate_xdp_pkt_type(f);
+	slot->dev_type = dev->type;
+	rgate_slot_headers(slot, part->headers);
+	slot->pkt_type = rgate_xdp_pkt_type(f->xdp->data, dev);
 	slot->reserved = 0;
 }
 
@@ -226,23 +225,24 @@ static noinline struct rgate_att *rgate_xdp_far(u32 id)
 }
 
 /* The attachment that a program means, if it may use it for this frame */
-static __always_inline struct rgate_att *rgate_xdp_att(const struct xdp_buff *xdp,
-						       u32 id, u64 cookie)
+static __always_inline int rgate_xdp_att(const struct xdp_buff *xdp, u32 id,
+					 u64 cookie, struct rgate_att **found)
 {
 	struct rgate_att *att = rgate_deliver_rcu(*rgate_xdp_place(id));
 
 	if (unlikely(!att || att->ident.id != id))
 		att = rgate_xdp_far(id);
 	if (unlikely(!att))
-		return ERR_PTR(-ENOENT);
+		return -ENOENT;
 	if (unlikely(att->ident.cookie != cookie))
-		return ERR_PTR(-ESTALE);
+		return -ESTALE;
 	if (unlikely(att->kind != RGATE_KIND_XDP))
-		return ERR_PTR(-EINVAL);
+		return -EINVAL;
 	/* Also keeps network namespaces apart: a device is in one of them. */
 	if (unlikely(att->dev != xdp->rxq->dev))
-		return ERR_PTR(-ENODEV);
-	return att;
+		return -ENODEV;
+	*found = att;
+	return 0;
 }
 
 static __always_inline int rgate_xdp_push(struct rgate_att *att, struct xdp_buff *xdp,
@@ -274,9 +274,10 @@ static __always_inline int rgate_xdp_push(struct rgate_att *att, struct xdp_buff
 static __always_inline int rgate_xdp_frame(struct xdp_buff *xdp, u32 attachment,
 					   u64 cookie, u32 snap)
 {
-	struct rgate_att *att = rgate_xdp_att(xdp, attachment, cookie);
+	struct rgate_att *att;
+	int err = rgate_xdp_att(xdp, attachment, cookie, &att);
 
-	return IS_ERR(att) ? PTR_ERR(att) : rgate_xdp_push(att, xdp, snap);
+	return unlikely(err) ? err : rgate_xdp_push(att, xdp, snap);
 }
 
 /* BPF_PROG_TEST_RUN leaves them on before Linux 6.3. */
