@@ -13,8 +13,11 @@ py=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
 # program FILE: $tmp/program is that file of this folder's
 program()
 {
-	cp "$(dirname "${BASH_SOURCE[0]}")/$1" "$tmp/program"
-	cp "$(dirname "${BASH_SOURCE[0]}")/program_says.py" "$tmp"
+	local from
+
+	from=$(dirname "${BASH_SOURCE[0]}")
+	cp "$from/$1" "$tmp/program"
+	cp "$from"/program_says.py "$from"/run_peer.py "$from"/run_serve.py "$tmp"
 }
 
 # begin NAME COMMAND...: in the background, as $last; its output is in $tmp/NAME

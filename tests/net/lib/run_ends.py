@@ -10,7 +10,8 @@ import sys
 import termios
 import time
 
-from run_program import ask, check, say
+from program_says import check, say
+from run_peer import ask
 
 HANDED_ON = "HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH"
 WAIT = 20 * int(os.environ.get("RGATE_SLOW", "1"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What has to be as without an agent; the port is that of the peer outside, see run_program.py. */
+/* What has to be as without an agent; the port is that of the peer outside, see run_peer.py. */
 #define _GNU_SOURCE
 #include "static.h"
 

@@ -32,7 +32,7 @@ int ask(uint16_t port, const char *word);
 void put(int fd, const void *buf, size_t len);
 /* Until there is no more, or @len; how much */
 size_t get(int fd, void *buf, size_t len);
-/* Whoever connects to the listener at @to, by that peer; how: see run_program.py */
+/* Whoever connects to the listener at @to, by that peer; how: see run_peer.py */
 int called_back(uint16_t port, uint16_t to, char how);
 
 /* ---- ways.c: servers and clients ---- */
