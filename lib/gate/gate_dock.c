@@ -99,14 +99,17 @@ struct bytes {
 	const struct rgate_buf *buf;
 };
 
-static void gone(struct xfer *x, int err)
+static void free_bytes(struct bytes *b)
 {
-	struct bytes *b = container_of(x, struct bytes, xfer);
-
-	/* Whoever waits for it hears nothing over that connection. */
-	(void)err;
 	rgate_pool_free(b->stage, b->buf);
 	free(b);
+}
+
+static void gone(struct xfer *x, int err)
+{
+	/* Whoever waits for it hears nothing over that connection. */
+	(void)err;
+	free_bytes(container_of(x, struct bytes, xfer));
 }
 
 static int post(const struct gate_node *n, struct bytes *b, const struct rgate_remote *to,
@@ -138,7 +141,7 @@ int gate_dock_write(const struct gate_node *n, const struct gate_dock *d, uint32
 	memcpy(b->buf->addr, from, len);
 	err = post(n, b, &d->there, at_berth(n, berth) + off, len);
 	if (err)
-		gone(&b->xfer, err);
+		free_bytes(b);
 	return err;
 }
 
@@ -243,20 +246,20 @@ static bool is_there(const struct wish *w)
 }
 
 /* Its number, from 1 on; 0: none */
-static uint32_t take(uint32_t *free, uint32_t spare)
+static uint32_t take(uint32_t *berths, uint32_t spare)
 {
-	const uint32_t i = (uint32_t)__builtin_ffs((int)*free);
+	const uint32_t i = (uint32_t)__builtin_ffs((int)*berths);
 
-	if ((uint32_t)__builtin_popcount(*free) <= spare)
+	if ((uint32_t)__builtin_popcount(*berths) <= spare)
 		return 0;
-	*free &= *free - 1;
+	*berths &= *berths - 1;
 	return i;
 }
 
-static void put(uint32_t *free, uint32_t berth)
+static void put(uint32_t *berths, uint32_t berth)
 {
 	if (berth)
-		*free |= 1U << (berth - 1);
+		*berths |= 1U << (berth - 1);
 }
 
 /* Of the dock that there is; what it had of another one is nobody's */
