@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent_priv.h"
@@ -11,7 +12,7 @@
 #include "clock.h"
 #include "opts.h"
 
-#define CONNS		4096U
+#define CONNS		4096U		/* at least, however few descriptors there may be */
 #define EVENTS		64
 #define REAP_NS		1000000000ULL
 #define END_NS		12000000000ULL	/* longer than a connection between nodes may be away */
@@ -81,6 +82,16 @@ void agent_close(struct agent *a)
 	free(a);
 }
 
+/* Each has an end here, and the socket may have another one. */
+static uint32_t most_conns(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur / 2 < CONNS)
+		return CONNS;
+	return r.rlim_cur / 2 < UINT32_MAX ? (uint32_t)(r.rlim_cur / 2) : UINT32_MAX;
+}
+
 static struct agent *make(const struct agent_opts *o)
 {
 	struct agent *a = calloc(1, sizeof(*a));
@@ -93,7 +104,7 @@ static struct agent *make(const struct agent_opts *o)
 	}
 	a->ev.fd = a->ev.wake_fd = a->data_fd = a->data_at = a->probe_fd = -1;
 	a->loopback = o->loopback;
-	a->conns_max = o->conns ? o->conns : CONNS;
+	a->conns_max = o->conns ? o->conns : most_conns();
 	a->warn = o->warn;
 	a->warn_ctx = o->ctx;
 	a->piece = STREAM_CHUNK;

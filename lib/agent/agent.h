@@ -34,7 +34,8 @@ struct agent_opts {
 	uint32_t where;		/* enum rgate_session_where */
 	uint32_t loopback;	/* enum agent_loopback */
 	const char *parent;	/* its directory lies there; NULL: XDG_RUNTIME_DIR, or /tmp */
-	uint32_t conns;		/* sockets of programs at once; 0: 4096 */
+	/* Sockets of programs at once; 0: half of RLIMIT_NOFILE, as it is now, but 4096 at least */
+	uint32_t conns;
 	uint32_t reserved;
 	/* A line to who has that member, of what its programs did; NULL: it is logged */
 	void (*warn)(void *ctx, const struct agent_member *member, const char *line);

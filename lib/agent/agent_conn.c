@@ -65,7 +65,7 @@ int conn_open_socket(struct conn *c)
 
 	/* Its gateway was another one: another session gets sockets of the new one. */
 	while ((err = open_socket(c)) == -ECONNRESET && --tries)
-		c->lane->conns_max = 0;
+		lane_lose(c->lane);
 	if (err) {
 		c->lane = NULL;
 		c->socket = NULL;

@@ -13,8 +13,10 @@
  */
 #define DAEMON_PLACES	64U
 #define DAEMON_CONNS	28U
-#define OWN_PLACES	2048U
-#define OWN_CONNS	1000U
+#define DAEMON_NEW	14U		/* of these, made by programs */
+#define OWN_PLACES	8192U
+#define OWN_CONNS	4000U
+#define OWN_NEW		3000U
 #define BUFFERS		4U
 
 static int lane_open(struct agent *a, struct lane **out)
@@ -29,7 +31,8 @@ static int lane_open(struct agent *a, struct lane **out)
 		return -ENOMEM;
 	*l = (struct lane){ .source.kind = SOURCE_LANE, .agent = a, .buffers = BUFFERS,
 			    .free_mask = (1U << BUFFERS) - 1,
-			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS };
+			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS,
+			    .conns_new = own ? OWN_NEW : DAEMON_NEW };
 	list_init(&l->wants);
 	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
 	o.memory = (uint64_t)BUFFERS * STREAM_CHUNK;
@@ -59,17 +62,22 @@ void lane_close(struct lane *l)
 	free(l);
 }
 
-/* Half of a lane is left to those that its listeners accept, whose places are there alone. */
+/* The rest of a lane is left to those that its listeners accept, whose places are there alone. */
 int lane_get(struct agent *a, struct lane **lane)
 {
 	struct link *at;
 
 	for (at = a->lanes.next; at != &a->lanes; at = at->next) {
 		*lane = container_of(at, struct lane, link);
-		if ((*lane)->conns < (*lane)->conns_max / 2)
+		if ((*lane)->conns < (*lane)->conns_new)
 			return 0;
 	}
 	return lane_open(a, lane);
+}
+
+void lane_lose(struct lane *l)
+{
+	l->conns_max = l->conns_new = 0;
 }
 
 void lanes_reap(struct agent *a)

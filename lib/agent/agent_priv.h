@@ -54,6 +54,7 @@ struct lane {
 	unsigned char *mem;
 	uint32_t buffers, free_mask;	/* of STREAM_CHUNK bytes; bit N: the Nth is free */
 	uint32_t conns, conns_max;
+	uint32_t conns_new;		/* of these programs make so many */
 	struct link wants;		/* connections that wait for a buffer, or a place */
 	bool turn;			/* it is the turn of one of these */
 };
@@ -371,6 +372,8 @@ void renew_forget_options(struct conn *c);
 
 /* One with room for a connection; -errno */
 int lane_get(struct agent *a, struct lane **lane);
+/* Its gateway was another one: it gets no connections any more */
+void lane_lose(struct lane *l);
 /* NULL: all are in use, or others wait for one: lane_want() */
 unsigned char *lane_buffer(struct lane *l);
 void lane_put_buffer(struct lane *l, unsigned char *buf);

@@ -151,7 +151,7 @@ static void leave(struct conn *c, bool lost)
 	if (!c->socket)
 		return;
 	if (lost)
-		c->lane->conns_max = 0;
+		lane_lose(c->lane);
 	conn_close_socket(c, false);
 	c->armed = c->down_maybe = c->up_full = false;
 }

@@ -18,10 +18,15 @@ struct place *place_get(struct rgate_sockets *set)
 {
 	struct place *p;
 
-	if (list_empty(&set->free))
+	if (!list_empty(&set->free)) {
+		p = container_of(set->free.next, struct place, link);
+		list_del(&p->link);
+	} else if (set->used < set->nplaces) {
+		p = &set->place[set->used++];
+		list_init(&p->link);
+	} else {
 		return NULL;
-	p = container_of(set->free.next, struct place, link);
-	list_del(&p->link);
+	}
 	p->generation++;
 	return p;
 }
@@ -43,8 +48,9 @@ void place_put(struct rgate_sockets *set, struct place *p)
 	p->result = 0;
 	p->room = 0;
 	list_del(&p->link);
+	/* In front: as few as possible have memory of their own. */
 	if (p < set->place + set->nplaces)
-		list_add_tail(&set->free, &p->link);
+		list_add_tail(set->free.next, &p->link);
 }
 
 uint64_t place_off(const struct rgate_sockets *set, const struct place *p)
@@ -237,7 +243,7 @@ int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_op
 {
 	struct rgate_sockets_opts o;
 	struct rgate_sockets *set;
-	uint32_t i, n;
+	uint32_t n;
 	int err;
 
 	err = rgate_opts_copy(&o, sizeof(o), opts);
@@ -254,8 +260,6 @@ int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_op
 	list_init(&set->all);
 	list_init(&set->free);
 	list_init(&set->ended);
-	for (i = 0; i < n; i++)
-		list_add_tail(&set->free, &set->place[i].link);
 	list_init(&set->place[n].link);
 	err = open_session(set, &o);
 	if (err)
@@ -426,7 +430,7 @@ static int cancel(struct rgate_sockets *set, const struct rgate_socket *s, uint6
 	struct place *p;
 	int n = 0, err;
 
-	for (p = set->place; p < set->place + set->nplaces; p++) {
+	for (p = set->place; p < set->place + set->used; p++) {
 		if (!p->busy || p->s != s || !p->what || p->cookie != cookie)
 			continue;
 		err = rgate_session_cancel(set->session, cookie_of(set, p), COOKIE_CANCEL);

@@ -137,7 +137,7 @@ static void silence(struct rgate_socket *s)
 	struct rgate_sockets *set = s->set;
 	struct place *p;
 
-	for (p = set->place; p < set->place + set->nplaces; p++) {
+	for (p = set->place; p < set->place + set->used; p++) {
 		if (p->s != s || !p->what || p->quiet)
 			continue;
 		if (p->busy) {
@@ -158,7 +158,7 @@ static void forget(struct rgate_socket *s)
 	struct rgate_sockets *set = s->set;
 	struct place *p;
 
-	for (p = set->place; p < set->place + set->nplaces; p++) {
+	for (p = set->place; p < set->place + set->used; p++) {
 		if (p->s == s)
 			p->s = NULL;
 		if (p->of == s)
@@ -221,7 +221,7 @@ static bool any_quiet(const struct rgate_sockets *set)
 {
 	const struct place *p;
 
-	for (p = set->place; p < set->place + set->nplaces; p++)
+	for (p = set->place; p < set->place + set->used; p++)
 		if (is_quiet(p))
 			return true;
 	return false;

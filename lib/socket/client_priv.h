@@ -49,6 +49,7 @@ struct rgate_sockets {
 	unsigned char *mem;
 	uint64_t user_len;		/* the user's part of it */
 	uint32_t nplaces;
+	uint32_t used;			/* of these that were ever: others have no memory yet */
 	uint64_t until;			/* sockets_end_by(); 0: for ever */
 	struct link all, free, ended;
 	struct place place[];		/* nplaces, and one that only rgate_socket_close() uses */

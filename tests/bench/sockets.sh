@@ -241,10 +241,7 @@ for ((i = 1; i <= idle_rounds; i++)); do
 		case $name in
 		*-node|nginx|haproxy-splice|pasta) continue ;;
 		esac
-		# A program has no more than 4096 sockets by 'ringgate run'.
-		n=$idle
-		[ "$name" != shim ] || [ "$n" -le 4000 ] || n=4000
-		say "$n idle connections, round $i of $idle_rounds: $name"
-		measure "$name" idle "$n" 4000
+		say "$idle idle connections, round $i of $idle_rounds: $name"
+		measure "$name" idle "$idle" 4000
 	done
 done

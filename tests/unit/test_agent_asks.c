@@ -417,7 +417,7 @@ static void too_many(void **state)
 /* Sessions come with many sockets, with places left for whom these accept; and go with them. */
 static void sessions(void **state)
 {
-	static int fds[600];
+	static int fds[3100];
 	struct rlimit before, most;
 	int i;
 
@@ -426,13 +426,13 @@ static void sessions(void **state)
 	most = before;
 	most.rlim_cur = most.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
-	if (most.rlim_cur < 2000)
+	if (most.rlim_cur < 8000)
 		unit_skip("there are not enough descriptors");
-	for (i = 0; i < 600; i++)
+	for (i = 0; i < 3100; i++)
 		fds[i] = new_socket();
 	eventually(info_now().sessions == 2);
 	still_works();
-	for (i = 0; i < 600; i++)
+	for (i = 0; i < 3100; i++)
 		close(fds[i]);
 	eventually(info_now().now == 0);
 	eventually(info_now().sessions == 1);

@@ -27,7 +27,7 @@
 #define AGAIN_NS	1000000000ULL	/* from one process of a user to the next one */
 #define NO_DESCRIPTOR_US 100000
 #define END_MS		3000		/* for agents to end */
-#define FILES		16384		/* descriptors of a user's agents */
+#define FILES		65536		/* descriptors of a user's agents */
 #define ROOM		16384		/* bytes on their way to a process that takes none */
 
 struct kept {

@@ -73,6 +73,7 @@ static void become(const struct agent_run *run, pid_t parent, int sock)
 	/* What is loaded into others asks for their names. */
 	if (run->netns && sock >= 0)
 		show_names();
+	(void)setrlimit(RLIMIT_NOFILE, &run->files);
 	/* Without its agent its sockets are dead. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -248,17 +249,6 @@ static int exit_status(const struct watch *w)
 	return WEXITSTATUS(w->status);
 }
 
-/* As many descriptors as there may be: each connection of theirs has one here, or two. */
-static void raise_limit(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r))
-		return;
-	r.rlim_cur = r.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &r);
-}
-
 /* The program's process; -errno */
 static pid_t start(const struct agent_run *run)
 {
@@ -295,6 +285,17 @@ static pid_t start_supervised(const struct home *home, const struct agent_run *r
 	return err;
 }
 
+void agent_run_prepare(struct agent_run *run)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &run->files))
+		run->files = (struct rlimit){ RLIM_INFINITY, RLIM_INFINITY };
+	r = run->files;
+	r.rlim_cur = r.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
 int agent_run(struct home *home, const struct agent_run *run)
 {
 	struct watch w = { .home = home, .fd = -1 };
@@ -306,7 +307,6 @@ int agent_run(struct home *home, const struct agent_run *run)
 	w.pid = run->preload ? start(run) : start_supervised(home, run);
 	if (w.pid < 0)
 		return fail(w.pid, "%s", run->command[0]);
-	raise_limit();
 	w.fd = (int)syscall(SYS_pidfd_open, w.pid, 0);
 	watch_it(&w);
 	return exit_status(&w);

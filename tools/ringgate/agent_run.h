@@ -4,6 +4,7 @@
 #define AGENT_RUN_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 
 #include "home.h"
 
@@ -11,7 +12,11 @@ struct agent_run {
 	char **command;
 	const char *preload;	/* the library that is loaded into it; NULL: super.h */
 	bool netns;		/* it has a network namespace of its own, with nothing in it */
+	struct rlimit files;	/* the program's */
 };
+
+/* As many descriptors as there may be, for its agent; before that is opened */
+void agent_run_prepare(struct agent_run *run);
 
 /*
  * Runs it, until it and all that it started have ended, and what they sent is on its way; hands on

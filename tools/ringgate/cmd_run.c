@@ -194,6 +194,7 @@ int cmd_run_program(int argc, char **argv)
 	err = forward_begin();
 	if (err)
 		return fail(err, "signals for %s", a.command[0]);
+	agent_run_prepare(&run);
 	ret = a.has_node ? run_node_check(a.socket, a.node, a.command[0]) : EXIT_OK;
 	if (!ret)
 		ret = open_home(&home, &a);
