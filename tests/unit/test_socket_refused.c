@@ -228,7 +228,7 @@ static void closing(void **state)
 	for (polls = 1; polls < 200; polls++)
 		for (nth = 1; nth <= 2; nth++) {
 			close_with(set, polls, nth);
-			injected += refusal->injected == ENOMEM;
+			injected += __atomic_load_n(&refusal->injected, __ATOMIC_ACQUIRE) == ENOMEM;
 		}
 	settles("/proc/self/fd", fds);
 	print_message("# %u of %u had no memory\n", injected, 2 * (polls - 1));
