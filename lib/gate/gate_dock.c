@@ -155,9 +155,10 @@ int gate_serve_dock(struct gate_node *n, const struct gate_question *q, struct g
 	/* It asks once. */
 	if (d->name)
 		return -EALREADY;
-	err = gate_dock_open(n, d);
+	/* Memory is made for it when it has said something that can be one. */
+	err = gate_dock_join(n, d, q->serial, q->data, q->data_len);
 	if (!err)
-		err = gate_dock_join(n, d, q->serial, q->data, q->data_len);
+		err = gate_dock_open(n, d);
 	if (err) {
 		gate_dock_close(n, d);
 		return err;
