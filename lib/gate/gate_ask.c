@@ -402,6 +402,9 @@ static void submit_over(struct errand *e, int err)
 
 	if (!err || e->touched)
 		c->there = true;
+	else
+		/* The node has not heard of it: nothing is written there. */
+		gate_wish_unlend(w);
 	gate_caller_make_sure(c);
 	/* What was written went over an earlier connection. It is still the first of the queue. */
 	if (err == -ENOLINK && !w->plain) {
@@ -437,8 +440,10 @@ static void submit(struct wish *w)
 {
 	if (is_to_lend(w))
 		(void)gate_wish_lend(w, true);
-	if (gate_wish_begin(w, WISH_SUBMITS, &submit_ops))
+	if (gate_wish_begin(w, WISH_SUBMITS, &submit_ops)) {
+		gate_wish_unlend(w);
 		gate_wish_end(w, -ENOMEM, 0);
+	}
 }
 
 static size_t put_ask(struct errand *e, struct ask *a)
