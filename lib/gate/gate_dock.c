@@ -214,12 +214,16 @@ static const struct errand_ops dock_ops = {
 	.ask = dock_ask, .answer = dock_answer, .over = dock_over,
 };
 
-/* Is there one? If not, it is asked for, but once over each connection. */
+/*
+ * Is there one? If not, it is asked for, but once over each connection: for a session that the node
+ * takes requests of, as it refuses what is asked for a user who may not be there, and others would
+ * be without one.
+ */
 static bool has_dock(const struct gate_caller *c)
 {
 	struct gate_node *n = c->node;
 
-	if (n->asks.name || n->docking || n->dockless || !line_is_up(n->line))
+	if (n->asks.name || n->docking || n->dockless || !c->taken || !line_is_up(n->line))
 		return n->asks.name;
 	n->dockless = true;
 	if (gate_dock_open(n, &n->asks))

@@ -567,6 +567,29 @@ static void abandoned(void **state)
 	client_close(&was);
 }
 
+/* Nobody who may not be there has it asked for, and refused, in the name of all. */
+static void refused_user(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	submit(OPEN, 2, .a0 = 99);
+	answer(0, -EACCES);
+	assert_int_equal(asks_result(2, NULL), -EACCES);
+	for (i = 1; i <= 3; i++) {
+		o.peer.asked.n = 0;
+		submit(RECV, 3, .handle = 77, .off = AT, .len = LONG);
+		assert_int_equal(question(0).kind, GATE_SUBMIT);
+		answer(0, -EACCES);
+		assert_int_equal(asks_result(3, NULL), -EACCES);
+	}
+	assert_int_equal(node_shares(&o.hub.node), 0);
+	/* another policy */
+	o.peer.asked.n = 0;
+	opens();
+	first();
+}
+
 /* The berth of a request that it was never asked for is lent again: nobody writes to it. */
 static void unasked(void **state)
 {
@@ -599,7 +622,7 @@ static void unasked(void **state)
 static const struct CMUnitTest tests[] = {
 	BED(sends), BED(sends_many), BED(receives), BED(waits), BED(refused), OLD(former),
 	OLD(lies_of_docks), BED(lost_send), BED(lost_receive), OLD(lost_dock), BED(lies),
-	BED(no_room), BED(abandoned), BED(unasked),
+	BED(no_room), BED(abandoned), BED(unasked), OLD(refused_user),
 };
 
 UNIT_MAIN(tests)
