@@ -225,7 +225,7 @@ void domain_ask(const struct conn *c, const unsigned char *buf, uint32_t len)
 	enum code code;
 
 	/* What is no question has no answer. */
-	if (len < sizeof(struct header) || buf[2] & FLAG_RESPONSE >> 8)
+	if (len < sizeof(struct header) || buf[2] & (FLAG_RESPONSE >> 8))
 		return;
 	d = calloc(1, sizeof(*d));
 	if (!d)

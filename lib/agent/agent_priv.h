@@ -35,7 +35,7 @@
 #define CHUNK		(64U << 10)	/* of a datagram at most, or of a stream at a gateway */
 #define STREAM_CHUNK	(192U << 10)	/* of a buffer: bytes of a stream that a request moves */
 #define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
-#define AGENT_LAST_NEWS	16U		/* processes or threads that may wait in accept(2) at once */
+#define AGENT_LAST_NEWS	16U		/* who may wait in accept(2) at once */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
 
 /* What an epoll event is about: each begins with one. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Sockets whose gateway was another one. A stream is broken by that. What has no peer yet, and what
- * needs none, gets a socket of the new gateway, as its program has made it: with the options that it
- * set, bound to where it was, and listening.
+ * needs none, gets a socket of the new gateway, as its program has made it: with the options that
+ * it set, bound to where it was, and listening.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -230,8 +230,8 @@ int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node
 }
 
 /*
- * A home that says nothing for too long may have done it, where -ETIMEDOUT of a program's own limits
- * says that nothing was done. What it had there is lost with it in any case.
+ * A home that says nothing for too long may have done it, where -ETIMEDOUT of a program's own
+ * limits says that nothing was done. What it had there is lost with it in any case.
  */
 static int is_known(void *ctx, int result, uint64_t *value)
 {

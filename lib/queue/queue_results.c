@@ -49,7 +49,7 @@ static unsigned int write_results(struct rgate_queue *q, const struct rgate_queu
 
 /* Of the first ones, e->all */
 static void write_together(struct rgate_queue *q, const struct rgate_queue_result *results,
-		       unsigned int n, struct together *e)
+			   unsigned int n, struct together *e)
 {
 	uint32_t off = 0, len;
 	unsigned int some;
@@ -104,7 +104,7 @@ static int complete_again(struct rgate_queue *q, const struct rgate_queue_end *e
  * for, one by one: of what was written, as what the results point to may be new tasks by now.
  */
 static void read_together(struct rgate_queue *q, const struct together *e,
-		      struct rgate_queue_result *results)
+			  struct rgate_queue_result *results)
 {
 	struct rgate_queue_end end;
 	unsigned int i, j;

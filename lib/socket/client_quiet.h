@@ -33,8 +33,8 @@ int sockets_settle(struct rgate_sockets *set);
 bool sockets_settled(const struct rgate_sockets *set);
 
 /*
- * For who is about to close it: no call waits for longer than until @ns of CLOCK_MONOTONIC, though who
- * serves stands still, and ends with -ETIMEDOUT. Behind that the set can only be closed.
+ * For who is about to close it: no call waits for longer than until @ns of CLOCK_MONOTONIC, though
+ * who serves stands still, and ends with -ETIMEDOUT. Behind that the set can only be closed.
  */
 void sockets_end_by(struct rgate_sockets *set, uint64_t ns);
 

@@ -35,8 +35,8 @@ void sync_client_close(struct sync_client *sc, uint32_t op);
 int sync_client_again(struct sync_client *sc, uint32_t close_op);
 
 /*
- * Asks for @n at once, SYNC_CLIENT_MOST at most, which gives each its cookie. They end in any order;
- * each is waited for.
+ * Asks for @n at once, SYNC_CLIENT_MOST at most, which gives each its cookie. They end in any
+ * order; each is waited for.
  */
 int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned int n);
 int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, uint64_t *value);

@@ -7,7 +7,7 @@
 
 #define BATCH_MOST	256U
 
-extern unsigned int batch;	/* tasks of a call, or of as many requests as are under way at once */
+extern unsigned int batch;	/* tasks of a call, or of all requests under way at once */
 
 struct rival {
 	const char *name;

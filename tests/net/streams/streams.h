@@ -50,16 +50,16 @@ int ask(uint16_t port, uint32_t n, uint64_t len, uint32_t first);
 /* A peer's reset in each state of a stream */
 int states(uint16_t port);
 /*
- * Calls of each kind that wait, until each ended; @full: nobody accepts there; @more: 1: one of accept(2),
- * too; 2: and one of a datagram's receive
+ * Calls of each kind that wait, until each ended; @full: nobody accepts there; @more: 1: one of
+ * accept(2), too; 2: and one of a datagram's receive
  */
 int waits(uint16_t port, uint16_t full, unsigned int more);
 
 /* ---- made.c ---- */
 
 /*
- * Sockets of each kind that are made now, and are bound, listen and are connected when SIGUSR1 comes.
- * It has to be blocked. @datagrams: those of UDP, too; there is one at the peer's port who echoes
+ * Sockets of each kind that are made now, and are bound, listen and are connected when SIGUSR1
+ * comes. It has to be blocked. @datagrams: those of UDP, too; there is one at the peer's port who echoes
  */
 int made(uint16_t port, bool datagrams);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Four programs that want a lock, or meet at a barrier, of three nodes (world.h). Node 0 is the home,
- * 1 and 2 ask.
+ * Four programs that want a lock, or meet at a barrier, of three nodes (world.h). Node 0 is the
+ * home, 1 and 2 ask.
  */
 #ifndef SYNC_FOUR_H
 #define SYNC_FOUR_H
