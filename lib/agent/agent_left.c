@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/*
- * What an agent leaves that is killed: the kernel has closed its ends, but nobody tells who
- * accepts.
- */
+/* What an agent leaves that is killed: the kernel closes its ends, but nobody tells who accepts. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

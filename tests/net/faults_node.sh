@@ -120,7 +120,7 @@ echo=$last
 port echo >/dev/null
 makes made "$streams" datagrams
 made=$maker
-makes made_static "$static"
+makes made_static "$static" datagrams
 for program in "$streams" "$static"; do
 	begin "${program##*/}.waits" "${at_node[@]}" "$program" waits "$at" "$full" accept
 	askers+=("$last")
@@ -180,7 +180,7 @@ echo=$last
 port echo >/dev/null
 makes cut_off "$streams" datagrams
 made=$maker
-makes cut_off_static "$static"
+makes cut_off_static "$static" datagrams
 serves peer
 asks more "${at_node[@]}" "$streams" ask "$at" 8 0 1
 more=$asker
@@ -275,7 +275,7 @@ else
 	data=$(awk '$1 == "VmData:" { print $2 }' "/proc/$gateway/status")
 	prlimit --pid "$gateway" --data=$((data * 1024)):
 	run "${at_node[@]}" "$streams" ask "$at" 200 100000 50
-	echo "# $out"
+	sed 's/^/# /' <<<"$out"
 	like "the gateway gets no memory any more: each stream has an end" "$rc $out" \
 		"^0 .*whole ([0-9]+) reset ([0-9]+) cut 0 failed 0 [A-Z0]+ refused ([0-9]+) "
 	is "... each" $((BASH_REMATCH[1] + BASH_REMATCH[2] + BASH_REMATCH[3])) 200
