@@ -51,7 +51,7 @@ struct domain {
 };
 
 static const struct rgate_socket_addr server = {
-	.family = RGATE_SOCKET_INET, .port = AGENT_DOMAIN_PORT, .addr = { AGENT_DOMAIN },
+	.family = RGATE_SOCKET_INET, .port = AGENT_DOMAIN_PORT, .addr = AGENT_DOMAIN,
 };
 
 bool domain_is(const struct rgate_socket_addr *to)

@@ -75,7 +75,7 @@ enum agent_what {
 
 #define AGENT_ERROR_MAX	4095	/* of the kernel's errors */
 /* Where programs that ask a name server find one, on whatever loopback: nobody else's of 127/8 */
-#define AGENT_DOMAIN	127, 0, 71, 53
+#define AGENT_DOMAIN	{ 127, 0, 71, 53 }
 #define AGENT_DOMAIN_PORT	53
 #define AGENT_NONBLOCK	1U
 #define AGENT_DATAGRAM	2U

@@ -8,7 +8,7 @@
 #define HEAD	12U
 
 static const struct rgate_socket_addr name_server = {
-	.family = RGATE_SOCKET_INET, .port = AGENT_DOMAIN_PORT, .addr = { AGENT_DOMAIN },
+	.family = RGATE_SOCKET_INET, .port = AGENT_DOMAIN_PORT, .addr = AGENT_DOMAIN,
 };
 
 struct question {
@@ -188,7 +188,7 @@ static void connected_to(void **state)
 	const struct question q = QUESTION("\011localhost", A IN);
 	struct rgate_socket_addr mapped = {
 		.family = RGATE_SOCKET_INET6, .port = AGENT_DOMAIN_PORT,
-		.addr = { [10] = 0xff, 0xff, AGENT_DOMAIN },
+		.addr = { [10] = 0xff, 0xff, 127, 0, 71, 53 },
 	}, from;
 	int fd = new_udp(AF_INET), six = new_udp(AF_INET6);
 	struct agent_answer answer;

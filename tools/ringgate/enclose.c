@@ -61,12 +61,13 @@ int enclose_network(void)
 /* In front of @target: a file of a file system that is gone from there by the end. */
 static int put_in_front(const char *target)
 {
+	static const uint8_t at[4] = AGENT_DOMAIN;
 	char text[96];
 	int err;
 
 	(void)snprintf(text, sizeof(text),
 		       "# ringgate run: names are looked up where the sockets are\nnameserver %u.%u.%u.%u\n",
-		       AGENT_DOMAIN);
+		       at[0], at[1], at[2], at[3]);
 	if (mount("ringgate", PLACE, "tmpfs", PLAIN, "mode=755,size=64k"))
 		return -errno;
 	err = write_file(NAMES, O_CREAT | O_EXCL, text);

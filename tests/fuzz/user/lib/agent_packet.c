@@ -61,7 +61,7 @@ static struct rgate_socket_addr to(unsigned int which, uint16_t how)
 }
 
 static const struct rgate_socket_addr domain = {
-	.family = RGATE_SOCKET_INET, .port = AGENT_DOMAIN_PORT, .addr = { AGENT_DOMAIN },
+	.family = RGATE_SOCKET_INET, .port = AGENT_DOMAIN_PORT, .addr = AGENT_DOMAIN,
 };
 
 /* A question for the name server, of which one byte is another one */
