@@ -9,12 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ROOM	65536U
 #define LONG	5000U
 #define ALL	((size_t)GATE_BERTHS * ROOM)
-#define SILENCE_MS	1000U
 #define SOME	(GATE_BERTHS / 2)	/* lent to requests that wait */
 
 static unsigned char theirs[ALL];
@@ -73,14 +71,6 @@ static void docks(unsigned int i)
 	ours = (unsigned char *)(uintptr_t)le64toh(mine.addr);
 	dock = q.serial;
 	gives(i, &desc, sizeof(desc));
-}
-
-static void opens(void)
-{
-	submit(OPEN, 1, .a0 = 99);
-	answer(0, 0);
-	say(end_of(0, 0, 77));
-	assert_int_equal(asks_result(1, NULL), 0);
 }
 
 /* A receive of nothing brings the dock about. */
@@ -567,62 +557,13 @@ static void abandoned(void **state)
 	client_close(&was);
 }
 
-/* Nobody who may not be there has it asked for, and refused, in the name of all. */
-static void refused_user(void **state)
-{
-	unsigned int i;
-
-	(void)state;
-	submit(OPEN, 2, .a0 = 99);
-	answer(0, -EACCES);
-	assert_int_equal(asks_result(2, NULL), -EACCES);
-	for (i = 1; i <= 3; i++) {
-		o.peer.asked.n = 0;
-		submit(RECV, 3, .handle = 77, .off = AT, .len = LONG);
-		assert_int_equal(question(0).kind, GATE_SUBMIT);
-		answer(0, -EACCES);
-		assert_int_equal(asks_result(3, NULL), -EACCES);
-	}
-	assert_int_equal(node_shares(&o.hub.node), 0);
-	/* another policy */
-	o.peer.asked.n = 0;
-	opens();
-	first();
-}
-
-/* The berth of a request that it was never asked for is lent again: nobody writes to it. */
-static void unasked(void **state)
-{
-	uint32_t out;
-
-	(void)asks_teardown(state);
-	asks_make(SILENCE_MS);
-	o.hub.node.no_share = false;
-	opens();
-	first();
-	submit(RECV, 3, .handle = 77, .off = AT, .len = LONG);
-	out = question(0).lent.out;
-	answer(0, 0);
-	say(end_of(0, 0, 0));
-	assert_int_equal(asks_result(3, NULL), 0);
-	o.peer.full = true;
-	submit(RECV, 4, .handle = 77, .off = AT, .len = LONG);
-	usleep((SILENCE_MS + 100) * 1000);
-	assert_int_equal(asks_result(4, NULL), -ENOTCONN);
-	assert_int_equal(o.peer.asked.n, 1);
-	o.peer.full = false;
-	/* the first one that is free */
-	submit(RECV, 5, .handle = 77, .off = AT, .len = LONG);
-	assert_int_equal(question(1).lent.out, out);
-}
-
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define OLD(name)	cmocka_unit_test_setup_teardown(name, setup_old, teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(sends), BED(sends_many), BED(receives), BED(waits), BED(refused), OLD(former),
 	OLD(lies_of_docks), BED(lost_send), BED(lost_receive), OLD(lost_dock), BED(lies),
-	BED(no_room), BED(abandoned), BED(unasked), OLD(refused_user),
+	BED(no_room), BED(abandoned),
 };
 
 UNIT_MAIN(tests)

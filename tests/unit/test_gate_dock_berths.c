@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Who is lent berths of a gateway's dock, and for whom it is asked for: the test is the gateway. */
+#include "asks_bed.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define ALL		((size_t)GATE_BERTHS * 65536U)
+#define LONG		5000U
+#define SILENCE_MS	1000U
+
+static unsigned char theirs[ALL];
+
+static int setup(void **state)
+{
+	(void)state;
+	asks_make(SILENCE_MS);
+	o.hub.node.no_share = false;
+	return 0;
+}
+
+static void opens(void)
+{
+	o.peer.asked.n = 0;
+	submit(OPEN, 1, .a0 = 99);
+	answer(0, 0);
+	say(end_of(0, 0, 77));
+	assert_int_equal(asks_result(1, NULL), 0);
+	o.peer.asked.n = 0;
+}
+
+/* The question @i is for the dock, which is there from then on. */
+static void docks(unsigned int i)
+{
+	const struct rgate_desc desc = peer_desc(theirs, ALL, PEER_KEY);
+
+	assert_int_equal(question(i).kind, GATE_DOCK);
+	say((struct gate_result){ .kind = GATE_DOCK, .number = question(i).number,
+				  .len = sizeof(desc), .data = &desc, .data_len = sizeof(desc) });
+}
+
+/* What it was lent */
+static uint32_t receives_nothing(uint64_t cookie)
+{
+	uint32_t out;
+
+	o.peer.asked.n = 0;
+	submit(RECV, cookie, .handle = 77, .off = AT, .len = LONG);
+	assert_int_equal(question(0).kind, GATE_SUBMIT);
+	out = question(0).lent.out;
+	answer(0, 0);
+	say(end_of(0, 0, 0));
+	assert_int_equal(asks_result(cookie, NULL), 0);
+	return out;
+}
+
+/* The berth of a request that it was never asked for is lent again: nobody writes to it. */
+static void unasked(void **state)
+{
+	uint32_t out;
+
+	(void)state;
+	opens();
+	submit(RECV, 2, .handle = 77, .off = AT, .len = LONG);
+	docks(0);
+	answer(1, 0);
+	say(end_of(1, 0, 0));
+	assert_int_equal(asks_result(2, NULL), 0);
+	out = receives_nothing(3);
+	assert_int_not_equal(out, 0);
+	o.peer.asked.n = 0;
+	o.peer.full = true;
+	submit(RECV, 4, .handle = 77, .off = AT, .len = LONG);
+	usleep((SILENCE_MS + 100) * 1000);
+	assert_int_equal(asks_result(4, NULL), -ENOTCONN);
+	assert_int_equal(o.peer.asked.n, 0);
+	o.peer.full = false;
+	/* the first one that is free */
+	assert_int_equal(receives_nothing(5), out);
+}
+
+/* Nobody who may not be there has it asked for, and refused, in the name of all. */
+static void refused(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	opens();
+	for (i = 0; i < 3; i++) {
+		o.peer.asked.n = 0;
+		submit(OPEN, 2, .a0 = 99);
+		answer(0, -EACCES);
+		assert_int_equal(asks_result(2, NULL), -EACCES);
+		submit(RECV, 3, .handle = 77, .off = AT, .len = LONG);
+		assert_int_equal(question(1).kind, GATE_SUBMIT);
+		answer(1, -EACCES);
+		assert_int_equal(asks_result(3, NULL), -EACCES);
+	}
+	assert_int_equal(node_shares(&o.hub.node), 0);
+	/* by another policy, now */
+	assert_int_equal(receives_nothing(4), 0);
+	o.peer.asked.n = 0;
+	submit(RECV, 5, .handle = 77, .off = AT, .len = LONG);
+	docks(0);
+	answer(1, 0);
+	say(end_of(1, 0, 0));
+	assert_int_equal(asks_result(5, NULL), 0);
+	assert_int_not_equal(receives_nothing(6), 0);
+}
+
+#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, asks_teardown)
+
+static const struct CMUnitTest tests[] = {
+	BED(unasked), BED(refused),
+};
+
+UNIT_MAIN(tests)
