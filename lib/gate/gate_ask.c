@@ -405,7 +405,8 @@ static void submit_over(struct errand *e, int err)
 	else
 		/* The node has not heard of it: nothing is written there. */
 		gate_wish_unlend(w);
-	c->taken = !err;
+	if (!err || err == -EACCES)
+		c->taken = !err;
 	gate_caller_make_sure(c);
 	/* What was written went over an earlier connection. It is still the first of the queue. */
 	if (err == -ENOLINK && !w->plain) {

@@ -101,7 +101,9 @@ struct gate_caller {
 	uid_t uid;
 	uint64_t id;			/* of the guest */
 	bool there;			/* the node may know of it, and not that it leaves */
-	bool taken;			/* the node has taken what it was last asked to carry out */
+	bool taken;			/* the node has taken a request, and none after it was
+					 * one of a user who may not be there
+					 */
 	bool leaving;			/* it is told */
 	bool kept;			/* its session is over, and it is to be told that later */
 	bool unsure;			/* it may have given it up, over another connection */

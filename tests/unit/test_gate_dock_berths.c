@@ -108,10 +108,26 @@ static void refused(void **state)
 	assert_int_not_equal(receives_nothing(6), 0);
 }
 
+/* One that the node has refused for what it is says nothing of its user. */
+static void failed(void **state)
+{
+	(void)state;
+	opens();
+	submit(RECV, 2, .handle = 78, .off = AT, .len = 1);
+	answer(0, -EBADF);
+	assert_int_equal(asks_result(2, NULL), -EBADF);
+	o.peer.asked.n = 0;
+	submit(RECV, 3, .handle = 77, .off = AT, .len = LONG);
+	docks(0);
+	answer(1, 0);
+	say(end_of(1, 0, 0));
+	assert_int_equal(asks_result(3, NULL), 0);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(unasked), BED(refused),
+	BED(unasked), BED(refused), BED(failed),
 };
 
 UNIT_MAIN(tests)
