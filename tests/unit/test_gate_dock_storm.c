@@ -319,7 +319,7 @@ static void storm(void **state)
 		take(all);
 	}
 	for (i = 0; i < 2; i++) {
-		assert_true(peer[i].placed > unit_rounds(400) / 4);
+		assert_true(peer[i].placed > unit_rounds(400) / 16);
 		peer[i].full = peer[i].held = false;
 	}
 	peer_say_full(&peer[SERVES], false);
