@@ -18,7 +18,7 @@
  * is no kind's any more. All else they do for each other.
  *
  * Bytes that no message has room for go by writes, each to a berth of the other node: a piece of
- * memory that this one alone may write. Each has a dock of them for the other one, as long as a
+ * memory that this one alone is told of. Each has a dock of them for the other one, as long as a
  * connection lasts: GATE_DOCK asks for that of who serves, and has that of who asks. Over the same
  * connection the message comes after it that tells which berth they are in; what it tells of the
  * dock of another connection was not written here. Nodes of versions before GATE_DOCK refuse it,
