@@ -11,6 +11,7 @@
 
 typedef uint8_t u8;
 typedef uint16_t u16;
+typedef uint64_t u64;
 typedef uint32_t u32;
 
 #define IP_OFFSET	0x1fff
