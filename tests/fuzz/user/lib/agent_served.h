@@ -78,6 +78,8 @@ int __wrap_socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const vo
 			       uint32_t len);
 int __wrap_socket_close_quiet(struct rgate_socket *s);
 int __wrap_sockets_settle(struct rgate_sockets *set);
+bool __wrap_sockets_settled(const struct rgate_sockets *set);
+void __wrap_sockets_end_by(struct rgate_sockets *set, uint64_t ns);
 int __wrap_rgate_sockets_open(struct rgate_sockets **set, const struct rgate_sockets_opts *o);
 void __wrap_rgate_sockets_close(struct rgate_sockets *set);
 void *__wrap_rgate_sockets_memory(const struct rgate_sockets *set, size_t *len);
