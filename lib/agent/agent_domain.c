@@ -24,7 +24,7 @@
 #define FLAG_OPCODE	0x7800U
 #define NAME_BEFORE	0xc000U		/* a name that is there already, at that place */
 
-enum code {
+enum rcode {
 	CODE_OK = 0,
 	CODE_FORMAT = 1,
 	CODE_FAILED = 2,
@@ -61,7 +61,7 @@ bool domain_is(const struct rgate_socket_addr *to)
 
 /* ---- Its answer ---- */
 
-static void put_header(struct domain *d, enum code code, uint16_t answers)
+static void put_header(struct domain *d, enum rcode code, uint16_t answers)
 {
 	struct header h;
 
@@ -85,13 +85,13 @@ static void give(struct agent *a, const struct domain *d, const unsigned char *b
 	datagram_give(c, &from, buf, len);
 }
 
-static void give_code(struct agent *a, struct domain *d, enum code code)
+static void give_code(struct agent *a, struct domain *d, enum rcode code)
 {
 	put_header(d, code, 0);
 	give(a, d, d->said, d->len);
 }
 
-static enum code code_of(int result)
+static enum rcode code_of(int result)
 {
 	switch (result) {
 	case 0:
@@ -173,8 +173,8 @@ static uint32_t get_name(const unsigned char *p, uint32_t len, struct agent_ask 
 }
 
 /* CODE_OK: it is to be looked up */
-static enum code read_it(struct domain *d, const unsigned char *buf, uint32_t len,
-			 struct agent_ask *ask)
+static enum rcode read_it(struct domain *d, const unsigned char *buf, uint32_t len,
+			  struct agent_ask *ask)
 {
 	uint32_t n;
 	struct header h;
@@ -222,7 +222,7 @@ void domain_ask(const struct conn *c, const unsigned char *buf, uint32_t len)
 {
 	struct agent_ask ask = { .version = AGENT_VERSION, .what = AGENT_RESOLVE };
 	struct domain *d;
-	enum code code;
+	enum rcode code;
 
 	/* What is no question has no answer. */
 	if (len < sizeof(struct header) || buf[2] & (FLAG_RESPONSE >> 8))

@@ -49,7 +49,8 @@ struct rgate_req;
 #define RGATE_USES_MULTI	(1U << 5)
 /*
  * It is the end of its handle. Where there is no memory for it, also where begin() says so, the
- * handle is dropped as at the end of the session, and that is its end: who gives back is not refused.
+ * handle is dropped as at the end of the session, and that is its end: who gives back is not
+ * refused.
  */
 #define RGATE_USES_ENDS	(1U << 6)
 

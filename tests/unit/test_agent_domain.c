@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The agent's name server, of programs that ask what there is, what there is not, and no question. */
+/*
+ * The agent's name server, of programs that ask what there is, what there is not, and no
+ * question.
+ */
 #include "datagram_bed.h"
 
 #include <unistd.h>
@@ -164,7 +167,8 @@ static void malformed(void **state)
 
 /*
  * Who asks and goes is missed by nobody; others are answered: as long as the questions of those who
- * have gone are as many as may wait, that it failed for now, and who asks again then has his answer.
+ * have gone are as many as may wait, that it failed for now, and who asks again then has his
+ * answer.
  */
 static void gone(void **state)
 {
@@ -223,7 +227,8 @@ static void connected_to(void **state)
 	/* Nothing of it is there for streams, so that nobody waits for one. */
 	close(fd);
 	fd = new_socket();
-	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .addr = name_server), -ECONNREFUSED);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .addr = name_server),
+			 -ECONNREFUSED);
 	close(fd);
 	close(six);
 	all_gone();

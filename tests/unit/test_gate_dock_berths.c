@@ -33,10 +33,13 @@ static void opens(void)
 static void docks(unsigned int i)
 {
 	const struct rgate_desc desc = peer_desc(theirs, ALL, PEER_KEY);
+	const struct gate_result r = {
+		.kind = GATE_DOCK, .number = question(i).number, .len = sizeof(desc),
+		.data = &desc, .data_len = sizeof(desc),
+	};
 
 	assert_int_equal(question(i).kind, GATE_DOCK);
-	say((struct gate_result){ .kind = GATE_DOCK, .number = question(i).number,
-				  .len = sizeof(desc), .data = &desc, .data_len = sizeof(desc) });
+	say(r);
 }
 
 /* What it was lent */

@@ -197,15 +197,16 @@ static void close_with(struct rgate_sockets *set, unsigned int polls, unsigned i
 {
 	struct rgate_socket_end end = { .sz = sizeof(end) };
 	struct rgate_socket_addr a = { .family = RGATE_SOCKET_INET, .addr = { 127, 0, 0, 1 } };
+	struct rgate_socket_io io = {
+		.sz = sizeof(io), .what = RGATE_SOCKET_DO_POLL, .events = RGATE_SOCKET_IN,
+	};
 	struct rgate_socket *s, *other;
-	unsigned int i;
 
 	assert_int_equal(rgate_socket_open(set, &other, RGATE_SOCKET_INET, RGATE_SOCKET_DGRAM), 0);
 	assert_int_equal(rgate_socket_open(set, &s, RGATE_SOCKET_INET, RGATE_SOCKET_DGRAM), 0);
 	assert_int_equal(rgate_socket_bind(s, &a), 0);
-	for (i = 0; i < polls; i++)
-		assert_int_equal(rgate_socket_begin(i ? other : s, &RGATE_OPTS(rgate_socket_io,
-			.what = RGATE_SOCKET_DO_POLL, .events = RGATE_SOCKET_IN, .cookie = i)), 0);
+	for (; io.cookie < polls; io.cookie++)
+		assert_int_equal(rgate_socket_begin(io.cookie ? other : s, &io), 0);
 	refuse(nth);
 	__atomic_store_n(&mine, true, __ATOMIC_RELEASE);
 	assert_int_equal(rgate_socket_close(s), 0);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Locks of other nodes: what dies, is cut or stands still does so at the step that the test says. */
+/*
+ * Locks of other nodes: what dies, is cut or stands still does so at the step that the test
+ * says.
+ */
 #include "four.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Locks whose home is another node: what is asked, and refused, and cancelled. test_sync_lost.c: who
- * dies, is cut off or stands still; test_sync_barriers.c; test_sync_lies.c: what others make up.
+ * Locks whose home is another node: what is asked, and refused, and cancelled. test_sync_lost.c:
+ * who dies, is cut off or stands still; test_sync_barriers.c; test_sync_lies.c: what others make
+ * up.
  */
 #include "four.h"
 

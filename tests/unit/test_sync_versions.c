@@ -46,7 +46,8 @@ static int acquire(unsigned int i, uint32_t h)
 static void told(unsigned int newer)
 {
 	struct rgate_request list = {
-		.op = RGATE_REQ_LOCK_LIST, .a0 = 0, .off = ROOM, .len = sizeof(struct rgate_lock_info),
+		.op = RGATE_REQ_LOCK_LIST, .a0 = 0, .off = ROOM,
+		.len = sizeof(struct rgate_lock_info),
 	};
 	uint32_t h[3];
 

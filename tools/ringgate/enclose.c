@@ -85,7 +85,7 @@ int enclose_names(void)
 
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return -errno;
-	/* A link to it may lead elsewhere, and leads to what it is now also behind what is put over it. */
+	/* A link may lead elsewhere: to what it is now, also behind what is put over it. */
 	fd = open(NAMES, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;

@@ -295,10 +295,10 @@ static int64_t do_getsockopt(struct super_call *c, int fd, enum shim_kind kind)
 	len = len < sizeof(value) ? len : (socklen_t)sizeof(value);
 	if (kind == SHIM_DATAGRAM && get_datagram(fd, level, name, &number))
 		shim_option_put(&number, sizeof(number), value, &len);
-	else if (shim_option_is_kernels(level, name))
-		return SUPER_GOES_ON;
-	else
+	else if (!shim_option_is_kernels(level, name))
 		err = shim_option_get(fd, level, name, value, &len);
+	else
+		return SUPER_GOES_ON;
 	if (!err)
 		err = task_write(&c->task, arg[3], value, len);
 	return err ? err : task_write(&c->task, arg[4], &len, sizeof(len));

@@ -59,7 +59,8 @@ int waits(uint16_t port, uint16_t full, unsigned int more);
 
 /*
  * Sockets of each kind that are made now, and are bound, listen and are connected when SIGUSR1
- * comes. It has to be blocked. @datagrams: those of UDP, too; there is one at the peer's port who echoes
+ * comes. It has to be blocked. @datagrams: those of UDP, too; there is one at the peer's
+ * port who echoes
  */
 int made(uint16_t port, bool datagrams);
 
