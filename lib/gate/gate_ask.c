@@ -255,11 +255,7 @@ static void more(struct wish *w, const struct gate_result *r)
 	/* What was heard has been said before there was more, over another connection. */
 	if (r->number < w->heard)
 		return;
-	if (!is_next(w, r)) {
-		gate_wish_fail(w, -EPROTO);
-		return;
-	}
-	if (!take_more(w, r)) {
+	if (!is_next(w, r) || !take_more(w, r)) {
 		gate_wish_fail(w, -EPROTO);
 		return;
 	}

@@ -162,7 +162,6 @@ static void unchain(struct rgate_req *r, int result)
 		s->chain = result < 0 ? CHAIN_BROKEN : CHAIN_GOES_ON;
 		s->tail = NULL;
 		/* It need not wait in the chain any more: is_beyond() in engine_take.c */
-		/* As is_beyond() has it */
 		if (s->blocked && (s->now.q.op >> RGATE_REQ_OP_SHIFT == RGATE_REQ_CORE ||
 				   s->now.q.flags & RGATE_REQ_MULTI))
 			seat_hot(s);
