@@ -162,6 +162,8 @@ bool shim_accepts_nobody(int fd);
 /* Of a socket of datagrams, for the others: AGENT_MARK_* */
 int shim_mark(int fd);
 bool shim_mark_connected(int mark);
+/* What says what kind of socket it is. False: an option that does not */
+bool shim_mark_kind(int level, int name, int *number);
 /* Bytes that one has at most */
 size_t shim_mark_most(int mark);
 /* The agent's end is closed */

@@ -198,19 +198,10 @@ static bool get_datagram(int fd, int level, int name, int *number)
 {
 	if (level != SOL_SOCKET || !shim_datagram_is(fd))
 		return false;
-	switch (name) {
-	case SO_TYPE:
-		*number = SOCK_DGRAM;
-		return true;
-	case SO_PROTOCOL:
-		*number = IPPROTO_UDP;
-		return true;
-	case SO_ERROR:
-		*number = shim_datagram_error(fd);
-		return true;
-	default:
-		return false;
-	}
+	if (name != SO_ERROR)
+		return shim_mark_kind(level, name, number);
+	*number = shim_datagram_error(fd);
+	return true;
 }
 
 SHIM_EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)

@@ -25,6 +25,20 @@ bool shim_mark_connected(int mark)
 	return mark & AGENT_MARK_CONNECTED;
 }
 
+bool shim_mark_kind(int level, int name, int *number)
+{
+	switch (level == SOL_SOCKET ? name : -1) {
+	case SO_TYPE:
+		*number = SOCK_DGRAM;
+		return true;
+	case SO_PROTOCOL:
+		*number = IPPROTO_UDP;
+		return true;
+	default:
+		return false;
+	}
+}
+
 size_t shim_mark_most(int mark)
 {
 	return mark & AGENT_MARK_INET6 ? AGENT_DATAGRAM_MAX : MOST_INET;

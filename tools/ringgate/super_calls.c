@@ -267,19 +267,10 @@ static int64_t do_setsockopt(struct super_call *c, int fd)
 /* What says what kind of socket it is; or its error. False: others are as a stream's */
 static bool get_datagram(int fd, int level, int name, int *number)
 {
-	switch (level == SOL_SOCKET ? name : -1) {
-	case SO_TYPE:
-		*number = SOCK_DGRAM;
-		return true;
-	case SO_PROTOCOL:
-		*number = IPPROTO_UDP;
-		return true;
-	case SO_ERROR:
-		*number = super_datagram_error(fd);
-		return true;
-	default:
-		return false;
-	}
+	if (level != SOL_SOCKET || name != SO_ERROR)
+		return shim_mark_kind(level, name, number);
+	*number = super_datagram_error(fd);
+	return true;
 }
 
 static int64_t do_getsockopt(struct super_call *c, int fd, enum shim_kind kind)
