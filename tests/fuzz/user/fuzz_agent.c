@@ -421,18 +421,6 @@ static void all_go(void)
 	FUZZ_CHECK(i < TURNS && !served.under_way);
 }
 
-static unsigned int open_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	FUZZ_CHECK(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void clear(const char *path)
 {
 	char name[600];
@@ -508,7 +496,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = { .p = data, .len = size };
 	const uint8_t how = fuzz_u8(&in);
-	const unsigned int before = open_fds();
+	const unsigned int before = fuzz_open_fds();
 	unsigned int i;
 
 	begin(how);
@@ -524,6 +512,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_counters();
 	}
 	finish(how);
-	FUZZ_CHECK(open_fds() == before);
+	FUZZ_CHECK(fuzz_open_fds() == before);
 	return 0;
 }

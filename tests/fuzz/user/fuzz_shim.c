@@ -7,7 +7,6 @@
  * no byte is written that the program did not offer, and none is told of that nobody wrote; what
  * the agent is asked is well-formed.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +26,6 @@
 #define ROOM	4096U
 #define ERRORS	4095
 
-static char dir[AGENT_DIR_MAX];
 static uint64_t last_id;
 
 /* ---- What is behind the library ---- */
@@ -476,36 +474,11 @@ static void step_datagram(struct fuzz_in *in)
 
 /* ---- The input ---- */
 
-static unsigned int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	FUZZ_CHECK(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-static void remove_dir(void)
-{
-	char path[AGENT_DIR_MAX + sizeof("/" AGENT_CONTROL)];
-
-	(void)snprintf(path, sizeof(path), "%s/" AGENT_CONTROL, dir);
-	(void)unlink(path);
-	(void)rmdir(dir);
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	(void)snprintf(dir, sizeof(dir), "/tmp/ringgate-fuzz.XXXXXX");
-	FUZZ_CHECK(mkdtemp(dir));
-	FUZZ_CHECK(!atexit(remove_dir));
-	shim_begin(dir);
-	hostile_begin(dir);
+	shim_begin(hostile_begin());
 	return 0;
 }
 
@@ -516,13 +489,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step_hostent, step_accept, step_datagram,
 	};
 	struct fuzz_in in = { .p = data, .len = size };
-	const unsigned int before = open_fds();
+	const unsigned int before = fuzz_open_fds();
 	unsigned int i;
 
 	hostile_input = &in;
 	for (i = 0; i < STEPS && in.len; i++) {
 		steps[fuzz_u8(&in) % (sizeof(steps) / sizeof(steps[0]))](&in);
-		FUZZ_CHECK(open_fds() == before);
+		FUZZ_CHECK(fuzz_open_fds() == before);
 	}
 	hostile_input = NULL;
 	return 0;

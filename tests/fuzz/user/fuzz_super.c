@@ -6,7 +6,6 @@
  * an error that there is; no descriptor is left; nothing is written but where the call has room;
  * what is sent is well-formed; nothing goes on for ever.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -32,7 +31,6 @@
 #define MESSAGES	4U
 #define ROOM	(SIZE - BYTES)
 
-static char dir[AGENT_DIR_MAX];
 static uint64_t last_id;
 static struct fuzz_in *input;
 
@@ -308,43 +306,18 @@ static void make_pair(int pair[2])
 
 /* ---- The input ---- */
 
-static unsigned int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	FUZZ_CHECK(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-static void remove_dir(void)
-{
-	char path[AGENT_DIR_MAX + sizeof("/" AGENT_CONTROL)];
-
-	(void)snprintf(path, sizeof(path), "%s/" AGENT_CONTROL, dir);
-	(void)unlink(path);
-	(void)rmdir(dir);
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	(void)snprintf(dir, sizeof(dir), "/tmp/ringgate-fuzz.XXXXXX");
-	FUZZ_CHECK(mkdtemp(dir));
-	FUZZ_CHECK(!atexit(remove_dir));
-	shim_begin(dir);
-	hostile_begin(dir);
+	shim_begin(hostile_begin());
 	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = { .p = data, .len = size };
-	const unsigned int before = open_fds();
+	const unsigned int before = fuzz_open_fds();
 	unsigned int i;
 	int pair[2], error;
 
@@ -375,7 +348,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		default:
 			step_call(pair[0]);
 		}
-		FUZZ_CHECK(open_fds() == before + 1 + (pair[1] >= 0));
+		FUZZ_CHECK(fuzz_open_fds() == before + 1 + (pair[1] >= 0));
 	}
 	close(pair[0]);
 	if (pair[1] >= 0)

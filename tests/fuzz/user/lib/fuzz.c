@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include <dirent.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -37,4 +38,16 @@ void *fuzz_copy(struct fuzz_in *in, size_t max, size_t *len)
 	FUZZ_CHECK(copy);
 	*len = fuzz_bytes(in, copy, n);
 	return copy;
+}
+
+unsigned int fuzz_open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	FUZZ_CHECK(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
 }

@@ -54,6 +54,9 @@ static inline uint64_t fuzz_u64(struct fuzz_in *in)
 /* Fills @buf, with zeroes where the input has ended. Returns what came from it */
 size_t fuzz_bytes(struct fuzz_in *in, void *buf, size_t len);
 
+/* Descriptors that this process has, and some more, the same number each time */
+unsigned int fuzz_open_fds(void);
+
 /* Up to @max of the input's bytes in memory of their own, so that a read beyond is
  * seen. @len: out. Never NULL; to be freed */
 void *fuzz_copy(struct fuzz_in *in, size_t max, size_t *len);

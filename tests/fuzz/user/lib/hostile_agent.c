@@ -10,6 +10,7 @@
 int hostile_junk;
 struct fuzz_in *hostile_input;
 static int control = -1;
+static char dir[] = "/tmp/ringgate-fuzz.XXXXXX";
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -138,13 +139,25 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 	return __real_syscall(number, a, b, c, d, e, f);
 }
 
-void hostile_begin(const char *dir)
+static void remove_dir(void)
+{
+	char path[sizeof(dir) + sizeof("/" AGENT_CONTROL)];
+
+	(void)snprintf(path, sizeof(path), "%s/" AGENT_CONTROL, dir);
+	(void)unlink(path);
+	(void)rmdir(dir);
+}
+
+const char *hostile_begin(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
+	FUZZ_CHECK(mkdtemp(dir));
+	FUZZ_CHECK(!atexit(remove_dir));
 	(void)snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_CONTROL, dir);
 	control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	FUZZ_CHECK(!bind(control, (struct sockaddr *)&un, sizeof(un)) && !listen(control, 16));
 	hostile_junk = open("/dev/null", O_RDWR | O_CLOEXEC);
 	FUZZ_CHECK(hostile_junk >= 0);
+	return dir;
 }

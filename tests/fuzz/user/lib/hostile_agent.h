@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * An agent of programs' sockets that answers whatever the input says, for fuzz_shim.c: when the
- * library waits for an answer, by syscall(2), which is exchanged for that.
+ * An agent of programs' sockets that answers whatever the input says, for fuzz_shim.c and
+ * fuzz_super.c: when the library waits for an answer, by syscall(2), which is exchanged for that.
  */
 #ifndef HOSTILE_AGENT_H
 #define HOSTILE_AGENT_H
@@ -17,8 +17,8 @@ extern int hostile_junk;
 /* What it does; NULL: nothing now */
 extern struct fuzz_in *hostile_input;
 
-/* Its directory */
-void hostile_begin(const char *dir);
+/* Its directory, which goes with the process */
+const char *hostile_begin(void);
 struct rgate_socket_addr hostile_addr(struct fuzz_in *in);
 /* One that there is, or not */
 uint32_t hostile_error(struct fuzz_in *in);
