@@ -5,82 +5,21 @@
  * with what is under way on it, writes are late, and there is no room for messages or writes: what
  * comes out of each end is what went in at the other, once and in order.
  */
-#include "serves_bed.h"
+#include "two_bed.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ASKS	0U	/* nodes */
-#define SERVES	1U
 #define AT_ONCE	6U	/* requests each way */
 #define MOST	30000U	/* bytes of one */
 #define SENDS	100U	/* cookies */
 #define GETS	200U
 
-static struct rgate_hub hub[2];
-static struct rgate_peer peer[2];	/* each node's end */
-static struct rgate_engine *eng;
-static struct gate_service *gate[2];
-static struct client prog;
-static uint64_t rnd;
-
-static bool chance(unsigned int in)
-{
-	return unit_random(&rnd) % in == 0;
-}
-
-static bool may(void *ctx, uint32_t node, uid_t uid)
-{
-	(void)ctx;
-	return node == ASKS && uid == ME;
-}
-
 static uint8_t byte_at(uint64_t off)
 {
 	return (uint8_t)((off * 0x9e3779b97f4a7c15ULL) >> 56);
-}
-
-/* ---- Two nodes ---- */
-
-static void link_is(bool up)
-{
-	unsigned int i;
-
-	if (!up)
-		peer_down(&peer[0]);
-	for (i = 0; up && i < 2; i++)
-		peer_comes_up(&peer[i], 7 + i);
-	for (i = 0; i < 2; i++)
-		peer_is_seen(&peer[i]);
-}
-
-/* Some of what is under way arrives, and what was written before it is there. */
-static void carry(unsigned int n)
-{
-	struct msg m;
-
-	while (n--) {
-		if (msgs_take(&peer[ASKS].asked, &m)) {
-			peer_places(&peer[ASKS]);
-			hub_says(&hub[SERVES], ASKS, m.data, m.len);
-		}
-		if (msgs_take(&peer[SERVES].said, &m)) {
-			peer_places(&peer[SERVES]);
-			hub_says(&hub[ASKS], SERVES, m.data, m.len);
-		}
-	}
-}
-
-static void turn(void)
-{
-	unsigned int i;
-
-	bed_run(eng);
-	for (i = 0; i < 2; i++)
-		(void)hub[i].asks.tick(hub[i].ctx);
-	bed_run(eng);
 }
 
 static int setup(void **state)
@@ -88,28 +27,9 @@ static int setup(void **state)
 	const struct rgate_seat_opts so = RGATE_OPTS(rgate_seat_opts, .uid = ME, .requests = 256,
 						     .completions = 256,
 						     .memory = 2 * AT_ONCE * 32768U);
-	struct gate_opts go[2] = {
-		RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = &hub[ASKS], .gateway = SERVES),
-		RGATE_OPTS(gate_opts, .role = &gate_sockets, .hub = &hub[SERVES],
-			   .gateway = SERVES, .may = may),
-	};
-	unsigned int i;
 
 	(void)state;
-	memset(hub, 0, sizeof(hub));
-	memset(peer, 0, sizeof(peer));
-	net_up(NULL, 0);
-	eng = bed_engine();
-	go[SERVES].engine = net_eng;
-	for (i = 0; i < 2; i++) {
-		hub_init(&hub[i], i, gate_sockets.service);
-		hub_connect(&hub[i], !i, &peer[i]);
-		peer[i].far = &peer[!i];
-		assert_int_equal(gate_service_create(&gate[i], &go[i]), 0);
-	}
-	assert_int_equal(gate_service_add(gate[ASKS], eng), 0);
-	assert_int_equal(client_open(&prog, eng, &so), 0);
-	link_is(true);
+	two_make(&so);
 	return 0;
 }
 
@@ -118,43 +38,16 @@ static int teardown(void **state)
 	unsigned int i;
 
 	(void)state;
-	gate_service_quit(gate[ASKS]);
-	gate_service_quit(gate[SERVES]);
-	rgate_engine_destroy(eng);
-	gate_service_destroy(gate[ASKS]);
-	rgate_engine_destroy(net_eng);
-	gate_service_destroy(gate[SERVES]);
-	socket_service_destroy(net_sv);
-	client_close(&net_a.c);
-	client_close(&net_b.c);
-	client_close(&prog);
+	two_free();
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(hub[i].node.stage.lent, 0);
-		assert_int_equal(node_shares(&hub[i].node), 0);
-		assert_int_equal(peer[i].misplaced, 0);
+		assert_int_equal(two_hub[i].node.stage.lent, 0);
+		assert_int_equal(node_shares(&two_hub[i].node), 0);
+		assert_int_equal(two_peer[i].misplaced, 0);
 	}
 	return 0;
 }
 
 /* ---- The program ---- */
-
-#define submit(op_, cookie_, ...) \
-	client_submit(&prog, (struct rgate_request){ .op = RGATE_REQ_SOCKET_##op_, \
-						     .cookie = (cookie_), ##__VA_ARGS__ })
-
-/* Waits for that one, over a good connection */
-static struct rgate_completion wait_for(uint64_t cookie)
-{
-	struct rgate_completion done;
-
-	do {
-		turn();
-		carry(1);
-	} while (!client_poll(&prog, &done));
-	assert_int_equal(done.cookie, cookie);
-	assert_int_equal(done.result, 0);
-	return done;
-}
 
 static uint32_t connected(int *fd)
 {
@@ -163,12 +56,12 @@ static uint32_t connected(int *fd)
 	int l = raw_listen(4, &port);
 	uint32_t h;
 
-	submit(OPEN, 1, .a0 = RGATE_SOCKET_A0(2, RGATE_SOCKET_STREAM));
-	h = (uint32_t)wait_for(1).value;
+	TWO_SUBMIT(OPEN, 1, .a0 = RGATE_SOCKET_A0(2, RGATE_SOCKET_STREAM));
+	h = (uint32_t)two_wait_for(1).value;
 	to = serves_loopback(port);
-	memcpy(prog.mem, &to, sizeof(to));
-	submit(CONNECT, 1, .handle = h, .len = GATE_ADDR);
-	(void)wait_for(1);
+	memcpy(two_prog.mem, &to, sizeof(to));
+	TWO_SUBMIT(CONNECT, 1, .handle = h, .len = GATE_ADDR);
+	(void)two_wait_for(1);
 	*fd = raw_accept(l);
 	close(l);
 	return h;
@@ -183,12 +76,12 @@ static struct way {
 
 static unsigned char *memory_of(const struct way *w, uint32_t i)
 {
-	return prog.mem + (size_t)((w == &in ? AT_ONCE : 0) + i % AT_ONCE) * 32768;
+	return two_prog.mem + (size_t)((w == &in ? AT_ONCE : 0) + i % AT_ONCE) * 32768;
 }
 
 static void begin_some(uint32_t h, uint64_t all)
 {
-	uint32_t len = 1 + (uint32_t)unit_random(&rnd) % MOST, b;
+	uint32_t len = 1 + (uint32_t)unit_random(&two_rnd) % MOST, b;
 	unsigned char *mem = memory_of(&out, out.begun);
 
 	/* One send at a time: if it sends less, the next one has other bytes. */
@@ -197,15 +90,15 @@ static void begin_some(uint32_t h, uint64_t all)
 		for (b = 0; b < len; b++)
 			mem[b] = byte_at(out.asked + b);
 		out.len[out.begun % AT_ONCE] = len;
-		submit(SEND, SENDS + out.begun++ % AT_ONCE, .handle = h,
-		       .off = (uint64_t)(mem - prog.mem), .len = len);
+		TWO_SUBMIT(SEND, SENDS + out.begun++ % AT_ONCE, .handle = h,
+			   .off = (uint64_t)(mem - two_prog.mem), .len = len);
 	}
 	if (in.begun - in.over < AT_ONCE && in.done < all) {
 		mem = memory_of(&in, in.begun);
 		memset(mem, 0, MOST);
-		len = 1 + (uint32_t)unit_random(&rnd) % MOST;
-		submit(RECV, GETS + in.begun++ % AT_ONCE, .handle = h,
-		       .off = (uint64_t)(mem - prog.mem), .len = len);
+		len = 1 + (uint32_t)unit_random(&two_rnd) % MOST;
+		TWO_SUBMIT(RECV, GETS + in.begun++ % AT_ONCE, .handle = h,
+			   .off = (uint64_t)(mem - two_prog.mem), .len = len);
 	}
 }
 
@@ -233,7 +126,7 @@ static void take(uint64_t all)
 {
 	struct rgate_completion done;
 
-	while (client_poll(&prog, &done)) {
+	while (client_poll(&two_prog, &done)) {
 		assert_true(done.result >= 0);
 		if (done.cookie >= GETS) {
 			came[done.cookie - GETS] = done.result;
@@ -256,12 +149,12 @@ static void other_end(int fd, uint64_t all)
 
 	if (!in.begun)
 		said = 0;
-	n = recv(fd, bytes, 1 + unit_random(&rnd) % MOST, MSG_DONTWAIT);
+	n = recv(fd, bytes, 1 + unit_random(&two_rnd) % MOST, MSG_DONTWAIT);
 	for (b = 0; b < n; b++)
 		assert_int_equal(bytes[b], byte_at(out.done + (uint64_t)b));
 	if (n > 0)
 		out.done += (uint64_t)n;
-	n = (ssize_t)(1 + unit_random(&rnd) % MOST);
+	n = (ssize_t)(1 + unit_random(&two_rnd) % MOST);
 	if (said + (uint64_t)n > all)
 		n = (ssize_t)(all - said);
 	for (b = 0; b < n; b++)
@@ -277,21 +170,21 @@ static void disturb(void)
 {
 	unsigned int i;
 
-	if (chance(60) && peer[0].up)
-		link_is(false);
-	else if (chance(4) && !peer[0].up)
-		link_is(true);
-	if (chance(10))
-		peer_say_full(&peer[SERVES], chance(3));
-	if (chance(10))
-		peer_say_most(&peer[SERVES], (unsigned int)unit_random(&rnd) % 6);
+	if (two_chance(60) && two_peer[0].up)
+		two_link_is(false);
+	else if (two_chance(4) && !two_peer[0].up)
+		two_link_is(true);
+	if (two_chance(10))
+		peer_say_full(&two_peer[TWO_SERVES], two_chance(3));
+	if (two_chance(10))
+		peer_say_most(&two_peer[TWO_SERVES], (unsigned int)unit_random(&two_rnd) % 6);
 	for (i = 0; i < 2; i++) {
-		if (chance(20))
-			peer[i].full = chance(3);
-		if (chance(10))
-			peer[i].held = chance(2);
-		if (chance(40))
-			hub[i].node.no_share = chance(3);
+		if (two_chance(20))
+			two_peer[i].full = two_chance(3);
+		if (two_chance(10))
+			two_peer[i].held = two_chance(2);
+		if (two_chance(40))
+			two_hub[i].node.no_share = two_chance(3);
 	}
 }
 
@@ -304,7 +197,7 @@ static void storm(void **state)
 	int fd;
 
 	(void)state;
-	rnd = 4711;
+	two_rnd = 4711;
 	memset(&out, 0, sizeof(out));
 	memset(&in, 0, sizeof(in));
 	memset(came, 0xff, sizeof(came));
@@ -313,24 +206,24 @@ static void storm(void **state)
 		assert_true(unit_now_ns() < until);
 		begin_some(h, all);
 		disturb();
-		turn();
-		carry((unsigned int)unit_random(&rnd) % 8);
+		two_turn();
+		two_carry((unsigned int)unit_random(&two_rnd) % 8);
 		other_end(fd, all);
 		take(all);
 	}
 	for (i = 0; i < 2; i++) {
-		assert_true(peer[i].placed > unit_rounds(400) / 16);
-		peer[i].full = peer[i].held = false;
+		assert_true(two_peer[i].placed > unit_rounds(400) / 16);
+		two_peer[i].full = two_peer[i].held = false;
 	}
-	peer_say_full(&peer[SERVES], false);
-	peer_say_most(&peer[SERVES], 0);
-	if (!peer[0].up)
-		link_is(true);
-	rgate_seat_remove(prog.seat);
+	peer_say_full(&two_peer[TWO_SERVES], false);
+	peer_say_most(&two_peer[TWO_SERVES], 0);
+	if (!two_peer[0].up)
+		two_link_is(true);
+	rgate_seat_remove(two_prog.seat);
 	while (serves_sockets()) {
 		assert_true(unit_now_ns() < until);
-		turn();
-		carry(8);
+		two_turn();
+		two_carry(8);
 	}
 	close(fd);
 }
