@@ -99,7 +99,8 @@ static ssize_t take(int fd, void *buf, size_t room, struct agent_head *head, int
 		return n ? -EPROTO : shim_mark_over(fd) ? -ENETDOWN : 0;
 	/* A file that is none of the agent's could be one that is waited for. */
 	seals = fcntl(from, F_GET_SEALS);
-	if (seals < 0 || !(seals & F_SEAL_WRITE) ||
+	/* Of one that is longer than there can be, what is behind the room was not read. */
+	if (seals < 0 || !(seals & F_SEAL_WRITE) || n > (ssize_t)AGENT_DATAGRAM_MAX ||
 	    pread(from, head, sizeof(*head), 0) != sizeof(*head))
 		n = -EPROTO;
 	close(from);
