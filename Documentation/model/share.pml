@@ -14,6 +14,7 @@
  * check: fail	the word names a handle, and not which life of it : -DNO_LIFE
  * check: fail	a batch is taken over without compare-and-swap : -DNO_CAS
  * check: fail	one that died before it moved the counter is passed by : -DPASS_BY
+ * check: fail	one that slept for a lap takes the word of a later one : -DSTALE
  * check: fail	the credit is looked at before the holder is known to be dead : -DCREDIT_FIRST
  * check: fail	one that is stopped is taken for dead : -DSTOPPED
  * check: fail	the count of deaths is loaded after the look : -DSEEN_LATE
@@ -214,22 +215,31 @@ inline take()
 #else
 		atomic { l = lap[b % NB]; h = holder[b % NB]; s = since[b % NB] };
 		if
-		:: l >= BLAP(b) ->
+		:: l == BLAP(b) ->
 #ifndef PASS_BY
 			take_over(b)
 #else
 			skip
 #endif
-		:: l < BLAP(b) ->
-			atomic {
-				if
-				:: lap[b % NB] == l && holder[b % NB] == h && since[b % NB] == s ->
-					own(b);
-					in_hand(b);
-					got = true
-				:: else
-				fi
-			}
+		:: l != BLAP(b) ->
+			/* after the word: it may be of a later lap */
+#ifndef STALE
+			c = credit[b % NB];
+#endif
+			if
+			:: c >= BLAP(b)
+			:: c < BLAP(b) ->
+				atomic {
+					if
+					:: lap[b % NB] == l && holder[b % NB] == h &&
+					   since[b % NB] == s ->
+						own(b);
+						in_hand(b);
+						got = true
+					:: else
+					fi
+				}
+			fi
 		fi;
 		if
 		:: atomic { claim == b -> claim = b + 1 }
@@ -241,7 +251,7 @@ inline take()
 		:: else
 		fi
 	fi;
-	atomic { b = 0; l = 0; h = 0; s = 0 }
+	atomic { b = 0; l = 0; h = 0; s = 0; c = 0 }
 }
 
 proctype worker(byte me)

@@ -26,9 +26,19 @@ static uint64_t *owner_of(const struct rgate_consumer *c, uint64_t b)
 
 static bool swap(uint64_t *word, uint64_t was, uint64_t to)
 {
-	/* relaxed: frames come by seq, and go by the credit */
-	return __atomic_compare_exchange_n(word, &was, to, false, __ATOMIC_RELAXED,
+	/*
+	 * release: who reads this word (owner_word()) also sees the credit of the lap before,
+	 * without which the batch would not have been there to take. Frames themselves come
+	 * by seq, and go by the credit.
+	 */
+	return __atomic_compare_exchange_n(word, &was, to, false, __ATOMIC_RELEASE,
 					   __ATOMIC_RELAXED);
+}
+
+/* acquire: a credit that is looked at afterwards is no older than the word */
+static uint64_t owner_word(const struct rgate_consumer *c, uint64_t b)
+{
+	return __atomic_load_n(owner_of(c, b), __ATOMIC_ACQUIRE);
 }
 
 static bool is_of(uint64_t word, uint64_t lap)
@@ -141,7 +151,7 @@ static bool take_over(struct rgate_consumer *c, uint64_t b, uint32_t *alive, boo
 
 	if (batch_credit(c, b) >= lap)
 		return false;
-	word = __atomic_load_n(owner_of(c, b), __ATOMIC_RELAXED);
+	word = owner_word(c, b);
 	if (is_of(word, lap)) {
 		if (!left(c, word, alive))
 			return false;
@@ -214,16 +224,18 @@ static bool take_late(struct rgate_consumer *c, uint64_t b)
 /*
  * Takes the published batch @b, or a late one; false: somebody has it, or had. Who has it
  * may have died before it moved the counter, and so where look() did not look.
+ *
+ * This thread may have slept since it saw the batch published, for laps. The word is then
+ * of a later one, and whoever it names holds that: the credit, looked at second, tells.
  */
 static bool take(struct rgate_consumer *c, uint64_t b)
 {
-	const uint64_t lap = batch_lap(c, b);
-	const uint64_t word = __atomic_load_n(owner_of(c, b), __ATOMIC_RELAXED);
+	const uint64_t lap = batch_lap(c, b), word = owner_word(c, b);
 	uint32_t alive = 0;
 
 	if (is_of(word, lap))
 		return take_over(c, b, &alive, false);
-	if (batch_returned(c, b))
+	if (batch_credit(c, b) >= lap)
 		return false;
 	if (take_late(c, b))
 		return true;

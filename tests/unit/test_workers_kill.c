@@ -87,6 +87,112 @@ static void every_instruction(void **state)
 	}
 }
 
+/* Stopped after any instruction before it takes a batch, while others go on for a lap */
+
+/* Laps before: a consumer that has just begun looks at more than one that has not */
+#define BEFORE 3
+
+static int child_stopped(int sock, void *arg)
+{
+	const uint64_t before = (uintptr_t)arg;
+	struct rgate_consumer c;
+	struct rgate_ring *ring;
+	uint64_t n = 0;
+
+	unit_require(!rgate_ring_recv(&ring, sock));
+	unit_require(!rgate_consumer_init(&c, ring, &bed_shared));
+	while (n < before) {
+		if (bed_take(&c) == UINT64_MAX)
+			unit_require(rgate_consumer_wait(&c, -1) == 1);
+		else
+			n++;
+	}
+	/* the last batch goes back before it is stopped */
+	unit_require(!rgate_consumer_next(&c));
+	unit_require(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+	raise(SIGSTOP);
+	unit_require(!rgate_consumer_next(&c));
+	raise(SIGSTOP);
+	return 0;
+}
+
+static void child_goes_on(int pid)
+{
+	int st;
+
+	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_true(WIFSTOPPED(st));
+	assert_int_equal(WSTOPSIG(st), SIGSTOP);
+}
+
+/* Return: whether it was stopped before it had the batch */
+static bool stopped_after(unsigned int steps)
+{
+	const uint64_t *owner;
+	struct rgate_view v;
+	int pid, sock, st;
+	uint64_t first, was;
+	struct bed b;
+	bool early;
+
+	bed_up(&b, 128, 0, &bed_shared);
+	rgate_ring_view(b.ring, &v);
+	owner = (const uint64_t *)((const unsigned char *)v.prod + v.prod->owners_off);
+	first = BEFORE * v.nslots;
+	pid = unit_fork(child_stopped, (void *)(uintptr_t)first, &sock);
+	assert_int_equal(rgate_ring_send(b.ring, sock), 0);
+	while (b.in < first) {
+		if (unit_put(&b.p, b.in, 64))
+			sched_yield();
+		else
+			b.in++;
+		rgate_producer_flush(&b.p);
+	}
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_true(WIFSTOPPED(st));
+	bed_put(&b, RGATE_BATCH);
+	while (steps--) {
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+		assert_int_equal(waitpid(pid, &st, 0), pid);
+		assert_true(WIFSTOPPED(st));
+	}
+	early = bed_take(&b.c) == first;
+	if (early) {
+		bed_expect(&b, first + 1, first + RGATE_BATCH);
+		bed_put(&b, v.nslots);
+		/* to the middle of the batch that stands where the first stood */
+		bed_expect(&b, first + RGATE_BATCH, first + v.nslots + 3);
+		was = __atomic_load_n(owner, __ATOMIC_RELAXED);
+		assert_int_equal(was >> RGATE_OWNER_LAP_SHIFT, BEFORE + 2);
+		child_goes_on(pid);
+		assert_int_equal(__atomic_load_n(owner, __ATOMIC_RELAXED), was);
+		bed_expect(&b, first + v.nslots + 3, b.in);
+		bed_round(&b);
+	}
+	bed_kill(pid, sock);
+	bed_down(&b);
+	return early;
+}
+
+static void every_stop(void **state)
+{
+	unsigned int lo = 0, hi = 5000, k;
+
+	(void)state;
+	assert_true(stopped_after(0));
+	/* the instruction that takes it, and all that are not long before it */
+	while (hi - lo > 1) {
+		k = lo + (hi - lo) / 2;
+		if (stopped_after(k))
+			lo = k;
+		else
+			hi = k;
+	}
+	for (k = lo > 150 ? lo - 150 : 1; k < lo; k++)
+		assert_true(stopped_after(k));
+}
+
 /* Nonsense in every word that consumers share: each call comes to an end. */
 static void nonsense(void **state)
 {
@@ -266,6 +372,7 @@ static void random_kills(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_instruction),
+	cmocka_unit_test(every_stop),
 	cmocka_unit_test(nonsense),
 	cmocka_unit_test(random_kills),
 };
