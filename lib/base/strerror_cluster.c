@@ -250,6 +250,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_queue_open", ENOENT, true, "it is not there, and only its owner can make it" },
 	{ "rgate_queue_handle", ENOENT, true, "it is not there, and only its owner can make it" },
 	{ "rgate_queue_list", ENOENT, true, "it is not there" },
+	{ "rgate_queue_next_start", EBUSY, false, "another one is in the background: take it first" },
+	{ "rgate_queue_wait_start", EBUSY, false, "another one is in the background: take it first" },
 	{ "rgate_queue_open", EEXIST, false, "there is a queue of that name already: open it, or "
 	  "give this one another name" },
 	{ "rgate_queue_handle", EEXIST, false, "there is a queue of that name already: open it, or "

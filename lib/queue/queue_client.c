@@ -123,6 +123,7 @@ void rgate_queue_close(struct rgate_queue *q)
 	if (q->client.handle)
 		(void)ask_for(q, (struct rgate_request){ .op = RGATE_REQ_QUEUE_CLOSE },
 			      SYNC_CLIENT_SURE, NULL);
+	sync_later_close(&q->client);
 	rgate_session_close(q->client.session);
 	free(q);
 }
@@ -242,6 +243,8 @@ int rgate_queue_claim(struct rgate_queue *q, uint64_t types, unsigned int most, 
 	uint64_t n = 0;
 	int total;
 
+	if (q->later)
+		return -EBUSY;
 	if (flags & RGATE_CLAIM_NOW)
 		timeout_ms = q->client.timeout_ms;
 	total = ask_for(q, queue_claim_request(types, most, flags), timeout_ms, &n);
@@ -308,6 +311,8 @@ int rgate_queue_wait(struct rgate_queue *q, uint64_t id, uint32_t flags, int tim
 	uint64_t value = 0;
 	int n;
 
+	if (q->later)
+		return -EBUSY;
 	if (!id)
 		return -ENOENT;
 	n = ask_for(q, r, timeout_ms, &value);
@@ -375,6 +380,8 @@ int rgate_queue_peek(struct rgate_queue *q, uint64_t *after, uint32_t states,
 				   .len = IN_LEN };
 	int n;
 
+	if (q->later)
+		return -EBUSY;
 	do {
 		r.a0 = *after;
 		n = ask(q, r, after);
@@ -395,6 +402,8 @@ int rgate_queue_info(struct rgate_queue *q, struct rgate_queue_info *info)
 					 .len = sizeof(*info) };
 	int err;
 
+	if (q->later)
+		return -EBUSY;
 	err = ask(q, r, NULL);
 	if (err)
 		return err;

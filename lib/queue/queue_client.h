@@ -5,7 +5,7 @@
 
 #include <ringgate/rgate_queue.h>
 
-#include "sync_client.h"
+#include "sync_later.h"
 
 #define OUT_LEN		RGATE_QUEUE_PART_MAX		/* what is asked, */
 #define IN_LEN		(RGATE_QUEUE_PART_MAX + 4096U)	/* and what is told, behind that */
@@ -13,6 +13,9 @@
 struct rgate_queue {
 	struct sync_client client;
 	char *out, *in;
+	/* of what is under way in the background: CLAIM or WAIT, and how many tasks it has at most */
+	uint16_t later;
+	unsigned int most;
 };
 
 /* CLAIM, but for its handle */
@@ -23,5 +26,13 @@ int queue_read_tasks(const struct rgate_queue *q, int total, uint64_t n, unsigne
 /* @op on a task that was claimed; @len bytes of q->out go along */
 int queue_of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_task *task,
 		  uint32_t ms, size_t len);
+
+/*
+ * Completes as rgate_queue_complete_many(), and asks @along by requests that go together. @later:
+ * that one is not waited for, see sync_later.h; else @value: out, or NULL
+ * What became of @along, or of asking it
+ */
+int queue_complete_along(struct rgate_queue *q, struct rgate_queue_result *results,
+			 unsigned int n, struct rgate_request along, bool later, uint64_t *value);
 
 #endif

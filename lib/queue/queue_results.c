@@ -163,6 +163,47 @@ int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *
 	return done ? done : results[0].error;
 }
 
+/* The last ones' requests, with @e->reqs of theirs, and behind them @along */
+static int start_along(struct rgate_queue *q, struct together *e, struct rgate_request along,
+		       bool later)
+{
+	int err;
+
+	along.handle = q->client.handle;
+	e->r[e->reqs] = along;
+	err = sync_client_start(&q->client, e->r, e->reqs + 1);
+	if (!err && later)
+		sync_later_begin(&q->client, e->r[e->reqs].cookie);
+	return err;
+}
+
+int queue_complete_along(struct rgate_queue *q, struct rgate_queue_result *results,
+			 unsigned int n, struct rgate_request along, bool later, uint64_t *value)
+{
+	unsigned int some;
+	struct together e;
+	int ret;
+
+	for (write_together(q, results, n, &e); e.all < n; write_together(q, results, n, &e)) {
+		some = complete_some(q, results, n);
+		results += some;
+		n -= some;
+	}
+	ret = start_along(q, &e, along, later);
+	if (ret) {
+		none_ended(results, n, ret);
+		return ret;
+	}
+	(void)finish_together(q, &e);
+	if (later)
+		sync_later_settle(&q->client);
+	else
+		ret = sync_client_finish(&q->client, e.r[e.reqs].cookie, q->client.timeout_ms,
+					 value);
+	read_together(q, &e, results);
+	return ret;
+}
+
 /* Is one of them refused for now? */
 static bool refused(const struct rgate_queue_result *results, unsigned int n)
 {
@@ -217,6 +258,8 @@ int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, 
 
 	if (n > INT32_MAX)
 		return -EINVAL;
+	if (q->later)
+		return -EBUSY;
 	for (write_together(q, results, n, &e); e.all < n; write_together(q, results, n, &e)) {
 		some = complete_some(q, results, n);
 		results += some;

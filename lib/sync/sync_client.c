@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "opts.h"
+#include "sync_later.h"
 
 #define TIMEOUT_MS	5000
 #define ROOM_LEN	512U
@@ -15,12 +16,13 @@
 /* Of all that are under way, and what cancels one of them, all but one come before that at most. */
 static void keep(struct sync_client *sc, const struct rgate_completion *c)
 {
+	if (sync_later_keep(sc, c))
+		return;
 	if (sc->nkept < sizeof(sc->kept) / sizeof(sc->kept[0]))
 		sc->kept[sc->nkept++] = *c;
 }
 
-/* The completion of @cookie, when it is there: 1; others wait until they are asked for */
-static int take(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
+int sync_client_take(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
 {
 	unsigned int i;
 	int n;
@@ -55,7 +57,7 @@ static int await(struct sync_client *sc, uint64_t cookie, int timeout_ms,
 	int ret;
 
 	for (;;) {
-		ret = take(sc, cookie, c);
+		ret = sync_client_take(sc, cookie, c);
 		if (ret)
 			return ret;
 		ret = rgate_session_wait(sc->session, left_ms(until, timeout_ms));
@@ -79,7 +81,7 @@ static int await_surely(struct sync_client *sc, uint64_t cookie, struct rgate_co
  * It ends soon, one way or the other: what it had done by then counts. What cancels it may end
  * after it, and a session that was lent is left with no completion that its owner knows nothing of.
  */
-static int give_up(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
+int sync_client_give_up(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c)
 {
 	const uint64_t own = ++sc->cookie;
 	struct rgate_completion end;
@@ -101,7 +103,7 @@ int sync_client_start(struct sync_client *sc, struct rgate_request *q, unsigned 
 	for (i = 0; i < n; i++)
 		q[i].cookie = ++sc->cookie;
 	sc->nkept = 0;
-	/* There are places for all: no others are under way. */
+	/* There are places for all: one other is under way at most. */
 	ret = rgate_session_submit_many(sc->session, q, n);
 	return ret < 0 ? ret : 0;
 }
@@ -116,8 +118,9 @@ int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, 
 	} while (ret == -EINTR && timeout_ms == SYNC_CLIENT_SURE);
 	if (!ret || ret == -EINTR) {
 		why = ret ? ret : -ETIMEDOUT;
-		ret = give_up(sc, cookie, &c);
+		ret = sync_client_give_up(sc, cookie, &c);
 	}
+	sync_later_settle(sc);
 	if (ret < 0)
 		return ret;
 	if (value)

@@ -3,10 +3,21 @@
 #ifndef RGATE_SYNC_CLIENT_H
 #define RGATE_SYNC_CLIENT_H
 
+#include <stdbool.h>
+
 #include <ringgate/rgate_session.h>
 #include <ringgate/rgate_sync.h>
 
 #define SYNC_CLIENT_MOST	5U	/* requests at once */
+
+/* One request that is not waited for, see sync_later.h */
+struct sync_later {
+	uint64_t cookie;	/* 0: there is none */
+	bool there;		/* its end is */
+	bool has_fd;
+	int fd, bell;
+	struct rgate_completion end;
+};
 
 struct sync_client {
 	struct rgate_session *session;
@@ -17,6 +28,7 @@ struct sync_client {
 	unsigned int nkept;
 	/* that came while another one's was waited for */
 	struct rgate_completion kept[SYNC_CLIENT_MOST];
+	struct sync_later later;
 	uint32_t handle;	/* 0: it could not be opened again, so far */
 	int timeout_ms;
 };
@@ -48,5 +60,11 @@ int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, 
  */
 int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
 		    uint64_t *value);
+
+/* The completion of @cookie, when it is there: 1; others wait until they are asked for; or as
+ * rgate_session_poll() */
+int sync_client_take(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c);
+/* Cancels it, and waits for its end: 1; or why that never comes */
+int sync_client_give_up(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c);
 
 #endif

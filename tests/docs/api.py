@@ -27,6 +27,8 @@ MADE = {
     "rgate_spawn_job_close": "rgate_spawn_start",
 }
 NOTHING = {
+    "rgate_queue_next_start": "a request: rgate_queue_quit(), or it is taken",
+    "rgate_queue_wait_start": "likewise",
     "rgate_sender_init": "keeps nothing but its place in the ring",
     "rgate_spin_init": "is a number",
     "rgate_hub_start": "of an object that rgate_hub_destroy() stops",

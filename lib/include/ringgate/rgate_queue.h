@@ -181,6 +181,65 @@ RGATE_API int rgate_queue_next(struct rgate_queue *queue, struct rgate_queue_res
 			       int timeout_ms, struct rgate_queue_got *got);
 
 /*
+ * In the background: one claim, or one wait, that is asked for and taken later. Meanwhile tasks that
+ * were claimed are begun, touched, completed and so on, and others submitted; what would be told
+ * something else, as rgate_queue_claim(), _next(), _wait(), _peek() and _info(), is -EBUSY.
+ *
+ *	rgate_queue_next_start(q, NULL, 0, 0, 16, RGATE_CLAIM_BEGIN);
+ *	while ((n = rgate_queue_next_take(q, got)) == -EAGAIN)
+ *		... epoll_wait() with rgate_queue_fd(q) and others ...
+ */
+
+/*
+ * rgate_queue_next_start - as rgate_queue_next(), whose claim is not waited for
+ * The results are: what became of each is in its error. @flags: RGATE_CLAIM_BEGIN
+ * -EBUSY: something is in the background; -EINVAL; -EPIPE; -EOWNERDEAD
+ */
+RGATE_API int rgate_queue_next_start(struct rgate_queue *queue,
+				     struct rgate_queue_result *results, unsigned int n,
+				     uint64_t types, unsigned int most, uint32_t flags);
+
+/*
+ * rgate_queue_next_take - the tasks, when they are there
+ * @got: room for as many as were asked for
+ * As rgate_queue_claim(). -EAGAIN: they are not there; -EINVAL: no claim is in the background.
+ * After anything but -EAGAIN none is.
+ */
+RGATE_API int rgate_queue_next_take(struct rgate_queue *queue, struct rgate_queue_got *got);
+
+/*
+ * rgate_queue_wait_start - as rgate_queue_wait(), which is not waited for
+ * @id: 0: as rgate_queue_wait_all()
+ * As rgate_queue_next_start()
+ */
+RGATE_API int rgate_queue_wait_start(struct rgate_queue *queue, uint64_t id, uint32_t flags);
+
+/*
+ * rgate_queue_wait_take - its result, when it is there
+ * @value: out, may be NULL: the state of the task; or how many are buried
+ * As rgate_queue_wait(), and as rgate_queue_next_take(). With RGATE_WAIT_TAKE what is longer than
+ * @buf is lost.
+ */
+RGATE_API int rgate_queue_wait_take(struct rgate_queue *queue, void *buf, size_t len,
+				    uint64_t *value);
+
+/*
+ * rgate_queue_quit - ends what is in the background
+ * Returns 0: it has done nothing; 1: it had ended before: what it has is to be taken. -EINVAL: there
+ * is none; -EPIPE; -EOWNERDEAD
+ */
+RGATE_API int rgate_queue_quit(struct rgate_queue *queue);
+
+/*
+ * rgate_queue_fd - for poll(2) and epoll(7): readable once what is in the background may have ended
+ * Stays the queue's; only to be waited for, by level. When it is readable, and before it is waited
+ * for the first time, the _take function is called, which says -EAGAIN if there was nothing, and
+ * then it is not readable any more. With nothing in the background it is not, either.
+ * -EMFILE
+ */
+RGATE_API int rgate_queue_fd(struct rgate_queue *queue);
+
+/*
  * rgate_queue_memory - says where the bytes of a task, or of a result, are
  * @memory: out: to be submitted, or completed with, as any bytes of that length
  * @node: RGATE_QUEUE_MEMORY_HERE: nobody at another node fetches them; @owner, @name: as
