@@ -424,6 +424,8 @@ $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate
 $(O)/tests/unit/test_queue_shares: EXTRA_LIBS += $(call wrap,rgate_req_seat rgate_seat_uid rgate_req_get \
 	rgate_req_mem)
 $(O)/tests/unit/test_queue_table: EXTRA_LIBS += $(call wrap,realloc)
+$(O)/tests/unit/test_queue_worker: EXTRA_LIBS += $(call wrap,rgate_session_poll rgate_session_wait \
+	rgate_session_arm rgate_session_close)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)
 $(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)
 $(O)/tests/unit/test_socket_resolve: EXTRA_LIBS += $(call wrap,getaddrinfo freeaddrinfo)

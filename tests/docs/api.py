@@ -24,6 +24,7 @@ FIXED = {
 PAIRS = {"close": "open", "destroy": "create", "fini": "init", "stop": "start"}
 MADE = {
     "rgate_cluster_destroy": "rgate_cluster_load",
+    "rgate_queue_worker_close": "rgate_queue_worker_start",
     "rgate_spawn_job_close": "rgate_spawn_start",
 }
 NOTHING = {
@@ -36,6 +37,7 @@ NOTHING = {
 }
 SAYS = {
     "rgate_socket_close": "as close(2): it is closed, whatever it says",
+    "rgate_queue_worker_close": "-EBUSY: a handler still runs",
     "rgate_gpu_stop": "-ETIMEDOUT: the kernel still runs",
     "rgate_pool_free": "of a buffer: not this pool's, or free already",
 }
