@@ -7,81 +7,6 @@
 
 #include "queues.h"
 
-#define PLACES_FIRST	64U
-
-/* ---- By number ---- */
-
-static struct task **place_of(const struct queue *q, uint64_t id)
-{
-	return &q->table[id & (q->places - 1)];
-}
-
-struct task *queue_find(const struct queue *q, uint64_t id)
-{
-	struct task *t;
-
-	if (!q->places)
-		return NULL;
-	for (t = *place_of(q, id); t && t->id != id; t = t->chain)
-		;
-	return t;
-}
-
-static void enter(struct queue *q, struct task *t)
-{
-	struct task **at = place_of(q, t->id);
-
-	t->chain = *at;
-	*at = t;
-}
-
-/*
- * Numbers are given one after the other: in each place there is hardly more than one. The table is
- * its owner's memory as tasks are: it has once been as large as there were tasks.
- */
-static int grow(struct queue *q)
-{
-	const uint32_t places = q->places ? q->places * 2 : PLACES_FIRST;
-	const uint64_t more = (places - q->places) * sizeof(struct task *);
-	struct task **table;
-	struct link *l;
-	int err;
-
-	if (q->n < q->places)
-		return 0;
-	err = quota_take(q->quota, more);
-	if (err)
-		return err;
-	table = calloc(places, sizeof(struct task *));
-	if (!table) {
-		quota_give(q->quota, more);
-		return -ENOMEM;
-	}
-	free(q->table);
-	q->table = table;
-	q->places = places;
-	for (l = q->tasks.next; l != &q->tasks; l = l->next)
-		enter(q, container_of(l, struct task, of_queue));
-	return 0;
-}
-
-void queue_table_free(struct queue *q)
-{
-	quota_give(q->quota, q->places * sizeof(struct task *));
-	free(q->table);
-	q->table = NULL;
-	q->places = 0;
-}
-
-static void leave_table(struct queue *q, struct task *t)
-{
-	struct task **at;
-
-	for (at = place_of(q, t->id); *at != t; at = &(*at)->chain)
-		;
-	*at = t->chain;
-}
-
 /* ---- States ---- */
 
 static void set_state(struct queue *q, struct task *t, enum rgate_task_state state)
@@ -245,7 +170,7 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 		q->count.full++;
 		return -EAGAIN;
 	}
-	err = grow(q);
+	err = queue_table_grow(q);
 	if (!err)
 		err = queues_reserve(q->home);
 	if (!err)
@@ -267,7 +192,7 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 	q->count.bytes += put->len;
 	q->count.submitted++;
 	list_add_tail(&q->tasks, &t->of_queue);
-	enter(q, t);
+	queue_table_enter(q, t);
 	if (put->delay_ms)
 		make_delayed(q, t, put->delay_ms);
 	else
@@ -284,13 +209,13 @@ void queue_drop(struct queue *q, struct task *t)
 	drop_end(q, t);
 	set_state(q, t, 0);
 	list_del(&t->of_queue);
-	leave_table(q, t);
+	queue_table_leave(q, t);
 	quota_give(q->quota, cost(t->len));
 	q->count.bytes -= t->len;
 	q->n--;
 	q->home->ntasks--;
 	free(t);
-	if (!q->n && q->places > PLACES_FIRST)
+	if (!q->n && q->places > QUEUE_PLACES_FIRST)
 		queue_table_free(q);
 }
 

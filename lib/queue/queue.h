@@ -160,6 +160,14 @@ void queue_expire(struct task *t);
 /* Frees it, whatever its state is; who waits for it is told -ENOENT. */
 void queue_drop(struct queue *q, struct task *t);
 
+/* ---- queue_table.c: by number ---- */
+
+#define QUEUE_PLACES_FIRST	64U
+
+/* For one more. -EDQUOT, -ENOMEM */
+int queue_table_grow(struct queue *q);
+void queue_table_enter(struct queue *q, struct task *t);
+void queue_table_leave(struct queue *q, struct task *t);
 /* Of a queue without tasks */
 void queue_table_free(struct queue *q);
 

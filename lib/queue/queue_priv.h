@@ -7,7 +7,7 @@
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
  *	keep*.c		tasks that went there
  *	queues.c	queues whose home is this node
- *	queue.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
+ *	queue.c, queue_table.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
  */
 #ifndef RGATE_QUEUE_PRIV_H
 #define RGATE_QUEUE_PRIV_H
