@@ -59,6 +59,8 @@ DPDK_LIBS = $(if $(DPDK_CFLAGS),-lrte_mempool -lrte_ring -lrte_eal)
 UCS_LIBS = $(call pc,--libs ucx-ucs)
 # Other queues, for bench_queue only, likewise
 HIREDIS_LIBS = $(call pc,--libs hiredis)
+# And MPI's barrier, for bench_sync
+MPI_LIBS = $(call pc,--libs ompi-c)
 
 ALL_CFLAGS := -std=gnu11 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 ALL_CFLAGS += -Iuapi -Ilib/include $(LIB_CFLAGS) $(TOOL_CFLAGS)
@@ -254,6 +256,8 @@ bench_cost_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/cost/*.c)) 
 	$(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog)
 bench_queue := $(O)/tests/bench/bench_queue
 bench_queue_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/queue/*.c))
+bench_sync := $(O)/tests/bench/bench_sync
+bench_sync_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/sync/*.c))
 bench_sockets := $(O)/tests/bench/bench_sockets
 bench_sockets_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/bench/sockets/*.c))
 bench_pool := $(O)/tests/bench/bench_pool
@@ -280,6 +284,9 @@ $(addprefix $(O)/obj/tests/fuzz/user/,fuzz_gate.o lib/gate_guests.o lib/gate_ask
 $(O)/obj/tests/fuzz/user/fuzz_parse.o: EXTRA += -Itests/fuzz/user/shim
 $(O)/obj/tests/bench/%.o: EXTRA = -D_GNU_SOURCE -Ilib/mem -Itests/bench/lib -Itests/bench/cost -Itools/ringgate
 $(O)/obj/tests/bench/queue/redis.o: EXTRA += $(if $(HIREDIS_LIBS),-DHAVE_HIREDIS $(call pc,--cflags hiredis))
+$(O)/obj/tests/bench/sync/redis.o: EXTRA += $(if $(HIREDIS_LIBS),-DHAVE_HIREDIS $(call pc,--cflags hiredis))
+$(O)/obj/tests/bench/sync/mpi.o: EXTRA += \
+	$(if $(MPI_LIBS),-DHAVE_MPI $(patsubst -I%,-isystem %,$(call pc,--cflags ompi-c)))
 $(O)/obj/tests/bench/pool/%.o: EXTRA += $(if $(UCS_LIBS),-DHAVE_UCS)
 $(O)/obj/tests/bench/pool/dpdk.o: EXTRA += $(if $(DPDK_CFLAGS),-DHAVE_DPDK $(DPDK_CFLAGS))
 $(O)/obj/tests/cluster/%.o: EXTRA = -D_GNU_SOURCE -Itests/demo/lib -Itests/cluster/lib
@@ -339,11 +346,13 @@ $(faults_bin): $(faults_obj) $(lib_static)
 	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
-$(filter-out $(bench_cost) $(bench_pool) $(bench_queue) $(bench_sockets),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
+$(filter-out $(bench_cost) $(bench_pool) $(bench_queue) $(bench_sockets) $(bench_sync),$(bench_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_cost): $(O)/%: $(O)/obj/%.o $(bench_cost_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_queue): $(O)/%: $(O)/obj/%.o $(bench_queue_obj) $(call objects_of,tests/bench) $(lib_static)
+	$(program)
+$(bench_sync): $(O)/%: $(O)/obj/%.o $(bench_sync_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
 $(bench_sockets): $(O)/%: $(O)/obj/%.o $(bench_sockets_obj) $(call objects_of,tests/bench) $(lib_static)
 	$(program)
@@ -479,6 +488,7 @@ $(O)/examples/xdp_filter: EXTRA_LIBS += $(call pc,--libs libbpf)
 $(bench_bin): EXTRA_LIBS = $(LIB_LIBS) $(URING_LIBS)
 $(bench_cost): EXTRA_LIBS += $(TOOL_LIBS)
 $(bench_queue): EXTRA_LIBS += $(HIREDIS_LIBS)
+$(bench_sync): EXTRA_LIBS += $(HIREDIS_LIBS) $(MPI_LIBS)
 $(bench_pool): EXTRA_LIBS += $(DPDK_LIBS) $(UCS_LIBS)
 $(cluster_bin) $(demo_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(tool_bin) $(daemon_bin): EXTRA_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
