@@ -310,6 +310,8 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "first" },
 	{ "rgate_barrier_wait", ETIMEDOUT, false, "not all have arrived in time: it may be "
 	  "waited for again" },
+	{ "rgate_barrier_meet", ETIMEDOUT, false, "not all have arrived in time: it may be "
+	  "waited for again" },
 
 	{ "rgate_socket_", EACCES, false, "the gateway's policy, or that of ringgated, does not "
 	  "let this user do that" },

@@ -63,6 +63,29 @@ int rgate_barrier_wait(struct rgate_barrier *b, int timeout_ms, uint64_t *genera
 	return err;
 }
 
+int rgate_barrier_meet(struct rgate_barrier *b, int timeout_ms, uint64_t *generation,
+		       struct rgate_barrier_info *broken)
+{
+	struct sync_client *sc = &b->client;
+	struct rgate_request q[] = {
+		{ .op = RGATE_REQ_BARRIER_ARRIVE, .handle = sc->handle },
+		{ .op = RGATE_REQ_BARRIER_WAIT, .handle = sc->handle, .off = SYNC_CLIENT_ROOM,
+		  .len = sizeof(*broken) },
+	};
+	int arrived, err;
+
+	memset(sc->room, 0, sizeof(*broken));
+	err = sync_client_start(sc, q, 2);
+	if (err)
+		return err;
+	err = sync_client_finish(sc, q[1].cookie, timeout_ms, generation);
+	arrived = sync_client_finish(sc, q[0].cookie, sc->timeout_ms, NULL);
+	if (err == -EPIPE && broken)
+		memcpy(broken, sc->room, sizeof(*broken));
+	/* It could not arrive, and so there was nothing to wait for. */
+	return err == -ENOLCK && arrived ? arrived : err;
+}
+
 int rgate_barrier_info(struct rgate_barrier *b, struct rgate_barrier_info *info)
 {
 	struct sync_client *sc = &b->client;

@@ -204,7 +204,7 @@ static void *meets(void *arg)
 			if (rounds_done[j] != i)
 				__atomic_add_fetch(&too_early, 1, __ATOMIC_RELAXED);
 		/* and again before anybody writes */
-		if (rgate_barrier_arrive(b) || rgate_barrier_wait(b, -1, NULL, NULL))
+		if (rgate_barrier_meet(b, -1, &generation, NULL) || generation != 2 * i)
 			break;
 	}
 	rgate_barrier_close(b);
@@ -255,6 +255,46 @@ static void breaks(void **state)
 	rgate_barrier_close(NULL);
 }
 
+static void *comes_later(void *arg)
+{
+	usleep(20000);
+	return rgate_barrier_meet(arg, -1, NULL, NULL) ? NULL : arg;
+}
+
+/* Who gave up has arrived; it goes on by either call, and arrives once for each time. */
+static void meets_later(void **state)
+{
+	struct rgate_barrier_info info;
+	struct rgate_barrier *a, *b;
+	uint64_t generation;
+	pthread_t t;
+	void *well;
+
+	(void)state;
+	assert_int_equal(rgate_barrier_open(&a, "b", 2, &process), 0);
+	assert_int_equal(rgate_barrier_open(&b, "b", 2, &process), 0);
+	assert_int_equal(rgate_barrier_meet(a, 10, NULL, NULL), -ETIMEDOUT);
+	assert_int_equal(rgate_barrier_info(b, &info), 0);
+	assert_int_equal(info.arrived, 1);
+	assert_int_equal(rgate_barrier_arrive(a), -EALREADY);
+	assert_int_equal(pthread_create(&t, NULL, comes_later, b), 0);
+	assert_int_equal(rgate_barrier_meet(a, -1, &generation, NULL), 0);
+	assert_int_equal(generation, 1);
+	pthread_join(t, &well);
+	assert_ptr_equal(well, b);
+	assert_int_equal(rgate_barrier_info(b, &info), 0);
+	assert_int_equal(info.arrived, 0);
+	/* broken while it waits, and before it comes */
+	assert_int_equal(rgate_barrier_arrive(b), 0);
+	rgate_barrier_close(b);
+	memset(&info, 0, sizeof(info));
+	assert_int_equal(rgate_barrier_meet(a, -1, NULL, &info), -EPIPE);
+	assert_int_equal(info.members, 2);
+	assert_int_equal(info.dead, 2);
+	assert_int_equal(rgate_barrier_meet(a, -1, NULL, NULL), -EPIPE);
+	rgate_barrier_close(a);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_at_a_time),
 	cmocka_unit_test(in_time),
@@ -263,6 +303,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(listed),
 	cmocka_unit_test(all_meet),
 	cmocka_unit_test(breaks),
+	cmocka_unit_test(meets_later),
 };
 
 UNIT_MAIN(tests)

@@ -54,6 +54,16 @@ RGATE_API int rgate_barrier_arrive(struct rgate_barrier *barrier);
 RGATE_API int rgate_barrier_wait(struct rgate_barrier *barrier, int timeout_ms,
 				 uint64_t *generation, struct rgate_barrier_info *broken);
 
+/*
+ * rgate_barrier_meet - arrives, and waits until all have, by requests that go together
+ * For who has nothing to do in between: it sleeps once, and not twice. One that has arrived and
+ * not gone through just waits.
+ * @timeout_ms, @generation, @broken: as rgate_barrier_wait()
+ * Returns as rgate_barrier_wait(). -ETIMEDOUT, -EINTR: it has arrived, or not; may be called again
+ */
+RGATE_API int rgate_barrier_meet(struct rgate_barrier *barrier, int timeout_ms,
+				 uint64_t *generation, struct rgate_barrier_info *broken);
+
 /* rgate_barrier_info - who has arrived. -ESTALE: the home is lost; -EPIPE; -ETIMEDOUT */
 RGATE_API int rgate_barrier_info(struct rgate_barrier *barrier, struct rgate_barrier_info *info);
 
