@@ -10,6 +10,9 @@
  * imm-lat	both write with a notice in turn, and wait for it (ib_send_lat)
  * send-lat	messages in turn (ib_send_lat)
  * read-lat, add-lat	to completion, one after another (ib_read_lat, ib_atomic_lat)
+ * cas-lat	a compare-and-swap that succeeds, to completion
+ * claim-lat	the same and a read of BYTES, posted at once
+ * claims-lat	BATCH of them, each of a word of its own, posted at once
  * write-bw	as many as can be outstanding, BATCH posted at once (ib_write_bw)
  *
  * Environment: RGATE_BENCH_ADDRS=A,B addresses of RDMA devices for nodes 0 and 1;
@@ -42,6 +45,7 @@ struct side {
 	struct rgate_node *node;
 	struct rgate_peer *peer;
 	const struct rgate_buf *out, *in;
+	uint64_t swapped;		/* what the words are */
 	struct rgate_remote at;		/* "in" of the other side */
 	int sock;
 };
@@ -187,20 +191,56 @@ static void pong(struct side *s, const struct task *t, uint32_t i)
 		wait_message(s, *t->op == 'i');
 }
 
+/* Claims the first @n words there, all of which are what they were left at, and reads @bytes */
+static void claim(struct side *s, uint32_t n, uint32_t bytes)
+{
+	const struct rgate_sge sge = { (char *)s->out->addr + 4096, bytes, s->out->lkey };
+	uint64_t *old = s->out->addr;
+	struct rgate_op op[RGATE_POST_MAX + 1];
+	struct rgate_sge word[RGATE_POST_MAX];
+	uint64_t ticket;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		word[i] = (struct rgate_sge){ old + i, sizeof(*old), s->out->lkey };
+		op[i] = operation(s, RGATE_OP_COMPARE_SWAP, &word[i]);
+		op[i].remote += i * sizeof(*old);
+		op[i].operand = s->swapped;
+		op[i].swap = s->swapped + 1;
+	}
+	if (bytes) {
+		op[n] = operation(s, RGATE_OP_READ, &sge);
+		op[n].remote += 4096;
+	}
+	post(s, op, n + !!bytes, &ticket);
+	must(rgate_peer_finish(s->peer, ticket, PATIENCE), "rgate_peer_finish");
+	for (i = 0; i < n; i++)
+		if (old[i] != s->swapped)
+			bench_die(0, "a word was another one's");
+	s->swapped++;
+}
+
 static void to_completion(struct side *s, const struct task *t)
 {
 	const struct rgate_sge sge = { s->out->addr, t->bytes, s->out->lkey };
 
-	if (*t->op == 'r')
+	if (*t->op == 'c')
+		claim(s, t->op[5] == 's' ? t->batch : 1, t->op[5] == '-' ? t->bytes : 0);
+	else if (*t->op == 'r')
 		must(rgate_peer_read(s->peer, &s->at, 0, &sge, PATIENCE), "rgate_peer_read");
 	else
 		must(rgate_peer_fetch_add(s->peer, &s->at, 0, 1, NULL, PATIENCE), "fetch_add");
 }
 
+static bool one_sided(const struct task *t)
+{
+	return strchr("rac", *t->op);
+}
+
 /* Microseconds: of a way, or of an operation */
 static double *latencies(struct side *s, const struct task *t)
 {
-	const bool both = *t->op != 'r' && *t->op != 'a';
+	const bool both = !one_sided(t);
 	const double tick = bench_ticks_ns() / 1e3;
 	double *us = calloc(t->n, sizeof(*us));
 	uint64_t last, now;
@@ -228,7 +268,7 @@ static void answer(struct side *s, const struct task *t)
 	uint32_t i;
 	char end;
 
-	if (*t->op != 'r' && *t->op != 'a' && strcmp(t->op, "write-bw"))
+	if (!one_sided(t) && strcmp(t->op, "write-bw"))
 		for (i = 0; i < WARM + t->n; i++) {
 			pong(s, t, i);
 			ping(s, t, i);
@@ -272,8 +312,8 @@ static void measure(struct side *s, const struct task *t)
 	us = latencies(s, t);
 	for (i = 0; i < t->n; i++)
 		sum += us[i];
-	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"mean_us\":%.3f,", t->op, t->bytes, t->n,
-	       sum / t->n);
+	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,\"mean_us\":%.3f,", t->op, t->bytes,
+	       t->n, t->batch, sum / t->n);
 	printf("\"median_us\":%.3f,\"p99_us\":%.3f}\n", bench_median(us, t->n),
 	       bench_quantile(us, t->n, 0.99));
 	free(us);
@@ -282,7 +322,8 @@ static void measure(struct side *s, const struct task *t)
 static void read_task(struct task *t, int argc, char **argv)
 {
 	static const char *const ops[] = {
-		"write-lat", "imm-lat", "send-lat", "read-lat", "add-lat", "write-bw",
+		"write-lat", "imm-lat", "send-lat", "read-lat", "add-lat", "cas-lat", "claim-lat", "claims-lat",
+		"write-bw",
 	};
 	unsigned int i;
 
@@ -296,7 +337,8 @@ static void read_task(struct task *t, int argc, char **argv)
 		.batch = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
 	};
 	if (i == sizeof(ops) / sizeof(ops[0]) || !t->bytes || t->bytes > BYTES_MAX || !t->n ||
-	    !t->batch || t->batch > RGATE_POST_MAX || (*t->op == 's' && t->bytes > 1024))
+	    !t->batch || t->batch > RGATE_POST_MAX || (*t->op == 's' && t->bytes > 1024) ||
+	    (*t->op == 'c' && t->bytes > BYTES_MAX - 4096))
 		bench_die(0, "no such operation, or of such a size");
 }
 

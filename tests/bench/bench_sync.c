@@ -34,8 +34,8 @@ struct shared {
 static struct shared *sh;
 static uint64_t times;
 
-static const struct rival *const all[] = { &ringgate_lock, &ringgate_requests, &ringgate_add,
-					  &ringgate_swap, &redis_set, &redis_list,
+static const struct rival *const all[] = { &ringgate_lock, &ringgate_requests, &ringgate_meet,
+					  &ringgate_add, &ringgate_swap, &redis_set, &redis_list,
 					  &etcd_lock, &file_lock, &robust_mutex };
 
 static const struct rival *way(const char *name)

@@ -45,7 +45,7 @@ daemons()
 }
 
 locks=(ringgate ringgate-node requests requests-node flock futex) words=(fetch-add fetch-add-node cas-write cas-write-node)
-barriers=(ringgate ringgate-node requests requests-node futex)
+barriers=(ringgate ringgate-node meet meet-node futex)
 daemons
 if command -v redis-server >/dev/null; then
 	redis-server --port 0 --unixsocket "$tmp/redis" --save '' --appendonly no --daemonize no \
@@ -85,7 +85,7 @@ one()
 	local way=$2 at
 
 	case $2 in
-	ringgate | requests | fetch-add | cas-write) at=$tmp/requests0 ;;
+	ringgate | requests | meet | fetch-add | cas-write) at=$tmp/requests0 ;;
 	*-node) way=${2%-node} at=$tmp/requests0,$tmp/requests1 ;;
 	redis-list) at=$tmp/redis ;;
 	etcd) at=$port ;;

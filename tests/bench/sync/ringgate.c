@@ -92,6 +92,11 @@ static void meet(void *h)
 	must(rgate_barrier_wait(o->barrier, 30000, NULL, NULL), "wait");
 }
 
+static void meet_at_once(void *h)
+{
+	must(rgate_barrier_meet(((struct one *)h)->barrier, 30000, NULL, NULL), "meet");
+}
+
 static void leave(void *h)
 {
 	struct one *o = h;
@@ -102,6 +107,7 @@ static void leave(void *h)
 }
 
 const struct rival ringgate_lock = { "ringgate", nothing, join, acquire, release, meet, leave };
+const struct rival ringgate_meet = { "meet", nothing, join, NULL, NULL, meet_at_once, leave };
 
 /* ---- By requests ---- */
 
@@ -133,26 +139,22 @@ static uint64_t ask(struct rgate_session *s, const struct rgate_request *q)
 	return c.value;
 }
 
-/*
- * What is not waited for by itself: RELEASE, whose end is taken with that of the next ACQUIRE, and
- * ARRIVE, which goes with WAIT.
- */
+/* RELEASE is not waited for: its end is taken with that of the next ACQUIRE. */
 static void *join_requests(const char *address, unsigned int i, unsigned int members)
 {
 	const struct rgate_request open = {
-		.op = members ? RGATE_REQ_BARRIER_OPEN : RGATE_REQ_LOCK_OPEN,
-		.len = sizeof(struct rgate_sync_place),
+		.op = RGATE_REQ_LOCK_OPEN, .len = sizeof(struct rgate_sync_place),
 		.a1 = RGATE_SYNC_OPEN_A1(geteuid(), RGATE_SYNC_CREATE),
 	};
 	struct rgate_sync_place *place;
 	struct one *o = make();
 	char buf[128];
 
+	(void)members;
 	o->session = session_at(path_of(address, i, buf, sizeof(buf)));
 	place = rgate_session_memory(o->session, NULL);
 	memset(place, 0, sizeof(*place));
 	memcpy(place->name, NAME, sizeof(NAME));
-	place->members = members;
 	o->handle = (uint32_t)ask(o->session, &open);
 	return o;
 }
@@ -194,18 +196,6 @@ static void release_it(void *h)
 	const struct rgate_request q = { .op = RGATE_REQ_LOCK_RELEASE, .handle = o->handle };
 
 	submit(o->session, &q, 1);
-}
-
-static void meet_it(void *h)
-{
-	const struct one *o = h;
-	const struct rgate_request q[] = {
-		{ .op = RGATE_REQ_BARRIER_ARRIVE, .handle = o->handle },
-		{ .op = RGATE_REQ_BARRIER_WAIT, .handle = o->handle, .cookie = 1 },
-	};
-
-	submit(o->session, q, 2);
-	take_until(o->session);
 }
 
 /* ---- A word in exported memory ---- */
@@ -285,6 +275,6 @@ static void leave_word(void *h)
 }
 
 const struct rival ringgate_requests = { "requests", nothing, join_requests, acquire_it, release_it,
-					 meet_it, leave_word };
+					 NULL, leave_word };
 const struct rival ringgate_add = { "fetch-add", nothing, join_word, add, stays, NULL, leave_word };
 const struct rival ringgate_swap = { "cas-write", nothing, join_word, swap, unswap, NULL, leave_word };
