@@ -107,6 +107,8 @@ static struct agent *make(const struct agent_opts *o)
 	a->conns_max = o->conns ? o->conns : most_conns();
 	a->warn = o->warn;
 	a->warn_ctx = o->ctx;
+	a->enough = o->enough;
+	a->enough_ctx = o->enough_ctx;
 	a->piece = STREAM_CHUNK;
 	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
 	list_init(&a->members);

@@ -36,7 +36,7 @@ static int lane_open(struct agent *a, struct lane **out)
 	list_init(&l->wants);
 	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
 	o.memory = (uint64_t)BUFFERS * STREAM_CHUNK;
-	err = rgate_sockets_open(&l->set, &o);
+	err = sockets_open_asking(&l->set, &o, a->enough, a->enough_ctx);
 	if (err)
 		goto free;
 	l->mem = rgate_sockets_memory(l->set, NULL);

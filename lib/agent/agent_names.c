@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "agent_priv.h"
+#include "client_quiet.h"
 #include "clock.h"
 
 #define QUERIES		32U		/* at once */
@@ -46,7 +47,7 @@ static int names_open(struct agent *a)
 	list_init(&n->askers);
 	o.requests = QUERIES;
 	o.memory = (uint64_t)QUERIES * ROOM;
-	err = rgate_sockets_open(&n->set, &o);
+	err = sockets_open_asking(&n->set, &o, a->enough, a->enough_ctx);
 	if (err)
 		goto free;
 	n->mem = rgate_sockets_memory(n->set, NULL);

@@ -186,6 +186,8 @@ struct agent {
 	struct agent_info info;		/* of members that have left, and what is nobody's */
 	void (*warn)(void *ctx, const struct agent_member *m, const char *line);
 	void *warn_ctx;
+	bool (*enough)(void *ctx, uint64_t ns);	/* agent_opts has both */
+	void *enough_ctx;
 	unsigned char spare[CHUNK];	/* of a datagram that may go nowhere but within */
 };
 

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include "client_priv.h"
+#include "client_quiet.h"
 #include "clock.h"
 #include "opts.h"
 
 #define MEMORY		(1ULL << 20)
 #define TAKE		32U
+#define ASK_MS		50	/* between questions whether it is enough */
 #define COOKIE_CANCEL	UINT64_MAX	/* of requests whose end is nobody's */
 
 /* ---- Places ---- */
@@ -178,14 +180,42 @@ static int left_ms(uint64_t until)
 	return now < until ? (int)((until - now) / 1000000) + 1 : 0;
 }
 
-int sockets_await(struct rgate_sockets *set)
+/* Nothing has come: is that enough? */
+static void ask_if_enough(struct rgate_sockets *set)
 {
-	const int ms = set->until ? left_ms(set->until) : -1;
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
+
+	if (!set->silent_ns)
+		set->silent_ns = now;
+	if (set->enough(set->enough_ctx, now - set->silent_ns))
+		set->until = now;
+}
+
+/* For @most_ms at most; -1: as long as it takes */
+static int await(struct rgate_sockets *set, int most_ms)
+{
+	const int left = set->until ? left_ms(set->until) : -1;
+	const int most = set->enough && most_ms < 0 ? ASK_MS : most_ms;
+	const int ms = most < 0 || (left >= 0 && left < most) ? left : most;
 	const int n = sockets_take(set, ms);
 
-	if (!n && !ms)
+	if (n > 0)
+		set->silent_ns = 0;
+	if (!n && !left)
 		return -ETIMEDOUT;
+	if (!n && set->enough)
+		ask_if_enough(set);
 	return n < 0 && n != -EINTR ? n : 0;
+}
+
+int sockets_await(struct rgate_sockets *set)
+{
+	return await(set, -1);
+}
+
+int sockets_pause(struct rgate_sockets *set)
+{
+	return await(set, 1);
 }
 
 /* ---- Sets ---- */
@@ -239,7 +269,8 @@ static int probe(struct rgate_sockets *set)
 	return err;
 }
 
-int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_opts *opts)
+int sockets_open_asking(struct rgate_sockets **out, const struct rgate_sockets_opts *opts,
+			bool (*enough)(void *ctx, uint64_t ns), void *ctx)
 {
 	struct rgate_sockets_opts o;
 	struct rgate_sockets *set;
@@ -256,6 +287,8 @@ int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_op
 	if (!set)
 		return -ENOMEM;
 	set->nplaces = n;
+	set->enough = enough;
+	set->enough_ctx = ctx;
 	set->user_len = ((o.memory ? o.memory : MEMORY) + PLACE_ROOM - 1) & ~(PLACE_ROOM - 1ULL);
 	list_init(&set->all);
 	list_init(&set->free);
@@ -274,6 +307,11 @@ close:
 free:
 	free(set);
 	return err;
+}
+
+int rgate_sockets_open(struct rgate_sockets **out, const struct rgate_sockets_opts *opts)
+{
+	return sockets_open_asking(out, opts, NULL, NULL);
 }
 
 void rgate_sockets_close(struct rgate_sockets *set)

@@ -173,11 +173,9 @@ static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate
 	int n, err;
 
 	while ((err = place_submit(set, p, q)) == -EAGAIN) {
-		n = sockets_take(set, 1);
-		if (n < 0 && n != -EINTR)
+		n = sockets_pause(set);
+		if (n)
 			return n;
-		if (set->until && rgate_clock_now(CLOCK_MONOTONIC) >= set->until)
-			return -ETIMEDOUT;
 	}
 	return err;
 }

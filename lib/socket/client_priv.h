@@ -51,6 +51,9 @@ struct rgate_sockets {
 	uint32_t nplaces;
 	uint32_t used;			/* of these that were ever: others have no memory yet */
 	uint64_t until;			/* sockets_end_by(); 0: for ever */
+	bool (*enough)(void *ctx, uint64_t ns);	/* sockets_open_asking(); NULL */
+	void *enough_ctx;
+	uint64_t silent_ns;		/* since when a call waits in vain; 0: none does */
 	struct link all, free, ended;
 	struct place place[];		/* nplaces, and one that only rgate_socket_close() uses */
 };
@@ -69,6 +72,8 @@ int place_submit(struct rgate_sockets *set, struct place *p, struct rgate_reques
 int sockets_take(struct rgate_sockets *set, int timeout_ms);
 /* Waits until something may have ended. 0; -ETIMEDOUT: sockets_end_by(); -EPIPE */
 int sockets_await(struct rgate_sockets *set);
+/* ... or a millisecond is over */
+int sockets_pause(struct rgate_sockets *set);
 /* Where in the session's memory; -EFAULT: it is not */
 int sockets_off(const struct rgate_sockets *set, const void *buf, uint32_t len, uint64_t *off);
 

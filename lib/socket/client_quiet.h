@@ -38,4 +38,13 @@ bool sockets_settled(const struct rgate_sockets *set);
  */
 void sockets_end_by(struct rgate_sockets *set, uint64_t ns);
 
+/*
+ * sockets_open_asking - as rgate_sockets_open(), and of the set's calls, this one among them, each
+ * that has waited for a moment asks from time to time whether that is enough
+ * @enough: how long nothing has come, in ns; true: as sockets_end_by() with the time that it is.
+ * NULL: no
+ */
+int sockets_open_asking(struct rgate_sockets **set, const struct rgate_sockets_opts *opts,
+			bool (*enough)(void *ctx, uint64_t ns), void *ctx);
+
 #endif

@@ -147,6 +147,42 @@ static void has_an_end(void **state)
 	ringgated_stop(&r, SIGKILL);
 }
 
+static uint64_t longest;
+
+static bool enough(void *ctx, uint64_t ns)
+{
+	unsigned int *asked = ctx;
+
+	longest = ns;
+	return ++*asked == 4;
+}
+
+/* Who waits is asked whether he wants to, and does not when he has had enough. */
+static void asks_if_enough(void **state)
+{
+	struct rgate_socket *s;
+	unsigned int asked = 0;
+
+	(void)state;
+	start();
+	rgate_sockets_close(set);
+	assert_int_equal(sockets_open_asking(&set, &RGATE_OPTS(rgate_sockets_opts,
+		.path = r.requests, .where = RGATE_SESSION_DAEMON, .requests = 64), enough,
+		&asked), 0);
+	s = socket_of_it();
+	assert_true(asked < 4);
+	asked = 0;
+	stop();
+	assert_int_equal(bind_it(s), -ETIMEDOUT);
+	assert_int_equal(asked, 4);
+	assert_true(longest >= 100000000 && longest < unit_patience() * 20000000000ULL);
+	/* The set has ended, and asks no more. */
+	assert_int_equal(bind_it(s), -ETIMEDOUT);
+	assert_int_equal(asked, 4);
+	rgate_sockets_close(set);
+	ringgated_stop(&r, SIGKILL);
+}
+
 static void fetches(void **state)
 {
 	const struct rgate_queue_opts o = RGATE_OPTS(rgate_queue_opts, .path = r.requests,
@@ -187,6 +223,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(asks, up, down),
 	cmocka_unit_test_setup_teardown(finds_no_place, up, down),
 	cmocka_unit_test_setup_teardown(has_an_end, up, down),
+	cmocka_unit_test_setup_teardown(asks_if_enough, up, down),
 	cmocka_unit_test_setup_teardown(fetches, up, down),
 };
 

@@ -25,6 +25,9 @@
 #define EXIT_NO_RUN	126
 #define EXIT_NO_COMMAND	127
 #define DRAIN_NS	(30 * NSEC)	/* that what was sent may make no way, when all has ended */
+/* That who serves may stand still when all has ended; and when the program alone was told to */
+#define STILL_NS	NSEC
+#define TOLD_NS		(12 * NSEC)
 
 /* ---- The program ---- */
 
@@ -240,6 +243,25 @@ static void watch_it(struct watch *w)
 	} while (!w->ended || !all_over(w));
 }
 
+static bool is_told(const struct watch *w)
+{
+	return w->told & (1ULL << SIGINT | 1ULL << SIGQUIT | 1ULL << SIGTERM);
+}
+
+bool agent_run_enough(void *ctx, uint64_t ns)
+{
+	const struct agent_run *run = ctx;
+	struct watch *w = run->watch;
+
+	if (!w)
+		return forward_ends() || (run->ended && ns >= STILL_NS);
+	hand_on(w);
+	look_if_ended(w);
+	if (w->stop_ns)
+		return w->enough || ns >= STILL_NS;
+	return is_told(w) && ns >= TOLD_NS;
+}
+
 static int exit_status(const struct watch *w)
 {
 	if (WIFSIGNALED(w->status))
@@ -296,7 +318,7 @@ void agent_run_prepare(struct agent_run *run)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-int agent_run(struct home *home, const struct agent_run *run)
+int agent_run(struct home *home, struct agent_run *run)
 {
 	struct watch w = { .home = home, .fd = -1 };
 
@@ -308,6 +330,9 @@ int agent_run(struct home *home, const struct agent_run *run)
 	if (w.pid < 0)
 		return fail(w.pid, "%s", run->command[0]);
 	w.fd = (int)syscall(SYS_pidfd_open, w.pid, 0);
+	run->watch = &w;
 	watch_it(&w);
+	run->watch = NULL;
+	run->ended = w.stop_ns || is_told(&w);
 	return exit_status(&w);
 }

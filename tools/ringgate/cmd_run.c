@@ -155,7 +155,7 @@ static int find_preload(char path[PATH_MAX], const char **preload)
 }
 
 /* The daemon's agent if it offers one to this user; else one of this process. An exit status */
-static int open_home(struct home *home, const struct run_args *a)
+static int open_home(struct home *home, const struct run_args *a, struct agent_run *run)
 {
 	const char *path = a->socket ? a->socket : RGATE_SESSION_SOCKET;
 	const uint32_t where = a->own ? RGATE_SESSION_PROCESS :
@@ -172,7 +172,8 @@ static int open_home(struct home *home, const struct run_args *a)
 	}
 	if (err == -ENOENT)
 		err = home_open(home, &RGATE_OPTS(agent_opts, .path = a->socket, .where = where,
-						  .loopback = a->loopback));
+						  .loopback = a->loopback,
+						  .enough = agent_run_enough, .enough_ctx = run));
 	return err ? fail_in("rgate_sockets_open", err, "sockets for %s", a->command[0]) : EXIT_OK;
 }
 
@@ -197,9 +198,12 @@ int cmd_run_program(int argc, char **argv)
 	agent_run_prepare(&run);
 	ret = a.has_node ? run_node_check(a.socket, a.node, a.command[0]) : EXIT_OK;
 	if (!ret)
-		ret = open_home(&home, &a);
-	if (ret)
+		ret = open_home(&home, &a, &run);
+	if (ret) {
+		/* It may be for a signal, which has its way then. */
+		forward_undo();
 		return ret;
+	}
 	ret = agent_run(&home, &run);
 	if (a.verbose)
 		say_all(&home);

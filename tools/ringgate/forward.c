@@ -62,6 +62,15 @@ int forward_next(bool *has_group)
 	return (int)info.ssi_signo;
 }
 
+bool forward_ends(void)
+{
+	sigset_t come;
+
+	return !sigpending(&come) &&
+	       (sigismember(&come, SIGHUP) || sigismember(&come, SIGINT) ||
+		sigismember(&come, SIGQUIT) || sigismember(&come, SIGTERM));
+}
+
 void forward_undo(void)
 {
 	sigaction(SIGPIPE, &pipe_before, NULL);

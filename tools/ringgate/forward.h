@@ -25,6 +25,9 @@ int forward_fd(void);
  */
 int forward_next(bool *has_group);
 
+/* Has one come that ends who does nothing about it, and was not taken by forward_next()? */
+bool forward_ends(void);
+
 /* In a child that becomes the program: all is as it was before forward_begin() */
 void forward_undo(void);
 
