@@ -121,6 +121,8 @@ struct rgate_conn {
 	struct local_map map[PEER_MAPS];
 	uint32_t maps;
 	uint32_t next_map;	/* to go when there is no room */
+	bool asking;		/* the peer is asked for memory, and has not answered: */
+	uint32_t asked;		/* its rkey */
 };
 
 /*
@@ -165,10 +167,10 @@ struct local_place {
 /*
  * local_map.c: where @len bytes at @remote of the peer's memory @rkey are here.
  * -EREMOTEIO: not there, or not allowed. Asks the peer the first time, and waits for
- * it: -ETIMEDOUT, -ECONNRESET.
+ * it: -ETIMEDOUT, -ECONNRESET; or does not, unless @wait: -EAGAIN
  */
 int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
-		uint32_t access, struct local_place *place);
+		uint32_t access, bool wait, struct local_place *place);
 /* What @rkey stands for at this end, and where it is here; -ENOENT. @fds: unless NULL,
  * descriptors of it and of its bell, or -1, the caller's to close */
 int local_describe(struct rgate_ep *ep, uint32_t rkey, struct local_answer *a,

@@ -95,10 +95,9 @@ static bool writable(uint32_t access)
 	return access & (RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC);
 }
 
-/* The answer, and its descriptors or -1 */
-static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, int fds[2])
+/* The peer's answer to what it was asked, and its descriptors or -1 */
+static int hear(struct rgate_conn *conn, struct local_answer *a, int fds[2])
 {
-	const struct local_question q = { .rkey = rkey };
 	union {
 		struct cmsghdr align;
 		char buf[CMSG_SPACE(2 * sizeof(int))];
@@ -113,11 +112,10 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 	int err;
 
 	fds[0] = fds[1] = -1;
-	if (send(conn->ask_sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(q))
-		return -ECONNRESET;
 	err = local_wait(conn->ask_sock, POLLIN, conn->ep->opts.timeout_ms);
 	if (err)
 		return err;
+	conn->asking = false;
 	n = recvmsg(conn->ask_sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return -ECONNRESET;
@@ -127,6 +125,48 @@ static int ask(struct rgate_conn *conn, uint32_t rkey, struct local_answer *a, i
 	if (a->err)
 		return -EACCES;
 	return fds[0] < 0 ? -EPROTO : 0;
+}
+
+static bool has_answered(const struct rgate_conn *conn)
+{
+	struct pollfd p = { .fd = conn->ask_sock, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void close_both(const int fds[2])
+{
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
+}
+
+/* What the peer is asked is one region at a time; -EAGAIN: it has not answered, unless @wait */
+static int ask(struct rgate_conn *conn, uint32_t rkey, bool wait, struct local_answer *a,
+	       int fds[2])
+{
+	const struct local_question q = { .rkey = rkey };
+	int err;
+
+	fds[0] = fds[1] = -1;
+	if (conn->asking && conn->asked != rkey) {
+		/* Whoever wanted that asks again. */
+		if (!wait && !has_answered(conn))
+			return -EAGAIN;
+		err = hear(conn, a, fds);
+		close_both(fds);
+		if (err && conn->asking)
+			return err;
+		fds[0] = fds[1] = -1;
+	}
+	if (!conn->asking) {
+		if (send(conn->ask_sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(q))
+			return -ECONNRESET;
+		conn->asking = true;
+		conn->asked = rkey;
+	}
+	return wait || has_answered(conn) ? hear(conn, a, fds) : -EAGAIN;
 }
 
 /*
@@ -159,13 +199,13 @@ static int check_fd(int fd, const struct local_answer *a)
 	return 0;
 }
 
-static int map_it(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
+static int map_it(struct rgate_conn *conn, uint32_t rkey, bool wait, struct local_map *m)
 {
 	struct local_answer a;
 	int fds[2], err;
 	void *at;
 
-	err = ask(conn, rkey, &a, fds);
+	err = ask(conn, rkey, wait, &a, fds);
 	if (!err)
 		err = check_fd(fds[0], &a);
 	if (err)
@@ -184,10 +224,7 @@ static int map_it(struct rgate_conn *conn, uint32_t rkey, struct local_map *m)
 		fds[1] = -1;
 	}
 close_fds:
-	if (fds[0] >= 0)
-		close(fds[0]);
-	if (fds[1] >= 0)
-		close(fds[1]);
+	close_both(fds);
 	return err;
 }
 
@@ -211,7 +248,7 @@ static int own_memory(struct rgate_conn *conn, uint32_t rkey, struct local_map *
 	return err;
 }
 
-static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *found)
+static int find_map(struct rgate_conn *conn, uint32_t rkey, bool wait, struct local_map *found)
 {
 	struct local_map *m;
 	uint32_t i;
@@ -229,7 +266,7 @@ static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *fo
 		*m = conn->map[i];
 	}
 	if (i == conn->maps) {
-		err = map_it(conn, rkey, &conn->map[i]);
+		err = map_it(conn, rkey, wait, &conn->map[i]);
 		if (err)
 			return err;
 		conn->maps++;
@@ -239,12 +276,14 @@ static int find_map(struct rgate_conn *conn, uint32_t rkey, struct local_map *fo
 }
 
 int local_reach(struct rgate_conn *conn, uint32_t rkey, uint64_t remote, uint64_t len,
-		uint32_t access, struct local_place *place)
+		uint32_t access, bool wait, struct local_place *place)
 {
 	struct local_map m;
 	int err;
 
-	err = find_map(conn, rkey, &m);
+	err = find_map(conn, rkey, wait, &m);
+	if (err == -EAGAIN)
+		return err;
 	if (err) {
 		rgate_info("memory %#x of the peer: %s", rkey, strerror(-err));
 		return err == -ETIMEDOUT || err == -ECONNRESET ? err : -EREMOTEIO;

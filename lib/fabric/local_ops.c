@@ -103,7 +103,8 @@ static void change(uint64_t *word, const struct rgate_op *op)
 	memcpy(op->sge[0].addr, &old, sizeof(old));
 }
 
-static int move(struct rgate_conn *conn, const struct rgate_op *op)
+/* @wait: for the peer, which has to tell where its memory is; else -EAGAIN */
+static int move(struct rgate_conn *conn, const struct rgate_op *op, bool wait)
 {
 	const uint64_t bytes = rgate_op_bytes(op);
 	struct local_place place;
@@ -113,7 +114,7 @@ static int move(struct rgate_conn *conn, const struct rgate_op *op)
 	/* A notice without bytes may name no memory. */
 	if (!bytes)
 		return 0;
-	err = local_reach(conn, op->rkey, op->remote, bytes, needed(op->kind), &place);
+	err = local_reach(conn, op->rkey, op->remote, bytes, needed(op->kind), wait, &place);
 	if (err)
 		return err;
 	at = place.at;
@@ -166,7 +167,7 @@ int local_perform(struct rgate_conn *conn, const struct rgate_op *op, bool first
 
 	if (op->kind == RGATE_OP_SEND)
 		return speak(conn, op, !first);
-	err = move(conn, op);
+	err = move(conn, op, !first || !(op->flags & RGATE_OP_AT_ONCE));
 	if (!err && op->kind == RGATE_OP_WRITE_IMM)
 		err = speak(conn, op, true);
 	return err;

@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include "area.h"
+#include "clock.h"
 #include "gate_priv.h"
 
 #define ALL	UINT32_MAX	/* berths; bit N: the one that is called N + 1 */
 #define SPARE	(GATE_BERTHS / 2)	/* that are not lent to what may wait for long */
+#define TRIES	4U		/* docks of one connection */
 
 RGATE_ASSERT(GATE_BERTHS == 32);
 
@@ -117,8 +119,9 @@ static int post(const struct gate_node *n, struct bytes *b, const struct rgate_r
 {
 	struct rgate_sge sge = { b->buf->addr, len, b->buf->lkey };
 	struct rgate_op op = {
-		.kind = RGATE_OP_WRITE, .nsge = 1, .sge = &sge, .remote = to->addr + at,
-		.rkey = to->rkey,
+		/* With the lock nobody is waited for: the first ones may go in pieces. */
+		.kind = RGATE_OP_WRITE, .flags = RGATE_OP_AT_ONCE, .nsge = 1, .sge = &sge,
+		.remote = to->addr + at, .rkey = to->rkey,
 	};
 
 	return line_post(n->line, &b->xfer, &op, gone);
@@ -152,13 +155,16 @@ int gate_serve_dock(struct gate_node *n, const struct gate_question *q, struct g
 	struct gate_dock *d = &n->serves;
 	int err;
 
-	/* It asks once. */
-	if (d->name)
+	/* It asks again if no answer came in time: then it knows of no dock before that. */
+	if ((d->name && q->serial <= d->name) || n->docks_made == TRIES)
 		return -EALREADY;
+	gate_dock_close(n, d);
 	/* Memory is made for it when it has said something that can be one. */
 	err = gate_dock_join(n, d, q->serial, q->data, q->data_len);
-	if (!err)
+	if (!err) {
+		n->docks_made++;
 		err = gate_dock_open(n, d);
+	}
 	if (err) {
 		gate_dock_close(n, d);
 		return err;
@@ -199,15 +205,32 @@ static int dock_answer(struct errand *e, struct ask *a, int err, const void *ans
 	return err ? err : gate_dock_join(n, &n->asks, a->number, r.data, r.data_len);
 }
 
-/* Without one, over this connection bytes go in pieces. */
+/* Without one bytes go in pieces: for a while, or over this connection. */
+static void no_dock(struct gate_node *n, int err)
+{
+	gate_dock_close(n, &n->asks);
+	switch (err) {
+	case -ETIMEDOUT:
+	case -EACCES:
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		n->dockless = n->dock_tries == TRIES;
+		n->dock_ns = rgate_clock_now(CLOCK_MONOTONIC) + n->sv->silence_ns;
+		break;
+	default:
+		n->dockless = true;
+		break;
+	}
+}
+
 static void dock_over(struct errand *e, int err)
 {
 	struct gate_node *n = container_of(e, struct gate_node, docks);
 
 	n->docking = false;
-	n->dockless = true;
 	if (err)
-		gate_dock_close(n, &n->asks);
+		no_dock(n, err);
 }
 
 static const struct errand_ops dock_ops = {
@@ -215,24 +238,29 @@ static const struct errand_ops dock_ops = {
 };
 
 /*
- * Is there one? If not, it is asked for, but once over each connection: for a session that the node
- * takes requests of, as it refuses what is asked for a user who may not be there, and others would
- * be without one.
+ * Is there one? If not, it is asked for, a few times over each connection, and not right after
+ * another: for a session that the node takes requests of, as it refuses what is asked for a user
+ * who may not be there, and others would be without one.
  */
 static bool has_dock(const struct gate_caller *c)
 {
 	struct gate_node *n = c->node;
+	int err;
 
 	if (n->asks.name || n->docking || n->dockless || !c->taken || !line_is_up(n->line))
 		return n->asks.name;
-	n->dockless = true;
-	if (gate_dock_open(n, &n->asks))
+	if (n->dock_tries && rgate_clock_now(CLOCK_MONOTONIC) < n->dock_ns)
 		return false;
-	memset(&n->docks, 0, sizeof(n->docks));
-	n->dock_uid = c->uid;
-	n->docking = !errand_begin(n->errands, &n->docks, &dock_ops, c->uid);
-	if (!n->docking)
-		gate_dock_close(n, &n->asks);
+	n->dock_tries++;
+	err = gate_dock_open(n, &n->asks);
+	if (!err) {
+		memset(&n->docks, 0, sizeof(n->docks));
+		n->dock_uid = c->uid;
+		err = errand_begin(n->errands, &n->docks, &dock_ops, c->uid);
+	}
+	n->docking = !err;
+	if (err)
+		no_dock(n, err);
 	return false;
 }
 
@@ -243,6 +271,7 @@ void gate_docks_end(struct gate_node *n)
 	gate_dock_close(n, &n->asks);
 	gate_dock_close(n, &n->serves);
 	n->dockless = false;
+	n->dock_tries = n->docks_made = 0;
 }
 
 static bool is_there(const struct wish *w)

@@ -193,8 +193,11 @@ struct gate_node {
 	struct errand docks;		/* GATE_DOCK */
 	bool docking, dockless;		/* there is that one; it is not to be asked (again) */
 	uid_t dock_uid;			/* for whom it was asked */
+	uint32_t dock_tries;		/* over this connection; not before: */
+	uint64_t dock_ns;		/* CLOCK_MONOTONIC */
 	/* who serves */
 	struct gate_dock serves;
+	uint32_t docks_made;		/* of these over this connection, or tried */
 	struct link guests;
 	uint32_t nguests;
 	uint64_t gone[GATE_GONE];	/* ids, of its process, of guests that are gone; 0: none */

@@ -8,6 +8,7 @@
 #define ALL		((size_t)GATE_BERTHS * 65536U)
 #define LONG		5000U
 #define SILENCE_MS	1000U
+#define SHORT_MS	200U
 
 static unsigned char theirs[ALL];
 
@@ -127,10 +128,83 @@ static void failed(void **state)
 	assert_int_equal(asks_result(3, NULL), 0);
 }
 
+/* Receives, which asks for a dock before if one is asked for: is it? */
+static bool asks_for_one(void)
+{
+	unsigned int at;
+
+	o.peer.asked.n = 0;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = LONG);
+	at = question(0).kind == GATE_DOCK;
+	answer(at, 0);
+	say(end_of(at, 0, 0));
+	assert_int_equal(asks_result(2, NULL), 0);
+	assert_int_equal(o.peer.asked.n, at + 1);
+	return at;
+}
+
+static void waits_ms(unsigned int ms)
+{
+	usleep(ms * 1000);
+	asks_turn();
+}
+
+/* A node that says nothing is asked again, but not at once, and a few times in all. */
+static void unanswered(void **state)
+{
+	uint64_t serial = 0;
+	unsigned int i;
+
+	(void)state;
+	opens();
+	for (i = 0; i < 4; i++) {
+		assert_true(asks_for_one());
+		assert_true(question(0).serial > serial);
+		serial = question(0).serial;
+		/* That one is under way, */
+		assert_false(asks_for_one());
+		waits_ms(SHORT_MS + 50);
+		/* and it has been a moment ago. */
+		assert_int_equal(node_shares(&o.hub.node), 0);
+		assert_false(asks_for_one());
+		waits_ms(SHORT_MS + 50);
+	}
+	assert_false(asks_for_one());
+	/* Another connection: its guest is asked for, and what was before is no matter. */
+	other_goes_down();
+	o.peer.asked.n = 0;
+	other_comes_up(7);
+	assert_int_equal(question(0).kind, GATE_CANCEL);
+	answer(0, 0);
+	assert_true(asks_for_one());
+}
+
+/* The second one that it is asked for it gives. */
+static void in_time(void **state)
+{
+	(void)state;
+	opens();
+	assert_true(asks_for_one());
+	waits_ms(SHORT_MS + 50);
+	waits_ms(SHORT_MS + 50);
+	assert_true(asks_for_one());
+	docks(0);
+	assert_int_not_equal(receives_nothing(3), 0);
+}
+
+static int setup_short(void **state)
+{
+	(void)state;
+	asks_make(SHORT_MS);
+	o.hub.node.no_share = false;
+	return 0;
+}
+
+#define SHORT(name)	cmocka_unit_test_setup_teardown(name, setup_short, asks_teardown)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(unasked), BED(refused), BED(failed),
+	BED(unasked), BED(refused), BED(failed), SHORT(unanswered), SHORT(in_time),
 };
 
 UNIT_MAIN(tests)

@@ -293,6 +293,29 @@ static void lost(void **state)
 	close(fd);
 }
 
+/* One that has heard no answer asks again: what was is none, and there are four. */
+static void again(void **state)
+{
+	const struct rgate_desc good = peer_desc(node, ALL, PEER_KEY);
+	struct gate_question q = dock_of(&good, sizeof(good));
+	uint32_t h;
+	int fd;
+
+	(void)state;
+	h = serves_connected(&fd);
+	q.serial = NAME_ - 1;
+	assert_int_equal(ask(q).result, -EALREADY);
+	for (q.serial = NAME_ + 1; q.serial < NAME_ + 4; q.serial++)
+		assert_int_equal(ask(q).result, 0);
+	assert_int_equal(node_shares(&o.hub.node), 1);
+	serial++;
+	assert_int_equal(ask(SUBMIT(SEND, .handle = h, .len = LONG, .lent = LENT(1, 0))).result,
+			 -ENOLINK);
+	assert_int_equal(ask(q).result, -EALREADY);
+	assert_int_equal(node_shares(&o.hub.node), 1);
+	close(fd);
+}
+
 /* Docks that are none, a second one, and one for whom it does not speak */
 static void no_docks(void **state)
 {
@@ -363,7 +386,7 @@ static void malformed(void **state)
 
 static const struct CMUnitTest tests[] = {
 	BED(sends), BED(receives), BED(asked_for), BED(many), BED(no_room), BED(lost),
-	BED(no_docks), BED(malformed),
+	BED(no_docks), BED(again), BED(malformed),
 };
 
 UNIT_MAIN(tests)

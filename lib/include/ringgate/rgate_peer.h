@@ -87,9 +87,13 @@ enum rgate_op_flags {
 	RGATE_OP_FENCE	= 1U << 0, /* begin after earlier reads and atomics are done */
 	RGATE_OP_BELL	= 1U << 1, /* a write then rings the bell of the peer's memory, where it
 				    * has one: rgate_share_bell() */
+	RGATE_OP_AT_ONCE = 1U << 2, /* posted alone, and before the provider can reach the peer's
+				     * memory: -EAGAIN, instead of waiting for the peer; it is
+				     * asked for it, so later there will be a way, or an error
+				     */
 };
 
-#define RGATE_OP_FLAGS	(RGATE_OP_FENCE | RGATE_OP_BELL)
+#define RGATE_OP_FLAGS	(RGATE_OP_FENCE | RGATE_OP_BELL | RGATE_OP_AT_ONCE)
 
 #define RGATE_SGE_MAX	4
 #define RGATE_POST_MAX	64	/* operations posted at once */
