@@ -228,6 +228,45 @@ static void stopped(void **state)
 	solo_down(&s);
 }
 
+/* Who posts at once does not wait for a peer to say where its memory is: here there is none. */
+static void at_once(void **state)
+{
+	const char *provider = getenv("RGATE_FABRIC_PROVIDER");
+	struct rgate_remote at;
+	struct rgate_sge sge;
+	struct rgate_op op = { .kind = RGATE_OP_WRITE, .flags = RGATE_OP_AT_ONCE, .nsge = 1,
+			       .sge = &sge };
+	uint64_t ticket;
+	struct solo s;
+	pid_t pid;
+	int sock, i, err;
+
+	(void)state;
+	unit_not_for_tsan(UNIT_TSAN_CHILD);
+	if (provider && strcmp(provider, "local"))
+		unit_skip("of the local provider");
+	solo_up(&s);
+	sge = (struct rgate_sge){ s.buf->addr, 8, s.buf->lkey };
+	pid = start(&s.c, s.peer, &sock, &at);
+	op.remote = at.addr;
+	kill(pid, SIGSTOP);
+	/* Two regions, of which one is asked for at a time */
+	for (i = 0; i < 100; i++) {
+		op.rkey = at.rkey + 77 + (uint32_t)i % 2;
+		assert_int_equal(rgate_peer_post(s.peer, &op, 1, &ticket), -EAGAIN);
+	}
+	kill(pid, SIGCONT);
+	/* The peer answers, for the first one, and for the second one. */
+	wait_for((err = rgate_peer_post(s.peer, &op, 1, &ticket)) != -EAGAIN);
+	assert_int_equal(err, 0);
+	assert_int_equal(rgate_peer_finish(s.peer, ticket, MS), -EREMOTEIO);
+	assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
+	assert_int_equal(write(sock, "..", 1), 1);
+	close(sock);
+	unit_reap(pid, 0);
+	solo_down(&s);
+}
+
 struct busy {
 	struct rgate_peer *peer;
 	struct rgate_op op[RGATE_POST_MAX];
@@ -408,6 +447,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused),
 	cmocka_unit_test(killed),
 	cmocka_unit_test(stopped),
+	cmocka_unit_test(at_once),
 	cmocka_unit_test(busy),
 	cmocka_unit_test(not_there),
 	cmocka_unit_test(backs_off),
