@@ -230,13 +230,15 @@ void closer_put(struct agent *a, int fd)
 
 int closer_put_answer(struct agent *a, int fd, int asker, const struct agent_answer *answer)
 {
-	struct agent_answer *kept = malloc(sizeof(*kept));
+	struct closing it = {
+		.fd = fd, .asker = asker, .answer = malloc(sizeof(*it.answer)),
+	};
 
-	if (!kept)
+	if (!it.answer)
 		return -ENOMEM;
-	*kept = *answer;
+	*it.answer = *answer;
 	events_remove(&a->ev, asker);
-	put(a, (struct closing){ .fd = fd, .asker = asker, .answer = kept });
+	put(a, it);
 	return 0;
 }
 

@@ -198,11 +198,14 @@ static int dock_answer(struct errand *e, struct ask *a, int err, const void *ans
 	struct gate_node *n = container_of(e, struct gate_node, docks);
 	struct gate_result r;
 
-	if (!err)
-		err = gate_answer_get(&r, answer, len);
-	if (!err && r.result)
-		err = r.result < 0 ? r.result : -EPROTO;
-	return err ? err : gate_dock_join(n, &n->asks, a->number, r.data, r.data_len);
+	if (err)
+		return err;
+	err = gate_answer_get(&r, answer, len);
+	if (err)
+		return err;
+	if (r.result)
+		return r.result < 0 ? r.result : -EPROTO;
+	return gate_dock_join(n, &n->asks, a->number, r.data, r.data_len);
 }
 
 /* Without one bytes go in pieces: for a while, or over this connection. */
