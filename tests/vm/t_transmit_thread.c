@@ -7,6 +7,11 @@
 
 #define PM_TEST	"/sys/power/pm_test"
 
+/* The kernel's, in /proc/PID/stat */
+#ifndef PF_EXITING
+#define PF_EXITING	0x00000004
+#endif
+
 static struct vt_nl nl;
 static struct vt_send s;
 static uint32_t att;
@@ -35,6 +40,22 @@ static bool line_of(const char *pid, const char *file, char *line, int size)
 	return ok;
 }
 
+/*
+ * Has it begun to end? kthread_stop() returns when the thread runs nothing of the module any
+ * more; it is in /proc for a moment longer, until the kernel has taken it apart.
+ */
+static bool exiting(const char *pid)
+{
+	char line[128], *state;
+	unsigned int flags;
+
+	if (!line_of(pid, "stat", line, sizeof(line)))
+		return true;
+	state = strrchr(line, ')');
+	REQUIRE(state && sscanf(state, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1);
+	return flags & PF_EXITING;
+}
+
 /* CPU time of the ring's thread, ns; -1: it has none */
 static long long thread_ns(uint32_t ring)
 {
@@ -47,7 +68,8 @@ static long long thread_ns(uint32_t ring)
 	snprintf(want, sizeof(want), "rgate_tx/%u\n", ring);
 	while (ns < 0 && (e = readdir(d)))
 		if (*e->d_name >= '0' && *e->d_name <= '9' &&
-		    line_of(e->d_name, "comm", line, sizeof(line)) && !strcmp(line, want))
+		    line_of(e->d_name, "comm", line, sizeof(line)) && !strcmp(line, want) &&
+		    !exiting(e->d_name))
 			ns = line_of(e->d_name, "schedstat", line, sizeof(line)) ?
 				atoll(line) : 0;
 	closedir(d);
