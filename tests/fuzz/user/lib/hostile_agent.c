@@ -7,10 +7,12 @@
 #include "fds.h"
 #include "hostile_agent.h"
 
+#define TEMPLATE	"/tmp/ringgate-fuzz.XXXXXX"
+
 int hostile_junk;
 struct fuzz_in *hostile_input;
 static int control = -1;
-static char dir[] = "/tmp/ringgate-fuzz.XXXXXX";
+static char dir[sizeof(TEMPLATE)];
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -152,6 +154,7 @@ const char *hostile_begin(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
+	memcpy(dir, TEMPLATE, sizeof(dir));
 	FUZZ_CHECK(mkdtemp(dir));
 	FUZZ_CHECK(!atexit(remove_dir));
 	(void)snprintf(un.sun_path, sizeof(un.sun_path), "%s/" AGENT_CONTROL, dir);
