@@ -15,6 +15,16 @@
 #define ALL	((size_t)GATE_BERTHS * ROOM)
 #define SOME	(GATE_BERTHS / 2)	/* lent to requests that wait */
 
+static unsigned int callocs;	/* after so many one fails; 0: none */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return callocs && !--callocs ? NULL : __real_calloc(n, size);
+}
+
 static unsigned char theirs[ALL];
 static unsigned char *ours;
 static uint64_t dock;
@@ -289,6 +299,52 @@ static void refused(void **state)
 	assert_int_equal(o.peer.asked.n, 3);
 }
 
+/* Else they are nowhere, whatever it said of them before: nobody gets what the berth had in it. */
+static void refused_for_good(void **state)
+{
+	struct gate_result r;
+
+	(void)state;
+	submit(RECV, 3, .handle = 77, .off = AT, .len = LONG);
+	answer(0, 0);
+	r = end_of(0, 500, 0);
+	r.len = 500;
+	say(r);
+	assert_int_equal(question(1).lent.dock, dock);
+	answer(1, -EIO);
+	assert_int_equal(asks_result(3, NULL), -ECONNRESET);
+	/* nothing of the session is believed any more */
+	assert_int_equal(o.peer.asked.n, 3);
+	assert_int_equal(question(2).kind, GATE_LEAVE);
+	answer(2, 0);
+}
+
+/* Without memory for it there is no dock, half a one neither. */
+static void no_memory(void **state)
+{
+	unsigned int i, fails, asked = 0, failed = 0;
+	bool all = false;
+
+	for (fails = 1; !all; fails++) {
+		o.peer.asked.n = 0;
+		client_submit(&prog, (struct rgate_request){
+			.op = RGATE_REQ_SOCKET_RECV, .cookie = 3, .handle = 77, .off = AT,
+			.len = LONG });
+		callocs = fails;
+		asks_turn();
+		all = callocs;
+		callocs = 0;
+		for (i = asked = 0; i < o.peer.asked.n; i++)
+			asked += question(i).kind == GATE_DOCK;
+		assert_int_equal(node_shares(&o.hub.node), asked);
+		failed += !asked;
+		(void)asks_teardown(state);
+		(void)setup_old(state);
+	}
+	assert_int_equal(asked, 1);
+	assert_true(failed);
+}
+
 /* A node of an earlier version is asked once over each connection, and gets and gives pieces. */
 static void former(void **state)
 {
@@ -561,9 +617,9 @@ static void abandoned(void **state)
 #define OLD(name)	cmocka_unit_test_setup_teardown(name, setup_old, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(sends), BED(sends_many), BED(receives), BED(waits), BED(refused), OLD(former),
-	OLD(lies_of_docks), BED(lost_send), BED(lost_receive), OLD(lost_dock), BED(lies),
-	BED(no_room), BED(abandoned),
+	BED(sends), BED(sends_many), BED(receives), BED(waits), BED(refused), BED(refused_for_good),
+	OLD(no_memory), OLD(former), OLD(lies_of_docks), BED(lost_send), BED(lost_receive),
+	OLD(lost_dock), BED(lies), BED(no_room), BED(abandoned),
 };
 
 UNIT_MAIN(tests)

@@ -177,7 +177,8 @@ int __wrap_rgate_share_create(struct rgate_share **out, struct rgate_node *node,
 	if (node->no_share)
 		return -ENOSPC;
 	s = calloc(1, sizeof(*s));
-	need(s);
+	if (!s)
+		return -ENOMEM;
 	pthread_mutex_lock(&sharing);
 	*s = (struct rgate_share){ .node = node, .next = all_shares, .addr = addr, .len = len,
 				   .key = ++last_key };
