@@ -18,6 +18,21 @@ static const struct rgate_queue_opts process = {
 	.sz = sizeof(process), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
 };
 
+static int refused;	/* with which error requests are; 0: they are not */
+
+int __real_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *reqs,
+				     unsigned int n);
+int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *reqs,
+				     unsigned int n);
+
+int __wrap_rgate_session_submit_many(struct rgate_session *s, const struct rgate_request *reqs,
+				     unsigned int n)
+{
+	const int err = __atomic_load_n(&refused, __ATOMIC_RELAXED);
+
+	return err ? err : __real_rgate_session_submit_many(s, reqs, n);
+}
+
 static struct rgate_queue *open_own(const char *name)
 {
 	struct rgate_queue *q = NULL;
@@ -157,6 +172,26 @@ static void many_at_once(void **state)
 			assert_memory_equal(back, &got[i].task.id, 8);
 	}
 	rgate_queue_close(other);
+	rgate_queue_close(q);
+}
+
+/* Nothing is asked for: each of those that would have gone together hears why. */
+static void none_asked(void **state)
+{
+	static const struct rgate_queue_task task = { .id = 1, .claim = 1 };
+	struct rgate_queue *q = open_own("many");
+	struct rgate_queue_result r[5];
+	unsigned int i;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	for (i = 0; i < 5; i++)
+		r[i] = (struct rgate_queue_result){ .task = &task, .error = 77 };
+	refused = -EPIPE;
+	assert_int_equal(rgate_queue_complete_many(q, r, 4), -EPIPE);
+	refused = 0;
+	for (i = 0; i < 5; i++)
+		assert_int_equal(r[i].error, i < 4 ? -EPIPE : 77);
 	rgate_queue_close(q);
 }
 
@@ -506,7 +541,8 @@ static void for_a_session(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_once),
-	cmocka_unit_test(many_at_once), cmocka_unit_test(next_ones), cmocka_unit_test(next_refused),
+	cmocka_unit_test(many_at_once), cmocka_unit_test(none_asked),
+	cmocka_unit_test(next_ones), cmocka_unit_test(next_refused),
 	cmocka_unit_test(next_of_many),
 	cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),

@@ -161,7 +161,11 @@ static void bounded(void **state)
 	while (client_poll(&other, &done))
 		others++;
 	assert_true(mine && others);
-	assert_true(mine <= 64 && others <= 64);
+	/* both of them all that a visit has, */
+	assert_int_equal(mine, others);
+	assert_true(mine <= 64);
+	/* which they have used up */
+	assert_int_equal(mine % 8, 0);
 	bed_run(e);
 	rgate_seat_remove(big.seat);
 	rgate_seat_remove(other.seat);
