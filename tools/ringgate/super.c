@@ -24,6 +24,7 @@
 #define STACK		(256U << 10)
 #define TICK_MS		20	/* between looks for signals while a call waits */
 #define TICKS_MAYBE	5U	/* that a signal of the process stays, until it is one's own */
+#define SETTLE_TICKS	50U	/* for calls of who has been killed, at most */
 #define ERESTARTSYS	512	/* the kernel's: once more, or EINTR, as the handler has it */
 
 /* It stays until the process ends: its threads know nothing but this. */
@@ -33,8 +34,11 @@ static struct super {
 	pthread_mutex_t turn;		/* whose it is to take the next call */
 	pthread_mutex_t lock;		/* of what follows */
 	unsigned int threads, idle;
+	struct super_call *calls;	/* each is there until all of it is closed */
+	pthread_cond_t ended;		/* one of them */
 } super = {
 	.listener = -1, .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER,
+	.ended = PTHREAD_COND_INITIALIZER,
 };
 
 /* ---- Its answers ---- */
@@ -141,6 +145,61 @@ int super_nap(struct super_call *c, int ms)
 	return poll(&p, 1, ms) == 1 ? -ESRCH : look(c, &ticks);
 }
 
+/* ---- The calls that are made now ---- */
+
+static void call_begins(struct super_call *c)
+{
+	pthread_mutex_lock(&super.lock);
+	c->next = super.calls;
+	c->link = &super.calls;
+	if (c->next)
+		c->next->link = &c->next;
+	super.calls = c;
+	pthread_mutex_unlock(&super.lock);
+}
+
+static void call_ends(struct super_call *c)
+{
+	pthread_mutex_lock(&super.lock);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	pthread_cond_broadcast(&super.ended);
+	pthread_mutex_unlock(&super.lock);
+}
+
+/* With the lock, by which each task is open as long as its call is in the list */
+static bool any_of_the_dead(const struct super_call *but)
+{
+	const struct super_call *c;
+
+	for (c = super.calls; c; c = c->next)
+		if (c != but && !task_waits(&c->task))
+			return true;
+	return false;
+}
+
+static void tick(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += TICK_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	(void)pthread_cond_timedwait(&super.ended, &super.lock, &until);
+}
+
+void super_settle(struct super_call *c)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&super.lock);
+	for (n = 0; n < SETTLE_TICKS && any_of_the_dead(c) && task_waits(&c->task); n++)
+		tick();
+	pthread_mutex_unlock(&super.lock);
+}
+
 /* ---- Threads ---- */
 
 static void *serve(void *arg);
@@ -220,9 +279,11 @@ static void handle(const struct seccomp_notif *n)
 	struct super_call c = { .data = &n->data };
 	int64_t result = task_open(&c.task, super.listener, n);
 
+	call_begins(&c);
 	if (!result)
 		result = super_do(&c);
 	answer(&c.task, result);
+	call_ends(&c);
 	task_close(&c.task);
 }
 

@@ -72,6 +72,7 @@ enum task_signal task_signal(const struct task *t);
 struct super_call {
 	struct task task;
 	const struct seccomp_data *data;
+	struct super_call *next, **link;	/* of those that are made now */
 };
 
 /* What a call may come to beside its result */
@@ -86,6 +87,11 @@ struct super_call {
 int super_wait(struct super_call *c, int fd, short events, uint64_t until_ns);
 /* The same, but for @fd: there is no need to look at it again; @ms: how long, at most */
 int super_nap(struct super_call *c, int ms);
+/*
+ * super_settle - until the calls of who has been killed have let go of their descriptors: nobody
+ * else's end may be told before. A second at most, and not longer than who made @c waits
+ */
+void super_settle(struct super_call *c);
 /*
  * The descriptor is the program's, and the result its number. @fd is the caller's, who closes it
  * before the program goes on: as long as it is open epoll tells of what the program has closed

@@ -92,9 +92,19 @@ static int64_t do_socket(struct super_call *c)
 static int64_t do_bind(struct super_call *c, int fd)
 {
 	struct sockaddr_storage sa;
+	const socklen_t len = (socklen_t)c->data->args[2];
 	int err = get_address(c, c->data->args[1], c->data->args[2], &sa);
 
-	return err ? err : shim_bind(fd, (struct sockaddr *)&sa, (socklen_t)c->data->args[2]);
+	if (!err)
+		err = shim_bind(fd, (struct sockaddr *)&sa, len);
+	if (err != -EADDRINUSE)
+		return err;
+	/*
+	 * Who had that port may have been killed while a call of his waited here: his parent knows
+	 * of his end at once, and the thread that has the descriptor a moment later.
+	 */
+	super_settle(c);
+	return shim_bind(fd, (struct sockaddr *)&sa, len);
 }
 
 static int64_t do_name(struct super_call *c, int fd, enum shim_kind kind,
