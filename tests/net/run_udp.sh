@@ -97,15 +97,6 @@ if [ -n "$nc" ]; then
 	ok "nc -u -l, which connects to who comes first" wait_for 20 heard
 	end "$last"
 fi
-if command -v iperf3 >/dev/null; then
-	port=$((40000 + $$ % 10000))
-	begin iperf iperf3 -s -p "$port" --one-off
-	reached() { "${own[@]}" iperf3 -c 127.0.0.1 -p "$port" -u -b 20M -t 1; }
-	ok "iperf3 -u" wait_for 20 reached
-	end "$last"
-else
-	skip "iperf3 -u" "it is not installed"
-fi
 
 # ---- Within: a loopback of their own ----
 
