@@ -196,6 +196,45 @@ else
 	skip "git over https" "${missing:-git-remote-https} is not installed"
 fi
 
+# ---- Java: classes that block, and those of java.nio ----
+
+if has javac java && javac -d "$tmp" "$(dirname "$0")/lib/Program.java" 2>"$tmp/err"; then
+	export JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1
+	java=(java -cp "$tmp" Program)
+	program run_program.py
+	begin peer env -C "$tmp/www" "$py" -u "$tmp/program" web
+	peer=$last
+	url=http://127.0.0.1:$(port peer)/file
+	for how in url client; do
+		note
+		run "${inside[@]}" "${java[@]}" $how "$url"
+		is "java, $how" "$rc $out" "0 $sum"
+		carried received $([ $how = url ] && echo 5000000 || echo 40000000)
+	done
+	run "${inside[@]}" "${java[@]}" refused
+	is "... where nobody listens" "$rc $out" "0 refused"
+	end "$peer"
+	for how in threads selector; do
+		note
+		begin java "${inside[@]}" "${java[@]}" $how
+		java_at=$last
+		run "${java[@]}" echoed "$(port java)"
+		is "java, a server, $how" "$rc $out" "0 same"
+		run "${inside[@]}" "${java[@]}" echoed "$(port java)"
+		is "... asked by one that is inside, too" "$rc $out" "0 same"
+		carried sent 6000000
+		end "$java_at"
+	done
+	program udp_program.py
+	begin peer "$py" -u "$tmp/program" echo
+	run "${inside[@]}" "${java[@]}" datagrams "$(port peer)"
+	is "java, datagrams" "$rc $out" "0 same"
+	end "$last"
+	unset JAVA_TOOL_OPTIONS
+else
+	skip "java" "${missing:-a javac that this one takes} is not installed"
+fi
+
 # ---- ssh ----
 
 # sshd_at COMMAND...: at $port
