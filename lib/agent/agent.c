@@ -110,6 +110,7 @@ static struct agent *make(const struct agent_opts *o)
 	a->enough = o->enough;
 	a->enough_ctx = o->enough_ctx;
 	a->piece = STREAM_CHUNK;
+	a->small_most = SMALL_LEAST;
 	a->sets = RGATE_OPTS(rgate_sockets_opts, .path = o->path, .where = o->where);
 	list_init(&a->members);
 	list_init(&a->lanes);

@@ -256,6 +256,23 @@ static bool is_over(int error)
 	}
 }
 
+/*
+ * A gateway takes CHUNK bytes at once, of which the rest would have to wait each time, or, where it
+ * has room for it, more: so that is tried from time to time, and less and less often in vain.
+ */
+static void learn_piece(struct agent *a, uint32_t done, uint32_t len)
+{
+	if (done == CHUNK && done < len) {
+		a->piece = CHUNK;
+		a->small = a->small_most;
+		a->small_most = a->small_most < SMALL_MOST ? a->small_most * 2 : SMALL_MOST;
+	} else if (done > CHUNK) {
+		a->small_most = SMALL_LEAST;
+	} else if (a->piece == CHUNK && done == CHUNK && !--a->small) {
+		a->piece = STREAM_CHUNK;
+	}
+}
+
 static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 {
 	uint32_t done;
@@ -284,9 +301,7 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 	if (done > c->up_len)
 		done = c->up_len;	/* a lie of who serves */
 	c->member->info.sent += done;
-	/* A gateway's, of which the rest would have to wait each time */
-	if (done == CHUNK && done < c->up_len)
-		c->agent->piece = CHUNK;
+	learn_piece(c->agent, done, c->up_len);
 	if (done < c->up_len) {
 		c->up_full = true;
 		if (keep(&c->up_left, &c->up_left_len, &c->up_off, c->up_buf + done,

@@ -34,6 +34,8 @@
 
 #define CHUNK		(64U << 10)	/* of a datagram at most, or of a stream at a gateway */
 #define STREAM_CHUNK	(192U << 10)	/* of a buffer: bytes of a stream that a request moves */
+#define SMALL_LEAST	8U		/* sends of CHUNK, before more is tried */
+#define SMALL_MOST	4096U
 #define RETRY_NS	10000000ULL	/* between attempts of what could not be done */
 #define AGENT_LAST_NEWS	16U		/* who may wait in accept(2) at once */
 #define CONN_UP		1U		/* in a cookie: of bytes from the program */
@@ -164,7 +166,8 @@ struct agent {
 	uint64_t number;
 	uint64_t last_id, last_member;
 	struct rgate_sockets_opts sets;
-	uint32_t piece;			/* bytes that a send of a stream has at most */
+	uint32_t piece;			/* bytes that a send of a stream has at most; if it is CHUNK, */
+	uint32_t small, small_most;	/* after so many full ones more are tried; then that is next */
 	uint32_t loopback, conns_max;
 	struct events ev;
 	int probe_fd;

@@ -17,20 +17,25 @@
 #include "clock.h"
 #include "gate_priv.h"
 
-#define ALL	UINT32_MAX	/* berths; bit N: the one that is called N + 1 */
-#define SPARE	(GATE_BERTHS / 2)	/* that are not lent to what may wait for long */
+/* Berths; bit N: the one that is called N + 1 */
+#define NARROW	((1ULL << GATE_BERTHS) - 1)
+#define ALL	((1ULL << (GATE_BERTHS + GATE_WIDE)) - 1)
 #define TRIES	4U		/* docks of one connection */
-
-RGATE_ASSERT(GATE_BERTHS == 32);
 
 static size_t length(const struct gate_node *n)
 {
-	return (size_t)GATE_BERTHS * n->sv->o.role->room;
+	return gate_berth_at(n->sv->o.role, gate_berths(n->sv->o.role) + 1);
+}
+
+/* Of a node that knows no wide ones */
+static size_t least_length(const struct gate_node *n)
+{
+	return gate_berth_at(n->sv->o.role, GATE_BERTHS + 1);
 }
 
 static size_t at_berth(const struct gate_node *n, uint32_t berth)
 {
-	return (size_t)(berth - 1) * n->sv->o.role->room;
+	return gate_berth_at(n->sv->o.role, berth);
 }
 
 /* ---- One ---- */
@@ -80,10 +85,11 @@ int gate_dock_join(const struct gate_node *n, struct gate_dock *d, uint64_t name
 
 	if (err)
 		return err;
-	if (!(d->there.access & RGATE_ACCESS_REMOTE_WRITE) || d->there.length < length(n))
+	if (!(d->there.access & RGATE_ACCESS_REMOTE_WRITE) || d->there.length < least_length(n))
 		return -EPROTO;
 	d->name = name;
-	d->free_here = d->free_there = ALL;
+	d->wide = n->sv->o.role->wide && d->there.length >= length(n);
+	d->free_here = d->free_there = d->wide ? ALL : NARROW;
 	return 0;
 }
 
@@ -130,9 +136,13 @@ static int post(const struct gate_node *n, struct bytes *b, const struct rgate_r
 int gate_dock_write(const struct gate_node *n, const struct gate_dock *d, uint32_t berth,
 		    uint32_t off, const void *from, uint32_t len)
 {
-	struct bytes *b = calloc(1, sizeof(*b));
+	struct bytes *b;
 	int err;
 
+	/* That one does not have. */
+	if (berth > GATE_BERTHS && !d->wide)
+		return -EINVAL;
+	b = calloc(1, sizeof(*b));
 	if (!b)
 		return -ENOMEM;
 	b->stage = rgate_node_stage(rgate_hub_node(n->sv->o.hub));
@@ -282,21 +292,36 @@ static bool is_there(const struct wish *w)
 	return w->lent.dock && w->lent.dock == node_of(w)->asks.name;
 }
 
-/* Its number, from 1 on; 0: none */
-static uint32_t take(uint32_t *berths, uint32_t spare)
+/* Its number, from 1 on; 0: none, or @waits and half of them are not lent to what may wait */
+static uint32_t take(uint64_t *berths, bool wide, bool waits)
 {
-	const uint32_t i = (uint32_t)__builtin_ffs((int)*berths);
+	const uint64_t some = *berths & (wide ? ALL & ~NARROW : NARROW);
+	const int spare = (int)(wide ? GATE_WIDE : GATE_BERTHS) / 2;
 
-	if ((uint32_t)__builtin_popcount(*berths) <= spare)
+	if (__builtin_popcountll(some) <= (waits ? spare : 0))
 		return 0;
-	*berths &= *berths - 1;
-	return i;
+	*berths &= ~(some & -some);
+	return (uint32_t)__builtin_ctzll(some) + 1;
 }
 
-static void put(uint32_t *berths, uint32_t berth)
+static void put(uint64_t *berths, uint32_t berth)
 {
 	if (berth)
-		*berths |= 1U << (berth - 1);
+		*berths |= 1ULL << (berth - 1);
+}
+
+static bool is_wide(const struct wish *w)
+{
+	return w->len > node_of(w)->sv->o.role->room;
+}
+
+/* The node has not heard of it: it may be a shorter one. */
+static void cut(struct wish *w)
+{
+	const uint32_t room = node_of(w)->sv->o.role->room;
+
+	w->len = least(w->len, room);
+	w->in = least(w->in, room);
 }
 
 /* Of the dock that there is; what it had of another one is nobody's */
@@ -311,23 +336,46 @@ bool gate_wish_put(struct wish *w)
 	struct gate_node *n = node_of(w);
 	struct gate_dock *d = &n->asks;
 
-	if (w->plain || w->in != w->len || !has_dock(w->caller))
+	if (w->plain || w->in != w->len || !has_dock(w->caller)) {
+		cut(w);
 		return false;
+	}
 	lend(w);
-	w->lent.in = take(&d->free_there, 0);
+	w->lent.in = is_wide(w) ? take(&d->free_there, true, false) : 0;
+	if (!w->lent.in) {
+		cut(w);
+		w->lent.in = take(&d->free_there, false, false);
+	}
 	if (w->lent.in && !gate_dock_write(n, d, w->lent.in, 0, w->mem, w->len))
 		return true;
 	gate_wish_berthed(w);
+	cut(w);
 	return false;
+}
+
+/* What it has come to is as long as it is, and nothing but a wide berth does for it. */
+static void lend_out(struct wish *w, bool waits)
+{
+	struct gate_dock *d = &node_of(w)->asks;
+	const bool wide = waits ? is_wide(w) : w->total > node_of(w)->sv->o.role->room;
+
+	w->lent.out = take(&d->free_here, wide, waits);
+	if (w->lent.out || !wide || !waits)
+		return;
+	cut(w);
+	w->lent.out = take(&d->free_here, false, true);
 }
 
 bool gate_wish_lend(struct wish *w, bool waits)
 {
-	if (w->plain || !has_dock(w->caller))
+	if (w->plain || !has_dock(w->caller)) {
+		if (waits)
+			cut(w);
 		return false;
+	}
 	lend(w);
 	if (!w->lent.out)
-		w->lent.out = take(&node_of(w)->asks.free_here, waits ? SPARE : 0);
+		lend_out(w, waits);
 	if (!w->lent.in && !w->lent.out)
 		w->lent.dock = 0;
 	return w->lent.out;
@@ -338,7 +386,8 @@ bool gate_wish_took(struct wish *w, const struct gate_lent *lent, uint32_t off, 
 	const struct gate_node *n = node_of(w);
 
 	if (!is_there(w) || !w->lent.out || lent->dock != w->lent.dock ||
-	    lent->out != w->lent.out)
+	    lent->out != w->lent.out ||
+	    off + len > gate_berth_room(n->sv->o.role, w->lent.out))
 		return false;
 	memcpy(w->mem + off, gate_dock_at(n, &n->asks, w->lent.out) + off, len);
 	return true;

@@ -88,20 +88,34 @@ int gate_service_limits(struct gate_service *sv, uid_t uid, struct rgate_limits 
 
 /* ---- Requests ---- */
 
+/* One that is free, from @i on; GATE_TICKETS: there is none */
+static uint32_t find_ticket(const struct gate_caller *c, uint32_t i)
+{
+	while (i < GATE_TICKETS && c->ticket[i])
+		i++;
+	return i;
+}
+
+/* What is longer than most tickets' rooms is cut, unless both nodes have wide ones, and one is free. */
 static int take_ticket(struct gate_caller *c, struct wish *w)
 {
-	uint32_t i;
+	const uint32_t room = c->sv->o.role->room;
+	uint32_t i = GATE_TICKETS;
 
-	for (i = 0; i < GATE_TICKETS; i++) {
-		if (c->ticket[i])
-			continue;
-		c->ticket[i] = w;
-		w->ticket = i;
-		w->caller = c;
-		w->serial = ++c->sv->serial;
-		return 0;
+	if (w->len > room && c->node->asks.wide)
+		i = find_ticket(c, GATE_TICKETS - GATE_WIDE);
+	if (i == GATE_TICKETS) {
+		w->len = least(w->len, room);
+		w->in = least(w->in, room);
+		i = find_ticket(c, 0);
 	}
-	return -ENOBUFS;
+	if (i == GATE_TICKETS)
+		return -ENOBUFS;
+	c->ticket[i] = w;
+	w->ticket = i;
+	w->caller = c;
+	w->serial = ++c->sv->serial;
+	return 0;
 }
 
 static int hand_over(struct gate_caller *c, struct wish *w)
@@ -133,6 +147,15 @@ static int read_addr(struct wish *w)
 	return 0;
 }
 
+/* Bytes of its part that may go: take_ticket() says whether they do */
+static uint32_t most(const struct gate_role *role, uint32_t has, uint32_t shots)
+{
+	const bool wide = role->wide && has & GATE_HAS_STREAM &&
+			  !(has & (GATE_HAS_TO | GATE_HAS_FROM)) && !shots;
+
+	return wide ? role->wide : role->room;
+}
+
 static int make_wish(const struct gate_role *role, struct rgate_req *r, const struct gate_as *as,
 		     struct wish **out)
 {
@@ -159,7 +182,7 @@ static int make_wish(const struct gate_role *role, struct rgate_req *r, const st
 	if (has & GATE_HAS_NODE)
 		w->as.a0 = role->here;
 	w->mem = rgate_req_mem(r);
-	w->len = least(q->len, role->room);
+	w->len = least(q->len, most(role, w->has, shots));
 	w->shots = shots;
 	w->share = shots ? w->len / shots : 0;
 	w->in = has & GATE_HAS_IN ? least(w->len, as->sent) : 0;

@@ -111,7 +111,7 @@ struct gate_caller {
 	bool lost;			/* the node has nothing of it any more */
 	struct link queue;		/* wishes */
 	uint64_t left_dock;		/* berths of requests that ended before the node was done */
-	uint32_t left_in, left_out;
+	uint64_t left_in, left_out;
 	struct wish *ticket[GATE_TICKETS];
 };
 
@@ -174,7 +174,8 @@ struct gate_dock {
 	unsigned char *mem;		/* that the other node writes */
 	struct rgate_desc here;		/* what it knows that by */
 	struct rgate_remote there;	/* where this one writes */
-	uint32_t free_here, free_there;	/* who asks has both; bit N: the berth N + 1 is nobody's */
+	bool wide;			/* both have wide berths */
+	uint64_t free_here, free_there;	/* who asks has both; bit N: the berth N + 1 is nobody's */
 };
 
 #define GATE_GONE	64U
@@ -284,9 +285,12 @@ int gate_dock_write(const struct gate_node *n, const struct gate_dock *d, uint32
 /* The connection is gone, and with it both docks */
 void gate_docks_end(struct gate_node *n);
 int gate_serve_dock(struct gate_node *n, const struct gate_question *q, struct gate_result *r);
-/* All of its part goes to a berth, which it has from now on; false: it goes in pieces */
+/*
+ * All of its part goes to a berth, which it has from now on; false: it goes in pieces. One that is
+ * to have a wide berth, and finds none, is cut before that: the same is so of
+ */
 bool gate_wish_put(struct wish *w);
-/* It has a berth for what it comes to; @waits: perhaps for long. False: it has none */
+/* It has a berth for what it comes to; @waits: perhaps for long, from now on. False: it has none */
 bool gate_wish_lend(struct wish *w, bool waits);
 /*
  * The node has written @len bytes, as it says, from @off of berth and part on: they come. False:
@@ -346,11 +350,5 @@ void gate_guests_forget(struct gate_node *n);
 /* Without the lock: the thread that takes completions. -errno */
 int gate_guests_start(struct gate_service *sv);
 void gate_guests_stop(struct gate_service *sv);
-
-/* Of guest and ticket */
-static inline uint64_t gate_room(const struct gate_role *role, uint32_t ticket)
-{
-	return (uint64_t)ticket * (role->room + GATE_ADDR);
-}
 
 #endif

@@ -46,7 +46,8 @@ static bool lay(struct guest *g, uint32_t i, uint32_t off, struct gate_result *r
 	struct ticket *t = &g->ticket[i];
 	const struct gate_node *n = g->node;
 
-	if (!t->lent.out || t->lent.dock != n->serves.name || r->len <= GATE_PIECE)
+	if (!t->lent.out || t->lent.dock != n->serves.name || r->len <= GATE_PIECE ||
+	    off + r->len > gate_berth_room(n->sv->o.role, t->lent.out))
 		return false;
 	if (!t->written && gate_dock_write(n, &n->serves, t->lent.out, off, r->data, r->len))
 		return false;
@@ -67,7 +68,7 @@ static bool tell_end(struct guest *g, uint32_t i)
 	r.len = r.data_len = t->total;
 	r.data = room_of(g, i);
 	if (t->has & GATE_HAS_FROM && t->result >= 0 && !t->shots)
-		r.addr = (const void *)(room_of(g, i) + role->room);
+		r.addr = (const void *)(room_of(g, i) + gate_ticket_room(role, i));
 	(void)lay(g, i, 0, &r);
 	return tell(g, &r);
 }
@@ -259,6 +260,7 @@ static void fill_room(const struct guest *g, const struct gate_question *q, uint
 		      struct rgate_request *req)
 {
 	const struct gate_role *role = g->node->sv->o.role;
+	const uint32_t room = gate_ticket_room(role, q->ticket);
 	unsigned char *mem = g->mem + gate_room(role, q->ticket);
 
 	if (q->lent.in)
@@ -266,13 +268,13 @@ static void fill_room(const struct guest *g, const struct gate_question *q, uint
 	else if (q->data_len)
 		memcpy(mem, q->data, q->data_len);
 	if (q->addr)
-		memcpy(mem + role->room, q->addr, GATE_ADDR);
+		memcpy(mem + room, q->addr, GATE_ADDR);
 	if (q->len)
 		req->off = gate_room(role, q->ticket);
 	if (q->kind == GATE_SUBMIT_MANY)
 		req->flags = RGATE_REQ_MULTI;
 	else if (has & (GATE_HAS_TO | GATE_HAS_FROM))
-		req->a1 = gate_room(role, q->ticket) + role->room;
+		req->a1 = gate_room(role, q->ticket) + room;
 }
 
 static int submit(struct guest *g, const struct gate_question *q)

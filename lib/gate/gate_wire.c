@@ -78,7 +78,8 @@ static int get_lent(const void *at, struct gate_lent *lent)
 
 	memcpy(&b, at, sizeof(b));
 	*lent = (struct gate_lent){ le64toh(b.dock), le16toh(b.in), le16toh(b.out) };
-	if (!lent->dock || b.zero || lent->in > GATE_BERTHS || lent->out > GATE_BERTHS)
+	if (!lent->dock || b.zero || lent->in > GATE_BERTHS + GATE_WIDE ||
+	    lent->out > GATE_BERTHS + GATE_WIDE)
 		return -EPROTO;
 	return lent->in || lent->out ? 0 : -EPROTO;
 }
@@ -111,16 +112,24 @@ static int get_rest(struct rest *r, const void *msg, size_t head, size_t len, ui
 
 static bool is_part(const struct gate_role *role, const struct gate_question *q)
 {
-	return q->len && q->off < role->room && q->len <= role->room - q->off &&
+	const uint32_t room = gate_ticket_room(role, q->ticket);
+
+	return q->len && q->off < room && q->len <= room - q->off &&
 	       (q->lent.dock || q->len <= GATE_PIECE);
 }
 
-/* Berths are lent to what has bytes to move there. */
-static bool lends(const struct gate_question *q, bool submits)
+/* Berths are lent to what has bytes to move there. What it comes to may be less than its part. */
+static bool lends(const struct gate_role *role, const struct gate_question *q, bool submits)
 {
-	if (!q->lent.dock)
+	const struct gate_lent *l = &q->lent;
+
+	if (!l->dock)
 		return true;
-	return q->len && (submits || (q->kind == GATE_GET && !q->lent.in));
+	if (l->in > gate_berths(role) || l->out > gate_berths(role) ||
+	    (l->in && q->len > gate_berth_room(role, l->in)))
+		return false;
+	return q->len && (submits || (q->kind == GATE_GET && !l->in &&
+				      q->off + q->len <= gate_berth_room(role, l->out)));
 }
 
 /* Bytes behind it; of a dock what it is */
@@ -145,9 +154,9 @@ static bool fits(const struct gate_role *role, const struct gate_question *q)
 		return false;
 	if (!submits && q->kind != GATE_HEARD && q->a0)
 		return false;
-	if (!lends(q, submits) || (moves && !is_part(role, q)))
+	if ((moves && !is_part(role, q)) || !lends(role, q, submits))
 		return false;
-	if (!moves && (q->off || q->len > (submits ? role->room : 0)))
+	if (!moves && (q->off || q->len > (submits ? gate_ticket_room(role, q->ticket) : 0)))
 		return false;
 	return has_bytes(q, submits);
 }
@@ -203,7 +212,7 @@ int gate_answer_get(struct gate_result *r, const void *msg, size_t len)
 		r->ticket = r->len = 0;
 		return m.kind == GATE_DONE || m.kind == GATE_MORE ? -EPROTO : 0;
 	}
-	if (m.zero || r->ticket >= GATE_TICKETS || r->len > GATE_ROOM ||
+	if (m.zero || r->ticket >= GATE_TICKETS || r->len > GATE_LONG ||
 	    get_rest(&rest, msg, sizeof(m), len, m.follows))
 		return -EPROTO;
 	r->addr = rest.addr;
@@ -239,7 +248,7 @@ static const uint16_t socket_has[] = {
 /* No datagram is longer than that. */
 const struct gate_role gate_sockets = {
 	.service = RGATE_SERVICE_SOCKET, .requests = RGATE_REQ_SOCKET, .room = 65536,
-	.nops = sizeof(socket_has) / sizeof(socket_has[0]), .has = socket_has,
+	.wide = GATE_LONG, .nops = sizeof(socket_has) / sizeof(socket_has[0]), .has = socket_has,
 };
 
 #undef OP

@@ -24,6 +24,9 @@
  * dock of another connection was not written here. Nodes of versions before GATE_DOCK refuse it,
  * and then bytes go in pieces, as they do where there is no berth.
  *
+ * Some berths and tickets are wide, which nodes of other versions do not know: a dock that is so
+ * long says that its node does, and only then it is asked for more bytes than a ticket's room.
+ *
  * A session is a guest at the other node, and each of its requests has a ticket there: room for
  * bytes to send or to receive into, as much as its role has, and an address.
  *
@@ -46,6 +49,8 @@
 #define GATE_MANY	1024U	/* completions of a request at most */
 #define GATE_PIECE	192U	/* bytes in a message, an address among them */
 #define GATE_BERTHS	32U	/* of a dock; each has a ticket's room */
+#define GATE_WIDE	8U	/* tickets, the last ones, and berths behind those, that are wider, */
+#define GATE_LONG	196608U	/* of so many bytes at most, of a role that has some */
 #define GATE_ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
 
 enum gate_kind {
@@ -173,13 +178,54 @@ static inline uint32_t least(uint32_t a, uint32_t b)
 struct gate_role {
 	uint32_t service;		/* of the hub */
 	uint32_t requests;		/* enum rgate_req_service_number */
-	uint32_t room;			/* of a ticket, GATE_ROOM at most */
+	uint32_t room;			/* of a ticket, GATE_ROOM at most; */
+	uint32_t wide;			/* of a wide one, GATE_LONG at most; 0: there are none */
 	uint32_t nops;
 	const uint16_t *has;		/* of each: enum gate_has */
 	uint64_t here;
 };
 
 extern const struct gate_role gate_sockets, gate_queues;
+
+/* ---- Rooms ---- */
+
+static inline uint32_t gate_berths(const struct gate_role *role)
+{
+	return GATE_BERTHS + (role->wide ? GATE_WIDE : 0);
+}
+
+static inline uint32_t gate_berth_room(const struct gate_role *role, uint32_t berth)
+{
+	return berth > GATE_BERTHS ? role->wide : role->room;
+}
+
+/* Where it is in the dock; of one more than there are: how long that is */
+static inline size_t gate_berth_at(const struct gate_role *role, uint32_t berth)
+{
+	const size_t n = berth - 1, narrow = n < GATE_BERTHS ? n : GATE_BERTHS;
+
+	return narrow * role->room + (n - narrow) * role->wide;
+}
+
+static inline bool gate_ticket_is_wide(const struct gate_role *role, uint32_t ticket)
+{
+	return role->wide && ticket >= GATE_TICKETS - GATE_WIDE;
+}
+
+static inline uint32_t gate_ticket_room(const struct gate_role *role, uint32_t ticket)
+{
+	return gate_ticket_is_wide(role, ticket) ? role->wide : role->room;
+}
+
+/* Where a ticket's room is in a guest's memory: an address is behind it */
+static inline uint64_t gate_room(const struct gate_role *role, uint32_t ticket)
+{
+	const uint32_t wide = gate_ticket_is_wide(role, ticket) ?
+			      ticket - (GATE_TICKETS - GATE_WIDE) : 0;
+
+	return (uint64_t)ticket * (role->room + GATE_ADDR) +
+	       (uint64_t)wide * (role->wide - role->room);
+}
 
 /* Bytes of its part that a completion has written */
 static inline uint32_t gate_bytes(uint32_t has, uint32_t part, int result)

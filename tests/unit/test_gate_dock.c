@@ -12,7 +12,8 @@
 
 #define ROOM	65536U
 #define LONG	5000U
-#define ALL	((size_t)GATE_BERTHS * ROOM)
+#define ALL	((size_t)GATE_BERTHS * ROOM)	/* of a node that knows no wide berths */
+#define WHOLE	(ALL + (size_t)GATE_WIDE * GATE_LONG)
 #define SOME	(GATE_BERTHS / 2)	/* lent to requests that wait */
 
 static unsigned int callocs;	/* after so many one fails; 0: none */
@@ -75,7 +76,7 @@ static void docks(unsigned int i)
 	assert_int_equal(q.kind, GATE_DOCK);
 	assert_int_equal(q.data_len, sizeof(mine));
 	memcpy(&mine, q.data, sizeof(mine));
-	assert_int_equal(le64toh(mine.length), ALL);
+	assert_int_equal(le64toh(mine.length), WHOLE);
 	assert_int_equal(mine.access, RGATE_ACCESS_REMOTE_WRITE);
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): as peer_desc() made it */
 	ours = (unsigned char *)(uintptr_t)le64toh(mine.addr);

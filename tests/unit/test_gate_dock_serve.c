@@ -12,7 +12,9 @@
 
 #define ROOM	65536U
 #define LONG	5000U
-#define ALL	((size_t)GATE_BERTHS * ROOM)
+#define ALL	((size_t)GATE_BERTHS * ROOM)	/* of a node that knows no wide berths */
+#define WHOLE	(ALL + (size_t)GATE_WIDE * GATE_LONG)
+#define MOST	(GATE_BERTHS + GATE_WIDE)
 #define NAME_	77U		/* of the docks */
 #define LENT(in_, out_)	{ .dock = NAME_, .in = (in_), .out = (out_) }
 
@@ -61,7 +63,7 @@ static void docks(void)
 	assert_int_equal(r.data_len, sizeof(d));
 	memcpy(&d, r.data, sizeof(d));
 	assert_int_equal(d.access, RGATE_ACCESS_REMOTE_WRITE);
-	assert_int_equal(le64toh(d.length), ALL);
+	assert_int_equal(le64toh(d.length), WHOLE);
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): as peer_desc() made it */
 	gateway = (unsigned char *)(uintptr_t)le64toh(d.addr);
 }
@@ -350,7 +352,7 @@ static void no_docks(void **state)
 static void malformed(void **state)
 {
 	static const struct gate_lent lents[] = {
-		LENT(0, 0), LENT(GATE_BERTHS + 1, 0), LENT(0, GATE_BERTHS + 1), LENT(65535, 65535),
+		LENT(0, 0), LENT(MOST + 1, 0), LENT(0, MOST + 1), LENT(65535, 65535),
 	};
 	const struct rgate_desc good = peer_desc(node, ALL, PEER_KEY);
 	unsigned int i;
