@@ -233,7 +233,7 @@ node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
 node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed two_bed)
 node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed queue_home)
 node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers \
-	gate_dock gate_dock_berths gate_dock_serve gate_dock_storm gate_ending gate_heard gate_left \
+	gate_dock gate_dock_berths gate_dock_serve gate_dock_storm gate_dock_wide gate_ending gate_heard gate_left \
 	gate_many gate_many_serve gate_many_storm gate_serve gate_slots gate_slots_serve gate_unbegun \
 	queue_serve queue_nodes queue_kept queue_keeper)
 gate_test_bin := $(filter $(O)/tests/unit/test_gate%,$(node_test_bin))

@@ -143,6 +143,64 @@ static void receives(void **state)
 	close(fd);
 }
 
+/* More than a ticket's room, both ways, by a node whose dock says that it knows wide berths */
+static void wide(void **state)
+{
+	static unsigned char bytes[GATE_LONG], far[WHOLE];
+	const struct rgate_desc desc = peer_desc(far, WHOLE, PEER_KEY);
+	struct gate_question q = dock_of(&desc, sizeof(desc));
+	struct gate_result r;
+	uint32_t h, n;
+	int fd;
+
+	(void)state;
+	h = serves_connected(&fd);
+	/* A shorter one has none: its bytes are told without being written. */
+	set_bytes(bytes, GATE_LONG);
+	raw_write(fd, bytes, GATE_PIECE + 1);
+	assert_int_equal(done_of(SUBMIT(RECV, .handle = h, .len = LONG,
+					.lent = LENT(0, MOST))).lent.dock, 0);
+	q.serial = NAME_ + 1;
+	r = ask(q);
+	assert_int_equal(r.result, 0);
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): as peer_desc() made it */
+	gateway = (unsigned char *)(uintptr_t)le64toh(((const struct rgate_desc *)r.data)->addr);
+	set_bytes(gateway + ALL + (size_t)(GATE_WIDE - 1) * GATE_LONG, GATE_LONG);
+	serial++;
+	r = ask(SUBMIT(SEND, .handle = h, .ticket = GATE_TICKETS - 1, .len = GATE_LONG,
+		       .lent = { .dock = NAME_ + 1, .in = MOST }));
+	assert_int_equal(r.result, 0);
+	for (n = 0; n < GATE_LONG; n += LONG) {
+		const uint32_t part = GATE_LONG - n < LONG ? GATE_LONG - n : LONG;
+
+		assert_int_equal(raw_read(fd, bytes, part), part);
+		check_bytes(bytes, n, part);
+	}
+	assert_int_equal(hear_of(serial).result, GATE_LONG);
+	/* Nothing is written past a berth. */
+	set_bytes(bytes, GATE_LONG);
+	for (n = 0; n < 2 * LONG; n += LONG)
+		raw_write(fd, bytes + n, LONG);
+	memset(far, 0xee, WHOLE);
+	r = done_of(SUBMIT(RECV, .handle = h, .ticket = GATE_TICKETS - GATE_WIDE,
+			   .len = GATE_LONG, .lent = { .dock = NAME_ + 1, .out = GATE_BERTHS + 1 }));
+	assert_int_equal(r.lent.out, GATE_BERTHS + 1);
+	peer_places(&o.peer);
+	check_bytes(far + ALL, 0, r.len);
+	assert_int_equal(far[ALL - 1], 0xee);
+	assert_int_equal(far[ALL + r.len], 0xee);
+	/* Of a narrow ticket, of what is longer than its berth, and of one that there is not */
+	ask_only(SUBMIT(SEND, .handle = h, .len = ROOM + 1,
+			.lent = { .dock = NAME_ + 1, .in = MOST }));
+	ask_only(SUBMIT(SEND, .handle = h, .ticket = GATE_TICKETS - 1, .len = ROOM + 1,
+			.lent = { .dock = NAME_ + 1, .in = 1 }));
+	ask_only(SUBMIT(SEND, .handle = h, .ticket = GATE_TICKETS - 1, .len = GATE_LONG + 1,
+			.lent = { .dock = NAME_ + 1, .in = MOST }));
+	ask_only(QUESTION(GATE_GET, .ticket = GATE_TICKETS - 1, .len = ROOM + 1,
+			  .lent = { .dock = NAME_ + 1, .out = 1 }));
+	close(fd);
+}
+
 /* Of what has ended all that is left, or a part of it */
 static void asked_for(void **state)
 {
@@ -387,7 +445,7 @@ static void malformed(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(sends), BED(receives), BED(asked_for), BED(many), BED(no_room), BED(lost),
+	BED(sends), BED(receives), BED(wide), BED(asked_for), BED(many), BED(no_room), BED(lost),
 	BED(no_docks), BED(again), BED(malformed),
 };
 

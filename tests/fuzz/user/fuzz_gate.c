@@ -96,11 +96,12 @@ static void raw(void)
 }
 
 /* What the other node has for this one, and what it says of that: it lies at times */
-static unsigned char far[GATE_BERTHS * GATE_ROOM];
+static unsigned char far[GATE_BERTHS * GATE_ROOM + GATE_WIDE * GATE_LONG];
 
 static struct rgate_desc far_dock(uint8_t how)
 {
-	struct rgate_desc desc = peer_desc(far, GATE_BERTHS * gate.role->room, PEER_KEY);
+	const uint32_t all = how & 64 ? gate_berths(gate.role) : GATE_BERTHS;
+	struct rgate_desc desc = peer_desc(far, gate_berth_at(gate.role, all + 1), PEER_KEY);
 
 	if (how % 16 == 0)
 		desc.length = htole64(GATE_BERTHS * gate.role->room - 1);
@@ -113,24 +114,25 @@ static struct rgate_desc far_dock(uint8_t how)
 static void writes(void)
 {
 	struct gate_node *n = &gate.sv->node[OTHER];
-	const uint32_t berth = 1 + fuzz_u8(&gate.in) % GATE_BERTHS;
+	const uint32_t berth = 1 + fuzz_u8(&gate.in) % gate_berths(gate.role);
+	const uint32_t room = gate_berth_room(gate.role, berth);
 	const uint8_t byte = fuzz_u8(&gate.in);
 
 	if (n->serves.mem)
-		memset(gate_dock_at(n, &n->serves, berth), byte, gate.role->room);
+		memset(gate_dock_at(n, &n->serves, berth), byte, room);
 	if (n->asks.mem)
-		memset(gate_dock_at(n, &n->asks, berth), byte, gate.role->room);
+		memset(gate_dock_at(n, &n->asks, berth), byte, room);
 }
 
-static void claim_berth(uint32_t *seen, uint32_t berths)
+static void claim_berth(uint64_t *seen, uint64_t berths)
 {
 	FUZZ_CHECK(!(*seen & berths));
 	*seen |= berths;
 }
 
-static uint32_t bit(uint32_t berth)
+static uint64_t bit(uint32_t berth)
 {
-	return berth ? 1U << (berth - 1) : 0;
+	return berth ? 1ULL << (berth - 1) : 0;
 }
 
 /* A berth is one request's, or nobody's, or left behind by one that has ended. */
@@ -138,8 +140,9 @@ static void check_berths(void)
 {
 	const struct gate_dock *d = &gate.sv->node[OTHER].asks;
 	struct link *const all = &gate.sv->callers;
-	uint32_t here = d->free_here, there = d->free_there, i;
+	uint64_t here = d->free_here, there = d->free_there;
 	const struct gate_caller *c;
+	uint32_t i;
 	struct link *l;
 
 	for (l = all->next; l != all && d->name; l = l->next) {
@@ -196,6 +199,11 @@ static void lend(struct gate_question *q)
 	q->lent = (struct gate_lent){ .dock = how & 6 && name ? name : how, .out = how >> 3 };
 	if (q->kind != GATE_GET && has > 0 && has & GATE_HAS_IN && how & 8)
 		q->lent.in = 1 + (how >> 3) % GATE_BERTHS;
+	/* one of the wide ones, and of one more */
+	if (how & 4 && q->lent.in)
+		q->lent.in += GATE_BERTHS - 23;
+	if (how & 4 && q->lent.out)
+		q->lent.out += GATE_BERTHS - 23;
 	if (!q->lent.in && !q->lent.out)
 		q->lent.out = 1;
 	q->data_len = 0;
@@ -209,7 +217,7 @@ static void asks(void)
 	struct gate_question q = { .kind = GATE_PUT + fuzz_u8(&gate.in) % 6,
 				   .uid = fuzz_u8(&gate.in) % 5,
 				   .guest = 1 + fuzz_u8(&gate.in), .serial = 1 + fuzz_u8(&gate.in),
-				   .ticket = fuzz_u8(&gate.in) % 8, .data = data };
+				   .ticket = fuzz_u8(&gate.in) % 8 * 9, .data = data };
 	bool again;
 
 	/* now and then what was asked already */
@@ -224,7 +232,7 @@ static void asks(void)
 		q.a0 = fuzz_u8(&gate.in);
 		if (gate_op_has(gate.role, q.op) & GATE_HAS_NODE && q.a0 & 1)
 			q.a0 = gate.role->here;
-		q.len = fuzz_u16(&gate.in);
+		q.len = fuzz_u16(&gate.in) * (q.ticket < GATE_TICKETS - GATE_WIDE ? 1 : 3);
 		q.addr = gate_op_has(gate.role, q.op) & GATE_HAS_TO ? &addr : NULL;
 		if (gate_op_has(gate.role, q.op) & GATE_HAS_IN && q.len < 64)
 			q.data_len = q.len;
@@ -250,7 +258,7 @@ static void asks(void)
 		if (q.kind == GATE_GET)
 			lend(&q);
 		if (q.lent.dock) {
-			q.len = fuzz_u16(&gate.in);
+			q.len = fuzz_u16(&gate.in) * (q.ticket < GATE_TICKETS - GATE_WIDE ? 1 : 3);
 			q.lent.in = 0;
 		}
 		break;

@@ -83,12 +83,12 @@ int __wrap_rgate_session_submit(struct rgate_session *s, const struct rgate_requ
 	uint32_t all, j;
 
 	FUZZ_CHECK(s->there && !s->busy[i] && has >= 0);
-	FUZZ_CHECK(req->len <= gate.role->room && (!req->len || req->off == room));
+	FUZZ_CHECK(req->len <= gate_ticket_room(gate.role, i) && (!req->len || req->off == room));
 	FUZZ_CHECK(!(has & GATE_HAS_NODE) || req->a0 == gate.role->here);
 	FUZZ_CHECK(req->flags == 0 || (req->flags == RGATE_REQ_MULTI && has & GATE_HAS_MANY &&
 				       req->a1 >= 2 && req->a1 <= GATE_MANY));
 	FUZZ_CHECK(req->flags || !(has & (GATE_HAS_TO | GATE_HAS_FROM)) ||
-		   req->a1 == room + gate.role->room);
+		   req->a1 == room + gate_ticket_room(gate.role, i));
 	if (gate.no_room)
 		return -EAGAIN;
 	s->busy[i] = true;
