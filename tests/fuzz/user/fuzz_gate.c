@@ -38,15 +38,17 @@ static void says(bool to_server, const void *msg, size_t len)
  * connection that there is: guests and tickets of asks() alone, as one of raw() may have any
  * number.
  */
+#define TICKETS	8U	/* that are asked for: one in nine, so that the last one is wide */
+
 static struct heard {
 	uint64_t serial, messages;
 	bool silent;
-} heard[257][8];
+} heard[257][TICKETS];
 
 static struct heard *heard_of(uint64_t guest, uint32_t ticket)
 {
 	/* Without a guest it answers a question of such a kind. */
-	return guest && guest <= 256 && ticket < 8 ? &heard[guest][ticket] : NULL;
+	return guest && guest <= 256 && ticket % 9 == 0 ? &heard[guest][ticket / 9] : NULL;
 }
 
 static bool is_silent(const struct gate_question *q)
@@ -217,7 +219,7 @@ static void asks(void)
 	struct gate_question q = { .kind = GATE_PUT + fuzz_u8(&gate.in) % 6,
 				   .uid = fuzz_u8(&gate.in) % 5,
 				   .guest = 1 + fuzz_u8(&gate.in), .serial = 1 + fuzz_u8(&gate.in),
-				   .ticket = fuzz_u8(&gate.in) % 8 * 9, .data = data };
+				   .ticket = fuzz_u8(&gate.in) % TICKETS * 9, .data = data };
 	bool again;
 
 	/* now and then what was asked already */
@@ -270,7 +272,7 @@ static void asks(void)
 			break;
 		/* mostly what it has heard */
 		q.kind = GATE_HEARD;
-		q.a0 = addr.family & 6 ? heard[q.guest][q.ticket].messages : addr.family >> 3;
+		q.a0 = addr.family & 6 ? heard_of(q.guest, q.ticket)->messages : addr.family >> 3;
 		break;
 	default:
 		break;
@@ -447,8 +449,8 @@ static void step(void)
 			break;
 		}
 		other = fuzz_u8(&gate.in) & 1;
-		for (i = 0; i < 257 * 8; i++)
-			heard[i / 8][i % 8].silent = true;
+		for (i = 0; i < 257 * TICKETS; i++)
+			heard[i / TICKETS][i % TICKETS].silent = true;
 		if (other)
 			memset(heard, 0, sizeof(heard));
 		number = other ? 0 : number;
