@@ -9,7 +9,7 @@
 
 #define HOLDERS	3U
 #define HAMMERS	2U
-#define HOLDS	150U
+#define HOLDS	120U
 #define NEVER	(~0ULL)		/* what the word never is */
 #define ACCESS	(RGATE_ACCESS_REMOTE_READ | RGATE_ACCESS_REMOTE_WRITE | RGATE_ACCESS_REMOTE_ATOMIC)
 
@@ -91,6 +91,15 @@ static void hold(uint64_t mine)
 	EXPECT_EQ(__atomic_exchange_n(&inside, 0, __ATOMIC_ACQ_REL), OWNER(mine));
 }
 
+static void release(struct side *s, uint64_t mine, uint64_t to)
+{
+	const uint64_t was = swap(s, mine, to);
+
+	if (was != mine)
+		DIE("%u had the lock, and the word is %#llx, not %#llx", s->me,
+		    (unsigned long long)was, (unsigned long long)mine);
+}
+
 static void *holder(void *arg)
 {
 	struct side *s = arg;
@@ -109,11 +118,8 @@ static void *holder(void *arg)
 			s->failed++;
 		}
 		hold(mine);
-		was = swap(s, mine, WORD(TOKEN(mine), 0));
-		if (was != mine)
-			DIE("%u had the lock, and the word is %#llx, not %#llx", s->me,
-			    (unsigned long long)was, (unsigned long long)mine);
 		was = WORD(TOKEN(mine), 0);
+		release(s, mine, was);
 	}
 	__atomic_fetch_add(&over, 1, __ATOMIC_RELEASE);
 	return NULL;
