@@ -8,9 +8,11 @@
 #include "clock.h"
 #include "opts.h"
 #include "sync_later.h"
+#include "spin.h"
 
 #define TIMEOUT_MS	5000
 #define ROOM_LEN	512U
+#define SPIN_US		200U	/* see spin_us() */
 #define FLAGS		(RGATE_SYNC_AT | RGATE_SYNC_OF | RGATE_SYNC_EXISTS | RGATE_SYNC_ANYBODY)
 
 /* Of all that are under way, and what cancels one of them, all but one come before that at most. */
@@ -136,6 +138,17 @@ int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_
 	return err ? err : sync_client_finish(sc, q.cookie, timeout_ms, value);
 }
 
+/*
+ * Who waits for a lock waits for all that are before it. With the usual limit several would go to
+ * sleep, each hand-over would then take as long as to wake one, and so they would never poll again.
+ */
+static uint32_t spin_us(void)
+{
+	struct rgate_spin usual;
+
+	return rgate_spin_init(&usual, 0) || !usual.most_ns ? 0 : SPIN_US;
+}
+
 int sync_client_connect(struct sync_client *sc, const struct rgate_sync_opts *opts)
 {
 	struct rgate_session_opts so = RGATE_OPTS(rgate_session_opts,
@@ -153,6 +166,7 @@ int sync_client_connect(struct sync_client *sc, const struct rgate_sync_opts *op
 	memset(sc, 0, sizeof(*sc));
 	so.path = o.path;
 	so.where = o.where;
+	so.spin_us = spin_us();
 	sc->timeout_ms = o.timeout_ms ? (int)o.timeout_ms : TIMEOUT_MS;
 	sc->open.a0 = o.flags & RGATE_SYNC_AT ? o.home : RGATE_SYNC_HERE;
 	flags = o.flags & RGATE_SYNC_EXISTS ? 0 : RGATE_SYNC_CREATE;
