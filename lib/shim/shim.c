@@ -38,6 +38,7 @@ static const char *const names[SHIM_CALLS_N] = {
 	[SHIM_CALL___recv_chk] = "__recv_chk",
 	[SHIM_CALL_shutdown] = "shutdown",
 	[SHIM_CALL_ioctl] = "ioctl",
+	[SHIM_CALL_syscall] = "syscall",
 };
 
 static void *look_up(enum shim_call call)

@@ -19,6 +19,7 @@
  *	shim_data.c	calls that move bytes, where they name an address, or are about datagrams
  *	shim_datagram.c	datagrams, with what is in front of each of them
  *	shim_names.c	names that are looked up
+ *	shim_syscall.c	the same calls by syscall(2)
  *
  * No call here but those for names takes a lock, allocates, or keeps anything, but that there may
  * be datagrams: each may be made by any thread, in a signal handler, and after fork(2). What is
@@ -69,6 +70,7 @@ enum shim_call {
 	SHIM_CALL___recv_chk,
 	SHIM_CALL_shutdown,
 	SHIM_CALL_ioctl,
+	SHIM_CALL_syscall,
 	SHIM_CALLS_N
 };
 

@@ -36,7 +36,7 @@ run "${own[@]}" "$py" "$tmp/program" echoed "$at" 20 65000
 is "... of any size" "$rc$out" "0same"
 run "${own[@]}" "$py" "$tmp/program" asked "$at"
 is "asyncio's endpoints" "$rc$out" "0asyncio"
-for what in names connected refused cut sizes many_calls options poll passed_on shutdown interrupted crowd; do
+for what in names connected refused cut sizes many_calls by_number options poll passed_on shutdown interrupted crowd; do
 	run "${own[@]}" "$py" -u "$tmp/program" test "$what" "$at"
 	is "$what" "$rc $out $(quiet)" "0 $what "
 done

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import platform
 import select
 import signal
 import socket
@@ -293,6 +294,41 @@ def test_many_calls(port):
     check("all that there may be", s.recvmsg_into(rooms)[0], sum(map(len, parts)))
     check("as they were", rooms, parts)
     fails(errno.EMSGSIZE, s.sendmsg, parts + [b""])
+
+
+def test_by_number(port):
+    """Calls by syscall(2), as libuv makes them"""
+    numbers = dict(zip(("socket", "connect", "sendmmsg", "recvmmsg", "sendto", "recvfrom", "getsockname"),
+                       (41, 42, 307, 299, 44, 45, 51) if platform.machine() == "x86_64" else
+                       (198, 203, 269, 243, 206, 207, 204)))
+    call = lambda name, *args: LIBC.syscall(ctypes.c_long(numbers[name]), *args)
+    fd = call("socket", socket.AF_INET, socket.SOCK_DGRAM, 0)
+    to = struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", port, socket.inet_aton(HOST))
+    check("connect", call("connect", fd, to, len(to)), 0)
+    v, bufs, _ = messages(3, 8)
+    for i in range(3):
+        v[i].hdr.name = None
+        v[i].hdr.iov[0].len = i + 1
+        bufs[i].value = b"%d" % i * (i + 1)
+    check("sendmmsg", call("sendmmsg", fd, v, 3, 0), 3)
+    got = []
+    while len(got) < 3:
+        select.select([fd], [], [], 10)
+        v, bufs, names = messages(8, 8)
+        n = call("recvmmsg", fd, v, 8, 0x10000, None)
+        check("recvmmsg", n > 0, True)
+        check("from", {struct.unpack("!H", names[i].raw[2:4])[0] for i in range(n)}, {port})
+        got += [bufs[i].raw[:v[i].len] for i in range(n)]
+    check("received", sorted(got), [b"0", b"11", b"222"])
+    check("sendto", call("sendto", fd, b"four", 4, 0, None, 0), 4)
+    room, name, size = ctypes.create_string_buffer(16), ctypes.create_string_buffer(16), ctypes.c_uint(16)
+    check("recvfrom", call("recvfrom", fd, room, 16, 0, name, ctypes.byref(size)), 4)
+    check("what", (room.value, name.raw, size.value), (b"four", to, 16))
+    check("getsockname", call("getsockname", fd, name, ctypes.byref(size)), 0)
+    check("itself", socket.inet_ntoa(name.raw[4:8]), HOST)
+    check("bad", call("recvfrom", -1, room, 16, 0, None, None), -1)
+    check("errno", ctypes.get_errno(), errno.EBADF)
+    os.close(fd)
 
 
 def test_options(port):
