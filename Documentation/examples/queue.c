@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A queue of tasks: sums that a worker computes. Here it is a thread of this process, which serves
+ * A queue of tasks: sums that a worker computes. Here it is two threads of this process, which serves
  * itself, or, if its socket is named, asks the daemon; then workers are any processes.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
-#include <ringgate/rgate_queue.h>
-#include <ringgate/rgate_session.h>
+#include <ringgate/rgate_queue_worker.h>
 
 #define TASKS	100
 
 static struct rgate_queue_opts opts = {
 	.sz = sizeof(opts), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
 };
-
-static atomic_int over;
 
 /* 1 + 2 + ... + n */
 static unsigned long long sum_to(unsigned int n)
@@ -29,38 +25,29 @@ static unsigned long long sum_to(unsigned int n)
 	return sum;
 }
 
-static int work_once(struct rgate_queue *queue)
+/* Who dies here has not completed it: another one claims it then. */
+static int add_up(void *ctx, struct rgate_queue_work *work)
 {
-	struct rgate_queue_got got;
 	unsigned long long sum;
-	int err;
 
-	err = rgate_queue_claim(queue, 0, 1, RGATE_CLAIM_BEGIN, 100, &got);
-	if (err < 0)
-		return err;
-	if (got.task.len == sizeof(unsigned int)) {
-		sum = sum_to(*(const unsigned int *)got.data);
-		/* Who dies here has not completed it: another one claims it then. */
-		err = rgate_queue_complete(queue, &got.task, &sum, sizeof(sum));
-	} else {
-		err = rgate_queue_bury(queue, &got.task, "no number");
+	(void)ctx;
+	if (work->task->len != sizeof(unsigned int)) {
+		work->reason = "no number";
+		return -EINVAL;
 	}
-	return err;
+	sum = sum_to(*(const unsigned int *)work->data);
+	memcpy(work->result, &sum, sizeof(sum));
+	work->len = sizeof(sum);
+	return 0;
 }
 
-static void *work(void *arg)
+static int start_worker(struct rgate_queue_worker **worker)
 {
-	struct rgate_queue *queue;
-	int err;
+	const struct rgate_queue_handler handler = { .run = add_up };
+	const struct rgate_queue_worker_opts o = RGATE_OPTS(rgate_queue_worker_opts,
+		.queue = &opts, .handlers = &handler, .nhandlers = 1, .threads = 2);
 
-	(void)arg;
-	err = rgate_queue_open(&queue, "example/sums", &opts);
-	if (err)
-		return NULL;
-	while (!atomic_load(&over) && (!err || err == -ETIMEDOUT))
-		err = work_once(queue);
-	rgate_queue_close(queue);
-	return NULL;
+	return rgate_queue_worker_start(worker, "example/sums", &o);
 }
 
 static int want_sum(struct rgate_queue *queue, unsigned int i)
@@ -84,8 +71,8 @@ static int want_sum(struct rgate_queue *queue, unsigned int i)
 
 int main(int argc, char **argv)
 {
+	struct rgate_queue_worker *worker;
 	struct rgate_queue *queue;
-	pthread_t worker;
 	unsigned int i;
 	int err;
 
@@ -98,14 +85,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "queue: %s\n", rgate_strerror("rgate_queue_open", err));
 		return 1;
 	}
-	if (pthread_create(&worker, NULL, work, NULL)) {
-		rgate_queue_close(queue);
-		return 1;
+	err = start_worker(&worker);
+	if (!err) {
+		for (i = 0; !err && i < TASKS; i++)
+			err = want_sum(queue, i);
+		rgate_queue_worker_stop(worker);
+		rgate_queue_worker_join(worker, -1);
+		rgate_queue_worker_close(worker);
 	}
-	for (i = 0; !err && i < TASKS; i++)
-		err = want_sum(queue, i);
-	atomic_store(&over, 1);
-	pthread_join(worker, NULL);
 	rgate_queue_close(queue);
 	if (err)
 		fprintf(stderr, "queue: %s\n", rgate_strerror("rgate_queue_wait", err));

@@ -19,6 +19,12 @@ ok $rc "the one with exported memory runs"
 [ "$(cat "$tmp/log")" = "the sum of 1000000 bytes: 127493856" ]
 ok $? "and prints what it should"
 
+timeout 60 "$build/examples/tree" >"$tmp/log" 2>&1
+rc=$?
+ok $rc "the one that searches a tree runs"
+grep -q '"nodes": 610161, "alone": 610161, ' "$tmp/log"
+ok $? "and finds all nodes"
+
 # Blocks of C, however they are indented or called: no line that nobody compiles
 python3 tests/docs/blocks.py Documentation/queue.rst | while IFS=$'\t' read -r at _ _; do
 	sed -n "$((at + 1)),\$ { /^[^[:space:]]/q; p }" Documentation/queue.rst | sed 's/^[[:space:]]*//; /^$/d' >"$tmp/block"
