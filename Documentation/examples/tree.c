@@ -3,12 +3,12 @@
  * An irregular tree is searched by tasks: how many nodes it has. A node is a hash, which says how
  * many children it has and what these are, so nobody knows before how large a part of it is.
  *
- *	tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] [count | work | search]
+ *	tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] [-p MS] [count | work | search]
  *
  * A task is some nodes. Its handler visits GRAIN nodes, submits those that are left as other tasks,
  * and completes its own with how many it has visited and which tasks these are. A worker that dies
  * may have submitted some, and another one submits them again: nobody counts the former, as no
- * result that was accepted names them.
+ * result that was accepted names them. With -p it rests so long in each task, to be looked at.
  *
  * count: without tasks, in one loop; work: for the daemon at SOCKET, until its queue is removed;
  * search: submits the root there and adds all up. Without these it does all of it, and with a
@@ -54,7 +54,7 @@ static struct rgate_queue_opts opts = {
 	.sz = sizeof(opts), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
 	.attempts = 1000, .result_ms = 3600000,
 };
-static uint32_t threads = 2, grain = 10000, roots = 3000;
+static uint32_t threads = 2, grain = 10000, roots = 3000, pause_ms;
 static EVP_MD *sha1;
 
 static double now(void)
@@ -194,6 +194,7 @@ static int search_part(void *ctx, struct rgate_queue_work *work)
 			err = give_away(work, &s, f, &tasks);
 	}
 	stack_fini(&s);
+	usleep(pause_ms * 1000);
 	f->nodes = nodes;
 	work->len = offsetof(struct found, tasks) + tasks * sizeof(f->tasks[0]);
 	return err;
@@ -344,7 +345,7 @@ static int read_args(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:t:g:r:")) != -1) {
+	while ((c = getopt(argc, argv, "s:t:g:r:p:")) != -1) {
 		switch (c) {
 		case 's':
 			opts.path = optarg;
@@ -358,6 +359,9 @@ static int read_args(int argc, char **argv)
 			break;
 		case 'r':
 			roots = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'p':
+			pause_ms = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
 		default:
 			return -EINVAL;
@@ -373,7 +377,7 @@ int main(int argc, char **argv)
 
 	if (err) {
 		fprintf(stderr, "usage: tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] "
-				"[count | work | search]\n");
+				"[-p MS] [count | work | search]\n");
 		return 2;
 	}
 	sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
