@@ -3,12 +3,14 @@
  * An irregular tree is searched by tasks: how many nodes it has. A node is a hash, which says how
  * many children it has and what these are, so nobody knows before how large a part of it is.
  *
- *	tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] [-p MS] [count | work | search]
+ *	tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] [-a AHEAD] [-p MS]
+ *	     [count | work | search]
  *
  * A task is some nodes. Its handler visits GRAIN nodes, submits those that are left as other tasks,
  * and completes its own with how many it has visited and which tasks these are. A worker that dies
  * may have submitted some, and another one submits them again: nobody counts the former, as no
- * result that was accepted names them. With -p it rests so long in each task, to be looked at.
+ * result that was accepted names them. With -a a worker claims so many tasks ahead; with -p it rests
+ * so long in each, to be looked at.
  *
  * count: without tasks, in one loop; work: for the daemon at SOCKET, until its queue is removed;
  * search: submits the root there and adds all up. Without these it does all of it, and with a
@@ -54,7 +56,7 @@ static struct rgate_queue_opts opts = {
 	.sz = sizeof(opts), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
 	.attempts = 1000, .result_ms = 3600000,
 };
-static uint32_t threads = 2, grain = 10000, roots = 3000, pause_ms;
+static uint32_t threads = 2, grain = 10000, roots = 3000, ahead, pause_ms;
 static EVP_MD *sha1;
 
 /* Since some time, and of all CPUs for this process */
@@ -274,7 +276,8 @@ static int start_worker(struct rgate_queue_worker **w)
 {
 	const struct rgate_queue_handler handler = { .run = search_part };
 	const struct rgate_queue_worker_opts o = RGATE_OPTS(rgate_queue_worker_opts,
-		.queue = &opts, .handlers = &handler, .nhandlers = 1, .threads = threads);
+		.queue = &opts, .handlers = &handler, .nhandlers = 1, .threads = threads,
+		.prefetch = ahead);
 
 	return rgate_queue_worker_start(w, "example/tree", &o);
 }
@@ -358,7 +361,7 @@ static int read_args(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:t:g:r:p:")) != -1) {
+	while ((c = getopt(argc, argv, "s:t:g:r:a:p:")) != -1) {
 		switch (c) {
 		case 's':
 			opts.path = optarg;
@@ -372,6 +375,9 @@ static int read_args(int argc, char **argv)
 			break;
 		case 'r':
 			roots = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'a':
+			ahead = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
 		case 'p':
 			pause_ms = (uint32_t)strtoul(optarg, NULL, 0);
@@ -390,7 +396,7 @@ int main(int argc, char **argv)
 
 	if (err) {
 		fprintf(stderr, "usage: tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] "
-				"[-p MS] [count | work | search]\n");
+				"[-a AHEAD] [-p MS] [count | work | search]\n");
 		return 2;
 	}
 	sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
