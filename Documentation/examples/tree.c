@@ -6,8 +6,8 @@
  *	tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] [-a AHEAD] [-p MS]
  *	     [count | work | search]
  *
- * A task is some nodes. Its handler visits GRAIN nodes, submits those that are left as other tasks,
- * and completes its own with how many it has visited and which tasks these are. A worker that dies
+ * A task is some nodes. Its handler visits GRAIN of them, submits those that are left as others, and
+ * completes its own with how many it has visited and which tasks these are. A worker that dies
  * may have submitted some, and another one submits them again: nobody counts the former, as no
  * result that was accepted names them. With -a a worker claims so many tasks ahead; with -p it rests
  * so long in each, to be looked at.
@@ -158,8 +158,8 @@ static int count_alone(uint64_t *count)
 /* ---- A task ---- */
 
 /*
- * Two halves, or more that are small enough. The oldest nodes are the first that go, as in each part
- * of a depth-first search; what nobody has room for stays.
+ * Two halves, or more that are small enough. The oldest nodes are the first that go; what nobody has
+ * room for stays.
  */
 static int give_away(struct rgate_queue_work *work, struct stack *s, struct found *f,
 		     uint32_t *tasks)

@@ -61,8 +61,10 @@ int sync_client_finish(struct sync_client *sc, uint64_t cookie, int timeout_ms, 
 int sync_client_ask(struct sync_client *sc, struct rgate_request q, int timeout_ms,
 		    uint64_t *value);
 
-/* The completion of @cookie, when it is there: 1; others wait until they are asked for; or as
- * rgate_session_poll() */
+/*
+ * The completion of @cookie, when it is there: 1; others wait until they are asked for; or as
+ * rgate_session_poll()
+ */
 int sync_client_take(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c);
 /* Cancels it, and waits for its end: 1; or why that never comes */
 int sync_client_give_up(struct sync_client *sc, uint64_t cookie, struct rgate_completion *c);

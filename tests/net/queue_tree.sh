@@ -22,7 +22,7 @@ search()
 {
 	timeout 200 "$tree" -s "$tmp/r1" "${args[@]}" search >"$tmp/found" 2>"$tmp/search.err" &
 	pid[search]=$!
-	ok "a search begins" wait_for 20 stat_is 1 $q 'j["ready"] > 0' True
+	ok "a search begins" wait_for 20 stat_is 1 "$q" 'j["ready"] > 0' True
 }
 # worker KEY MS: so long a task takes
 worker()
@@ -35,11 +35,11 @@ have_two()
 {
 	kill -STOP "${pid[a]}" "${pid[b]}"
 	sleep 0.05
-	stat_is 1 $q 'j["running"]' 2 && return
+	stat_is 1 "$q" 'j["running"]' 2 && return
 	kill -CONT "${pid[a]}" "${pid[b]}"
 	false
 }
-has_done() { [ "$(stat_of 1 $q "j['completed'] >= $1")" = True ]; }
+has_done() { [ "$(stat_of 1 "$q" "j['completed'] >= $1")" = True ]; }
 found() { json "j['$1']" <"$tmp/found"; }
 
 start_all
