@@ -6,11 +6,11 @@
  *	tree [-s SOCKET] [-t THREADS] [-g GRAIN] [-r ROOTS] [-a AHEAD] [-p MS]
  *	     [count | work | search]
  *
- * A task is some nodes. Its handler visits GRAIN of them, submits those that are left as others, and
- * completes its own with how many it has visited and which tasks these are. A worker that dies
+ * A task is some nodes. Its handler visits GRAIN of them, submits those that are left as others,
+ * and completes its own with how many it has visited and which tasks these are. A worker that dies
  * may have submitted some, and another one submits them again: nobody counts the former, as no
- * result that was accepted names them. With -a a worker claims so many tasks ahead; with -p it rests
- * so long in each, to be looked at.
+ * result that was accepted names them. With -a a worker claims so many tasks ahead; with -p it
+ * rests so long in each, to be looked at.
  *
  * count: without tasks, in one loop; work: for the daemon at SOCKET, until its queue is removed;
  * search: submits the root there and adds all up. Without these it does all of it, and with a
@@ -158,8 +158,8 @@ static int count_alone(uint64_t *count)
 /* ---- A task ---- */
 
 /*
- * Two halves, or more that are small enough. The oldest nodes are the first that go; what nobody has
- * room for stays.
+ * Two halves, or more that are small enough. The oldest nodes are the first that go; what nobody
+ * has room for stays.
  */
 static int give_away(struct rgate_queue_work *work, struct stack *s, struct found *f,
 		     uint32_t *tasks)
