@@ -210,7 +210,7 @@ static struct kept_queue *make(struct keep_user *u, uint32_t node, const struct 
 	q->user = u;
 	q->node = node;
 	q->as = *as;
-	q->as.flags &= RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK;
+	q->as.flags &= QUEUE_MADE_FLAGS;
 	list_init(&q->tasks);
 	q->purge_at = q->again_at = q->check_at = &q->tasks;
 	list_add_tail(&u->queues, &q->of_user);

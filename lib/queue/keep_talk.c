@@ -254,7 +254,7 @@ static void ruled(struct kept_queue *q)
 	struct rgate_queue_info info;
 
 	memcpy(&info, keep_slot_mem(q), sizeof(info));
-	as.flags = info.flags & (RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK);
+	as.flags = info.flags & QUEUE_MADE_FLAGS;
 	as.place.bytes = info.bytes_max;
 	as.place.tasks = info.tasks_max;
 	as.place.attempts = info.attempts;

@@ -5,7 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "journal.h"
 #include "queues.h"
+
+/* ---- The journal ---- */
+
+/* NULL: it has not that task */
+static struct journal *journal_of(const struct queue *q, const struct task *t)
+{
+	return t->seg ? q->home->journal : NULL;
+}
+
+static void record_change(struct queue *q, struct task *t)
+{
+	struct journal *j = journal_of(q, t);
+
+	if (j)
+		journal_change(j, t);
+}
+
+/* With its queue, which is gone: nothing more is said of it. */
+static void record_end(struct queue *q, struct task *t)
+{
+	struct journal *j = journal_of(q, t);
+
+	if (j && q->journaled)
+		journal_gone(j, t);
+	else if (j)
+		journal_leave(j, t);
+}
+
+/*
+ * Tasks of other nodes are kept there, and come again: they would be twice. -ENOSPC, -EIO, -EAGAIN,
+ * -ENOMEM
+ */
+static int may_record(const struct queue *q, uint32_t tag, uint32_t len)
+{
+	if (!q->home->journal || !q->journaled || tag)
+		return 0;
+	return journal_may_submit(q->home->journal, len);
+}
 
 /* ---- States ---- */
 
@@ -52,6 +91,12 @@ static void make_delayed(struct queue *q, struct task *t, uint32_t ms)
 	list_add_tail(&q->delayed, &t->in);
 	heap_add(&q->home->timers, &t->timer, in_ms(q, ms));
 	set_state(q, t, RGATE_TASK_DELAYED);
+}
+
+static void put_off(struct queue *q, struct task *t, uint32_t ms)
+{
+	make_delayed(q, t, ms);
+	record_change(q, t);
 }
 
 static void drop_end(struct queue *q, struct task *t)
@@ -103,6 +148,7 @@ static void bury(struct queue *q, struct task *t, const void *reason, uint32_t l
 	list_add_tail(&q->buried, &t->in);
 	set_state(q, t, RGATE_TASK_BURIED);
 	q->count.buried++;
+	record_change(q, t);
 	queue_ends_add(q, t);
 	queue_tell(t, 0);
 	if (t->taken)
@@ -120,7 +166,7 @@ static void give_back(struct queue *q, struct task *t, uint32_t ms, const char *
 	if (t->attempts >= t->most)
 		bury(q, t, why, (uint32_t)strlen(why));
 	else if (ms)
-		make_delayed(q, t, ms);
+		put_off(q, t, ms);
 	else
 		make_ready(q, t, true);
 }
@@ -137,14 +183,9 @@ int queue_put_check(const struct rgate_queue_put *put)
 	return 0;
 }
 
-static uint64_t cost(uint32_t len)
-{
-	return sizeof(struct task) + len;
-}
-
 static struct task *make_task(struct queue *q, const struct rgate_queue_put *put)
 {
-	struct task *t = malloc(cost(put->len));
+	struct task *t = malloc(queue_cost(put->len));
 
 	if (!t)
 		return NULL;
@@ -153,9 +194,53 @@ static struct task *make_task(struct queue *q, const struct rgate_queue_put *put
 		.priority = put->priority, .flags = put->flags,
 		.most = put->attempts ? put->attempts : q->rules.attempts,
 	};
+	queue_task_init(t);
+	return t;
+}
+
+void queue_task_init(struct task *t)
+{
 	list_init(&t->in);
 	list_init(&t->waiters);
-	return t;
+	list_init(&t->of_seg);
+}
+
+void queue_add(struct queue *q, struct task *t)
+{
+	q->n++;
+	q->home->ntasks++;
+	q->count.bytes += t->len;
+	list_add_tail(&q->tasks, &t->of_queue);
+	queue_table_enter(q, t);
+}
+
+/* Where it is among those of its state, and when its time comes: @at; it has @end by now */
+void queue_place(struct queue *q, struct task *t, enum rgate_task_state state, uint64_t at)
+{
+	take_out(q, t);
+	switch (state) {
+	case RGATE_TASK_DELAYED:
+		list_add_tail(&q->delayed, &t->in);
+		break;
+	case RGATE_TASK_BURIED:
+		list_add_tail(&q->buried, &t->in);
+		break;
+	case RGATE_TASK_DONE:
+		list_add_tail(&q->done, &t->in);
+		break;
+	default:
+		make_ready(q, t, false);
+		return;
+	}
+	if (state != RGATE_TASK_BURIED)
+		heap_add(&q->home->timers, &t->timer, at);
+	set_state(q, t, state);
+}
+
+int queue_set_end(struct queue *q, struct task *t, const void *end, uint32_t len)
+{
+	drop_end(q, t);
+	return set_end(q, t, end, len);
 }
 
 int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_queue_put *put,
@@ -170,16 +255,18 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 		q->count.full++;
 		return -EAGAIN;
 	}
-	err = queue_table_grow(q);
+	err = may_record(q, tag, put->len);
+	if (!err)
+		err = queue_table_grow(q);
 	if (!err)
 		err = queues_reserve(q->home);
 	if (!err)
-		err = quota_take(q->quota, cost(put->len));
+		err = quota_take(q->quota, queue_cost(put->len));
 	if (err)
 		return err;
 	t = make_task(q, put);
 	if (!t) {
-		quota_give(q->quota, cost(put->len));
+		quota_give(q->quota, queue_cost(put->len));
 		return -ENOMEM;
 	}
 	if (put->len)
@@ -187,16 +274,14 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 	t->uid = uid;
 	t->tag = tag;
 	t->id = ++q->last;
-	q->n++;
-	q->home->ntasks++;
-	q->count.bytes += put->len;
 	q->count.submitted++;
-	list_add_tail(&q->tasks, &t->of_queue);
-	queue_table_enter(q, t);
+	queue_add(q, t);
 	if (put->delay_ms)
 		make_delayed(q, t, put->delay_ms);
 	else
 		make_ready(q, t, false);
+	if (q->home->journal && q->journaled && !tag)
+		journal_task(q->home->journal, t);
 	*id = t->id;
 	return 0;
 }
@@ -204,13 +289,14 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 void queue_drop(struct queue *q, struct task *t)
 {
 	take_out(q, t);
+	record_end(q, t);
 	queue_ends_add(q, t);
 	queue_tell(t, -ENOENT);
 	drop_end(q, t);
 	set_state(q, t, 0);
 	list_del(&t->of_queue);
 	queue_table_leave(q, t);
-	quota_give(q->quota, cost(t->len));
+	quota_give(q->quota, queue_cost(t->len));
 	q->count.bytes -= t->len;
 	q->n--;
 	q->home->ntasks--;
@@ -243,6 +329,7 @@ static void run(struct queue *q, struct task *t)
 	t->attempts++;
 	if (q->rules.run_ms)
 		heap_add(&q->home->timers, &t->timer, in_ms(q, q->rules.run_ms));
+	record_change(q, t);
 }
 
 void queue_claim(struct queue *q, struct task *t, struct worker *w, bool begin)
@@ -311,7 +398,10 @@ int queue_complete(struct queue *q, const struct worker *w, uint64_t id, uint32_
 		len = 0;
 	if (q->count.result_bytes + len > q->rules.bytes)
 		return -EAGAIN;
-	err = set_end(q, t, result, len);
+	if (journal_of(q, t))
+		err = journal_may_change(q->home->journal, kept ? len : 0);
+	if (!err)
+		err = set_end(q, t, result, len);
 	if (err)
 		return err;
 	if (t->state == RGATE_TASK_CLAIMED)
@@ -323,6 +413,10 @@ int queue_complete(struct queue *q, const struct worker *w, uint64_t id, uint32_
 	list_add_tail(&q->done, &t->in);
 	if (kept)
 		heap_add(&q->home->timers, &t->timer, in_ms(q, q->rules.result_ms));
+	if (kept)
+		record_change(q, t);
+	else
+		record_end(q, t);
 	queue_ends_add(q, t);
 	queue_tell(t, 0);
 	if (!kept || t->taken)
@@ -368,9 +462,13 @@ uint32_t queue_worker_give(struct queue *q, struct worker *w, uint32_t most)
 
 	/* The last one first: each goes before the others. */
 	for (n = 0; n < most && !list_empty(&w->tasks); n++) {
+		struct task *t = container_of(w->tasks.prev, struct task, in);
+
 		q->count.lost++;
-		give_back(q, container_of(w->tasks.prev, struct task, in), 0,
-			  "its worker ended, with no attempt left");
+		if (journal_of(q, t) && __atomic_load_n(&q->home->stops, __ATOMIC_RELAXED))
+			make_ready(q, t, true);
+		else
+			give_back(q, t, 0, "its worker ended, with no attempt left");
 	}
 	return n;
 }
@@ -387,6 +485,7 @@ static void kick(struct queue *q, struct task *t)
 		t->attempts = 0;
 	drop_end(q, t);
 	make_ready(q, t, false);
+	record_change(q, t);
 	q->count.kicked++;
 }
 

@@ -23,6 +23,7 @@
 #include "list.h"
 
 struct queues;
+struct segment;
 
 /* Who claims: what he has */
 struct worker {
@@ -50,6 +51,9 @@ struct task {
 	uint8_t state, type, priority, flags;
 	bool taken;			/* by a waiter */
 	char *end;			/* result or reason; NULL: none */
+	struct segment *seg;		/* of the journal, that has it; NULL: none */
+	struct link of_seg;
+	uint32_t seg_len;
 	char data[];
 };
 
@@ -89,6 +93,7 @@ struct queue {
 	char name[RGATE_QUEUE_NAME_ROOM];
 	struct queue_rules rules;
 	bool removed;
+	bool journaled;
 	uint32_t handles;
 	struct link workers;
 	/* tasks */
@@ -153,6 +158,40 @@ void queue_worker_gone(struct queue *q, struct worker *w);
 uint32_t queue_kick(struct queue *q, uint32_t most);
 /* Tasks of @states, RGATE_TASK_BIT(), that nobody has claimed: how many, QUEUE_STEPS at most */
 uint32_t queue_discard(struct queue *q, uint32_t states);
+
+/* ---- queue_restore.c ---- */
+
+/* A task as it was read of a journal: all of it, checked by who reads */
+struct queue_saved {
+	uint64_t id, born_ns, due_ns;	/* of the queues' clock */
+	const void *data, *end;
+	uint32_t len, end_len, attempts, most;
+	uid_t uid;
+	uint8_t state, type, priority, flags;
+};
+
+/* -EEXIST: of that number there is one; -EDQUOT, -ENOMEM; -EAGAIN: more than the queue may have */
+int queue_restore(struct queue *q, const struct queue_saved *saved, struct task **out);
+/* What became of it after that; of @saved due_ns, end, attempts and state. -EDQUOT, -ENOMEM */
+int queue_restore_change(struct queue *q, struct task *t, const struct queue_saved *saved);
+/* All are there: in the order of their numbers. -ENOMEM */
+int queue_restore_order(struct queue *q);
+
+/* ---- queue.c, for queue_restore.c ---- */
+
+/* What a task counts for */
+static inline uint64_t queue_cost(uint32_t len)
+{
+	return sizeof(struct task) + len;
+}
+
+/* It is in no list. */
+void queue_task_init(struct task *t);
+/* It has a number, and is the queue's, of no state */
+void queue_add(struct queue *q, struct task *t);
+void queue_place(struct queue *q, struct task *t, enum rgate_task_state state, uint64_t at);
+/* Instead of what it had. -EDQUOT, -ENOMEM */
+int queue_set_end(struct queue *q, struct task *t, const void *end, uint32_t len);
 
 /* A task's time has come. */
 void queue_expire(struct task *t);

@@ -85,7 +85,8 @@ void queue_info(const struct queue *q, struct rgate_queue_info *info)
 	info->handles = q->handles;
 	info->claims = q->nclaims;
 	info->owner = q->owner;
-	info->flags = q->rules.flags;
+	info->flags = q->rules.flags |
+		      (q->home->journal && q->journaled ? RGATE_QUEUE_JOURNALED : 0);
 	info->oldest_ms = t ? age_ms(t) : 0;
 	memcpy(info->name, q->name, sizeof(info->name));
 }

@@ -6,8 +6,8 @@
 #include "board.h"
 #include "queue_priv.h"
 
-int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
-	     int (*fn)(struct rgate_req *r, struct opened *o))
+static int on(struct rgate_req *r, void *ctx, uint32_t right,
+	      int (*fn)(struct rgate_req *r, struct opened *o), bool surely)
 {
 	enum named *named = rgate_req_object(r);
 	struct queue_service *sv = ctx;
@@ -25,8 +25,22 @@ int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
 		return -EACCES;
 	queue_look_at_clock(sv);
 	result = fn(r, o);
+	if (surely && result != RGATE_REQ_LATER)
+		result = queue_tell_later(sv, r, o->queue, result, rgate_req_value(r));
 	queue_settle(o->queue);
 	return result;
+}
+
+int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
+	     int (*fn)(struct rgate_req *r, struct opened *o))
+{
+	return on(r, ctx, right, fn, false);
+}
+
+int queue_on_surely(struct rgate_req *r, void *ctx, uint32_t right,
+		    int (*fn)(struct rgate_req *r, struct opened *o))
+{
+	return on(r, ctx, right, fn, true);
 }
 
 /* ---- SUBMIT ---- */
@@ -97,7 +111,7 @@ static int begin_submit(struct rgate_req *r, void *ctx)
 	if ((uint32_t)q->a1 & ~RGATE_SUBMIT_ROOM || q->len < sizeof(struct rgate_queue_put) ||
 	    q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return queue_on(r, ctx, RIGHT_SUBMIT | RIGHT_OWN, submit);
+	return queue_on_surely(r, ctx, RIGHT_SUBMIT | RIGHT_OWN, submit);
 }
 
 /* ---- CLAIM ---- */
@@ -227,7 +241,7 @@ static int begin_wait(struct rgate_req *r, void *ctx)
 
 	if (q->a1 & ~(uint64_t)RGATE_WAIT_TAKE || q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return queue_on(r, ctx, 0, await);
+	return queue_on_surely(r, ctx, 0, await);
 }
 
 /* ---- The queue ---- */
@@ -245,7 +259,7 @@ static int kick(struct rgate_req *r, struct opened *o)
 
 static int begin_kick(struct rgate_req *r, void *ctx)
 {
-	return queue_on(r, ctx, RIGHT_OWN, kick);
+	return queue_on_surely(r, ctx, RIGHT_OWN, kick);
 }
 
 static int state(struct rgate_req *r, struct opened *o)
@@ -315,7 +329,7 @@ static int begin_discard(struct rgate_req *r, void *ctx)
 {
 	if (rgate_req_get(r)->a1 >> RGATE_TASK_STATES)
 		return -EINVAL;
-	return queue_on(r, ctx, RIGHT_OWN, discard);
+	return queue_on_surely(r, ctx, RIGHT_OWN, discard);
 }
 
 static int take_away(struct rgate_req *r, struct opened *o)
@@ -327,7 +341,7 @@ static int take_away(struct rgate_req *r, struct opened *o)
 
 static int begin_remove(struct rgate_req *r, void *ctx)
 {
-	return queue_on(r, ctx, RIGHT_OWN, take_away);
+	return queue_on_surely(r, ctx, RIGHT_OWN, take_away);
 }
 
 /* ---- Handles ---- */
@@ -368,11 +382,12 @@ static int open_here(struct queue_service *sv, struct rgate_req *r, const struct
 	o->rights = rights_of(o->queue, o->uid);
 	queue_worker_init(o->queue, &o->worker);
 	err = rgate_seat_handle(rgate_req_seat(r), RGATE_REQ_QUEUE, o, &o->number);
-	if (err)
+	if (err) {
 		opened_free(o);
-	else
-		rgate_req_set_value(r, o->number);
-	return err;
+		return err;
+	}
+	rgate_req_set_value(r, o->number);
+	return queue_tell_later(sv, r, o->queue, 0, o->number);
 }
 
 static int begin_open(struct rgate_req *r, void *ctx)
@@ -477,6 +492,10 @@ static uint64_t tick(void *ctx, uint64_t now)
 	queue_away_sweep(sv);
 	kept = keeper_tick(&sv->keeper);
 	at = kept < at ? kept : at;
+	if (sv->journal) {
+		kept = journal_tick(sv->journal, mine);
+		at = kept < at ? kept : at;
+	}
 	if (at == UINT64_MAX)
 		return at;
 	return at > mine ? now + (at - mine) : now;

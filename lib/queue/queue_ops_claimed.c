@@ -54,7 +54,7 @@ int queue_begin_complete(struct rgate_req *r, void *ctx)
 
 	if (queue_high(q->a1) || q->len > RGATE_QUEUE_DATA_MAX)
 		return -EINVAL;
-	return queue_on(r, ctx, RIGHT_WORK | RIGHT_OWN, complete);
+	return queue_on_surely(r, ctx, RIGHT_WORK | RIGHT_OWN, complete);
 }
 
 /* One at @off of the request's part, where the next one begins then; 1: it is completed; -EINVAL */
@@ -102,7 +102,7 @@ int queue_begin_complete_many(struct rgate_req *r, void *ctx)
 
 	if (!q->len || q->len > RGATE_QUEUE_PART_MAX)
 		return -EINVAL;
-	return queue_on(r, ctx, RIGHT_WORK | RIGHT_OWN, complete_many);
+	return queue_on_surely(r, ctx, RIGHT_WORK | RIGHT_OWN, complete_many);
 }
 
 static int release(struct rgate_req *r, struct opened *o)
@@ -120,7 +120,7 @@ int queue_begin_release(struct rgate_req *r, void *ctx)
 {
 	if (queue_high(rgate_req_get(r)->a1) > RGATE_QUEUE_MS_MAX)
 		return -EINVAL;
-	return queue_on(r, ctx, RIGHT_WORK | RIGHT_OWN, release);
+	return queue_on_surely(r, ctx, RIGHT_WORK | RIGHT_OWN, release);
 }
 
 static int bury(struct rgate_req *r, struct opened *o)
@@ -136,5 +136,5 @@ int queue_begin_bury(struct rgate_req *r, void *ctx)
 
 	if (queue_high(q->a1) || q->len > RGATE_QUEUE_REASON_MAX)
 		return -EINVAL;
-	return queue_on(r, ctx, RIGHT_WORK | RIGHT_OWN, bury);
+	return queue_on_surely(r, ctx, RIGHT_WORK | RIGHT_OWN, bury);
 }

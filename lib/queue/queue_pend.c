@@ -6,16 +6,27 @@
 
 #include "queue_priv.h"
 
-static void end(struct pending *p, int result, uint64_t value)
+/* @surely: it is told when it is written, if there is a journal */
+static void end_as(struct pending *p, int result, uint64_t value, bool surely)
 {
+	struct queue_service *sv = p->o->sv;
+	struct queue *q = p->o->queue;
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left its list */
 	struct rgate_req *r = p->r;
 
-	queue_leave(p->o->queue, &p->waiter);
+	queue_leave(q, &p->waiter);
 	list_del(&p->of_handle);
 	free(p);
 	rgate_req_set_data(r, NULL);
-	rgate_req_end(r, result, value);
+	if (surely)
+		result = queue_tell_later(sv, r, q, result, value);
+	if (result != RGATE_REQ_LATER)
+		rgate_req_end(r, result, value);
+}
+
+static void end(struct pending *p, int result, uint64_t value)
+{
+	end_as(p, result, value, false);
 }
 
 static void tasks_there(struct waiter *w, int err)
@@ -33,7 +44,7 @@ static void room_there(struct waiter *w, int err)
 	uint64_t first = 0;
 	int result = err ? err : queue_ops_submit(p->r, p->o, &first);
 
-	end(p, result, first);
+	end_as(p, result, first, true);
 }
 
 static void task_over(struct waiter *w, int err)
@@ -42,14 +53,14 @@ static void task_over(struct waiter *w, int err)
 	const uint32_t state = err ? 0 : w->task->state;
 	int result = err ? err : queue_ops_end(p->r, w->task);
 
-	end(p, result, state);
+	end_as(p, result, state, true);
 }
 
 static void all_over(struct waiter *w, int err)
 {
 	struct pending *p = container_of(w, struct pending, waiter);
 
-	end(p, err, p->o->queue->count.now[RGATE_TASK_BURIED]);
+	end_as(p, err, p->o->queue->count.now[RGATE_TASK_BURIED], true);
 }
 
 static void ends_there(struct waiter *w, int err)
@@ -57,7 +68,7 @@ static void ends_there(struct waiter *w, int err)
 	struct pending *p = container_of(w, struct pending, waiter);
 	int result = err ? err : queue_ops_ends(p->r, p->o, &w->who);
 
-	end(p, result, w->who.next);
+	end_as(p, result, w->who.next, true);
 }
 
 static uint32_t first_len(const struct rgate_req *r)

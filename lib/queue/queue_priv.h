@@ -6,6 +6,7 @@
  *	queue_pend.c	those that wait
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
  *	keep*.c		tasks that went there
+ *	journal*.c	tasks that outlive the process
  *	queues.c	queues whose home is this node
  *	queue.c, queue_table.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
  */
@@ -13,6 +14,7 @@
 #define RGATE_QUEUE_PRIV_H
 
 #include "gate_service.h"
+#include "journal.h"
 #include "keep.h"
 #include "queue_service.h"
 #include "queues.h"
@@ -81,6 +83,7 @@ struct queue_service {
 	struct gate_service *gate;	/* NULL: there is no other node */
 	struct link visits;
 	struct keeper keeper;
+	struct journal *journal;	/* NULL: none */
 	struct away *failed;		/* atomic: the first one whose handle is to be taken away */
 };
 
@@ -91,6 +94,12 @@ extern const struct rgate_req_service queue_requests;
 /* queue_service.c */
 /* Before anything is done with queues */
 void queue_look_at_clock(struct queue_service *sv);
+/*
+ * What a request on @q came to, if that is to be told when it is written: RGATE_REQ_LATER; else
+ * @result
+ */
+int queue_tell_later(struct queue_service *sv, struct rgate_req *r, const struct queue *q,
+		     int result, uint64_t value);
 /* Its session has it no more. What waits was cancelled. */
 void opened_free(struct opened *o);
 
@@ -114,6 +123,9 @@ int queue_ops_ends(struct rgate_req *r, struct opened *o, struct follower *who);
 /* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
 int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
 	     int (*fn)(struct rgate_req *r, struct opened *o));
+/* Likewise, and the answer is told when all of it is written to the journal, if there is one */
+int queue_on_surely(struct rgate_req *r, void *ctx, uint32_t right,
+		    int (*fn)(struct rgate_req *r, struct opened *o));
 
 static inline uint32_t queue_high(uint64_t word)
 {

@@ -42,6 +42,14 @@ int queue_service_create(struct queue_service **out, const struct queue_opts *op
 	sv->gate = o.gate;
 	list_init(&sv->visits);
 	queues_init(&sv->home);
+	queue_look_at_clock(sv);
+	if (o.journal)
+		err = journal_open(&sv->journal, &sv->home, o.journal);
+	if (err) {
+		queues_fini(&sv->home);
+		free(sv);
+		return err;
+	}
 	keeper_init(&sv->keeper, &sv->home, sv->gate, o.keep_bytes);
 	*out = sv;
 	return 0;
@@ -73,12 +81,39 @@ int queue_service_kept(const struct queue_service *sv, struct queue_kept_stats *
 	return 0;
 }
 
+int queue_service_journal(const struct queue_service *sv, struct journal_stats *stats)
+{
+	return sv->journal ? journal_stats(sv->journal, stats) : -ENOENT;
+}
+
+/* What was read of memory that may be lost is told when it cannot be any more. */
+int queue_tell_later(struct queue_service *sv, struct rgate_req *r, const struct queue *q,
+		     int result, uint64_t value)
+{
+	const struct journal_answer a = {
+		.r = r, .result = result, .value = value, .queue = q->serial,
+		.submit = rgate_req_get(r)->op == RGATE_REQ_QUEUE_SUBMIT,
+	};
+
+	if (!sv->journal || !(q->journaled || q->removed) || result < 0 || !journal_is_behind(sv->journal))
+		return result;
+	journal_hold(sv->journal, &a);
+	return RGATE_REQ_LATER;
+}
+
+void queue_service_stops(struct queue_service *sv)
+{
+	__atomic_store_n(&sv->home.stops, true, __ATOMIC_RELAXED);
+}
+
 void queue_service_destroy(struct queue_service *sv)
 {
 	if (!sv)
 		return;
 	queue_away_sweep(sv);
 	keeper_fini(&sv->keeper);
+	/* What goes now goes with the process, and is there for the next one. */
+	journal_close(sv->journal);
 	queues_fini(&sv->home);
 	free(sv);
 }

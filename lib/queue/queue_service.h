@@ -12,6 +12,8 @@
 #include "engine.h"
 
 struct gate_service;
+struct journal_opts;
+struct journal_stats;
 struct queue_service;
 
 struct queue_opts {
@@ -21,9 +23,10 @@ struct queue_opts {
 	/* To other nodes, of the role gate_queues: stays until queue_service_destroy(); or NULL */
 	struct gate_service *gate;
 	uint64_t keep_bytes;	/* of a user's tasks that are kept; 0: 512 MiB */
+	const struct journal_opts *journal;	/* until it is created; NULL: none */
 };
 
-/* @opts: NULL for the defaults. -ENOMEM; -EINVAL */
+/* @opts: NULL for the defaults. -ENOMEM; -EINVAL; as journal_open() */
 int queue_service_create(struct queue_service **service, const struct queue_opts *opts);
 
 /* The service gets requests of that engine from now on, of no other one; as rgate_engine_add() */
@@ -44,6 +47,13 @@ struct queue_kept_stats {
 
 /* Any thread; @stats->sz is set by the caller. -EINVAL */
 int queue_service_kept(const struct queue_service *service, struct queue_kept_stats *stats);
+
+/* Likewise. -ENOENT: there is no journal */
+int queue_service_journal(const struct queue_service *service, struct journal_stats *stats);
+
+/* It will be destroyed: tasks of the journal whose sessions end from now on have lost no attempt. Any
+ * thread */
+void queue_service_stops(struct queue_service *service);
 
 /* queue_service_destroy - after the engine; NULL is allowed. All tasks are gone */
 void queue_service_destroy(struct queue_service *service);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "journal.h"
 #include "regions.h"
 
 #define TASKS		65536U		/* of a queue that says nothing */
@@ -121,7 +122,7 @@ static void set_rules(struct queue *q, const struct queue_open *as)
 		.bytes = p->bytes ? p->bytes : BYTES, .tasks = p->tasks ? p->tasks : TASKS,
 		.attempts = p->attempts ? p->attempts : ATTEMPTS, .run_ms = p->run_ms,
 		.result_ms = p->result_ms ? p->result_ms : RESULT_MS,
-		.flags = as->flags & (RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK),
+		.flags = as->flags & QUEUE_MADE_FLAGS,
 	};
 }
 
@@ -151,7 +152,23 @@ static struct queue *make(struct queues *qs, const struct queue_open *as, struct
 	list_add_tail(&qs->all, &q->of_home);
 	quota->queues++;
 	qs->n++;
+	q->journaled = !(q->rules.flags & RGATE_QUEUE_NO_JOURNAL);
+	if (qs->journal && q->journaled)
+		journal_queue(qs->journal, q);
 	return q;
+}
+
+struct queue *queues_by_serial(const struct queues *qs, uint64_t serial)
+{
+	struct queue *q;
+	struct link *l;
+
+	for (l = qs->all.prev; l != &qs->all; l = l->prev) {
+		q = container_of(l, struct queue, of_home);
+		if (q->serial == serial)
+			return q;
+	}
+	return NULL;
 }
 
 static int create(struct queues *qs, uid_t uid, const struct queue_open *as, struct queue **out)
@@ -192,16 +209,45 @@ int queues_open(struct queues *qs, uid_t uid, const struct queue_open *as, struc
 	return 0;
 }
 
+int queues_restore(struct queues *qs, const struct queue_open *as, uint64_t serial,
+		   struct queue **out)
+{
+	const uint64_t last = qs->serial;
+	struct link *l;
+	int err;
+
+	err = queues_open(qs, as->owner, as, out);
+	if (err)
+		return err;
+	(*out)->serial = serial;
+	qs->serial = serial > last ? serial : last;
+	list_del(&(*out)->of_home);
+	for (l = qs->all.next; l != &qs->all; l = l->next)
+		if (container_of(l, struct queue, of_home)->serial > serial)
+			break;
+	list_add_tail(l, &(*out)->of_home);
+	return 0;
+}
+
 static void empty(struct queue *q)
 {
 	while (!list_empty(&q->tasks))
 		queue_drop(q, container_of(q->tasks.next, struct task, of_queue));
 }
 
+/* The journal does, at once, with all tasks */
+static void forget(struct queue *q)
+{
+	if (q->home->journal && q->journaled)
+		journal_removed(q->home->journal, q);
+	q->journaled = false;
+}
+
 static void destroy(struct queue *q)
 {
 	struct quota *quota = q->quota;
 
+	forget(q);
 	empty(q);
 	queue_table_free(q);
 	queue_ends_free(q);
@@ -233,6 +279,7 @@ static void drop_some(struct queue *q)
 void queues_remove(struct queue *q)
 {
 	q->removed = true;
+	forget(q);
 	list_del(&q->of_home);
 	queue_tell_all(q);
 	queue_ends_free(q);

@@ -11,6 +11,10 @@
 
 #include "queue.h"
 
+/* What stays of the flags that it was made with */
+#define QUEUE_MADE_FLAGS	(RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK | \
+				 RGATE_QUEUE_NO_JOURNAL)
+
 #define QUEUES_MOST	1024U	/* of all, */
 #define QUEUES_UID	256U	/* of a user */
 #define QUEUES_BYTES	(1ULL << 30)	/* of all tasks and results, */
@@ -23,6 +27,8 @@ struct quota {
 	uint32_t queues;
 	uint64_t bytes;
 };
+
+struct journal;
 
 struct queues {
 	uint64_t now;		/* ns; the owner's, brought up to date before anything is done */
@@ -37,6 +43,8 @@ struct queues {
 	uint64_t bytes;
 	uint32_t n;
 	uint32_t ntasks;
+	struct journal *journal; /* NULL: none */
+	bool stops;		/* atomic: who has claimed ends with the process */
 };
 
 /* What is to be opened */
@@ -76,6 +84,11 @@ uint64_t queues_tick(struct queues *qs, uint64_t now);
 
 /* Can it be a name? It ends within its room */
 bool queue_name_ok(const char name[RGATE_QUEUE_NAME_ROOM]);
+
+/* What was read of the journal: at the place of its serial, with a handle. As queues_open() */
+int queues_restore(struct queues *qs, const struct queue_open *as, uint64_t serial,
+		   struct queue **out);
+struct queue *queues_by_serial(const struct queues *qs, uint64_t serial);
 
 /* ---- For queue.c ---- */
 

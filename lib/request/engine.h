@@ -286,6 +286,8 @@ void *rgate_req_data(const struct rgate_req *r);
 
 /* The completion's value, 0 at first. Before begin() returns, in the engine's thread */
 void rgate_req_set_value(struct rgate_req *r, uint64_t value);
+/* What it is so far */
+uint64_t rgate_req_value(const struct rgate_req *r);
 
 /*
  * rgate_req_end - it is over; @r is not to be used any more

@@ -379,3 +379,8 @@ void rgate_req_set_value(struct rgate_req *r, uint64_t value)
 {
 	r->value = value;
 }
+
+uint64_t rgate_req_value(const struct rgate_req *r)
+{
+	return r->value;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* It is opened and closed, and what it tells of itself */
+#include "journal_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "opts.h"
+
+
+int journal_stats(struct journal *j, struct journal_stats *stats)
+{
+	if (stats->sz != sizeof(*stats))
+		return -EINVAL;
+	pthread_mutex_lock(&j->lock);
+	*stats = j->count;
+	stats->sz = sizeof(*stats);
+	stats->error = j->err ? j->err : j->tight;
+	stats->bytes = j->total;
+	stats->live = j->live;
+	stats->records = j->records;
+	stats->restored = j->restored;
+	pthread_mutex_unlock(&j->lock);
+	return 0;
+}
+
+static void free_journal(struct journal *j)
+{
+	struct segment *s;
+	struct batch *b;
+
+	while ((b = j->first)) {
+		j->first = b->next;
+		while (!list_empty(&b->dead)) {
+			s = container_of(b->dead.next, struct segment, of_journal);
+			list_del(&s->of_journal);
+			journal_segment_free(s);
+		}
+		journal_batch_free(b);
+	}
+	if (j->spare_batch)
+		journal_batch_free(j->spare_batch);
+	while (!list_empty(&j->segs)) {
+		s = container_of(j->segs.next, struct segment, of_journal);
+		list_del(&s->of_journal);
+		journal_segment_free(s);
+	}
+	if (j->spare)
+		journal_segment_free(j->spare);
+	free(j->failed);
+	if (j->dir >= 0)
+		close(j->dir);
+	pthread_cond_destroy(&j->cond);
+	pthread_mutex_destroy(&j->lock);
+	free(j);
+}
+
+static int alloc_journal(struct journal **out, struct queues *home, const struct journal_opts *opts)
+{
+	pthread_condattr_t attr;
+	struct journal_opts o;
+	struct journal *j;
+	int err;
+
+	err = rgate_opts_copy(&o, sizeof(o), opts);
+	if (err)
+		return err;
+	if (!o.segment)
+		o.segment = JOURNAL_SEGMENT;
+	if (!o.dir || o.segment < JOURNAL_SEGMENT_LEAST_SET ||
+	    o.segment > JOURNAL_SEGMENT_MOST_SET)
+		return -EINVAL;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	j->home = home;
+	j->dir = -1;
+	j->sync_ms = o.sync_ms;
+	j->segment = o.segment;
+	j->uid = o.uid;
+	j->repair = o.repair;
+	j->wall = o.wall;
+	j->next = 1;
+	snprintf(j->name, sizeof(j->name), "%s", o.dir);
+	list_init(&j->segs);
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&j->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	*out = j;
+	return 0;
+}
+
+/* What is there counts as the journal's: a new segment begins, with all queues */
+static int begin(struct journal *j)
+{
+	struct link *l, *t;
+	int err;
+
+	for (l = j->segs.next; l != &j->segs; l = l->next) {
+		struct segment *s = container_of(l, struct segment, of_journal);
+
+		j->count.segments++;
+		j->total += journal_total(s);
+		for (t = s->tasks.next; t != &s->tasks; t = t->next)
+			j->live += container_of(t, struct task, of_seg)->seg_len;
+	}
+	j->spare = journal_segment_new(j, j->next++, &err);
+	if (!j->spare)
+		return err;
+	j->count.segments++;
+	journal_roll(j);
+	j->moved_at = j->total;
+	return journal_writer_start(j);
+}
+
+/* What was read past something wrong is written anew, all of it. */
+static void write_anew(struct journal *j)
+{
+	struct segment *s;
+
+	for (;;) {
+		s = container_of(j->segs.next, struct segment, of_journal);
+		if (s == j->head)
+			return;
+		while (!list_empty(&s->tasks)) {
+			struct task *t = container_of(s->tasks.next, struct task, of_seg);
+
+			if (journal_may_submit(j, t->len + t->end_len))
+				journal_drain(j);
+			journal_task(j, t);
+			if (t->seg == s)
+				return;
+		}
+		journal_drop_segments(j);
+	}
+}
+
+int journal_open(struct journal **journal, struct queues *home, const struct journal_opts *opts)
+{
+	struct journal *j;
+	int err;
+
+	err = alloc_journal(&j, home, opts);
+	if (err)
+		return err;
+	err = journal_dir_open(j, opts->dir, true);
+	if (!err)
+		err = journal_load(j);
+	if (!err)
+		err = begin(j);
+	if (err) {
+		free_journal(j);
+		return err;
+	}
+	home->journal = j;
+	if (j->repair)
+		write_anew(j);
+	if (j->restored)
+		rgate_warn("journal %s: %llu tasks are there again", j->name,
+			   (unsigned long long)j->restored);
+	*journal = j;
+	return 0;
+}
+
+int journal_check(const struct journal_opts *opts)
+{
+	struct queues home;
+	struct journal *j;
+	int err;
+
+	queues_init(&home);
+	err = alloc_journal(&j, &home, opts);
+	if (err)
+		return err;
+	j->look = true;
+	err = journal_dir_open(j, opts->dir, false);
+	if (err != -ENOENT && !err)
+		err = journal_load(j);
+	else if (err == -ENOENT)
+		err = 0;
+	free_journal(j);
+	home.journal = NULL;
+	queues_fini(&home);
+	return err;
+}
+
+void journal_close(struct journal *j)
+{
+	if (!j)
+		return;
+	journal_writer_stop(j);
+	j->home->journal = NULL;
+	free_journal(j);
+}
