@@ -248,6 +248,8 @@ net_bin := $(net_src:%.c=$(O)/%)
 # asks while tests/net/queue_faults.sh has everything fail
 faults_bin := $(O)/tests/net/queue_faults/client
 faults_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/net/queue_faults/*.c))
+# asks while tests/net/queue_journal.sh kills the daemon
+load_bin := $(O)/tests/net/queue_journal/load
 spawn_bin := $(spawn_src:%.c=$(O)/%)
 fuzz_device := $(O)/tests/debug/fuzz_device
 fuzz_bin := $(fuzz_src:%.c=$(O)/%)
@@ -343,6 +345,8 @@ $(net_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/net) $(call objects_of,
 		$(O)/obj/tests/unit/lib/unit.o $(lib_static)
 	$(program)
 $(faults_bin): $(faults_obj) $(lib_static)
+	$(program)
+$(load_bin): $(O)/%: $(O)/obj/%.o $(lib_static)
 	$(program)
 $(fuzz_device): $(fuzz_device_src:%.c=$(O)/obj/%.o)
 	$(program)
@@ -464,7 +468,7 @@ $(O)/tests/unit/test_request_engine $(O)/tests/unit/test_request_seats: EXTRA_LI
 $(O)/tests/unit/test_ring_module: EXTRA_LIBS += $(call wrap,ioctl mmap)
 $(O)/tests/unit/test_sender: EXTRA_LIBS += $(call wrap,ioctl)
 $(O)/tests/unit/test_base: EXTRA_LIBS += $(call wrap,fopen)
-$(faults_bin): EXTRA_LIBS = $(LIB_LIBS)
+$(faults_bin) $(load_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 # Locks that check errors (tests/unit/lib/unit.c)
 $(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS += $(call wrap,$(addprefix \
@@ -510,7 +514,7 @@ cluster-programs: $(cluster_bin)
 demo-programs: $(demo_bin)
 debug-tests: $(debug_bin) $(fuzz_device)
 fabric-tests: $(fabric_bin)
-net-tests: $(net_bin) $(faults_bin)
+net-tests: $(net_bin) $(faults_bin) $(load_bin)
 spawn-tests: $(spawn_bin)
 # What runs in a VM
 vm-programs: tools examples vm-tests fabric-tests net-tests spawn-tests staged

@@ -38,7 +38,7 @@ struct action {
 };
 
 enum { OPT_OWNER = 256, OPT_TASKS, OPT_BYTES, OPT_ATTEMPTS, OPT_RUN_TIME, OPT_RESULT_TIME,
-	OPT_OTHERS, OPT_RETRY };
+	OPT_OTHERS, OPT_RETRY, OPT_NO_JOURNAL };
 
 static const struct argp_option options[] = {
 	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 },
@@ -55,6 +55,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "result-time", OPT_RESULT_TIME, "SECONDS", 0, "create: results are kept for so long "
 	  "(default: 600)", 0 },
+	{ "no-journal", OPT_NO_JOURNAL, NULL, 0, "create: its tasks go with the daemon, also with a "
+	  "journal", 0 },
 	{ "others", OPT_OTHERS, "WHAT", 0, "create: other users may 'put' or 'run', too", 0 },
 	{ "parallel", 'P', "N", 0, "run: so many commands at once (default: 1)", 0 },
 	{ "retry", OPT_RETRY, "SECONDS", 0, "run: until one that failed is run again (default: 1)",
@@ -140,6 +142,7 @@ static void info_json(struct json *j, const struct rgate_queue_info *info)
 	json_u64(j, "attempts", info->attempts);
 	json_u64(j, "waiting", info->claims);
 	json_u64(j, "open", info->handles);
+	json_bool(j, "journaled", info->flags & RGATE_QUEUE_JOURNALED);
 	json_object_end(j);
 }
 
@@ -425,6 +428,9 @@ static error_t parse_rules(struct queue_args *a, int key, char *arg, struct argp
 		break;
 	case OPT_RESULT_TIME:
 		a->opts.result_ms = arg_ms(state, "--result-time", arg);
+		break;
+	case OPT_NO_JOURNAL:
+		a->opts.flags |= RGATE_QUEUE_NO_JOURNAL;
 		break;
 	case OPT_OTHERS:
 		parse_others(a, arg, state);

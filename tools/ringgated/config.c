@@ -12,6 +12,7 @@
 
 #include "address.h"
 #include "file.h"
+#include "journal.h"
 #include "lex.h"
 #include "number.h"
 #include "util.h"
@@ -231,6 +232,58 @@ static int on_requests(struct config *c, const char *where, const char *what,
 		   what);
 }
 
+/* When what was written is on the disk */
+static int journal_sync(struct config *c, const char *where, const char *word)
+{
+	uint64_t ms;
+	int err;
+
+	if (!strcmp(word, "each"))
+		c->journal_sync_ms = JOURNAL_SYNC_EACH;
+	else if (!strcmp(word, "never"))
+		c->journal_sync_ms = JOURNAL_SYNC_NEVER;
+	else {
+		err = number(where, word, false, 3600000, &ms);
+		if (err || !ms)
+			return err ? err : bad(where, "fsync is each, never or some ms, not", word);
+		c->journal_sync_ms = (uint32_t)ms;
+	}
+	return 0;
+}
+
+static int on_journal(struct config *c, const char *where, const char *dir, struct rgate_lex *lex)
+{
+	char *key, *value;
+	uint64_t v;
+	int err;
+
+	c->journal_sync_ms = JOURNAL_SYNC_EACH;
+	c->journal_segment = 0;
+	c->journal_repair = false;
+	while ((key = rgate_lex_word(lex))) {
+		if (!strcmp(key, "repair")) {
+			c->journal_repair = true;
+			continue;
+		}
+		value = rgate_lex_word(lex);
+		if (!value)
+			return bad(where, "a journal is: DIR, fsync each, never or MS, segment BYTES, repair; a value is missing behind", key);
+		if (!strcmp(key, "fsync")) {
+			err = journal_sync(c, where, value);
+		} else if (!strcmp(key, "segment")) {
+			err = number(where, value, true, JOURNAL_SEGMENT_MOST_SET, &v);
+			if (!err && v < JOURNAL_SEGMENT_LEAST_SET)
+				err = bad(where, "a segment has 64K to 16M, not", value);
+			c->journal_segment = (uint32_t)v;
+		} else {
+			return bad(where, "a journal is: DIR, fsync each, never or MS, segment BYTES, repair; not", key);
+		}
+		if (err)
+			return err;
+	}
+	return set(&c->journal, dir);
+}
+
 /* Keys with one value, which is text */
 static char **text_of(struct config *c, const char *key)
 {
@@ -280,6 +333,8 @@ static int on_pair(struct config *c, const char *where, const char *key, const c
 		return on_spawn(c, where, value, lex);
 	if (!strcmp(key, "requests"))
 		return on_requests(c, where, value, lex);
+	if (!strcmp(key, "journal"))
+		return on_journal(c, where, value, lex);
 	if (!strcmp(key, "pool")) {
 		err = number(where, value, true, 1ULL << 40, &c->pool);
 		return err || c->pool >= POOL_LEAST ? err :
@@ -394,6 +449,7 @@ void config_free(struct config *c)
 	free(c->requests_group);
 	free(c->requests_policy);
 	free(c->requests_sockets);
+	free(c->journal);
 	for (i = 0; i < c->nsources; i++)
 		free(c->sources[i].filter);
 	memset(c, 0, sizeof(*c));

@@ -42,6 +42,10 @@ struct config {
 	char *requests_sockets;	/* file: policy of sockets; NULL: likewise */
 	bool sockets_there;	/* sockets of programs are the gateway's */
 	bool agents;		/* one for all programs of a user, whoever ran them */
+	char *journal;		/* directory; NULL: queues go with the daemon */
+	uint32_t journal_sync_ms; /* or JOURNAL_SYNC_* */
+	uint32_t journal_segment; /* bytes; 0: the default */
+	bool journal_repair;
 	uint64_t pool;		/* bytes */
 	uint64_t ring_memory;	/* bytes of all rings of programs; 0: CONFIG_RING_MEMORY */
 	uint32_t spin_us;

@@ -39,7 +39,7 @@ struct args {
 
 enum {
 	OPT_SOURCE = 256, OPT_RINGS, OPT_POOL, OPT_SPIN, OPT_CHECK, OPT_GROUP, OPT_SPAWN, OPT_LINE,
-	OPT_REQUESTS, OPT_PACK,
+	OPT_REQUESTS, OPT_PACK, OPT_JOURNAL,
 };
 
 static const struct argp_option options[] = {
@@ -64,6 +64,8 @@ static const struct argp_option options[] = {
 	  "'policy /etc/ringgate/spawn.conf'", 0 },
 	{ "requests", OPT_REQUESTS, "WHAT", 0, "Programs of this machine may ask, for instance "
 	  "'policy /etc/ringgate/requests.conf' or 'socket none'; can be repeated", 0 },
+	{ "journal", OPT_JOURNAL, "DIR", 0, "Tasks of queues outlive the daemon, in files there, for "
+	  "instance '/var/lib/ringgate/queues fsync each'", 0 },
 	{ "check", OPT_CHECK, NULL, 0, "Check all that the start would refuse, then end", 0 },
 	{ "verbose", 'v', NULL, 0, "Say more", 0 },
 	{ 0 }
@@ -93,7 +95,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		{ OPT_SPIN, "spin", false }, { OPT_PACK, "pack", false },
 		{ OPT_SOURCE, "source", true },
 		{ OPT_SPAWN, "spawn", true }, { OPT_LINE, "cluster-line", true },
-		{ OPT_REQUESTS, "requests", true },
+		{ OPT_REQUESTS, "requests", true }, { OPT_JOURNAL, "journal", true },
 	};
 	struct args *a = state->input;
 	unsigned int i;
@@ -312,6 +314,8 @@ static int run(struct daemon *d)
 	/* After the spawner was made: what it runs gets the limits that we got. */
 	lift_memlock();
 	lift_nofile();
+	/* A file that may not grow is an error like any other. */
+	signal(SIGXFSZ, SIG_IGN);
 	err = control_open(&ctl, d);
 	if (err)
 		goto unload;

@@ -10,6 +10,7 @@
 #include "gate_service.h"
 #include "listen.h"
 #include "preflight.h"
+#include "queue_service.h"
 #include "requests_clients.h"
 #include "requests_net.h"
 #include "requests_services.h"
@@ -30,13 +31,14 @@ static int requests_check(struct daemon *d)
 	const struct config *c = &d->conf;
 	const char *path = requests_path(c);
 	struct request_policy *policy;
+	struct journal_opts journal;
 	int err;
 
 	if (!path) {
-		if (!c->requests_policy && !c->requests_group && !c->requests_sockets &&
+		if (!c->journal && !c->requests_policy && !c->requests_group && !c->requests_sockets &&
 		    !c->sockets_there && !c->agents)
 			return 0;
-		say("requests policy, sockets, sockets-at, agent or group without requests socket: nobody can ask");
+		say("journal, or requests policy, sockets, sockets-at, agent or group, without requests socket: nobody can ask");
 		return -EINVAL;
 	}
 	err = check_group(c->requests_group);
@@ -46,6 +48,10 @@ static int requests_check(struct daemon *d)
 		return err;
 	request_policy_free(policy);
 	err = net_check(c->requests_sockets);
+	if (err)
+		return err;
+	if (requests_journal(c, &journal))
+		err = journal_check(&journal);
 	if (err)
 		return err;
 	if (!strcmp(path, c->socket)) {
@@ -153,6 +159,7 @@ static int requests_open(struct daemon *d)
 	rq->sockets_path = c->requests_sockets;
 	rq->sockets_there = c->sockets_there;
 	rq->listen_fd = -1;
+	(void)requests_journal(c, &rq->journal);
 	err = request_policy_load(&rq->policy, rq->policy_path);
 	if (err)
 		goto free_requests;
@@ -221,6 +228,9 @@ static void requests_stop(struct daemon *d)
 
 	if (!rq)
 		return;
+	/* Its end is not that of those who work here. */
+	if (rq->queues)
+		queue_service_stops(rq->queues);
 	events_wake(&rq->ev);
 	pthread_join(rq->thread, NULL);
 	for (c = rq->clients; c < rq->clients + rq->nclients; c++)

@@ -9,6 +9,8 @@
 #include "engine.h"
 #include "module.h"
 
+struct journal_opts;
+
 struct requests_stats {
 	struct rgate_engine_stats engine;
 	uint64_t opened;	/* sessions */
@@ -20,6 +22,9 @@ struct requests_stats {
 	uint64_t log_lines;
 	uint64_t log_dropped;
 };
+
+/* requests_services.c: the journal that is to be had; false: none */
+bool requests_journal(const struct config *c, struct journal_opts *o);
 
 /* The socket's path, or NULL: there is none */
 const char *requests_path(const struct config *c);

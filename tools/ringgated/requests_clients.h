@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "events.h"
+#include "journal.h"
 #include "requests.h"
 #include "requests_log.h"
 #include "requests_policy.h"
@@ -29,6 +30,7 @@ struct requests {
 	struct gate_service *gate;	/* NULL: no sockets of other nodes here, nor there */
 	struct gate_service *queue_gate; /* queues of other nodes, and theirs of this one */
 	struct queue_service *queues;
+	struct journal_opts journal;	/* of these; dir NULL: none */
 	bool sockets_there;
 	const char *path, *policy_path, *sockets_path;
 	int listen_fd;

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "gate_service.h"
+#include "journal.h"
 #include "queue_service.h"
 #include "requests_clients.h"
 #include "socket_service.h"
@@ -127,6 +128,27 @@ static void json_guests(struct json *j, const struct gate_stats *gs)
 	json_u64(j, "guests_turned_away", gs->turned_away);
 }
 
+static void json_journal(struct daemon *d, struct json *j)
+{
+	struct journal_stats js = { .sz = sizeof(js) };
+
+	if (!d->requests->queues || queue_service_journal(d->requests->queues, &js))
+		return;
+	json_object(j, "journal");
+	json_str(j, "directory", d->conf.journal);
+	json_u64(j, "bytes", js.bytes);
+	json_u64(j, "live_bytes", js.live);
+	json_u64(j, "files", js.segments);
+	json_u64(j, "records", js.records);
+	json_u64(j, "writes", js.batches);
+	json_u64(j, "syncs", js.syncs);
+	json_u64(j, "refused", js.refused);
+	json_u64(j, "failed", js.failed);
+	json_u64(j, "restored", js.restored);
+	json_str(j, "error", js.error ? strerror(-js.error) : "");
+	json_object_end(j);
+}
+
 static void json_queues(struct daemon *d, struct json *j)
 {
 	struct queue_kept_stats ks = { .sz = sizeof(ks) };
@@ -144,6 +166,7 @@ static void json_queues(struct daemon *d, struct json *j)
 	json_u64(j, "kept_refused", ks.refused);
 	json_u64(j, "kept_late", ks.late);
 	json_u64(j, "kept_lost", ks.lost);
+	json_journal(d, j);
 	json_object_end(j);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#include <pwd.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gate_service.h"
 #include "gate_wire.h"
@@ -181,12 +183,24 @@ static int start_queue_gate(void **service, struct requests *rq, struct rgate_hu
 	return err;
 }
 
+bool requests_journal(const struct config *c, struct journal_opts *o)
+{
+	const struct passwd *pw = c->user ? getpwnam(c->user) : NULL;
+
+	*o = RGATE_OPTS(journal_opts, .dir = c->journal, .sync_ms = c->journal_sync_ms,
+			.segment = c->journal_segment, .repair = c->journal_repair,
+			.uid = pw ? pw->pw_uid : geteuid());
+	return c->journal;
+}
+
 static int start_queue(void **service, struct requests *rq, struct rgate_hub *hub)
 {
-	const struct queue_opts o = RGATE_OPTS(queue_opts, .gate = rq->queue_gate);
+	struct queue_opts o = RGATE_OPTS(queue_opts, .gate = rq->queue_gate);
 	struct queue_service *sv;
 	int err;
 
+	if (rq->journal.dir)
+		o.journal = &rq->journal;
 	(void)hub;
 	err = queue_service_create(&sv, &o);
 	if (err)
