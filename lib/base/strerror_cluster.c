@@ -289,7 +289,14 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "version" },
 	{ "rgate_queue_", EDQUOT, true, "its owner's queues have as much as they may: complete "
 	  "tasks, or remove a queue" },
-	{ "rgate_queue_", ENOSPC, false, "there are as many queues as there can be: remove one" },
+	{ "rgate_queue_open", ENOSPC, false, "there are as many queues as there can be: remove "
+	  "one" },
+	{ "rgate_queue_handle", ENOSPC, false, "there are as many queues as there can be: remove "
+	  "one" },
+	{ "rgate_queue_", ENOSPC, true, "there is no room for the journal of its home: make some on "
+	  "that disk" },
+	{ "rgate_queue_", EIO, true, "the journal of its home cannot be written: the log of "
+	  "`ringgated` there says why" },
 	{ "rgate_queue_", EMSGSIZE, false, "longer than a task, a result, the queue or the room "
 	  "for it may be" },
 	{ "rgate_queue_", ENOBUFS, false, "too many wait for its tasks" },

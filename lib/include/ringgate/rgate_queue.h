@@ -103,8 +103,9 @@ struct rgate_queue_job {
  * @first: out, may be NULL: the number of the first; each has the next one
  * Returns how many, at least one: those that a request has room for, and the queue; or -EAGAIN,
  * -ETIMEDOUT: it is full; -EDQUOT: its owner's queues have too much; -EMSGSIZE: the first can never
- * have room; -EOPNOTSUPP: its home is another node, of an older version that cannot tell when a
- * task has ended; -EINVAL; -EACCES; -ESTALE: it was removed; -EINTR; -EPIPE; -EOWNERDEAD
+ * have room; -ENOSPC, -EIO: its home's journal cannot be written; -EOPNOTSUPP: its home is another
+ * node, of an older version that cannot tell when a task has ended; -EINVAL; -EACCES; -ESTALE: it
+ * was removed; -EINTR; -EPIPE; -EOWNERDEAD
  */
 RGATE_API int rgate_queue_submit(struct rgate_queue *queue, const struct rgate_queue_job *jobs,
 				 unsigned int n, int timeout_ms, uint64_t *first);
@@ -144,7 +145,8 @@ RGATE_API int rgate_queue_touch(struct rgate_queue *queue, const struct rgate_qu
  * rgate_queue_complete - as rgate_queue_begin()
  * @result: @len bytes, or none
  * Also: -EAGAIN: there is no room for results, for now; -EDQUOT: nor is there for its owner;
- * -EMSGSIZE: longer than RGATE_QUEUE_DATA_MAX
+ * -EMSGSIZE: longer than RGATE_QUEUE_DATA_MAX; -ENOSPC, -EIO: the home's journal cannot be written:
+ * if it dies before it can, the task is done again
  */
 RGATE_API int rgate_queue_complete(struct rgate_queue *queue, const struct rgate_queue_task *task,
 				   const void *result, size_t len);
