@@ -107,8 +107,40 @@ run timeout 20 "$ringgated" --check -C "$tmp/cluster" -n 0 -s "$tmp/s0" --journa
 like "... which --check finds, too" "$rc $err$out" "^1 .* at byte "
 begin repair
 ok "... and which repair leaves out" wait_for 20 ready
-ok "... with what was wrong kept aside" ls "$tmp"/j/*.wrong
+aside() { ls "$tmp"/j/*.wrong; }
+ok "... with what was wrong kept aside" wait_for 20 aside
 kill_it
+
+# A disk that is full
+rm -rf "$tmp/j"
+if unshare -m mount -t tmpfs none "$tmp" 2>/dev/null; then
+	mkdir "$tmp/j"
+	: >"$tmp/log0"
+	unshare -m sh -c 'mount -t tmpfs -o size=2400k,mode=700 none "$1" && shift && exec "$@"' sh "$tmp/j" \
+		"$ringgated" -C "$tmp/cluster" -n 0 -s "$tmp/s0" --pool 16M --journal "$tmp/j segment 64K" \
+		--requests "socket $tmp/r0" --requests "policy $tmp/policy" >>"$tmp/log0" 2>&1 &
+	pid=$!
+	ok "a small disk" wait_for 20 ready
+	queue create full
+	head -c 20000 /dev/zero | tr '\0' x >"$tmp/line"
+	puts() { RGATE_REQUESTS=$tmp/r0 timeout 60 "$ringgate" queue put full <"$tmp/line" 2>"$tmp/err"; }
+	for ((n = 0; n < 200; n++)); do
+		puts || break
+	done
+	like "... is full" "$(<"$tmp/err")" "there is no room for the journal of its home"
+	queue stats full --json
+	is "... what was taken is there, and no more" "$(json 'j["ready"]' <<<"$out")" "$n"
+	[ "$(number refused)" -ge 1 ]
+	result $? "... what was not is counted"
+	queue run -P 4 full -- true
+	queue stats full --json
+	is "... what is there ends" "$rc/$(json '(j["ready"], j["completed"])' <<<"$out")" "0/(0, $n)"
+	ok "... and there is room again" wait_for 20 puts
+	end_it
+	rmdir "$tmp/j"
+else
+	echo "# no small disk can be mounted here"
+fi
 
 # Killed at random
 rm -rf "$tmp/j"
