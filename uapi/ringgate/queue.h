@@ -33,8 +33,7 @@
 #define RGATE_QUEUE_KEEP	(1U << 2)	/* likewise: it stays when it is empty and closed */
 #define RGATE_QUEUE_SUBMIT	(1U << 3)	/* likewise: other users may submit, */
 #define RGATE_QUEUE_WORK	(1U << 4)	/* likewise: or claim */
-#define RGATE_QUEUE_NO_JOURNAL	(1U << 5)	/* likewise: its tasks go with the daemon, as without
-						 * a journal */
+#define RGATE_QUEUE_NO_JOURNAL	(1U << 5)	/* likewise: its tasks are in no journal */
 #define RGATE_QUEUE_FLAGS	63U
 #define RGATE_QUEUE_JOURNALED	(1U << 31)	/* of STATE and LIST: its tasks outlive the daemon */
 #define RGATE_QUEUE_OPEN_A1(owner, flags)	((__u64)(flags) << 32 | (__u32)(owner))
