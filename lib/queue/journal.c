@@ -465,7 +465,7 @@ static bool may_move(struct journal *j)
 
 static void move_some(struct journal *j)
 {
-	uint64_t budget = j->records ? 4 * (j->total > j->moved_at ? j->total - j->moved_at : 0) : 0;
+	uint64_t budget = j->total > j->moved_at ? 4 * (j->total - j->moved_at) : 0;
 	struct segment *s;
 	struct task *t;
 	unsigned int i;

@@ -6,7 +6,7 @@
 
 #include "crc32c.h"
 
-#define FIND_MOST	(64U << 20)	/* bytes of sums that a search makes: it may be led astray */
+#define FIND_MOST	(64U << 20)	/* bytes that a search sums up: it may be led astray */
 
 uint32_t journal_head_crc(const struct journal_head *head)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The thread that writes what was recorded: all that there is, by one write, and one sync if each is
- * to be safe from a power cut. What comes meanwhile goes together with the next one.
+ * The thread that writes what was recorded: all that there is, by one write, and one sync if each
+ * is to be safe from a power cut. What comes meanwhile goes together with the next one.
  */
 #include "journal_priv.h"
 

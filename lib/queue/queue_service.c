@@ -95,7 +95,8 @@ int queue_tell_later(struct queue_service *sv, struct rgate_req *r, const struct
 		.submit = rgate_req_get(r)->op == RGATE_REQ_QUEUE_SUBMIT,
 	};
 
-	if (!sv->journal || !(q->journaled || q->removed) || result < 0 || !journal_is_behind(sv->journal))
+	if (!sv->journal || !(q->journaled || q->removed) || result < 0 ||
+	    !journal_is_behind(sv->journal))
 		return result;
 	journal_hold(sv->journal, &a);
 	return RGATE_REQ_LATER;

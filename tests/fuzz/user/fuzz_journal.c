@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * What a queue's journal has. The input is a segment, with a head of its own or made for it; in the
- * second case its records' sums are made right, too, so that what is behind them is looked at. It is
- * read, then loaded as the only file of a directory, with repair and without.
+ * second case its records' sums are made right, too, so that what is behind them is looked at. It
+ * is read, then loaded as the only file of a directory, with repair and without.
  */
 #include "fuzz.h"
 

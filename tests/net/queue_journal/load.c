@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * load submit|work SOCKET NAME MS: asks a daemon that is killed now and then, for so long, and writes
- * what it saw, line by line: "NS WHAT TASK [RESULT]"
+ * load submit|work SOCKET NAME MS: asks a daemon that is killed now and then, for so long, and
+ * writes what it saw, line by line: "NS WHAT TASK [RESULT]"
  */
 #include <errno.h>
 #include <inttypes.h>
