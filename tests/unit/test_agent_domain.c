@@ -5,6 +5,7 @@
  */
 #include "datagram_bed.h"
 
+#include <netdb.h>
 #include <unistd.h>
 
 #define A	"\0\1"
@@ -98,6 +99,56 @@ static void found(void **state)
 	all_gone();
 }
 
+static bool two_of_it;
+
+int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **out);
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **out);
+
+/* A name with two addresses */
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **out)
+{
+	struct addrinfo *more;
+	int err;
+
+	if (!two_of_it || strcmp(name, "two.test"))
+		return __real_getaddrinfo(name, service, hints, out);
+	err = __real_getaddrinfo("127.0.0.2", service, hints, out);
+	if (err)
+		return err;
+	err = __real_getaddrinfo("127.0.0.3", service, hints, &more);
+	if (err) {
+		freeaddrinfo(*out);
+		return err;
+	}
+	while ((*out)->ai_next)
+		out = &(*out)->ai_next;
+	(*out)->ai_next = more;
+	return 0;
+}
+
+/* All of its addresses, in their order */
+static void several(void **state)
+{
+	struct question q = QUESTION("\3two\4test", A IN);
+	unsigned char got[512];
+	int fd = new_udp(AF_INET);
+	size_t len;
+
+	(void)state;
+	two_of_it = true;
+	assert_int_equal(asked(fd, &q, got, &len), 0);
+	two_of_it = false;
+	assert_int_equal(got[7], 2);
+	assert_int_equal(len, q.len + 2 * 16);
+	assert_memory_equal(got + q.len + 12, "\x7f\0\0\2", 4);
+	assert_memory_equal(got + q.len + 28, "\x7f\0\0\3", 4);
+	close(fd);
+	all_gone();
+}
+
 static void not_there(void **state)
 {
 	struct question q = QUESTION("\4a\0bc\3com", A IN);
@@ -141,6 +192,8 @@ static void malformed(void **state)
 		put(fd, &q, len);
 		assert_int_equal(hear(fd, &q, got, &i), 1);
 		assert_int_equal(i, HEAD);
+		/* nothing of it comes back */
+		assert_int_equal(got[4] | got[5], 0);
 	}
 	for (i = 0; i < 3; i += 2) {
 		r = q;
@@ -236,6 +289,7 @@ static void connected_to(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(found, up, down),
+	cmocka_unit_test_setup_teardown(several, up, down),
 	cmocka_unit_test_setup_teardown(not_there, up, down),
 	cmocka_unit_test_setup_teardown(malformed, up, down),
 	cmocka_unit_test_setup_teardown(gone, up, down),
