@@ -27,16 +27,17 @@
 #define SURE		(16U << 10)	/* bytes of an end that are looked at */
 
 struct closing {
+	struct link link;
 	int fd;
 	int asker;			/* who is answered behind that, and is closed; -1: nobody */
-	struct agent_answer *answer;
+	struct agent_answer answer[];	/* one, for an asker */
 };
 
 struct closer {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	struct closing *all;		/* from first on, n of them */
-	uint32_t room, first, n;
+	struct link all;		/* in the order in which they came */
+	uint32_t n;
 	uint32_t busy, idle, threads;
 	uint32_t users;			/* the agent, and each thread */
 	uint64_t closed;
@@ -46,6 +47,16 @@ struct closer {
 	uint64_t seen, since_ns;	/* closed, and since when it is no more */
 	uint64_t vain_ns;		/* 0: no wait was */
 };
+
+/* With the lock: it is its caller's */
+static struct closing *first_of(struct closer *c)
+{
+	struct closing *it = container_of(c->all.next, struct closing, link);
+
+	list_del(&it->link);
+	c->n--;
+	return it;
+}
 
 /* With the lock, which is gone then */
 static void leave(struct closer *c)
@@ -57,27 +68,27 @@ static void leave(struct closer *c)
 		return;
 	pthread_cond_destroy(&c->more);
 	pthread_mutex_destroy(&c->lock);
-	for (; c->n; c->n--)
-		free(c->all[c->first++].answer);
-	free(c->all);
+	while (!list_empty(&c->all))
+		free(first_of(c));
 	free(c);
 }
 
-static void close_one(const struct closing *it)
+static void close_one(struct closing *it)
 {
 	close(it->fd);
-	if (it->asker < 0)
-		return;
-	/* Who does not take it has gone. */
-	(void)rgate_wire_send(it->asker, it->answer, sizeof(*it->answer), NULL, 0, MSG_DONTWAIT);
-	close(it->asker);
-	free(it->answer);
+	if (it->asker >= 0) {
+		/* Who does not take it has gone. */
+		(void)rgate_wire_send(it->asker, it->answer, sizeof(*it->answer), NULL, 0,
+				      MSG_DONTWAIT);
+		close(it->asker);
+	}
+	free(it);
 }
 
 static void *run(void *ctx)
 {
 	struct closer *c = ctx;
-	struct closing it;
+	struct closing *it;
 
 	pthread_mutex_lock(&c->lock);
 	for (;;) {
@@ -87,11 +98,10 @@ static void *run(void *ctx)
 		c->idle--;
 		if (!c->n)
 			break;
-		it = c->all[c->first++];
-		c->n--;
+		it = first_of(c);
 		c->busy++;
 		pthread_mutex_unlock(&c->lock);
-		close_one(&it);
+		close_one(it);
 		pthread_mutex_lock(&c->lock);
 		c->busy--;
 		c->closed++;
@@ -120,6 +130,7 @@ int closer_open(struct agent *a)
 	if (!c)
 		return -ENOMEM;
 	c->users = 1;
+	list_init(&c->all);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->more, NULL);
 	pthread_mutex_lock(&c->lock);
@@ -179,72 +190,60 @@ void closer_close(struct agent *a)
 	a->closer = NULL;
 }
 
-/* gcc 12's analyzer loses what is kept there. */
+/* NULL: no memory */
+static struct closing *make(int fd, int asker, const struct agent_answer *answer)
+{
+	struct closing *it = malloc(sizeof(*it) + (answer ? sizeof(*answer) : 0));
+
+	if (!it)
+		return NULL;
+	it->fd = fd;
+	it->asker = asker;
+	if (answer)
+		*it->answer = *answer;
+	return it;
+}
+
+/* gcc 12's analyzer loses the last one of a list when another one comes behind it. */
 #ifndef __clang__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
-/* With the lock; -ENOMEM */
-static int make_room(struct closer *c)
+static void put(struct closer *c, struct closing *it)
 {
-	const uint32_t room = c->room ? 2 * c->room : 64;
-	struct closing *all = realloc(c->all, room * sizeof(*all));
-
-	if (!all)
-		return -ENOMEM;
-	c->all = all;
-	c->room = room;
-	return 0;
-}
-
-static int add(struct closer *c, struct closing it)
-{
-	if (c->first && c->first + c->n == c->room) {
-		memmove(c->all, c->all + c->first, c->n * sizeof(*c->all));
-		c->first = 0;
-	}
-	if (c->n == c->room && make_room(c))
-		return -ENOMEM;
-	c->all[c->first + c->n++] = it;
-	return 0;
-}
-
-static void put(struct agent *a, struct closing it)
-{
-	struct closer *c = a->closer;
-	int err;
-
-	/* It is open for a while yet, and nobody is there whom its events are about. */
-	events_remove(&a->ev, it.fd);
 	pthread_mutex_lock(&c->lock);
-	err = add(c, it);
+	list_add_tail(&c->all, &it->link);
+	c->n++;
 	pthread_mutex_unlock(&c->lock);
-	if (err)
-		close_one(&it);
-}
-
-void closer_put(struct agent *a, int fd)
-{
-	put(a, (struct closing){ .fd = fd, .asker = -1 });
-}
-
-int closer_put_answer(struct agent *a, int fd, int asker, const struct agent_answer *answer)
-{
-	struct closing it = {
-		.fd = fd, .asker = asker, .answer = malloc(sizeof(*it.answer)),
-	};
-
-	if (!it.answer)
-		return -ENOMEM;
-	*it.answer = *answer;
-	events_remove(&a->ev, asker);
-	put(a, it);
-	return 0;
 }
 
 #ifndef __clang__
 #pragma GCC diagnostic pop
 #endif
+
+void closer_put(struct agent *a, int fd)
+{
+	struct closing *it = make(fd, -1, NULL);
+
+	/* It is open for a while yet, and nobody is there whom its events are about. */
+	events_remove(&a->ev, fd);
+	if (it)
+		put(a->closer, it);
+	else
+		close(fd);
+}
+
+int closer_put_answer(struct agent *a, int fd, int asker, const struct agent_answer *answer)
+{
+	struct closing *it = make(fd, asker, answer);
+
+	if (!it)
+		return -ENOMEM;
+	events_remove(&a->ev, asker);
+	events_remove(&a->ev, fd);
+	put(a->closer, it);
+	return 0;
+}
 
 /* All of what is unread, of which the kernel says how much it is, and nothing was passed with it */
 static bool is_sure(int fd, uint32_t known)
