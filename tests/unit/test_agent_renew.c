@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Sockets of programs whose gateway was another one: what they are then, and what is heard of it. */
+/* Sockets of programs whose gateway was another one: what they are then, and what is heard. */
 #include "datagram_bed.h"
 
 #include "client_quiet.h"
@@ -330,7 +330,7 @@ static void lose_receive(int peer, uint16_t port)
 	eventually(!lose);
 }
 
-/* Where its program has bound it it is again; where it was put it need not be. */
+/* At the port that its program has chosen; one that nobody has need not be the same. */
 static void is_bound(void **state)
 {
 	uint16_t port = free_port(), at;
