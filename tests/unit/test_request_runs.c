@@ -121,6 +121,30 @@ static void later(void **state)
 	answered(&a, 20, 3);
 }
 
+static void first_answered(void)
+{
+	answered(&a, 1, 3);
+}
+
+/* Who polls sees what is answered before the next one, which may take its time, begins. */
+static void at_once(void **state)
+{
+	struct rgate_completion done;
+
+	(void)state;
+	late.begins = first_answered;
+	nops(&a, 1, 3);
+	client_submit(&a, ASK(LATE_WAIT, .cookie = 70));
+	nops(&a, 10, 3);
+	bed_run(e);
+	answered(&a, 10, 3);
+	assert_false(client_poll(&a, &done));
+	late_end(70, 5, 0);
+	bed_run(e);
+	assert_true(client_poll(&a, &done));
+	assert_int_equal(done.result, 5);
+}
+
 /* A run ends where there is no place for a completion, and goes on when there is. */
 static void no_place(void **state)
 {
@@ -178,7 +202,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(odd_ones), TEST(later), TEST(no_place), TEST(bounded),
+		TEST(odd_ones), TEST(later), TEST(at_once), TEST(no_place), TEST(bounded),
 	};
 
 	return unit_run(__FILE__, tests, ARRAY_LEN(tests));

@@ -11,6 +11,8 @@ struct late late;
 static int hold(struct rgate_req *r, void *ctx)
 {
 	(void)ctx;
+	if (late.begins)
+		late.begins();
 	unit_require(late.n < ARRAY_LEN(late.held));
 	late.held[late.n++] = r;
 	return RGATE_REQ_LATER;

@@ -30,6 +30,7 @@ struct client {
 struct late {
 	struct rgate_req *held[256];
 	unsigned int n;
+	void (*begins)(void);	/* called before one is; may be NULL */
 	unsigned int asked;	/* cancel() calls */
 	bool slow;		/* cancel() leaves it to the test to end the request */
 	bool refuses;		/* cancel() says that it is too late */
