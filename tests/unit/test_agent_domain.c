@@ -99,8 +99,6 @@ static void found(void **state)
 	all_gone();
 }
 
-static bool two_of_it;
-
 int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 		       struct addrinfo **out);
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
@@ -113,7 +111,7 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
 	struct addrinfo *more;
 	int err;
 
-	if (!two_of_it || strcmp(name, "two.test"))
+	if (!name || strcmp(name, "two.test"))
 		return __real_getaddrinfo(name, service, hints, out);
 	err = __real_getaddrinfo("127.0.0.2", service, hints, out);
 	if (err)
@@ -138,9 +136,7 @@ static void several(void **state)
 	size_t len;
 
 	(void)state;
-	two_of_it = true;
 	assert_int_equal(asked(fd, &q, got, &len), 0);
-	two_of_it = false;
 	assert_int_equal(got[7], 2);
 	assert_int_equal(len, q.len + 2 * 16);
 	assert_memory_equal(got + q.len + 12, "\x7f\0\0\2", 4);
