@@ -313,13 +313,15 @@ static void churns(void **state)
 /* A user who takes all that he can leaves something for the others of his node. */
 static void shares(void **state)
 {
+	const uint64_t began = unit_now_ns();
 	unsigned int i, refused = 0;
 	struct gate_question q;
 
 	(void)state;
 	for (i = 0; i < 200; i++)
 		refused += visit(5) == -EUSERS;
-	assert_true(refused);
+	/* unless so much time has passed that all of them may be */
+	assert_true(refused || (unit_now_ns() - began) / 20000000 >= 200 - 128);
 	for (i = 0; i < 20; i++)
 		assert_int_equal(visit(6), 0);
 	/* and what he may not have by his own limit he takes from nobody */
