@@ -309,7 +309,9 @@ int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, uns
 			   uint64_t *ticket)
 {
 	need(n == 1 && (ops->kind == RGATE_OP_SEND || ops->kind == RGATE_OP_WRITE));
-	if (!p->up || ops->epoch != p->epoch)
+	/* It may change at any time. */
+	if (!__atomic_load_n(&p->up, __ATOMIC_RELAXED) ||
+	    ops->epoch != __atomic_load_n(&p->epoch, __ATOMIC_RELAXED))
 		return -ENOTCONN;
 	if (p->full || (ops->kind == RGATE_OP_WRITE && p->nwrites == WRITES))
 		return -EAGAIN;
@@ -395,9 +397,9 @@ void peer_lose(struct rgate_peer *p)
 void peer_comes_up(struct rgate_peer *p, uint64_t incarnation)
 {
 	pthread_mutex_lock(&saying);
-	p->up = true;
+	__atomic_store_n(&p->up, true, __ATOMIC_RELAXED);
 	p->incarnation = incarnation;
-	p->epoch++;
+	__atomic_store_n(&p->epoch, p->epoch + 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&saying);
 }
 
@@ -410,7 +412,7 @@ void peer_goes_down(struct rgate_peer *p)
 	p->nwrites = 0;
 	pthread_mutex_unlock(&sharing);
 	pthread_mutex_lock(&saying);
-	p->up = false;
+	__atomic_store_n(&p->up, false, __ATOMIC_RELAXED);
 	p->lost = p->ticket;
 	pthread_mutex_unlock(&saying);
 }
