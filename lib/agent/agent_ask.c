@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent_priv.h"
+#include "client_quiet.h"
 #include "log.h"
 
 /* Which socket a question is about */
@@ -216,6 +217,31 @@ static void widen(const struct conn *c, const struct agent_ask *ask, int fd)
 		(void)setsockopt(end, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
 }
 
+/* Of those that no TCP socket refuses the answer is known. */
+static bool takes_any(const struct conn *c, const struct agent_ask *ask)
+{
+	if (c->state == CONN_DATAGRAM || ask->len != sizeof(int))
+		return false;
+	switch (ask->a) {
+	case RGATE_SOCKET_TCP_NODELAY:
+	case RGATE_SOCKET_TCP_CORK:
+	case RGATE_SOCKET_TCP_QUICKACK:
+	case RGATE_SOCKET_KEEPALIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int set_there(struct conn *c, const struct agent_ask *ask)
+{
+	int err = -EAGAIN;
+
+	if (takes_any(c, ask))
+		err = socket_setopt_quiet(c->socket, ask->a, ask->value, ask->len);
+	return err == -EAGAIN ? rgate_socket_setopt(c->socket, ask->a, ask->value, ask->len) : err;
+}
+
 static int set_option(const struct about *it, const struct agent_ask *ask, int fd)
 {
 	int err;
@@ -225,7 +251,7 @@ static int set_option(const struct about *it, const struct agent_ask *ask, int f
 		return 0;
 	if (ask->a == RGATE_SOCKET_LINGER)
 		return set_linger(it->conn, ask);
-	err = rgate_socket_setopt(it->conn->socket, ask->a, ask->value, ask->len);
+	err = set_there(it->conn, ask);
 	if (!err && it->conn->state == CONN_DATAGRAM &&
 	    (ask->a == RGATE_SOCKET_RCVBUF || ask->a == RGATE_SOCKET_SNDBUF))
 		widen(it->conn, ask, fd);

@@ -29,6 +29,9 @@ first = socket.socket()
 print("ready", flush=True)
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
+# What no socket refuses is not waited for.
+first.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+first.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 print("asks", flush=True)
 try:
     second = socket.socket()
