@@ -123,19 +123,29 @@ static struct agent *make(const struct agent_opts *o)
 }
 
 /* The first session says who serves: they all are at the same place. */
+static int open_first(struct agent *a)
+{
+	struct lane *lane;
+	int err = lane_get(a, &lane);
+
+	/* It is one as for a gateway's; those that come after it know better. */
+	if (!err && a->sets.where == RGATE_SESSION_DAEMON)
+		a->here = sockets_are_here(lane->set);
+	return err;
+}
+
 static int first_lane(struct agent *a)
 {
 	const bool either = a->sets.where == RGATE_SESSION_EITHER;
-	struct lane *lane;
 	int err;
 
 	if (either)
 		a->sets.where = RGATE_SESSION_DAEMON;
-	err = lane_get(a, &lane);
+	err = open_first(a);
 	if (!either || (err != -ENOENT && err != -ECONNREFUSED))
 		return err;
 	a->sets.where = RGATE_SESSION_PROCESS;
-	return lane_get(a, &lane);
+	return open_first(a);
 }
 
 static int fill(struct agent *a, const char *parent)

@@ -11,17 +11,22 @@
  * Of one connection two requests are under way at most. A daemon may have its sockets at a gateway,
  * where a session has 64.
  */
-#define DAEMON_PLACES	64U
-#define DAEMON_CONNS	28U
-#define DAEMON_NEW	14U		/* of these, made by programs */
-#define OWN_PLACES	8192U
-#define OWN_CONNS	4000U
-#define OWN_NEW		3000U
 #define BUFFERS		4U
+
+static const struct size {
+	uint32_t places, conns, made;	/* made: of these, by programs */
+} at_gateway = { 64, 28, 14 }, at_daemon = { 1024, 500, 375 }, own = { 8192, 4000, 3000 };
+
+static const struct size *size_of(const struct agent *a)
+{
+	if (a->sets.where == RGATE_SESSION_PROCESS)
+		return &own;
+	return a->here ? &at_daemon : &at_gateway;
+}
 
 static int lane_open(struct agent *a, struct lane **out)
 {
-	const bool own = a->sets.where == RGATE_SESSION_PROCESS;
+	const struct size *size = size_of(a);
 	struct rgate_sockets_opts o = a->sets;
 	struct lane *l;
 	int err;
@@ -31,10 +36,9 @@ static int lane_open(struct agent *a, struct lane **out)
 		return -ENOMEM;
 	*l = (struct lane){ .source.kind = SOURCE_LANE, .agent = a, .buffers = BUFFERS,
 			    .free_mask = (1U << BUFFERS) - 1,
-			    .conns_max = own ? OWN_CONNS : DAEMON_CONNS,
-			    .conns_new = own ? OWN_NEW : DAEMON_NEW };
+			    .conns_max = size->conns, .conns_new = size->made };
 	list_init(&l->wants);
-	o.requests = own ? OWN_PLACES : DAEMON_PLACES;
+	o.requests = size->places;
 	o.memory = (uint64_t)BUFFERS * STREAM_CHUNK;
 	err = sockets_open_asking(&l->set, &o, a->enough, a->enough_ctx);
 	if (err)

@@ -168,6 +168,7 @@ struct agent {
 	struct rgate_sockets_opts sets;
 	uint32_t piece;			/* bytes that a send of a stream has at most; if it is CHUNK, */
 	uint32_t small, small_most;	/* after so many full ones more are tried; then that is next */
+	bool here;			/* sockets are no gateway's, but the daemon's own */
 	uint32_t loopback, conns_max;
 	struct events ev;
 	int probe_fd;

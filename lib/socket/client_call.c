@@ -278,6 +278,30 @@ int socket_close_quiet(struct rgate_socket *s)
 	return err;
 }
 
+/* 1 and the node that carries out what is asked of @service, 0: of no cluster; -errno */
+static int64_t node_of(struct rgate_sockets *set, uint32_t service)
+{
+	struct rgate_request q = {
+		.op = RGATE_REQ_PROBE, .a0 = service, .a1 = RGATE_PROBE_NODE,
+	};
+	struct place *p = place_get(set);
+	int64_t ret = p ? place_ask(set, p, &q) : -EAGAIN;
+
+	if (ret)
+		return ret;
+	ret = p->result ? p->result : (int64_t)(p->value & INT32_MAX);
+	place_put(set, p);
+	return ret;
+}
+
+/* The daemon's own are where it tells the time. */
+bool sockets_are_here(struct rgate_sockets *set)
+{
+	const int64_t node = node_of(set, RGATE_REQ_SOCKET);
+
+	return node >= 0 && node == node_of(set, RGATE_REQ_CORE);
+}
+
 bool socket_is_lost(const struct rgate_socket *s)
 {
 	return s->lost;

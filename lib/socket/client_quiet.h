@@ -24,6 +24,9 @@ int socket_close_quiet(struct rgate_socket *s);
 /* Has such an option found that the gateway of the socket was another one? */
 bool socket_is_lost(const struct rgate_socket *s);
 
+/* Are its sockets those of the daemon that it is of, and no gateway's? It waits */
+bool sockets_are_here(struct rgate_sockets *set);
+
 /*
  * Waits until all of these are done: the end of the set undoes what is not. -EPIPE; -ETIMEDOUT:
  * sockets_end_by()

@@ -138,6 +138,23 @@ fi
 
 begin echo "${servers[@]}" "$py" -u "$tmp/program" echo threaded
 at=$(port echo)
+# Forty connections, each of which answers; and with how many sessions they are had, once all are there
+cat >"$tmp/many" <<'END'
+import json, socket, subprocess, sys
+all = [socket.create_connection((sys.argv[1], int(sys.argv[2]))) for _ in range(40)]
+for s in all:
+    s.sendall(b"x")
+print("bytes", sum(len(s.recv(1)) for s in all))
+status = json.loads(subprocess.run(sys.argv[3:], stdout=subprocess.PIPE, check=True).stdout)
+print("sessions", status["requests"]["sessions"])
+END
+run "${far[@]}" "$py" "$tmp/many" $server_at "$at" "$ringgate" cluster status --json -s "$tmp/s1"
+like "more connections than a session at a gateway has" "$rc $out $err" "^0 bytes 40.sessions 3 $"
+alone() { [ "$("$ringgate" cluster status --json -s "$tmp/s0" | json 'j["requests"]["sessions"]')" = 0 ]; }
+ok "... which end at the gateway" wait_for 20 alone
+run timeout $((60 * slow)) "$ringgate" run --socket "$tmp/r0" "$py" "$tmp/many" $server_at "$at" \
+	"$ringgate" cluster status --json -s "$tmp/s0"
+like "... of the daemon's own more share one" "$rc $out $err" "^0 bytes 40.sessions 2 $"
 nc=$(command -v nc.openbsd || command -v nc)
 if [ -n "$nc" ]; then
 	"${far[@]}" "$nc" -N $server_at "$at" <"$tmp/www/file" >"$tmp/got"

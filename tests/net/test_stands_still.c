@@ -169,6 +169,8 @@ static void asks_if_enough(void **state)
 	assert_int_equal(sockets_open_asking(&set, &RGATE_OPTS(rgate_sockets_opts,
 		.path = r.requests, .where = RGATE_SESSION_DAEMON, .requests = 64), enough,
 		&asked), 0);
+	/* No daemon of a cluster has them elsewhere. */
+	assert_true(sockets_are_here(set));
 	s = socket_of_it();
 	assert_true(asked < 4);
 	asked = 0;
