@@ -41,8 +41,8 @@ struct agent_opts {
 	void (*warn)(void *ctx, const struct agent_member *member, const char *line);
 	void *ctx;
 	/*
-	 * Asked from time to time while the agent waits for who serves, from whom nothing has come for
-	 * so many ns: true: that is not waited for any more. NULL: it is, for ever
+	 * Asked from time to time while the agent waits for who serves, from whom nothing has come
+	 * for so many ns: true: that is not waited for any more. NULL: it is, for ever
 	 */
 	bool (*enough)(void *ctx, uint64_t ns);
 	void *enough_ctx;

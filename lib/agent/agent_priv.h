@@ -166,8 +166,8 @@ struct agent {
 	uint64_t number;
 	uint64_t last_id, last_member;
 	struct rgate_sockets_opts sets;
-	uint32_t piece;			/* bytes that a send of a stream has at most; if it is CHUNK, */
-	uint32_t small, small_most;	/* after so many full ones more are tried; then that is next */
+	uint32_t piece;			/* bytes that a send of a stream has at most; of CHUNK, */
+	uint32_t small, small_most;	/* after so many full ones more are tried; the next time */
 	bool here;			/* sockets are no gateway's, but the daemon's own */
 	uint32_t loopback, conns_max;
 	struct events ev;

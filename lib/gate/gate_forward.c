@@ -96,7 +96,7 @@ static uint32_t find_ticket(const struct gate_caller *c, uint32_t i)
 	return i;
 }
 
-/* What is longer than most tickets' rooms is cut, unless both nodes have wide ones, and one is free. */
+/* What is longer than most tickets' rooms is cut, unless there are wide ones, and one is free. */
 static int take_ticket(struct gate_caller *c, struct wish *w)
 {
 	const uint32_t room = c->sv->o.role->room;

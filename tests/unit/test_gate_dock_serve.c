@@ -183,7 +183,8 @@ static void wide(void **state)
 		raw_write(fd, bytes + n, LONG);
 	memset(far, 0xee, WHOLE);
 	r = done_of(SUBMIT(RECV, .handle = h, .ticket = GATE_TICKETS - GATE_WIDE,
-			   .len = GATE_LONG, .lent = { .dock = NAME_ + 1, .out = GATE_BERTHS + 1 }));
+			   .len = GATE_LONG,
+			   .lent = { .dock = NAME_ + 1, .out = GATE_BERTHS + 1 }));
 	assert_int_equal(r.lent.out, GATE_BERTHS + 1);
 	peer_places(&o.peer);
 	check_bytes(far + ALL, 0, r.len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Requests of a stream that have wide berths, at a gateway that has some: the test is the gateway. */
+/* Requests of a stream that have wide berths, at a gateway that has some: which the test is. */
 #include "asks_bed.h"
 
 #include <endian.h>
