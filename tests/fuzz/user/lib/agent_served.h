@@ -77,6 +77,9 @@ bool served_has_buffer(const struct rgate_socket *s);
 int __wrap_socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value,
 			       uint32_t len);
 int __wrap_socket_close_quiet(struct rgate_socket *s);
+int __wrap_sockets_open_asking(struct rgate_sockets **set, const struct rgate_sockets_opts *o,
+			       bool (*enough)(void *ctx, uint64_t ns), void *ctx);
+bool __wrap_sockets_are_here(struct rgate_sockets *set);
 int __wrap_sockets_settle(struct rgate_sockets *set);
 bool __wrap_sockets_settled(const struct rgate_sockets *set);
 void __wrap_sockets_end_by(struct rgate_sockets *set, uint64_t ns);
