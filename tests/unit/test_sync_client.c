@@ -7,6 +7,7 @@
 
 #include <ringgate/rgate_lock.h>
 
+#include "spin.h"
 #include "sync_client.h"
 
 static struct rgate_completion told[16];
@@ -14,6 +15,7 @@ static unsigned int n_told, n_taken;
 static uint64_t cancelled, late;	/* late: a cookie whose completion comes by waiting; 0 */
 static bool cancels_late;
 static int wait_err;
+static uint32_t spin_us;
 static char asked[16];		/* what was, a letter each */
 static unsigned int n_asked;
 
@@ -30,7 +32,7 @@ void __wrap_rgate_session_close(struct rgate_session *s);
 
 int __wrap_rgate_session_open(struct rgate_session **s, const struct rgate_session_opts *opts)
 {
-	(void)opts;
+	spin_us = opts->spin_us;
 	*s = NULL;
 	return 0;
 }
@@ -237,9 +239,26 @@ static void opened_again(void **state)
 	assert_string_equal(asked, "oacoooac");
 }
 
+/* Longer than others poll, and not at all where CPUs are scarce */
+static void polls_longer(void **state)
+{
+	struct rgate_spin usual;
+	struct sync_client sc;
+
+	(void)state;
+	assert_int_equal(rgate_spin_init(&usual, 0), 0);
+	spin_us = RGATE_SPIN_NONE;
+	assert_int_equal(sync_client_connect(&sc, NULL), 0);
+	if (usual.most_ns)
+		assert_true(spin_us > usual.most_ns / 1000 && spin_us < RGATE_SPIN_MOST);
+	else
+		assert_int_equal(spin_us, 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(any_order), cmocka_unit_test(given_up), cmocka_unit_test(not_mixed_up),
 	cmocka_unit_test(opened_again),
+	cmocka_unit_test(polls_longer),
 };
 
 UNIT_MAIN(tests)
