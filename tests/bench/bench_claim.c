@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Claims of tasks from a queue whose home is another node: a session of the daemon at HOME submits
- * them, one of the daemon at SOCKET claims one, or 32, at a time, and completes them. What claims and
- * what completions take is told apart. tests/bench/claims.sh starts the daemons.
+ * Claims of tasks from a queue whose home is another node: a session of the daemon at HOME
+ * submits them, one of the daemon at SOCKET claims one, or 32, at a time, and completes them. What
+ * claims and what completions take is told apart. tests/bench/claims.sh starts the daemons.
  *
  *	bench_claim HOME SOCKET NODE TIMES
  */
@@ -18,7 +18,8 @@
 static struct rgate_queue *queue_at(const char *path, uint32_t flags, uint32_t home)
 {
 	const struct rgate_queue_opts o = {
-		.sz = sizeof(o), .path = path, .where = RGATE_SESSION_DAEMON, .flags = flags, .home = home,
+		.sz = sizeof(o), .path = path, .where = RGATE_SESSION_DAEMON, .flags = flags,
+		.home = home,
 	};
 	struct rgate_queue *q;
 	int err = rgate_queue_open(&q, "bench/claim", &o);
@@ -72,8 +73,9 @@ static void run(struct rgate_queue *home, struct rgate_queue *q, unsigned int n,
 		claim[i - WARM] = c;
 		done[i - WARM] = d;
 	}
-	printf("{\"op\":\"request\",\"batch\":%u,\"n\":%u,\"median_us\":%.3f,\"complete_us\":%.3f}\n", n, times,
-	       bench_median(claim, times), bench_median(done, times));
+	printf("{\"op\":\"request\",\"batch\":%u,\"n\":%u,", n, times);
+	printf("\"median_us\":%.3f,\"complete_us\":%.3f}\n", bench_median(claim, times),
+	       bench_median(done, times));
 	free(claim);
 	free(done);
 }

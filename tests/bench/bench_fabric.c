@@ -312,8 +312,9 @@ static void measure(struct side *s, const struct task *t)
 	us = latencies(s, t);
 	for (i = 0; i < t->n; i++)
 		sum += us[i];
-	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,\"mean_us\":%.3f,", t->op, t->bytes,
-	       t->n, t->batch, sum / t->n);
+	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,", t->op, t->bytes, t->n,
+	       t->batch);
+	printf("\"mean_us\":%.3f,", sum / t->n);
 	printf("\"median_us\":%.3f,\"p99_us\":%.3f}\n", bench_median(us, t->n),
 	       bench_quantile(us, t->n, 0.99));
 	free(us);
@@ -322,8 +323,8 @@ static void measure(struct side *s, const struct task *t)
 static void read_task(struct task *t, int argc, char **argv)
 {
 	static const char *const ops[] = {
-		"write-lat", "imm-lat", "send-lat", "read-lat", "add-lat", "cas-lat", "claim-lat", "claims-lat",
-		"write-bw",
+		"write-lat", "imm-lat", "send-lat", "read-lat", "add-lat", "cas-lat", "claim-lat",
+		"claims-lat", "write-bw",
 	};
 	unsigned int i;
 

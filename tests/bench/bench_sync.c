@@ -6,9 +6,9 @@
  *	bench_sync barrier WAY ADDRESS MEMBERS TIMES
  *
  * Without waiters one process acquires and releases. With them there is one process more than
- * waiters, and each wants the lock again as soon as it has released it: what is told is the time of a
- * hold, and which part of the holds were another process's than the one before. A counter that only holders change, and without atomics, has to be
- * right in the end. barrier mpi: by mpirun.
+ * waiters, and each wants the lock again as soon as it has released it: what is told is the time
+ * of a hold, and which part of the holds were another process's than the one before. A counter
+ * that only holders change, and without atomics, has to be right in the end. mpi: by mpirun.
  */
 #include <errno.h>
 #include <signal.h>
@@ -172,8 +172,9 @@ static void run(const struct rival *r, const char *address, unsigned int n, bool
 
 static void tell(const char *what, const char *name, unsigned int n, double ns, double share)
 {
-	printf("{\"what\":\"%s\",\"way\":\"%s\",\"n\":%u,\"times\":%llu,\"ns\":%.1f,\"changes\":%.3f}\n",
-	       what, name, n, (unsigned long long)times, ns, share);
+	printf("{\"what\":\"%s\",\"way\":\"%s\",\"n\":%u,\"times\":%llu,", what, name, n,
+	       (unsigned long long)times);
+	printf("\"ns\":%.1f,\"changes\":%.3f}\n", ns, share);
 }
 
 int main(int argc, char **argv)

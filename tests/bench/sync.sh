@@ -105,13 +105,13 @@ for ((i = 0; i < rounds; i++)); do
 	for way in "${locks[@]}" "${words[@]}"; do
 		n=$times
 		[ "$way" != etcd ] || n=$((times / 40 + 1))
-		one lock "$way" 0 $n
+		one lock "$way" 0 "$n"
 	done
 	for w in "${waiters[@]}"; do
 		for way in "${locks[@]}"; do
 			n=$times
 			[ "$way" != etcd ] || n=$((times / 80 + 1))
-			one lock "$way" "$w" $n
+			one lock "$way" "$w" "$n"
 		done
 	done
 	for way in "${barriers[@]}"; do

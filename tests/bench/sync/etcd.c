@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* etcd's own lock, by the JSON form of its API over a connection that stays. An address is a port. */
+/* etcd's own lock, by the JSON form of its API over one connection. An address is a port. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What a machine has without a server: flock(2); a robust mutex, and a barrier, of memory that all map. */
+/* Without a server: flock(2); a robust mutex, and a barrier, in memory that all map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -65,7 +65,8 @@ static void prepare_mutex(const char *address)
 	pthread_mutexattr_t attr;
 
 	(void)address;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
 	if (shared == MAP_FAILED)
 		bench_die(errno, "memory");
 	pthread_mutexattr_init(&attr);
@@ -115,5 +116,5 @@ static void leave_mutex(void *h)
 	(void)h;
 }
 
-const struct rival robust_mutex = { "futex", prepare_mutex, join_mutex, acquire_mutex, release_mutex,
-				    meet_mutex, leave_mutex };
+const struct rival robust_mutex = { "futex", prepare_mutex, join_mutex, acquire_mutex,
+				    release_mutex, meet_mutex, leave_mutex };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A key that is set if it is not there, with a lease, and asked for again at once where it is; and a
- * list that has one entry while the lock is free, for which BLPOP waits.
+ * A key that is set if it is not there, with a lease, and asked for again at once where it is; and
+ * a list that has one entry while the lock is free, for which BLPOP waits.
  */
 #include "bench.h"
 #include "rival.h"
@@ -84,8 +84,8 @@ static void leave(void *h)
 }
 
 const struct rival redis_set = { "redis", prepare, join, acquire, release, NULL, leave };
-const struct rival redis_list = { "redis-list", prepare_list, join, acquire_list, release_list, NULL,
-				  leave };
+const struct rival redis_list = { "redis-list", prepare_list, join, acquire_list, release_list,
+				  NULL, leave };
 
 #else
 

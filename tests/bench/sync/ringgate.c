@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Locks and barriers of ringgated; and words that requests add to or swap. An address is the path of
- * the home's socket; or two, the home's and that of another node's daemon: then every other process, the
- * first one too, asks the other node's.
+ * Locks and barriers of ringgated; and words that requests add to or swap. An address is the path
+ * of the home's socket; or two, the home's and that of another node's daemon: then every other
+ * process, the first one too, asks the other node's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -277,4 +277,5 @@ static void leave_word(void *h)
 const struct rival ringgate_requests = { "requests", nothing, join_requests, acquire_it, release_it,
 					 NULL, leave_word };
 const struct rival ringgate_add = { "fetch-add", nothing, join_word, add, stays, NULL, leave_word };
-const struct rival ringgate_swap = { "cas-write", nothing, join_word, swap, unswap, NULL, leave_word };
+const struct rival ringgate_swap = { "cas-write", nothing, join_word, swap, unswap, NULL,
+				     leave_word };

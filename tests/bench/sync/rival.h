@@ -19,11 +19,11 @@ struct rival {
 	void (*leave)(void *h);
 };
 
-extern const struct rival ringgate_lock, ringgate_requests, ringgate_meet, ringgate_add, ringgate_swap,
-	redis_set, redis_list, etcd_lock, file_lock, robust_mutex;
+extern const struct rival ringgate_lock, ringgate_requests, ringgate_meet, ringgate_add,
+	ringgate_swap, redis_set, redis_list, etcd_lock, file_lock, robust_mutex;
 
-/* All of a barrier's members, each of which mpirun has started: ns for one of @times, in one of them;
- * 0 in the others */
+/* All of a barrier's members, each of which mpirun has started: ns for one of @times, in one of
+ * them; 0 in the others */
 double mpi_barriers(unsigned int times);
 
 #endif
