@@ -29,6 +29,7 @@ struct side {
 static struct rgate_device *home, *away;
 static struct rgate_mem *word_mem;
 static uint64_t *word;
+static unsigned int ready;		/* threads that begin together */
 static unsigned int over;		/* holders that have done all */
 /* of who has the lock */
 static unsigned int inside, held;
@@ -74,6 +75,12 @@ static void side_down(struct side *s)
 	free(s->old);
 }
 
+static void begin_together(void)
+{
+	__atomic_fetch_add(&ready, 1, __ATOMIC_ACQ_REL);
+	REQUIRE(VT_UNTIL(__atomic_load_n(&ready, __ATOMIC_ACQUIRE) == HOLDERS + HAMMERS, 20000));
+}
+
 /* What was in the word: it was swapped if that is @expect */
 static uint64_t swap(struct side *s, uint64_t expect, uint64_t to)
 {
@@ -106,6 +113,7 @@ static void *holder(void *arg)
 	uint64_t was = WORD(0, 0), mine, expect;
 	unsigned int n;
 
+	begin_together();
 	for (n = 0; n < HOLDS; n++) {
 		for (;;) {
 			expect = WORD(TOKEN(was), 0);
@@ -130,6 +138,7 @@ static void *hammer(void *arg)
 	struct side *s = arg;
 	uint64_t was, before = 0;
 
+	begin_together();
 	while (__atomic_load_n(&over, __ATOMIC_ACQUIRE) < HOLDERS) {
 		was = swap(s, NEVER, WORD(0, s->me));
 		REQUIRE(OWNER(was) <= HOLDERS);
@@ -235,13 +244,13 @@ static unsigned long lost_stores(unsigned int most, bool add)
 static void by_stores(void)
 {
 	/* All of them store, on every kernel. */
-	EXPECT(lost_stores(100000, true));
+	EXPECT(lost_stores(200000, true));
 }
 
 static void by_failed_swaps(void)
 {
 	const bool stores = vt_kernel_before(6, 3);
-	const unsigned long lost = lost_stores(stores ? 100000 : 2000, false);
+	const unsigned long lost = lost_stores(stores ? 200000 : 2000, false);
 
 	if (stores)
 		EXPECT(lost);
@@ -251,9 +260,9 @@ static void by_failed_swaps(void)
 
 static const struct vt_case cases[] = {
 	{ "lockword: swaps release it, however many others fail", by_swaps, VT_HOSTNS, 60 },
-	{ "lockword: stores are lost to fetch-adds", by_stores, VT_HOSTNS, 60 },
+	{ "lockword: stores are lost to fetch-adds", by_stores, VT_HOSTNS, 120 },
 	{ "lockword: stores are lost to swaps that fail, where these store", by_failed_swaps,
-	  VT_HOSTNS, 60 },
+	  VT_HOSTNS, 120 },
 };
 
 VT_RXE_MAIN(cases)
