@@ -50,9 +50,7 @@ static int work(void)
 	for (i = 0; !err && i < ROUNDS; i++)
 		err = count_up(lock);
 	if (!err)
-		err = rgate_barrier_arrive(done);
-	if (!err)
-		err = rgate_barrier_wait(done, -1, NULL, NULL);
+		err = rgate_barrier_meet(done, -1, NULL, NULL);
 	/* All have counted. */
 	if (!err)
 		err = count != THREADS * ROUNDS;
