@@ -186,8 +186,10 @@ int rgate_queue_submit(struct rgate_queue *q, const struct rgate_queue_job *jobs
 		       int timeout_ms, uint64_t *first)
 {
 	struct rgate_request r = { .op = RGATE_REQ_QUEUE_SUBMIT };
-	int len = n ? write_jobs(q, jobs, n) : -EINVAL;
+	int len = n ? queue_mine(q) : -EINVAL;
 
+	if (!len)
+		len = write_jobs(q, jobs, n);
 	if (len < 0)
 		return len;
 	r.len = (uint32_t)len;
@@ -275,8 +277,10 @@ int rgate_queue_touch(struct rgate_queue *q, const struct rgate_queue_task *task
 int rgate_queue_complete(struct rgate_queue *q, const struct rgate_queue_task *task,
 			 const void *result, size_t len)
 {
-	if (len > RGATE_QUEUE_DATA_MAX)
-		return -EMSGSIZE;
+	int err = len > RGATE_QUEUE_DATA_MAX ? -EMSGSIZE : queue_mine(q);
+
+	if (err)
+		return err;
 	if (len)
 		memcpy(q->out, result, len);
 	return queue_of_task(q, RGATE_REQ_QUEUE_COMPLETE, task, 0, len);
@@ -292,7 +296,10 @@ int rgate_queue_bury(struct rgate_queue *q, const struct rgate_queue_task *task,
 		     const char *reason)
 {
 	const size_t len = reason ? strnlen(reason, RGATE_QUEUE_REASON_MAX) : 0;
+	int err = queue_mine(q);
 
+	if (err)
+		return err;
 	if (len)
 		memcpy(q->out, reason, len);
 	return queue_of_task(q, RGATE_REQ_QUEUE_BURY, task, 0, len);

@@ -18,6 +18,15 @@ struct rgate_queue {
 	unsigned int most;
 };
 
+/*
+ * May what is asked be written? -EOWNERDEAD: not by a child, which does not have the memory of a
+ * session that its parent opened; -EBUSY: it is lent
+ */
+static inline int queue_mine(const struct rgate_queue *q)
+{
+	return rgate_session_poll(q->client.session, NULL, 0);
+}
+
 /* CLAIM, but for its handle */
 struct rgate_request queue_claim_request(uint64_t types, unsigned int most, uint32_t flags);
 /* @n tasks, of @total bytes, or why there are none */

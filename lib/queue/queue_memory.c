@@ -106,6 +106,8 @@ int rgate_queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *me
 
 	/* What it says may lie in memory that others write. */
 	err = rgate_queue_memory_of(memory, sizeof(*memory), &m);
+	if (!err)
+		err = queue_mine(q);
 	if (!err && timeout_ms < -1)
 		err = -EINVAL;
 	if (!err && (off > m.len || len > m.len - off))

@@ -125,6 +125,15 @@ static void none_ended(struct rgate_queue_result *results, unsigned int n, int e
 		results[n].error = err;
 }
 
+static int may_end(const struct rgate_queue *q, struct rgate_queue_result *results, unsigned int n)
+{
+	int err = queue_mine(q);
+
+	if (err)
+		none_ended(results, n, err);
+	return err;
+}
+
 /* Those that go together; how many */
 static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_result *results,
 				  unsigned int n)
@@ -152,10 +161,13 @@ int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *
 			      unsigned int n)
 {
 	unsigned int i;
-	int done = 0;
+	int done = 0, err;
 
 	if (!n || n > INT32_MAX)
 		return -EINVAL;
+	err = may_end(q, results, n);
+	if (err)
+		return err;
 	for (i = 0; i < n; )
 		i += complete_some(q, results + i, n - i);
 	for (i = 0; i < n; i++)
@@ -184,6 +196,9 @@ int queue_complete_along(struct rgate_queue *q, struct rgate_queue_result *resul
 	struct together e;
 	int ret;
 
+	ret = may_end(q, results, n);
+	if (ret)
+		return ret;
 	for (write_together(q, results, n, &e); e.all < n; write_together(q, results, n, &e)) {
 		some = complete_some(q, results, n);
 		results += some;
@@ -260,6 +275,9 @@ int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, 
 		return -EINVAL;
 	if (q->later)
 		return -EBUSY;
+	total = may_end(q, results, n);
+	if (total)
+		return total;
 	for (write_together(q, results, n, &e); e.all < n; write_together(q, results, n, &e)) {
 		some = complete_some(q, results, n);
 		results += some;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ringgate/rgate_queue.h>
@@ -497,6 +498,43 @@ static int kicks(struct rgate_session *s, uint32_t handle)
 	return c.result;
 }
 
+static int child_asks(int sock, void *arg)
+{
+	const struct rgate_queue_task task = { .id = 1 };
+	const struct rgate_queue_job job = { .data = "job", .len = 3 };
+	struct rgate_queue_result r[2] = { { .task = &task, .data = "r", .len = 1 },
+					   { .task = &task } };
+	struct rgate_queue_got got;
+	struct rgate_queue *q = arg;
+
+	(void)sock;
+	unit_require(rgate_queue_submit(q, &job, 1, 0, NULL) == -EOWNERDEAD);
+	unit_require(rgate_queue_claim(q, 0, 1, 0, 0, &got) == -EOWNERDEAD);
+	unit_require(rgate_queue_complete(q, &task, "r", 1) == -EOWNERDEAD);
+	unit_require(rgate_queue_bury(q, &task, "reason") == -EOWNERDEAD);
+	unit_require(rgate_queue_complete_many(q, r, 2) == -EOWNERDEAD);
+	unit_require(r[0].error == -EOWNERDEAD && r[1].error == -EOWNERDEAD);
+	unit_require(rgate_queue_next(q, r, 2, 0, 1, 0, 0, &got) == -EOWNERDEAD);
+	unit_require(rgate_queue_next_start(q, r, 2, 0, 1, 0) == -EOWNERDEAD);
+	return 0;
+}
+
+/* A child has not the memory of what its parent opened: no call touches it. */
+static void of_a_child(void **state)
+{
+	struct rgate_queue *q;
+	int pid, sock, st;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	assert_int_equal(rgate_queue_open(&q, "parents", &process), 0);
+	pid = unit_fork(child_asks, q, &sock);
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_int_equal(st, 0);
+	close(sock);
+	rgate_queue_close(q);
+}
+
 static void for_a_session(void **state)
 {
 	struct rgate_session *s = session_of(4096), *none = session_of(0);
@@ -546,6 +584,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(next_of_many),
 	cmocka_unit_test(all_calls),
 	cmocka_unit_test(so_many_at_once), cmocka_unit_test(names),
+	cmocka_unit_test(of_a_child),
 	cmocka_unit_test(for_a_session),
 };
 
