@@ -96,7 +96,10 @@ static int reuse_of(struct conn *c)
 	return on;
 }
 
-/* Connections that the port had before the end of its gateway keep nobody from it. */
+/*
+ * Connections that the port had before the end of its gateway keep nobody from it, but for those of
+ * a listener whose program did not ask for that: they do for a minute, see renew_retry().
+ */
 static int bind_stream(struct conn *c)
 {
 	int err = set_reuse(c, 1);
@@ -222,7 +225,7 @@ void renew_retry(struct conn *c)
 	/* Those are for good. */
 	if (err == -EACCES || err == -EADDRNOTAVAIL)
 		give_up(c, -err);
-	else if (err && now - c->lost_ns >= MOST_NS && !c->loop)
+	else if (err && now - c->lost_ns >= (err == -EADDRINUSE ? 2 : 1) * MOST_NS && !c->loop)
 		give_up(c, ENETDOWN);
 }
 
