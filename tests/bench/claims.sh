@@ -9,35 +9,22 @@ set -euo pipefail
 
 mode=$1 bin=$2 rounds=$3 times=$4
 tools=${bin%/tests/*}/tools
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-bench.XXXXXX")
-daemons=()
-finish()
-{
-	[ ${#daemons[@]} = 0 ] || kill "${daemons[@]}" 2>/dev/null || true
-	wait
-	[ "$mode" = local ] || rxe_pair_down
-	rm -rf "$tmp"
-}
-trap finish EXIT
+# shellcheck source=tests/bench/lib/cluster.sh
+. "$(dirname "$0")/lib/cluster.sh"
 
+where=()
 if [ "$mode" = rdma ]; then
 	# shellcheck source=tests/bench/lib/rxe.sh
 	. tests/bench/lib/rxe.sh
+	trap 'cleanup; rxe_pair_down' EXIT
 	bench_rxe_up
 	ulimit -l unlimited
-	printf 'provider verbs\nnode 0 gateway %s gw\nnode 1 compute %s one\n' "${RGATE_BENCH_ADDRS%,*}" \
-		"${RGATE_BENCH_ADDRS#*,}" >"$tmp/cluster"
+	where=(verbs "${RGATE_BENCH_ADDRS%,*}" "${RGATE_BENCH_ADDRS#*,}")
 	cp "$bin/bench_fabric" "$bin/bench_claim" "$tools/ringgated" "$tools/ringgate" "$tools/ringgate-spawner" /run
 	bin=/run tools=/run
-else
-	printf 'provider local\nnode 0 gateway %s/n0 gw\nnode 1 compute %s/n1 one\n' "$tmp" "$tmp" >"$tmp/cluster"
 fi
-for n in 0 1; do
-	"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
-done
-cat "$tmp"/public? >>"$tmp/cluster"
-printf 'allow any core queue\nnode any user:%s\n' "$(id -un)" >"$tmp/policy"
-chmod 600 "$tmp/policy"
+cluster_of_two "${where[@]}"
+policy 'allow any core queue' "node any user:$(id -un)"
 
 # The fabric first: two daemons that are there have the devices' ports, and look at them.
 for _ in $(seq "$rounds"); do
@@ -46,11 +33,8 @@ for _ in $(seq "$rounds"); do
 		timeout 120 "$bin/bench_fabric" "$name" "$bytes" "$times" "$batch"
 	done
 done
-for n in 0 1; do
-	"$tools/ringgated" -C "$tmp/cluster" -n $n -s "$tmp/s$n" --requests "socket $tmp/requests$n" \
-		--requests "policy $tmp/policy" 2>"$tmp/log$n" &
-	daemons+=($!)
-done
+node 0
+node 1
 for _ in $(seq 200); do
 	! timeout 20 "$bin/bench_claim" "$tmp/requests0" "$tmp/requests1" 0 1 >/dev/null 2>&1 || break
 	sleep 0.2

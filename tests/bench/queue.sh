@@ -9,26 +9,12 @@ set -euo pipefail
 
 bench=$1 rounds=$2 tasks=$3 others=$4 most=$5 batches=("${@:6}")
 tools=${bench%/tests/*}/tools
-tmp=$(mktemp -d)
-pids=()
-cleanup()
-{
-	[ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null || true
-	wait
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-
-printf 'provider local\nnode 0 gateway %s/n0 gw\nnode 1 compute %s/n1 one\n' "$tmp" "$tmp" >"$tmp/cluster"
-for n in 0 1; do
-	"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
-done
-cat "$tmp"/public? >>"$tmp/cluster"
-printf 'allow any core\nallow any queue\n' >"$tmp/policy"
-chmod 600 "$tmp/policy"
-"$tools/ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --requests "socket $tmp/ringgate" \
-	--requests "policy $tmp/policy" 2>"$tmp/log" &
-pids+=($!)
+# shellcheck source=tests/bench/lib/cluster.sh
+. "$(dirname "$0")/lib/cluster.sh"
+cluster_of_two
+policy 'allow any core' 'allow any queue'
+node 0
+ln -s requests0 "$tmp/ringgate"
 ways=(ringgate)
 if command -v redis-server >/dev/null; then
 	redis-server --port 0 --unixsocket "$tmp/redis" --save '' --appendonly no --daemonize no \
@@ -60,7 +46,7 @@ for ((i = 0; i < rounds; i++)); do
 		*) n=$others ;;
 		esac
 		for batch in "${batches[@]}"; do
-			timeout 120 "$bench" "$way" "$tmp/$way" "$n" "$batch" || { cat "$tmp/log" >&2; exit 1; }
+			timeout 120 "$bench" "$way" "$tmp/$way" "$n" "$batch" || { cat "$tmp/log0" >&2; exit 1; }
 		done
 	done
 done

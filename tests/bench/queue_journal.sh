@@ -9,23 +9,10 @@ set -euo pipefail
 
 bench=$1 rounds=$2 tasks=$3 synced=$4 batches=("${@:5}")
 tools=${bench%/tests/*}/tools
-tmp=$(mktemp -d)
-pids=()
-cleanup()
-{
-	[ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null || true
-	wait
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-
-printf 'provider local\nnode 0 gateway %s/n0 gw\nnode 1 compute %s/n1 one\n' "$tmp" "$tmp" >"$tmp/cluster"
-for n in 0 1; do
-	"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
-done
-cat "$tmp"/public? >>"$tmp/cluster"
-printf 'allow any core\nallow any queue\n' >"$tmp/policy"
-chmod 600 "$tmp/policy"
+# shellcheck source=tests/bench/lib/cluster.sh
+. "$(dirname "$0")/lib/cluster.sh"
+cluster_of_two
+policy 'allow any core' 'allow any queue'
 ways=()
 # daemon NAME OPTION...
 daemon()

@@ -9,27 +9,12 @@ set -euo pipefail
 
 bench=$1 rounds=$2 times=$3
 tools=${bench%/tests/*}/tools
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-bench.XXXXXX")
-daemons=()
-finish()
-{
-	[ ${#daemons[@]} = 0 ] || kill "${daemons[@]}" 2>/dev/null || true
-	rm -rf "$tmp"
-}
-trap finish EXIT
-
-printf 'provider local\nnode 0 gateway %s/n0 gw\nnode 1 compute %s/n1 one\n' "$tmp" "$tmp" >"$tmp/cluster"
-for n in 0 1; do
-	"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
-done
-cat "$tmp"/public? >>"$tmp/cluster"
-printf 'allow any core memory\nnode any user:%s\n' "$(id -un)" >"$tmp/policy"
-chmod 600 "$tmp/policy"
-for n in 0 1; do
-	"$tools/ringgated" -C "$tmp/cluster" -n $n -s "$tmp/s$n" --requests "socket $tmp/requests$n" \
-		--requests "policy $tmp/policy" 2>"$tmp/log$n" &
-	daemons+=($!)
-done
+# shellcheck source=tests/bench/lib/cluster.sh
+. "$(dirname "$0")/lib/cluster.sh"
+cluster_of_two
+policy 'allow any core memory' "node any user:$(id -un)"
+node 0
+node 1
 for _ in $(seq 200); do
 	! "$bench" "$tmp/requests0" "$tmp/requests1" 0 1 >/dev/null 2>&1 || break
 	sleep 0.1

@@ -9,38 +9,26 @@ set -euo pipefail
 
 bench=$1 idle=$2 processes=$3 in_flight=$4 seconds=$5
 tools=${bench%/tests/*}/tools
-tmp=$(mktemp -d)
-daemon=
-cleanup()
-{
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
+# shellcheck source=tests/bench/lib/cluster.sh
+. "$(dirname "$0")/lib/cluster.sh"
 chmod 755 "$tmp"
 ulimit -n "$(ulimit -Hn)"
 
-printf 'provider local\nnode 0 gateway %s/n0 gw\nnode 1 compute %s/n1 one\n' "$tmp" "$tmp" >"$tmp/cluster"
-for n in 0 1; do
-	"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
-done
-cat "$tmp"/public? >>"$tmp/cluster"
+cluster_of_two
 most=$((idle + processes + 8))
-printf 'allow any core\nlimit any sessions %d requests %d memory 4G\n' $most \
-	$((processes * in_flight + most)) >"$tmp/policy"
-chmod 600 "$tmp/policy"
-"$tools/ringgated" -C "$tmp/cluster" -n gw -s "$tmp/s" --requests "socket $tmp/requests" \
-	--requests "policy $tmp/policy" 2>"$tmp/log" &
-daemon=$!
+policy 'allow any core' \
+	"limit any sessions $most requests $((processes * in_flight + most)) memory 4G"
+node 0
+daemon=${pids[0]}
 for _ in $(seq 100); do
-	[ ! -S "$tmp/requests" ] || break
+	[ ! -S "$tmp/requests0" ] || break
 	sleep 0.1
 done
-"$bench" idle "$tmp/requests" $daemon "$idle" "$seconds" || { cat "$tmp/log" >&2; exit 1; }
+"$bench" idle "$tmp/requests0" $daemon "$idle" "$seconds" || { cat "$tmp/log0" >&2; exit 1; }
 
 # One user has 1 of 15 of the processes, the others 2, 4 and the rest.
 part=$((processes / 15))
 users=("$(id -u):$processes")
 [ "$(id -u)" != 0 ] || [ $part = 0 ] ||
 	users=("64001:$part" "64002:$((2 * part))" "64003:$((4 * part))" "64004:$((processes - 7 * part))")
-"$bench" fair "$tmp/requests" "$in_flight" "$seconds" "${users[@]}" || { cat "$tmp/log" >&2; exit 1; }
+"$bench" fair "$tmp/requests0" "$in_flight" "$seconds" "${users[@]}" || { cat "$tmp/log0" >&2; exit 1; }

@@ -85,11 +85,6 @@ gone() { queue 2 stats "$1"; [[ "$rc $err" =~ ^1\ .*"only its owner can make it"
 ok "... without the task" wait_for 30 gone c
 is "... nor what was removed" "$(gone b; echo $?)/$(kept kept)" "0/0"
 
-for n in 0 1 2; do
-	kill "${pid[$n]}"
-	wait "${pid[$n]}"
-	result $? "daemon $n ends"
-	unset "pid[$n]"
-done
+end_all
 is "nothing was complained of" "$(complaints "$tmp"/log[012])" ""
 finish

@@ -147,11 +147,6 @@ echo again | put 2 a
 queue 0 run a -- true
 is "... and takes others" "$rc/$err" "0/"
 
-for n in 0 1 2; do
-	kill "${pid[$n]}"
-	wait "${pid[$n]}"
-	result $? "daemon $n ends"
-	unset "pid[$n]"
-done
+end_all
 is "nothing was complained of" "$(complaints "$tmp"/log[012])" ""
 finish

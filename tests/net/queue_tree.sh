@@ -62,11 +62,6 @@ for w in b c; do
 	ended $w
 	is "the other ones end with the queue" "$status/$(<"$tmp/$w.err")" "0/"
 done
-for n in 0 1 2; do
-	kill "${pid[$n]}"
-	wait "${pid[$n]}"
-	result $? "daemon $n ends"
-	unset "pid[$n]"
-done
+end_all
 is "nothing was complained of" "$(complaints "$tmp"/log[012])" ""
 finish

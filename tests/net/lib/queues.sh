@@ -42,6 +42,19 @@ start_all()
 	done
 }
 
+# Each as it is told to
+end_all()
+{
+	local n
+
+	for n in 0 1 2; do
+		kill "${pid[$n]}"
+		wait "${pid[$n]}"
+		result $? "daemon $n ends"
+		unset "pid[$n]"
+	done
+}
+
 kill_node()
 {
 	kill -9 "${pid[$1]}"
