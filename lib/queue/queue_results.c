@@ -157,6 +157,19 @@ static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_resu
 	return e.all;
 }
 
+/* All but the last ones, which are written to go along with another request, and are what is left */
+static void complete_first(struct rgate_queue *q, struct rgate_queue_result **results,
+			   unsigned int *n, struct together *e)
+{
+	unsigned int some;
+
+	for (write_together(q, *results, *n, e); e->all < *n; write_together(q, *results, *n, e)) {
+		some = complete_some(q, *results, *n);
+		*results += some;
+		*n -= some;
+	}
+}
+
 int rgate_queue_complete_many(struct rgate_queue *q, struct rgate_queue_result *results,
 			      unsigned int n)
 {
@@ -192,18 +205,13 @@ static int start_along(struct rgate_queue *q, struct together *e, struct rgate_r
 int queue_complete_along(struct rgate_queue *q, struct rgate_queue_result *results,
 			 unsigned int n, struct rgate_request along, bool later, uint64_t *value)
 {
-	unsigned int some;
 	struct together e;
 	int ret;
 
 	ret = may_end(q, results, n);
 	if (ret)
 		return ret;
-	for (write_together(q, results, n, &e); e.all < n; write_together(q, results, n, &e)) {
-		some = complete_some(q, results, n);
-		results += some;
-		n -= some;
-	}
+	complete_first(q, &results, &n, &e);
 	ret = start_along(q, &e, along, later);
 	if (ret) {
 		none_ended(results, n, ret);
@@ -266,7 +274,6 @@ int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, 
 {
 	const int patience = flags & RGATE_CLAIM_NOW ? q->client.timeout_ms : timeout_ms;
 	uint64_t count = 0;
-	unsigned int some;
 	struct together e;
 	bool again;
 	int total;
@@ -278,11 +285,7 @@ int rgate_queue_next(struct rgate_queue *q, struct rgate_queue_result *results, 
 	total = may_end(q, results, n);
 	if (total)
 		return total;
-	for (write_together(q, results, n, &e); e.all < n; write_together(q, results, n, &e)) {
-		some = complete_some(q, results, n);
-		results += some;
-		n -= some;
-	}
+	complete_first(q, &results, &n, &e);
 	if (!n)
 		return rgate_queue_claim(q, types, most, flags, timeout_ms, got);
 	e.r[e.reqs] = queue_claim_request(types, most, flags);
