@@ -332,24 +332,34 @@ static int load_segment(struct load *l, bool look)
 	return err;
 }
 
-/* Nobody has them open. */
-static int settle(struct journal *j)
+static int order(struct journal *j)
 {
-	struct link *l, *next;
 	struct queue *q;
+	struct link *l;
 	int err;
 
-	for (l = j->home->all.next; l != &j->home->all; l = next) {
-		next = l->next;
+	for (l = j->home->all.next; l != &j->home->all; l = l->next) {
 		q = container_of(l, struct queue, of_home);
 		err = queue_restore_order(q);
 		if (err)
 			return err;
 		j->restored += q->n;
+	}
+	return 0;
+}
+
+/* Nobody has them open. Of those that go the files have to say so: others may get their names. */
+void journal_settle(struct journal *j)
+{
+	struct link *l, *next;
+	struct queue *q;
+
+	for (l = j->home->all.next; l != &j->home->all; l = next) {
+		next = l->next;
+		q = container_of(l, struct queue, of_home);
 		q->handles--;
 		queues_put(q);
 	}
-	return 0;
 }
 
 int journal_load(struct journal *j)
@@ -368,7 +378,7 @@ int journal_load(struct journal *j)
 		j->next = numbers[0];
 	free(numbers);
 	if (!err)
-		err = settle(j);
+		err = order(j);
 	if (!err && l.left_out)
 		rgate_warn("journal %s: %" PRIu64 " bytes were left out; the files that had them have names that end with .wrong",
 			   j->name, l.left_out);

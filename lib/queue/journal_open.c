@@ -159,6 +159,7 @@ int journal_open(struct journal **journal, struct queues *home, const struct jou
 		return err;
 	}
 	home->journal = j;
+	journal_settle(j);
 	if (j->repair)
 		write_anew(j);
 	if (j->restored)

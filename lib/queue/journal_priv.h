@@ -101,7 +101,9 @@ void journal_segment_free(struct segment *s);
 int journal_segment_remove(struct journal *j, const struct segment *s);
 
 /* journal_load.c */
+/* Each queue has a handle yet, which journal_settle() takes: when the journal is the home's */
 int journal_load(struct journal *j);
+void journal_settle(struct journal *j);
 
 /* journal_write.c */
 int journal_writer_start(struct journal *j);

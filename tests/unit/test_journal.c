@@ -523,6 +523,26 @@ static void test_killed(void **state)
 	}
 }
 
+/* A queue that nobody needs any more at a start is gone for the next one, too. */
+static void test_made_again(void **state)
+{
+	struct queue_open as = { .owner = ME, .flags = RGATE_QUEUE_CREATE };
+	struct queue *other;
+	unsigned int round;
+
+	(void)state;
+	strcpy(as.place.name, "other");
+	for (round = 0; round < 4; round++) {
+		start();
+		if (!round)
+			put("stays", 5);
+		assert_int_equal(q->n, 1);
+		assert_int_equal(home.n, 1);
+		assert_int_equal(queues_open(&home, ME, &as, &other), 0);
+		stop();
+	}
+}
+
 static void set_limit(rlim_t bytes_most)
 {
 	const struct rlimit l = { bytes_most, RLIM_INFINITY };
@@ -576,6 +596,7 @@ static void test_full(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(sum), TEST(states), TEST(gone), TEST(torn), TEST(wrong), TEST(reordered),
 	TEST(one_alone), TEST(bounded), TEST(killed), TEST(full),
+	TEST(made_again),
 };
 
 UNIT_MAIN(tests)
