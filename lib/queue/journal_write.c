@@ -147,17 +147,12 @@ static void sort_failed(struct journal *j, struct batch *b)
 	b->nheld = n;
 }
 
-static void fails(struct journal *j, struct batch *b, int err)
+static void tell_failed(struct journal *j, struct batch *b, int err)
 {
 	struct journal_answer *held;
 	uint32_t n;
 
 	pthread_mutex_lock(&j->lock);
-	if (!j->err)
-		rgate_err("journal %s cannot be written: %s: tasks are refused until it can be",
-			  j->name, strerror(-err));
-	j->err = told(err);
-	j->count.failed++;
 	if (b->nheld)
 		sort_failed(j, b);
 	held = b->held;
@@ -165,8 +160,29 @@ static void fails(struct journal *j, struct batch *b, int err)
 	b->held = NULL;
 	b->nheld = b->held_room = 0;
 	pthread_mutex_unlock(&j->lock);
-	end_all(held, n, told(err));
+	end_all(held, n, err);
 	free(held);
+}
+
+/* Who waits for what is behind it is told, too: he would wait for as long as it fails. */
+static void fails(struct journal *j, struct batch *b, int err)
+{
+	pthread_mutex_lock(&j->lock);
+	if (!j->err)
+		rgate_err("journal %s cannot be written: %s: tasks are refused until it can be",
+			  j->name, strerror(-err));
+	j->err = told(err);
+	j->count.failed++;
+	pthread_mutex_unlock(&j->lock);
+	tell_failed(j, b, told(err));
+	pthread_mutex_lock(&j->lock);
+	/* No other thread takes one from there. */
+	for (b = j->first; b; b = b->next) {
+		pthread_mutex_unlock(&j->lock);
+		tell_failed(j, b, told(err));
+		pthread_mutex_lock(&j->lock);
+	}
+	pthread_mutex_unlock(&j->lock);
 }
 
 /* @err: it is not, and never will be */
