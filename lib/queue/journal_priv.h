@@ -75,6 +75,8 @@ struct journal {
 	int err;			/* the last try to write */
 	int tight;			/* the last try to have a spare segment */
 	struct journal_stats count;
+	/* the thread's: why something was not written when it ended */
+	int lost;
 };
 
 /* journal.c */

@@ -220,14 +220,20 @@ static void is_over(struct journal *j, struct batch *b, int err)
 		journal_batch_free(b);
 }
 
-/* Until it is there, or the end */
+/*
+ * Until it is there, or the end: then it is tried once more. Behind what is lost nothing is
+ * written, or a file would have a gap, which is taken for something wrong.
+ */
 static void write_it(struct journal *j, struct batch *b, struct segment **open)
 {
 	bool stop;
 	int err;
 
-	for (;;) {
-		err = write_batch(j, b, open);
+	do {
+		pthread_mutex_lock(&j->lock);
+		stop = j->stop;
+		pthread_mutex_unlock(&j->lock);
+		err = j->lost ? j->lost : write_batch(j, b, open);
 		if (!err)
 			break;
 		fails(j, b, err);
@@ -235,13 +241,12 @@ static void write_it(struct journal *j, struct batch *b, struct segment **open)
 		pthread_cond_broadcast(&j->cond);
 		if (!j->stop)
 			sleep_ms(j, RETRY_MS);
-		stop = j->stop;
 		pthread_mutex_unlock(&j->lock);
-		if (stop)
-			break;
-	}
-	if (err)
+	} while (!stop);
+	if (err && !j->lost) {
 		rgate_err("journal %s: what was not written is lost: %s", j->name, strerror(-err));
+		j->lost = err;
+	}
 	is_over(j, b, err);
 }
 
@@ -367,7 +372,8 @@ void journal_writer_stop(struct journal *j)
 	pthread_cond_broadcast(&j->cond);
 	pthread_mutex_unlock(&j->lock);
 	pthread_join(j->thread, NULL);
-	(void)ftruncate(j->head->fd, (off_t)j->head->size);
+	if (!j->lost)
+		(void)ftruncate(j->head->fd, (off_t)j->head->size);
 }
 
 void journal_drain(struct journal *j)

@@ -591,12 +591,37 @@ static void test_full(void **state)
 	assert_int_equal(q->n, n);
 }
 
+/* It ends while nothing can be written: what was is there. */
+static void test_full_at_the_end(void **state)
+{
+	static char data[4000];
+	const struct rgate_queue_put p = { .len = sizeof(data) };
+	struct task *t;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	start();
+	put_as(&p, data, 0);
+	journal_drain(j);
+	set_limit(6000);
+	put_as(&p, data, 0);
+	journal_tick(j, home.now);
+	journal_drain(j);
+	t = claim(true);
+	assert_int_equal(queue_complete(q, &worker, t->id, t->claim, NULL, 0), 0);
+	stop();
+	set_limit(RLIM_INFINITY);
+	start();
+	assert_int_equal(q->n, 1);
+	assert_non_null(queue_find(q, 1));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	TEST(sum), TEST(states), TEST(gone), TEST(torn), TEST(wrong), TEST(reordered),
 	TEST(one_alone), TEST(bounded), TEST(killed), TEST(full),
-	TEST(made_again),
+	TEST(made_again), TEST(full_at_the_end),
 };
 
 UNIT_MAIN(tests)
