@@ -309,14 +309,31 @@ int journal_may_submit(struct journal *j, uint32_t len)
 	return err;
 }
 
+/* With the lock held */
+static bool is_crowded(const struct journal *j)
+{
+	return j->pending > PENDING_MOST + (PENDING_MOST >> 1) ||
+	       j->head->size > JOURNAL_SEGMENT_MOST - 2 * JOURNAL_RECORD_MOST;
+}
+
+bool journal_is_crowded(struct journal *j)
+{
+	bool crowded;
+
+	pthread_mutex_lock(&j->lock);
+	roll_if_full(j);
+	crowded = is_crowded(j);
+	pthread_mutex_unlock(&j->lock);
+	return crowded;
+}
+
 int journal_may_change(struct journal *j, uint32_t len)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&j->lock);
 	roll_if_full(j);
-	if (j->pending > PENDING_MOST + (PENDING_MOST >> 1) ||
-	    j->head->size > JOURNAL_SEGMENT_MOST - 2 * JOURNAL_RECORD_MOST)
+	if (is_crowded(j))
 		err = j->err ? j->err : -EAGAIN;
 	else if (!has_memory(j, len))
 		err = -ENOMEM;

@@ -70,6 +70,9 @@ int journal_may_submit(struct journal *j, uint32_t len);
 /* Will a change with an end of @len bytes be taken? -ENOMEM, -ENOSPC */
 int journal_may_change(struct journal *j, uint32_t len);
 
+/* So much waits, or is in one file, that only what must be is to be recorded */
+bool journal_is_crowded(struct journal *j);
+
 void journal_queue(struct journal *j, const struct queue *q);
 void journal_removed(struct journal *j, const struct queue *q);
 /* It is the newest segment's from now on. */

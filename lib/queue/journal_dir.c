@@ -188,7 +188,7 @@ static int check_file(const struct journal *j, int fd, const char *name, size_t 
 		return err;
 	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_size > JOURNAL_SEGMENT_MOST) {
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_size > JOURNAL_FILE_MOST) {
 		rgate_err("journal %s/%s is no file of a journal: remove it", j->name, name);
 		return -EBADMSG;
 	}

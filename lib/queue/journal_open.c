@@ -119,7 +119,17 @@ static int begin(struct journal *j)
 	return journal_writer_start(j);
 }
 
-/* What was read past something wrong is written anew, all of it. */
+static bool has_room(struct journal *j, const struct task *t)
+{
+	const uint32_t len = t->len + t->end_len;
+
+	if (!journal_may_submit(j, len))
+		return true;
+	journal_drain(j);
+	return !journal_may_submit(j, len);
+}
+
+/* What was read past something wrong is written anew, all of it, as far as can be. */
 static void write_anew(struct journal *j)
 {
 	struct segment *s;
@@ -131,11 +141,13 @@ static void write_anew(struct journal *j)
 		while (!list_empty(&s->tasks)) {
 			struct task *t = container_of(s->tasks.next, struct task, of_seg);
 
-			if (journal_may_submit(j, t->len + t->end_len))
-				journal_drain(j);
-			journal_task(j, t);
-			if (t->seg == s)
+			if (has_room(j, t))
+				journal_task(j, t);
+			if (t->seg == s) {
+				rgate_warn("journal %s: there is no room to write what was read anew",
+					   j->name);
 				return;
+			}
 		}
 		journal_drop_segments(j);
 	}

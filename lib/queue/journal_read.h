@@ -17,7 +17,8 @@
 
 #define JOURNAL_MAGIC		0x6c6e726a2e677201ULL
 #define JOURNAL_VERSION		1U
-#define JOURNAL_SEGMENT_MOST	(64U << 20)	/* bytes */
+#define JOURNAL_SEGMENT_MOST	(64U << 20)	/* bytes; behind that, ends of tasks alone */
+#define JOURNAL_FILE_MOST	(1U << 30)	/* that are read */
 
 struct journal_head {
 	uint64_t magic;

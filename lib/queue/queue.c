@@ -24,6 +24,23 @@ static void record_change(struct queue *q, struct task *t)
 		journal_change(j, t);
 }
 
+/*
+ * That it was begun, or is put off: it may be so again and again, while nothing can be written. It
+ * is left out then: the task is ready for the next process, by the attempts that were recorded.
+ */
+static void record_try(struct queue *q, struct task *t)
+{
+	struct journal *j = journal_of(q, t);
+
+	if (j && !journal_is_crowded(j))
+		journal_change(j, t);
+}
+
+static bool is_crowded(const struct queue *q)
+{
+	return q->home->journal && q->journaled && journal_is_crowded(q->home->journal);
+}
+
 /* With its queue, which is gone: nothing more is said of it. */
 static void record_end(struct queue *q, struct task *t)
 {
@@ -96,7 +113,7 @@ static void make_delayed(struct queue *q, struct task *t, uint32_t ms)
 static void put_off(struct queue *q, struct task *t, uint32_t ms)
 {
 	make_delayed(q, t, ms);
-	record_change(q, t);
+	record_try(q, t);
 }
 
 static void drop_end(struct queue *q, struct task *t)
@@ -329,7 +346,7 @@ static void run(struct queue *q, struct task *t)
 	t->attempts++;
 	if (q->rules.run_ms)
 		heap_add(&q->home->timers, &t->timer, in_ms(q, q->rules.run_ms));
-	record_change(q, t);
+	record_try(q, t);
 }
 
 void queue_claim(struct queue *q, struct task *t, struct worker *w, bool begin)
@@ -499,7 +516,8 @@ uint32_t queue_kick(struct queue *q, uint32_t most)
 	struct task *t;
 	uint32_t n;
 
-	for (n = 0; n < most && n < QUEUE_STEPS; n++) {
+	/* Those would be buried again, and so on. */
+	for (n = 0; n < most && n < QUEUE_STEPS && !is_crowded(q); n++) {
 		t = first_of(&q->buried);
 		if (!t)
 			t = first_of(&q->delayed);

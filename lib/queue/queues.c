@@ -171,6 +171,17 @@ struct queue *queues_by_serial(const struct queues *qs, uint64_t serial)
 	return NULL;
 }
 
+/* -ENOSPC: too much of it waits to be written; -ENOMEM */
+static int may_record(const struct queues *qs, const struct queue_open *as)
+{
+	int err;
+
+	if (!qs->journal || as->flags & RGATE_QUEUE_NO_JOURNAL)
+		return 0;
+	err = journal_may_change(qs->journal, sizeof(as->place));
+	return err && err != -ENOMEM ? -ENOSPC : err;
+}
+
 static int create(struct queues *qs, uid_t uid, const struct queue_open *as, struct queue **out)
 {
 	struct quota *quota;
@@ -185,6 +196,8 @@ static int create(struct queues *qs, uid_t uid, const struct queue_open *as, str
 		err = -EDQUOT;
 	else if (qs->n >= QUEUES_MOST)
 		err = -ENOSPC;
+	else
+		err = may_record(qs, as);
 	*out = err ? NULL : make(qs, as, quota);
 	if (!*out)
 		quota_put(quota);

@@ -616,12 +616,50 @@ static void test_full_at_the_end(void **state)
 	assert_non_null(queue_find(q, 1));
 }
 
+/* What can be said again and again, while nothing can be written, has an end. */
+static void test_crowded(void **state)
+{
+	const struct rgate_queue_put p = { .attempts = RGATE_QUEUE_ATTEMPTS_MAX };
+	struct journal_stats s = { .sz = sizeof(s) };
+	uint32_t is;
+	struct task *t;
+	unsigned int i;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	start();
+	for (i = 0; i < 16; i++)
+		put_as(&p, NULL, 0);
+	journal_drain(j);
+	set_limit(4000);
+	for (i = 0; !journal_is_crowded(j); i++) {
+		assert_true(i < 4000000);
+		t = claim(true);
+		assert_int_equal(queue_release(q, &worker, t->id, t->claim, 0, &is), 0);
+		t->attempts = 0;
+	}
+	assert_int_equal(journal_stats(j, &s), 0);
+	for (i = 0; i < 1000; i++) {
+		t = claim(true);
+		assert_int_equal(queue_release(q, &worker, t->id, t->claim, 1, &is), 0);
+		queue_expire(t);
+		t->attempts = 0;
+	}
+	i = (unsigned int)s.records;
+	assert_int_equal(journal_stats(j, &s), 0);
+	assert_int_equal(s.records, i);
+	set_limit(RLIM_INFINITY);
+	stop();
+	start();
+	assert_int_equal(q->n, 16);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	TEST(sum), TEST(states), TEST(gone), TEST(torn), TEST(wrong), TEST(reordered),
 	TEST(one_alone), TEST(bounded), TEST(killed), TEST(full),
-	TEST(made_again), TEST(full_at_the_end),
+	TEST(made_again), TEST(full_at_the_end), TEST(crowded),
 };
 
 UNIT_MAIN(tests)
