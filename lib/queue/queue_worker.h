@@ -21,6 +21,7 @@ struct taken {
 	uint64_t touched;
 	void *result;
 	uint32_t len;
+	bool unwritten;			/* as the home has said, once it was told */
 	_Alignas(16) char data[];
 };
 

@@ -43,9 +43,17 @@ static bool too_late(int err)
 	return err == -ESTALE || err == -ENOENT;
 }
 
+/* It is so, but the home's journal cannot be written for now. */
+static bool is_unwritten(int err)
+{
+	return err == -ENOSPC || err == -EIO;
+}
+
 /* As the queue was removed, that is so of each: the next claim says it. */
 static int settled(struct queue_thread *t, int err)
 {
+	if (is_unwritten(err))
+		return 0;
 	if (too_late(err)) {
 		worker_count(t, late, 1);
 		err = 0;
@@ -73,7 +81,8 @@ static unsigned int list_results(struct queue_thread *t, struct rgate_queue_resu
 /* May it be taken yet? */
 static bool for_now(int err)
 {
-	return err == -EAGAIN || err == -EDQUOT || err == -EINTR || err == -ETIMEDOUT;
+	return err == -EAGAIN || err == -EDQUOT || err == -EINTR || err == -ETIMEDOUT ||
+	       is_unwritten(err);
 }
 
 static int read_results(struct queue_thread *t, const struct rgate_queue_result *r, unsigned int n)
@@ -90,6 +99,10 @@ static int read_results(struct queue_thread *t, const struct rgate_queue_result 
 		int err = r[i].error;
 
 		l = l->next;
+		/* Of several that went together each is told so: some may not be over. */
+		task->unwritten |= is_unwritten(err);
+		if (task->unwritten && too_late(err))
+			err = 0;
 		if (for_now(err)) {
 			t->refused = true;
 			held++;
@@ -164,7 +177,7 @@ static int bury(struct queue_thread *t, const struct taken *task, const char *re
 	do {
 		err = rgate_queue_bury(t->queue, &task->task, reason);
 	} while (err == -EINTR);
-	if (!err)
+	if (!err || is_unwritten(err))
 		worker_count(t, buried, 1);
 	return settled(t, err);
 }
@@ -178,7 +191,7 @@ static int release(struct queue_thread *t, const struct taken *task, uint32_t de
 	do {
 		err = rgate_queue_release(t->queue, &task->task, delay_ms);
 	} while (err == -EINTR);
-	if (!err)
+	if (!err || is_unwritten(err))
 		worker_count(t, released, 1);
 	return settled(t, err);
 }
@@ -244,7 +257,7 @@ int worker_give_back(struct queue_thread *t)
 		do {
 			err = rgate_queue_release(t->queue, &task->task, 0);
 		} while (err == -EINTR);
-		if (!err)
+		if (!err || is_unwritten(err))
 			worker_count(t, given_back, 1);
 		err = settled(t, err);
 		list_del(&task->link);
