@@ -95,6 +95,9 @@ int queue_tell_later(struct queue_service *sv, struct rgate_req *r, const struct
 		.submit = rgate_req_get(r)->op == RGATE_REQ_QUEUE_SUBMIT,
 	};
 
+	/* Who keeps them knows what to do: they are in no journal, and cannot be taken back. */
+	if (a.submit && queue_high(rgate_req_get(r)->a1))
+		return result;
 	if (!sv->journal || !(q->journaled || q->removed) || result < 0 ||
 	    !journal_is_behind(sv->journal))
 		return result;
