@@ -54,7 +54,10 @@ struct journal_stats {
  */
 int journal_open(struct journal **journal, struct queues *home, const struct journal_opts *opts);
 
-/* Reads alone, for who would only know whether it can be. 0 also where there is no directory */
+/*
+ * Reads alone, for who would only know whether it can be. 0 also where there is no directory, or a
+ * daemon has it: that one has read it
+ */
 int journal_check(const struct journal_opts *opts);
 
 /* Writes what there is to be written, if that can be; @home has none any more. NULL is allowed */

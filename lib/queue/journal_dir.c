@@ -72,6 +72,8 @@ int journal_dir_open(struct journal *j, const char *path, bool make)
 	if (!flock(j->dir, LOCK_EX | LOCK_NB))
 		return 0;
 	err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (err == -EBUSY && j->look)
+		return err;
 	if (err == -EBUSY)
 		rgate_err("journal %s is another daemon's, which runs: end that, or name another directory",
 			  path);

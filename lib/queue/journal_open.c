@@ -193,9 +193,9 @@ int journal_check(const struct journal_opts *opts)
 		return err;
 	j->look = true;
 	err = journal_dir_open(j, opts->dir, false);
-	if (err != -ENOENT && !err)
+	if (!err)
 		err = journal_load(j);
-	else if (err == -ENOENT)
+	else if (err == -ENOENT || err == -EBUSY)
 		err = 0;
 	free_journal(j);
 	home.journal = NULL;

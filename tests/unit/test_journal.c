@@ -538,6 +538,7 @@ static void test_made_again(void **state)
 			put("stays", 5);
 		assert_int_equal(q->n, 1);
 		assert_int_equal(home.n, 1);
+		assert_int_equal(journal_check(&opts), 0);
 		assert_int_equal(queues_open(&home, ME, &as, &other), 0);
 		stop();
 	}
