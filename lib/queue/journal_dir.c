@@ -47,6 +47,22 @@ static int make_dir(const struct journal *j, const char *path)
 	return 0;
 }
 
+/*
+ * Its own name, too, is there after a power cut: also that of one who died before he had said so.
+ * Who may not read where it is has not made it.
+ */
+static int sync_name(const struct journal *j)
+{
+	const int fd = openat(j->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return errno == EACCES ? 0 : -errno;
+	err = fsync(fd) && errno != EINVAL ? -errno : 0;
+	close(fd);
+	return err;
+}
+
 static int open_dir(struct journal *j, const char *path, bool make)
 {
 	int err = make ? make_dir(j, path) : 0;
@@ -54,7 +70,9 @@ static int open_dir(struct journal *j, const char *path, bool make)
 	if (err)
 		return err;
 	j->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return j->dir < 0 ? -errno : 0;
+	if (j->dir < 0)
+		return -errno;
+	return make ? sync_name(j) : 0;
 }
 
 int journal_dir_open(struct journal *j, const char *path, bool make)
