@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "log.h"
 
 #define BATCH_MOST	(1U << 20)	/* bytes that are written at once, or one record */
 #define PENDING_MOST	(256ULL << 20)	/* bytes that may wait */
@@ -47,7 +48,25 @@ struct batch *journal_batch_free(struct batch *b)
 	return NULL;
 }
 
-static struct batch *new_batch(struct journal *j)
+/* For @len bytes more. False: there is no memory, and it stays as it is */
+static bool grow_batch(struct batch *b, size_t len)
+{
+	size_t room;
+	char *more;
+
+	if (b->len + len <= b->room)
+		return true;
+	room = b->room * 2 > b->len + len ? b->room * 2 : b->len + len;
+	more = realloc(b->buf, room);
+	if (!more)
+		return false;
+	b->buf = more;
+	b->room = room;
+	return true;
+}
+
+/* One with room for @len bytes, which is in no list. NULL: there is no memory */
+static struct batch *make_batch(struct journal *j, size_t len)
 {
 	struct batch *b = j->spare_batch;
 
@@ -56,6 +75,12 @@ static struct batch *new_batch(struct journal *j)
 		b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
+	b->len = 0;
+	return grow_batch(b, len) ? b : journal_batch_free(b);
+}
+
+static struct batch *add_batch(struct journal *j, struct batch *b)
+{
 	b->next = NULL;
 	b->len = b->written = b->nheld = 0;
 	list_init(&b->dead);
@@ -69,24 +94,20 @@ static struct batch *new_batch(struct journal *j)
 	return b;
 }
 
-/* One for @len bytes more. NULL: there is no memory */
+/* One for @len bytes more. NULL: there is no memory, also none that was kept for that */
 static struct batch *batch_for(struct journal *j, size_t len)
 {
 	struct batch *b = j->last;
-	size_t room;
-	char *more;
 
-	if (!b || b->seg != j->head || (b->len && b->len + len > BATCH_MOST))
-		b = new_batch(j);
-	if (!b || b->len + len <= b->room)
+	if (b && b->seg == j->head && (!b->len || b->len + len <= BATCH_MOST) &&
+	    grow_batch(b, len))
 		return b;
-	room = b->room * 2 > b->len + len ? b->room * 2 : b->len + len;
-	more = realloc(b->buf, room);
-	if (!more)
-		return NULL;
-	b->buf = more;
-	b->room = room;
-	return b;
+	b = make_batch(j, len);
+	if (!b && j->reserve && j->reserve->room >= len) {
+		b = j->reserve;
+		j->reserve = NULL;
+	}
+	return b ? add_batch(j, b) : NULL;
 }
 
 static void wake(struct journal *j)
@@ -167,43 +188,63 @@ static bool append_queue(struct journal *j, const struct queue *q)
 	return append(j, JOURNAL_QUEUE, &(struct part){ &record, sizeof(record) }, 1);
 }
 
-/* On with the next one: in its beginning are all queues */
-void journal_roll(struct journal *j)
+/* With memory for all that has to be in its beginning: or the one that is there goes on for now */
+bool journal_roll(struct journal *j, size_t more)
 {
+	const size_t each = sizeof(struct journal_record) + sizeof(struct journal_queue);
+	struct batch *b = make_batch(j, j->home->n * each + more);
 	const struct queue *q;
 	struct link *l;
 
+	if (!b)
+		return false;
 	j->head = j->spare;
 	j->spare = NULL;
 	list_add_tail(&j->segs, &j->head->of_journal);
 	j->total += journal_total(j->head);
+	add_batch(j, b);
 	for (l = j->home->all.next; l != &j->home->all; l = l->next) {
 		q = container_of(l, struct queue, of_home);
 		if (q->journaled)
 			(void)append_queue(j, q);
 	}
+	return true;
 }
 
-static void roll_if_full(struct journal *j)
+/* And @more bytes behind that */
+static void roll_if_full(struct journal *j, size_t more)
 {
 	if (j->head->size > j->segment / 2 && !j->spare && !j->want_spare) {
 		j->want_spare = true;
 		wake(j);
 	}
 	if (j->head->size >= j->segment && j->spare)
-		journal_roll(j);
+		(void)journal_roll(j, more);
 }
 
 static bool record(struct journal *j, enum journal_kind kind, const struct part *parts,
 		   unsigned int n)
 {
+	size_t len = sizeof(struct journal_record);
+	unsigned int i;
 	bool done;
 
+	for (i = 0; i < n; i++)
+		len += padded(parts[i].len);
 	pthread_mutex_lock(&j->lock);
-	roll_if_full(j);
+	roll_if_full(j, len);
 	done = append(j, kind, parts, n);
 	pthread_mutex_unlock(&j->lock);
 	return done;
+}
+
+/* What nobody can be refused. */
+static void record_end(struct journal *j, enum journal_kind kind, const struct part *parts,
+		       unsigned int n)
+{
+	if (!record(j, kind, parts, n))
+		rgate_err("journal %s: for want of memory it has not what became of a task, which may come again",
+			  j->name);
 }
 
 static struct journal_change change_of(const struct journal *j, const struct task *t)
@@ -231,7 +272,7 @@ void journal_removed(struct journal *j, const struct queue *q)
 {
 	const struct journal_name name = { .queue = q->serial };
 
-	(void)record(j, JOURNAL_REMOVED, &(struct part){ &name, sizeof(name) }, 1);
+	record_end(j, JOURNAL_REMOVED, &(struct part){ &name, sizeof(name) }, 1);
 }
 
 void journal_leave(struct journal *j, struct task *t)
@@ -268,25 +309,28 @@ void journal_change(struct journal *j, const struct task *t)
 	const struct journal_change c = change_of(j, t);
 	const struct part parts[] = { { &c, sizeof(c) }, { t->end, t->end_len } };
 
-	(void)record(j, JOURNAL_CHANGE, parts, 2);
+	record_end(j, JOURNAL_CHANGE, parts, 2);
 }
 
 void journal_gone(struct journal *j, struct task *t)
 {
 	const struct journal_name name = { .queue = t->queue->serial, .id = t->id };
 
-	(void)record(j, JOURNAL_GONE, &(struct part){ &name, sizeof(name) }, 1);
+	record_end(j, JOURNAL_GONE, &(struct part){ &name, sizeof(name) }, 1);
 	journal_leave(j, t);
 }
 
 /* ---- May it be? ---- */
 
+/* It is kept for that: others may have used what there is by then, or the thread has taken it. */
 static bool has_memory(struct journal *j, uint32_t len)
 {
 	const size_t need = sizeof(struct journal_record) + sizeof(struct journal_task) +
 			    padded(len);
 
-	return batch_for(j, need);
+	if (!j->reserve)
+		j->reserve = calloc(1, sizeof(*j->reserve));
+	return j->reserve && grow_batch(j->reserve, need);
 }
 
 int journal_may_submit(struct journal *j, uint32_t len)
@@ -294,7 +338,7 @@ int journal_may_submit(struct journal *j, uint32_t len)
 	int err = 0;
 
 	pthread_mutex_lock(&j->lock);
-	roll_if_full(j);
+	roll_if_full(j, 0);
 	if (j->err)
 		err = j->err;
 	else if (j->tight && j->head->size >= j->segment)
@@ -321,7 +365,7 @@ bool journal_is_crowded(struct journal *j)
 	bool crowded;
 
 	pthread_mutex_lock(&j->lock);
-	roll_if_full(j);
+	roll_if_full(j, 0);
 	crowded = is_crowded(j);
 	pthread_mutex_unlock(&j->lock);
 	return crowded;
@@ -332,7 +376,7 @@ int journal_may_change(struct journal *j, uint32_t len)
 	int err = 0;
 
 	pthread_mutex_lock(&j->lock);
-	roll_if_full(j);
+	roll_if_full(j, 0);
 	if (is_crowded(j))
 		err = j->err ? j->err : -EAGAIN;
 	else if (!has_memory(j, len))

@@ -44,6 +44,8 @@ static void free_journal(struct journal *j)
 	}
 	if (j->spare_batch)
 		journal_batch_free(j->spare_batch);
+	if (j->reserve)
+		journal_batch_free(j->reserve);
 	while (!list_empty(&j->segs)) {
 		s = container_of(j->segs.next, struct segment, of_journal);
 		list_del(&s->of_journal);
@@ -114,7 +116,8 @@ static int begin(struct journal *j)
 	if (!j->spare)
 		return err;
 	j->count.segments++;
-	journal_roll(j);
+	if (!journal_roll(j, 0))
+		return -ENOMEM;
 	j->moved_at = j->total;
 	return journal_writer_start(j);
 }

@@ -65,6 +65,7 @@ struct journal {
 	struct batch *first, *last;	/* to be written */
 	struct batch *busy;		/* is being written */
 	struct batch *spare_batch;
+	struct batch *reserve;		/* for a record that was promised, without memory */
 	struct segment *spare;		/* the next one, ready; its number is the last one's + 1 */
 	struct segment *head;		/* is written to */
 	struct journal_answer *failed;	/* SUBMITs: their tasks go with the next tick */
@@ -82,8 +83,8 @@ struct journal {
 /* journal.c */
 uint64_t journal_now(const struct journal *j);
 uint64_t journal_total(const struct segment *s);
-/* On with the spare segment: in its beginning are all queues */
-void journal_roll(struct journal *j);
+/* On with the spare segment: in its beginning are all queues. False: no memory, also for @more */
+bool journal_roll(struct journal *j, size_t more);
 /* Those of no use, from the oldest one on, are removed behind what is recorded so far. */
 void journal_drop_segments(struct journal *j);
 struct batch *journal_batch_free(struct batch *b);
