@@ -428,20 +428,6 @@ static bool put_answer(struct journal *j, const struct journal_answer *a)
 	return true;
 }
 
-void journal_hold(struct journal *j, const struct journal_answer *a)
-{
-	bool held;
-
-	pthread_mutex_lock(&j->lock);
-	held = is_behind(j) && put_answer(j, a);
-	pthread_mutex_unlock(&j->lock);
-	if (held)
-		return;
-	/* Nothing to wait for, or no memory to wait in */
-	journal_drain(j);
-	rgate_req_end(a->r, a->result, a->value);
-}
-
 /* ---- Turns ---- */
 
 static void take_back(struct journal *j, const struct journal_answer *a)
@@ -457,6 +443,25 @@ static void take_back(struct journal *j, const struct journal_answer *a)
 	}
 	if (q)
 		queue_settle(q);
+}
+
+void journal_hold(struct journal *j, const struct journal_answer *a)
+{
+	bool held;
+
+	pthread_mutex_lock(&j->lock);
+	held = is_behind(j) && put_answer(j, a);
+	pthread_mutex_unlock(&j->lock);
+	if (held)
+		return;
+	/* Nothing to wait for, or no memory to wait in */
+	if (journal_drain(j)) {
+		rgate_req_end(a->r, a->result, a->value);
+		return;
+	}
+	if (a->submit)
+		take_back(j, a);
+	rgate_req_end(a->r, -EIO, 0);
 }
 
 /* What was submitted, and cannot be written, never was. */

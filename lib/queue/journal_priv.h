@@ -112,7 +112,7 @@ void journal_settle(struct journal *j);
 int journal_writer_start(struct journal *j);
 /* When all is written */
 void journal_writer_stop(struct journal *j);
-/* Until there is nothing left to be written, or that failed */
-void journal_drain(struct journal *j);
+/* Until there is nothing left to be written, or that failed: false */
+bool journal_drain(struct journal *j);
 
 #endif

@@ -376,13 +376,17 @@ void journal_writer_stop(struct journal *j)
 		(void)ftruncate(j->head->fd, (off_t)j->head->size);
 }
 
-void journal_drain(struct journal *j)
+bool journal_drain(struct journal *j)
 {
+	bool done;
+
 	pthread_mutex_lock(&j->lock);
-	while ((j->first || j->busy || j->want_spare) && !j->err && !j->tight) {
+	while ((j->first || j->busy || (j->want_spare && !j->tight)) && !j->err) {
 		if (j->sleeps)
 			pthread_cond_signal(&j->cond);
 		pthread_cond_wait(&j->cond, &j->lock);
 	}
+	done = !j->first && !j->busy;
 	pthread_mutex_unlock(&j->lock);
+	return done;
 }
