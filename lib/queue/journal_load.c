@@ -327,6 +327,11 @@ static int load_segment(struct load *l, bool look)
 	s->size = len;
 	err = load_mem(l, mem, len, fd);
 	free(mem);
+	/* Who wrote it may have been killed before that: what was moved there is nowhere else. */
+	if (!err && fd >= 0 && fdatasync(fd)) {
+		err = -errno;
+		rgate_err("journal %s/%s: %s", l->j->name, name, strerror(-err));
+	}
 	if (fd >= 0)
 		close(fd);
 	return err;
