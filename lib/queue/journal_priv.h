@@ -29,6 +29,7 @@ struct segment {
 	uint32_t salt;
 	int fd;				/* -1: it is full, all of it is on the disk */
 	bool bad;			/* it is renamed, not removed */
+	bool again;			/* the writer's: its last sync failed */
 };
 
 /* Records of one segment that are written at once */

@@ -59,10 +59,37 @@ static int write_rest(struct batch *b)
 	return 0;
 }
 
+/*
+ * What a sync could not write may count as written then, so that the next one says nothing of it.
+ * It is in memory yet, as a rule.
+ */
+static int write_again(const struct segment *s, uint64_t size)
+{
+	char buf[4096];
+	uint64_t at;
+	ssize_t n;
+
+	for (at = s->synced; at < size; at += (uint64_t)n) {
+		n = pread(s->fd, buf, size - at < sizeof(buf) ? size - at : sizeof(buf),
+			  (off_t)at);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		n = pwrite(s->fd, buf, (size_t)n, (off_t)at);
+		if (n <= 0)
+			return n < 0 ? -errno : -ENOSPC;
+	}
+	return 0;
+}
+
 static int sync_segment(struct journal *j, struct segment *s, uint64_t size)
 {
-	if (fdatasync(s->fd))
-		return -errno;
+	int err = s->again ? write_again(s, size) : 0;
+
+	if (!err && fdatasync(s->fd))
+		err = -errno;
+	s->again = err;
+	if (err)
+		return err;
 	pthread_mutex_lock(&j->lock);
 	s->synced = size;
 	j->count.syncs++;
@@ -278,7 +305,7 @@ struct writer {
 	struct segment *open;
 	uint64_t spare_at, sync_at;	/* ns; not before */
 	uint64_t written;		/* of that one */
-	bool unsynced;
+	bool unsynced, failed;
 };
 
 /* What there is to do first: with the lock. NULL: nothing to be written for now */
@@ -311,11 +338,13 @@ static void sync_if_due(struct journal *j, struct writer *w, bool force)
 
 	if (!w->unsynced || !w->open || (!force && rgate_clock_now(CLOCK_MONOTONIC) < w->sync_at))
 		return;
-	w->unsynced = false;
 	err = sync_segment(j, w->open, w->written);
-	if (err)
+	w->unsynced = err && !force;
+	w->sync_at = rgate_clock_now(CLOCK_MONOTONIC) + (j->sync_ms + RETRY_MS) * MS;
+	if (err && !w->failed)
 		rgate_err("journal %s: %s: what was said of it in the last %u ms may be lost by a power cut",
 			  j->name, strerror(-err), j->sync_ms);
+	w->failed = err;
 }
 
 static void after(struct journal *j, struct writer *w, uint64_t written)
