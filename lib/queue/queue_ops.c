@@ -366,6 +366,7 @@ static uint32_t rights_of(const struct queue *q, uid_t uid)
 
 static int open_here(struct queue_service *sv, struct rgate_req *r, const struct queue_open *as)
 {
+	const uint64_t last = sv->home.serial;
 	struct opened *o = calloc(1, sizeof(*o));
 	int err;
 
@@ -387,7 +388,8 @@ static int open_here(struct queue_service *sv, struct rgate_req *r, const struct
 		return err;
 	}
 	rgate_req_set_value(r, o->number);
-	return queue_tell_later(sv, r, o->queue, 0, o->number);
+	/* Of one that was there nothing is to be written. */
+	return sv->home.serial == last ? 0 : queue_tell_later(sv, r, o->queue, 0, o->number);
 }
 
 static int begin_open(struct rgate_req *r, void *ctx)
