@@ -97,6 +97,7 @@ bool journal_is_behind(struct journal *j);
 struct journal_answer {
 	struct rgate_req *r;
 	int result;
+	bool wait;		/* it is not told that nothing can be written: it waits */
 	bool submit;		/* result: so many tasks, from value on, of the queue of that serial */
 	uint64_t value, queue;
 };

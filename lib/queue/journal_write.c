@@ -17,6 +17,7 @@
 
 #define RETRY_MS	100U	/* what could not be written is tried again */
 #define SPARE_MS	500U	/* likewise the next segment */
+#define TOLD_MOST	64U	/* answers at once, that something failed */
 #define MS		1000000ULL
 
 /* What whoever submits is told */
@@ -156,7 +157,7 @@ static void end_all(const struct journal_answer *held, uint32_t n, int err)
 		rgate_req_end(held[i].r, err ? err : held[i].result, err ? 0 : held[i].value);
 }
 
-/* SUBMITs are taken back by who has the queues: with the lock held. What is left, is told @err */
+/* SUBMITs are taken back by who has the queues: with the lock held. */
 static void sort_failed(struct journal *j, struct batch *b)
 {
 	struct journal_answer *more;
@@ -174,21 +175,41 @@ static void sort_failed(struct journal *j, struct batch *b)
 	b->nheld = n;
 }
 
+/*
+ * Some of those that @b has, which it has no more: not who waits for a task, as its result may be
+ * nowhere else, and no SUBMIT, which there was no memory to take back. They go on until it is
+ * written, or the process ends. With the lock held; how many
+ */
+static uint32_t take_held(struct journal *j, struct batch *b, struct journal_answer *some)
+{
+	const bool stops = __atomic_load_n(&j->home->stops, __ATOMIC_RELAXED);
+	uint32_t i, n = 0, left = 0;
+
+	for (i = 0; i < b->nheld; i++) {
+		if (n < TOLD_MOST && (stops || !(b->held[i].wait || b->held[i].submit)))
+			some[n++] = b->held[i];
+		else
+			b->held[left++] = b->held[i];
+	}
+	b->nheld = left;
+	return n;
+}
+
 static void tell_failed(struct journal *j, struct batch *b, int err)
 {
-	struct journal_answer *held;
+	struct journal_answer some[TOLD_MOST];
 	uint32_t n;
 
 	pthread_mutex_lock(&j->lock);
 	if (b->nheld)
 		sort_failed(j, b);
-	held = b->held;
-	n = b->nheld;
-	b->held = NULL;
-	b->nheld = b->held_room = 0;
 	pthread_mutex_unlock(&j->lock);
-	end_all(held, n, err);
-	free(held);
+	do {
+		pthread_mutex_lock(&j->lock);
+		n = take_held(j, b, some);
+		pthread_mutex_unlock(&j->lock);
+		end_all(some, n, err);
+	} while (n == TOLD_MOST);
 }
 
 /* Who waits for what is behind it is told, too: he would wait for as long as it fails. */

@@ -93,6 +93,7 @@ int queue_tell_later(struct queue_service *sv, struct rgate_req *r, const struct
 	const struct journal_answer a = {
 		.r = r, .result = result, .value = value, .queue = q->serial,
 		.submit = rgate_req_get(r)->op == RGATE_REQ_QUEUE_SUBMIT,
+		.wait = rgate_req_get(r)->op == RGATE_REQ_QUEUE_WAIT,
 	};
 
 	/* Who keeps them knows what to do: they are in no journal, and cannot be taken back. */

@@ -51,8 +51,10 @@ int queue_service_kept(const struct queue_service *service, struct queue_kept_st
 /* Likewise. -ENOENT: there is no journal */
 int queue_service_journal(const struct queue_service *service, struct journal_stats *stats);
 
-/* It will be destroyed: tasks of the journal whose sessions end from now on have lost no attempt. Any
- * thread */
+/*
+ * It will be destroyed, and before that its engine: tasks of the journal whose sessions end from
+ * now on have lost no attempt, and nobody waits for what cannot be written. Any thread
+ */
 void queue_service_stops(struct queue_service *service);
 
 /* queue_service_destroy - after the engine; NULL is allowed. All tasks are gone */
