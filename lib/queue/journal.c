@@ -333,6 +333,23 @@ static bool has_memory(struct journal *j, uint32_t len)
 	return j->reserve && grow_batch(j->reserve, need);
 }
 
+/* With the lock held */
+static bool is_full(const struct journal *j)
+{
+	return j->pending > PENDING_MOST || j->head->size > JOURNAL_SEGMENT_MOST / 2;
+}
+
+bool journal_is_full(struct journal *j)
+{
+	bool full;
+
+	pthread_mutex_lock(&j->lock);
+	roll_if_full(j, 0);
+	full = is_full(j) && !j->err && !j->tight;
+	pthread_mutex_unlock(&j->lock);
+	return full;
+}
+
 int journal_may_submit(struct journal *j, uint32_t len)
 {
 	int err = 0;
@@ -343,7 +360,7 @@ int journal_may_submit(struct journal *j, uint32_t len)
 		err = j->err;
 	else if (j->tight && j->head->size >= j->segment)
 		err = j->tight;
-	else if (j->pending > PENDING_MOST || j->head->size > JOURNAL_SEGMENT_MOST / 2)
+	else if (is_full(j))
 		err = -EAGAIN;
 	else if (!has_memory(j, len))
 		err = -ENOMEM;

@@ -70,6 +70,8 @@ int journal_stats(struct journal *j, struct journal_stats *stats);
 /* One more of @len bytes? -ENOSPC, -EIO: nothing can be written; -EAGAIN: too much waits to be;
  * -ENOMEM */
 int journal_may_submit(struct journal *j, uint32_t len);
+/* -EAGAIN, so far */
+bool journal_is_full(struct journal *j);
 /* Will a change with an end of @len bytes be taken? -ENOMEM, -ENOSPC */
 int journal_may_change(struct journal *j, uint32_t len);
 

@@ -6,6 +6,8 @@
 #include "board.h"
 #include "queue_priv.h"
 
+#define FULL_NS		10000000ULL	/* between looks whether a journal has room again */
+
 static int on(struct rgate_req *r, void *ctx, uint32_t right,
 	      int (*fn)(struct rgate_req *r, struct opened *o), bool surely)
 {
@@ -485,6 +487,14 @@ static int cancel(struct rgate_req *r, void *ctx)
 	return err == -ENOENT ? pend_cancel(r) : err;
 }
 
+static uint64_t tick_journal(struct queue_service *sv, uint64_t now)
+{
+	const bool full = queues_give_room(&sv->home);
+	const uint64_t at = journal_tick(sv->journal, now);
+
+	return full && at > now + FULL_NS ? now + FULL_NS : at;
+}
+
 static uint64_t tick(void *ctx, uint64_t now)
 {
 	struct queue_service *sv = ctx;
@@ -495,7 +505,7 @@ static uint64_t tick(void *ctx, uint64_t now)
 	kept = keeper_tick(&sv->keeper);
 	at = kept < at ? kept : at;
 	if (sv->journal) {
-		kept = journal_tick(sv->journal, mine);
+		kept = tick_journal(sv, mine);
 		at = kept < at ? kept : at;
 	}
 	if (at == UINT64_MAX)

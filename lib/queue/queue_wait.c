@@ -2,6 +2,7 @@
 /* Who waits for something of a queue */
 #include <errno.h>
 
+#include "journal.h"
 #include "queue.h"
 #include "queues.h"
 
@@ -95,6 +96,15 @@ bool queue_is_idle(const struct queue *q)
 
 #define ROOMS	16U	/* who has room, at once: each submits QUEUE_STEPS tasks at most */
 
+/* He would be told that there is none. */
+static bool waits_for_disk(const struct queue *q)
+{
+	if (!q->home->journal || !q->journaled || !journal_is_full(q->home->journal))
+		return false;
+	q->home->full = true;
+	return true;
+}
+
 /* Those who came first: each has to have what he wants before the next one has. */
 static void give_room(struct queue *q)
 {
@@ -103,7 +113,8 @@ static void give_room(struct queue *q)
 
 	for (n = 0; !list_empty(&q->rooms); n++) {
 		w = first(&q->rooms);
-		if (q->n >= q->rules.tasks || q->count.bytes + w->most > q->rules.bytes)
+		if (q->n >= q->rules.tasks || q->count.bytes + w->most > q->rules.bytes ||
+		    waits_for_disk(q))
 			return;
 		if (n == ROOMS) {
 			list_del(&q->of_due);

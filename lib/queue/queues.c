@@ -400,6 +400,23 @@ uint64_t queues_list(const struct queues *qs, uid_t uid, uint64_t after,
 	return 0;
 }
 
+bool queues_give_room(struct queues *qs)
+{
+	struct link *l, *next;
+	struct queue *q;
+
+	if (!qs->full)
+		return false;
+	qs->full = false;
+	for (l = qs->all.next; l != &qs->all; l = next) {
+		next = l->next;
+		q = container_of(l, struct queue, of_home);
+		if (!list_empty(&q->rooms))
+			queue_settle(q);
+	}
+	return qs->full;
+}
+
 uint64_t queues_tick(struct queues *qs, uint64_t now)
 {
 	struct heap_node *first;

@@ -44,6 +44,7 @@ struct queues {
 	uint32_t n;
 	uint32_t ntasks;
 	struct journal *journal; /* NULL: none */
+	bool full;		/* it is: who waits for room waits for that */
 	bool stops;		/* atomic: who has claimed ends with the process */
 };
 
@@ -78,6 +79,9 @@ void queues_worker_gone(struct queue *q, struct worker *w);
 /* The first queue behind @after that @uid may open: its serial; 0: there is none */
 uint64_t queues_list(const struct queues *qs, uid_t uid, uint64_t after,
 		     struct rgate_queue_info *info);
+
+/* Once a turn: who waited for the journal has room, if that has. True: it is full still */
+bool queues_give_room(struct queues *qs);
 
 /* Does what is due at @now, or some of it: when there is more to do; UINT64_MAX: never */
 uint64_t queues_tick(struct queues *qs, uint64_t now);
