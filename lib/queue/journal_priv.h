@@ -79,6 +79,7 @@ struct journal {
 	struct journal_stats count;
 	/* the thread's: why something was not written when it ended */
 	int lost;
+	bool stays;			/* a file that is of no use: so do all others */
 };
 
 /* journal.c */

@@ -140,9 +140,12 @@ static void remove_dead(struct journal *j, struct batch *b, bool really)
 	while (!list_empty(&b->dead)) {
 		s = container_of(b->dead.next, struct segment, of_journal);
 		list_del(&s->of_journal);
-		err = really ? journal_segment_remove(j, s) : 0;
+		err = really && !j->stays ? journal_segment_remove(j, s) : 0;
 		if (err)
-			rgate_warn("journal %s: %s", j->name, strerror(-err));
+			rgate_warn("journal %s: a file cannot be removed: %s: it and later ones stay until the next start",
+				   j->name, strerror(-err));
+		/* The next start takes one that is missing between for lost. */
+		j->stays |= err != 0;
 		journal_segment_free(s);
 	}
 }
