@@ -278,7 +278,7 @@ void journal_removed(struct journal *j, const struct queue *q)
 void journal_leave(struct journal *j, struct task *t)
 {
 	list_del(&t->of_seg);
-	j->live -= t->seg_len;
+	__atomic_sub_fetch(&j->live, t->seg_len, __ATOMIC_RELAXED);
 	t->seg = NULL;
 }
 
@@ -300,7 +300,7 @@ void journal_task(struct journal *j, struct task *t)
 	t->seg = j->head;
 	t->seg_len = (uint32_t)(sizeof(struct journal_record) + sizeof(task) + padded(t->len) +
 				padded(t->end_len));
-	j->live += t->seg_len;
+	__atomic_add_fetch(&j->live, t->seg_len, __ATOMIC_RELAXED);
 	list_add_tail(&j->head->tasks, &t->of_seg);
 }
 

@@ -21,7 +21,7 @@ int journal_stats(struct journal *j, struct journal_stats *stats)
 	stats->sz = sizeof(*stats);
 	stats->error = j->err ? j->err : j->tight;
 	stats->bytes = j->total;
-	stats->live = j->live;
+	stats->live = __atomic_load_n(&j->live, __ATOMIC_RELAXED);
 	stats->records = j->records;
 	stats->restored = j->restored;
 	pthread_mutex_unlock(&j->lock);

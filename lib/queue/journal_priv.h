@@ -55,7 +55,8 @@ struct journal {
 	char name[256];			/* of the directory, for messages */
 	/* the queues' owner's */
 	struct link segs;		/* the oldest first; the last one is written to */
-	uint64_t live, total;		/* bytes */
+	uint64_t live;			/* bytes; atomic */
+	uint64_t total;			/* likewise; changed under the lock */
 	uint64_t records;
 	uint64_t moved_at;		/* total, when tasks were last moved */
 	uint64_t restored;
