@@ -87,6 +87,15 @@ static bool is_lost(int err)
 	}
 }
 
+/*
+ * Can it be opened later? -ENOENT: it is another process's queue, which is not there yet; -ENOSPC,
+ * -EIO: it would have to be made, and the home's journal cannot be written
+ */
+static bool may_come(int err)
+{
+	return is_lost(err) || err == -ENOENT || err == -ENOSPC || err == -EIO;
+}
+
 /* Until it is open again; 0 also when it was stopped meanwhile: there is none then */
 static int reopen(struct queue_thread *t)
 {
@@ -94,8 +103,7 @@ static int reopen(struct queue_thread *t)
 	int err = -ECONNREFUSED;
 
 	shut(t);
-	/* -ENOENT: it is another process's queue, which is not there yet. */
-	while ((is_lost(err) || err == -ENOENT) && worker_state(t->worker) != WORKER_STOPS) {
+	while (may_come(err) && worker_state(t->worker) != WORKER_STOPS) {
 		/* One that drains has nothing to wait for that it could be woken by. */
 		if (worker_state(t->worker) == WORKER_DRAINS)
 			bell.fd = -1;
@@ -106,7 +114,7 @@ static int reopen(struct queue_thread *t)
 	}
 	if (!err)
 		worker_count(t, reopened, 1);
-	return is_lost(err) || err == -ENOENT ? 0 : err;
+	return may_come(err) ? 0 : err;
 }
 
 /* When one ends by an error, all do. */
