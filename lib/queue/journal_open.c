@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -113,8 +114,11 @@ static int begin(struct journal *j)
 			j->live += container_of(t, struct task, of_seg)->seg_len;
 	}
 	j->spare = journal_segment_new(j, j->next++, &err);
-	if (!j->spare)
+	if (!j->spare) {
+		rgate_err("journal %s: there is no room for another file: %s", j->name,
+			  strerror(-err));
 		return err;
+	}
 	j->count.segments++;
 	if (!journal_roll(j, 0))
 		return -ENOMEM;
