@@ -167,7 +167,7 @@ $(preload): $(patsubst %.c,$(O)/obj/%.o,$(wildcard lib/shim/*.c))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,now \
-		-Wl,--wrap=syscall -ldl $(LDLIBS)
+		-Wl,--wrap=syscall -Wl,-Bsymbolic-functions -ldl $(LDLIBS)
 
 $(lib_static):
 	@mkdir -p $(@D)

@@ -2,6 +2,9 @@
 /*
  * Programs that make the program's calls by syscall(2), as libuv does for several datagrams at once.
  * This library makes its own by that function, too: the linker has those go behind it (--wrap).
+ *
+ * The calls below are this library's, whoever else has functions of these names: those of a program
+ * may be what calls syscall(2). The linker sees to that as well (-Bsymbolic-functions).
  */
 #include "shim.h"
 
@@ -72,11 +75,34 @@ static long about(long number, const long *a)
 	}
 }
 
+/* The same as without this library, and so no cancellation point, as functions of libc are */
+static bool is_plain(long number, const long *a)
+{
+	switch (number) {
+	case SYS_recvfrom:
+	case SYS_sendto:
+		if (a[4])
+			return false;
+		break;
+	case SYS_read:
+	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendmmsg:
+		break;
+	default:
+		return false;
+	}
+	return !shim_datagram_is((int)a[0]);
+}
+
 SHIM_EXPORT long syscall(long number, ...)
 {
 	long a[ARGS];
 
 	GET_ARGS(a, number);
+	if (is_plain(number, a))
+		return behind(number, a);
 	switch (number) {
 	case SYS_read:
 		return read((int)a[0], (void *)a[1], (size_t)a[2]);

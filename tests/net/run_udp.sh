@@ -40,6 +40,56 @@ for what in names connected refused cut sizes many_calls by_number options poll 
 	run "${own[@]}" "$py" -u "$tmp/program" test "$what" "$at"
 	is "$what" "$rc $out $(quiet)" "0 $what "
 done
+# A program whose own functions of these names are what calls syscall(2)
+cat >"$tmp/own.c" <<-'END'
+	#include <arpa/inet.h>
+	#include <stdlib.h>
+	#include <string.h>
+	#include <sys/socket.h>
+	#include <sys/syscall.h>
+	#include <unistd.h>
+
+	int socket(int family, int type, int protocol)
+	{
+		return (int)syscall(SYS_socket, family, type, protocol);
+	}
+
+	int connect(int fd, const struct sockaddr *sa, socklen_t len)
+	{
+		return (int)syscall(SYS_connect, fd, sa, len);
+	}
+
+	ssize_t write(int fd, const void *buf, size_t len)
+	{
+		return syscall(SYS_write, fd, buf, len);
+	}
+
+	ssize_t read(int fd, void *buf, size_t len)
+	{
+		return syscall(SYS_read, fd, buf, len);
+	}
+
+	int main(int argc, char **argv)
+	{
+		struct sockaddr_in to = {
+			.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[argc - 1])),
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		};
+		int fd = socket(AF_INET, SOCK_DGRAM, 0);
+		char buf[8];
+
+		if (connect(fd, (struct sockaddr *)&to, sizeof(to)) || write(fd, "own", 3) != 3)
+			return 1;
+		return read(fd, buf, sizeof(buf)) != 3 || memcmp(buf, "own", 3);
+	}
+END
+if "${CC:-cc}" -std=gnu11 -O2 -o "$tmp/own" "$tmp/own.c" 2>/dev/null; then
+	run "${own[@]}" "$tmp/own" "$at"
+	is "a program with such functions of its own" "$rc" 0
+	ok "... through the agent" test "$(moved 'bytes sent')" -ge 3
+else
+	skip "a program with such functions of its own" "no compiler"
+fi
 nc=$(command -v nc.openbsd || command -v nc)
 if [ -n "$nc" ]; then
 	out=$( (echo datagram; sleep 2) | "${own[@]}" "$nc" -u -W 1 127.0.0.1 "$at" 2>/dev/null)
