@@ -218,12 +218,16 @@ static int dock_answer(struct errand *e, struct ask *a, int err, const void *ans
 	return gate_dock_join(n, &n->asks, a->number, r.data, r.data_len);
 }
 
-/* Without one bytes go in pieces: for a while, or over this connection. */
+/*
+ * Without one bytes go in pieces: for a while, or over this connection. -ENOTCONN: there was no
+ * place to ask at, or no room to say it, for as long as it would have been waited for
+ */
 static void no_dock(struct gate_node *n, int err)
 {
 	gate_dock_close(n, &n->asks);
 	switch (err) {
 	case -ETIMEDOUT:
+	case -ENOTCONN:
 	case -EACCES:
 	case -ENOMEM:
 	case -EMFILE:

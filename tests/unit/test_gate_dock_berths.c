@@ -179,6 +179,25 @@ static void unanswered(void **state)
 	assert_true(asks_for_one());
 }
 
+/* What could not be said for so long was not asked, and is as what was not answered. */
+static void unsaid(void **state)
+{
+	(void)state;
+	opens();
+	o.peer.full = true;
+	submit(RECV, 2, .handle = 77, .off = AT, .len = LONG);
+	waits_ms(SHORT_MS + 50);
+	assert_int_equal(asks_result(2, NULL), -ENOTCONN);
+	assert_int_equal(o.peer.asked.n, 0);
+	assert_int_equal(node_shares(&o.hub.node), 0);
+	o.peer.full = false;
+	assert_false(asks_for_one());
+	waits_ms(SHORT_MS + 50);
+	assert_true(asks_for_one());
+	docks(0);
+	assert_int_not_equal(receives_nothing(3), 0);
+}
+
 /* The second one that it is asked for it gives. */
 static void in_time(void **state)
 {
@@ -204,7 +223,8 @@ static int setup_short(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, asks_teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(unasked), BED(refused), BED(failed), SHORT(unanswered), SHORT(in_time),
+	BED(unasked), BED(refused), BED(failed), SHORT(unanswered), SHORT(unsaid),
+	SHORT(in_time),
 };
 
 UNIT_MAIN(tests)
