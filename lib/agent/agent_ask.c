@@ -217,10 +217,13 @@ static void widen(const struct conn *c, const struct agent_ask *ask, int fd)
 		(void)setsockopt(end, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
 }
 
-/* Of those that no TCP socket refuses the answer is known. */
+/*
+ * Of those that no TCP socket refuses the answer is known. While it connects it is waited for all
+ * the same: renew_connecting() takes what is found by one that was not for what was so before.
+ */
 static bool takes_any(const struct conn *c, const struct agent_ask *ask)
 {
-	if (c->state == CONN_DATAGRAM || ask->len != sizeof(int))
+	if (c->state == CONN_DATAGRAM || c->state == CONN_CONNECTING || ask->len != sizeof(int))
 		return false;
 	switch (ask->a) {
 	case RGATE_SOCKET_TCP_NODELAY:

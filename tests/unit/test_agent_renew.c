@@ -312,6 +312,35 @@ static void connects(void **state)
 	all_gone();
 }
 
+/* What it is told then says nothing of before: its answer is waited for. */
+static void is_set_meanwhile(void **state)
+{
+	const struct sockaddr_in any = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = new_socket(), listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), first;
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+
+	(void)state;
+	assert_int_equal(bind(listener, (const struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	/* The only one that there is room for */
+	first = outside(ntohs(at.sin_port));
+	set(fd, RGATE_SOCKET_TCP_NODELAY, 1);
+	assert_int_equal(ndid, 0);
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .a = AGENT_NONBLOCK,
+			     .addr = loop_at(ntohs(at.sin_port))), -EINPROGRESS);
+	set(fd, RGATE_SOCKET_TCP_NODELAY, 0);
+	assert_int_equal(ndid, 1);
+	check_did(0, RGATE_SOCKET_TCP_NODELAY, 0);
+	close(fd);
+	close(first);
+	close(listener);
+	all_gone();
+}
+
 /* ---- Datagrams ---- */
 
 static uint16_t free_port(void)
@@ -411,8 +440,8 @@ static void cannot_be_bound(void **state)
 #define TEST(name)	cmocka_unit_test_setup_teardown(name, set_up, down)
 
 static const struct CMUnitTest tests[] = {
-	TEST(listens), TEST(cannot_listen), TEST(is_asked_anew), TEST(connects), TEST(is_bound),
-	TEST(is_connected), TEST(cannot_be_bound),
+	TEST(listens), TEST(cannot_listen), TEST(is_asked_anew), TEST(connects),
+	TEST(is_set_meanwhile), TEST(is_bound), TEST(is_connected), TEST(cannot_be_bound),
 };
 
 UNIT_MAIN(tests)
