@@ -113,6 +113,9 @@ void conn_close_socket(struct conn *c, bool reset)
 	/* -EAGAIN: its requests may have ends yet: then the session goes, with all that it has. */
 	if (err == -EAGAIN)
 		c->agent->failed = true;
+	/* Who stands still was not waited for any longer, and may have them filled when he goes on. */
+	if (err == -ETIMEDOUT)
+		c->up_buf = c->down_buf = NULL;
 	c->socket = NULL;
 	list_del(&c->want);
 	put_buffers(c);

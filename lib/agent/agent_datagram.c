@@ -320,6 +320,17 @@ static void up_ended(struct conn *c, const struct rgate_socket_end *end)
 	put(c, &c->up_buf);
 }
 
+/* -ETIMEDOUT: who stands still was not waited for, and may take it from there when he goes on */
+static int send_now(struct conn *c, const unsigned char *buf)
+{
+	const struct rgate_socket_addr *to = up_to(c);
+	const int ret = to ? rgate_socket_sendto(c->socket, buf, c->up_len, RGATE_SOCKET_NOW, to) :
+			rgate_socket_send(c->socket, buf, c->up_len, RGATE_SOCKET_NOW);
+
+	sent(c, ret);
+	return ret;
+}
+
 /*
  * What was sent before a connect never goes to the new peer: what is left after a while is lost,
  * and what goes outside while all buffers are in use.
@@ -329,8 +340,7 @@ void datagram_flush(struct conn *c)
 	/* Of one that is under way, or waits, for which the peer is this one, too */
 	const struct rgate_socket_addr to = c->up_to.family || !c->joined ? c->up_to : c->peer;
 	const uint64_t end = rgate_clock_now(CLOCK_MONOTONIC) + FLUSH_NS;
-	unsigned char *const own = c->socket ? lane_buffer(c->lane) : NULL;
-	unsigned char *const buf = own ? own : c->agent->spare;
+	unsigned char *own = c->socket ? lane_buffer(c->lane) : NULL;
 	const uint32_t len = c->up_len;
 	int left = 0, n;
 
@@ -338,6 +348,8 @@ void datagram_flush(struct conn *c)
 	if (ioctl(c->end, FIONREAD, &left) < 0)
 		left = 0;
 	for (; left > 0; left -= (c->bare ? 1 : (int)sizeof(struct agent_head)) + (n > 0 ? n : 0)) {
+		unsigned char *const buf = own ? own : c->agent->spare;
+
 		n = take(c, buf);
 		if (n == -EAGAIN)
 			break;
@@ -346,11 +358,8 @@ void datagram_flush(struct conn *c)
 			continue;
 		if (!own || rgate_clock_now(CLOCK_MONOTONIC) > end)
 			c->member->info.lost++;
-		else
-			sent(c, up_to(c) ?
-				rgate_socket_sendto(c->socket, buf, c->up_len, RGATE_SOCKET_NOW,
-						    up_to(c)) :
-				rgate_socket_send(c->socket, buf, c->up_len, RGATE_SOCKET_NOW));
+		else if (send_now(c, buf) == -ETIMEDOUT)
+			own = NULL;
 	}
 	if (own)
 		lane_put_buffer(c->lane, own);
