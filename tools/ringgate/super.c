@@ -24,7 +24,7 @@
 #define STACK		(256U << 10)
 #define TICK_MS		20	/* between looks for signals while a call waits */
 #define TICKS_MAYBE	5U	/* that a signal of the process stays, until it is one's own */
-#define SETTLE_TICKS	50U	/* for calls of who has been killed, at most */
+#define SETTLE_NS	NSEC	/* for calls of who has been killed, at most */
 #define ERESTARTSYS	512	/* the kernel's: once more, or EINTR, as the handler has it */
 
 /* It stays until the process ends: its threads know nothing but this. */
@@ -192,10 +192,11 @@ static void tick(void)
 
 void super_settle(struct super_call *c)
 {
-	unsigned int n;
+	const uint64_t until = util_now() + SETTLE_NS;
 
 	pthread_mutex_lock(&super.lock);
-	for (n = 0; n < SETTLE_TICKS && any_of_the_dead(c) && task_waits(&c->task); n++)
+	/* Each call that ends wakes it, also those of the living. */
+	while (any_of_the_dead(c) && task_waits(&c->task) && util_now() < until)
 		tick();
 	pthread_mutex_unlock(&super.lock);
 }
