@@ -177,6 +177,8 @@ static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate
 		if (n)
 			return n;
 	}
+	/* Who closes without waiting hears of nothing that would say that this wait is over. */
+	set->silent_ns = 0;
 	return err;
 }
 
