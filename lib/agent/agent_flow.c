@@ -258,11 +258,14 @@ static bool is_over(int error)
 
 /*
  * A gateway takes CHUNK bytes at once, of which the rest would have to wait each time, or, where it
- * has room for it, more: so that is tried from time to time, and less and less often in vain.
+ * has room for it, more: so that is tried from time to time, and less and less often in vain. All
+ * that were begun before the first one was cut, and what is left of them, are one attempt.
  */
 static void learn_piece(struct agent *a, uint32_t done, uint32_t len)
 {
 	if (done == CHUNK && done < len) {
+		if (a->piece == CHUNK)
+			return;
 		a->piece = CHUNK;
 		a->small = a->small_most;
 		a->small_most = a->small_most < SMALL_MOST ? a->small_most * 2 : SMALL_MOST;
