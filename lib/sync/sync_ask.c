@@ -124,6 +124,8 @@ static void take_answered(struct handle *h, const struct sync_result *r)
 		/* What was asked after it was given up is to come yet. */
 		if (!h->leaves)
 			sync_end(&h->taking, r->err, 0);
+		/* Who waits already, as with one submission, has nothing to wait for. */
+		sync_end(&h->waiting, -ENOLCK, 0);
 		sync_end(&h->dropping, 0, 0);
 		handle_lost(h);
 		h->taken = h->granted = h->leaves = false;

@@ -93,6 +93,22 @@ static void comes_late(void **state)
 	assert_int_equal(info.node[2], 2);
 }
 
+/* Who arrives and waits by one submission, and cannot arrive, has nothing to wait for. */
+static void is_refused(void **state)
+{
+	uint64_t arrive, wait;
+
+	(void)state;
+	join_all();
+	w.may = false;
+	arrive = submit(1, BARRIER_ARRIVE);
+	wait = submit(1, BARRIER_WAIT);
+	assert_int_equal(result_of(&c[1], arrive, NULL), -EACCES);
+	assert_int_equal(result_of(&c[1], wait, NULL), -ENOLCK);
+	w.may = true;
+	assert_int_equal(ask(1, BARRIER_ARRIVE), 0);
+}
+
 static void home_of_barrier_dies(void **state)
 {
 	uint64_t wait;
@@ -108,7 +124,8 @@ static void home_of_barrier_dies(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	BED(meet), BED(member_dies), BED(comes_late), BED(home_of_barrier_dies),
+	BED(meet), BED(member_dies), BED(comes_late), BED(is_refused),
+	BED(home_of_barrier_dies),
 };
 
 UNIT_MAIN(tests)
