@@ -113,7 +113,7 @@ void conn_close_socket(struct conn *c, bool reset)
 	/* -EAGAIN: its requests may have ends yet: then the session goes, with all that it has. */
 	if (err == -EAGAIN)
 		c->agent->failed = true;
-	/* Who stands still was not waited for any longer, and may have them filled when he goes on. */
+	/* Who stands still was waited for no longer, and may fill them when he goes on. */
 	if (err == -ETIMEDOUT)
 		c->up_buf = c->down_buf = NULL;
 	c->socket = NULL;

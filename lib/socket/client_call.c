@@ -167,51 +167,6 @@ static void forget(struct rgate_socket *s)
 	socket_forget(s);
 }
 
-/* The ring has room when the engine has taken what is in it. */
-static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
-{
-	int n, err;
-
-	while ((err = place_submit(set, p, q)) == -EAGAIN) {
-		n = sockets_pause(set);
-		if (n)
-			return n;
-	}
-	/* Who closes without waiting hears of nothing that would say that this wait is over. */
-	set->silent_ns = 0;
-	return err;
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): see silence() */
-int rgate_socket_close(struct rgate_socket *s)
-{
-	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE };
-	struct rgate_sockets *set;
-	struct place *p;
-	int err, over = 0;
-
-	if (!s)
-		return 0;
-	set = s->set;
-	silence(s);
-	q.deadline_us = deadline_of(s);
-	q.handle = s->handle;
-	p = place_kept(set);
-	err = submit_close(set, p, &q);
-	if (!err)
-		err = wait_for(set, p);
-	if (!err)
-		err = p->result;
-	place_put(set, p);
-	/* What it had under way ends now; what the session took with it is told by nobody. */
-	while (s->under_way && !over)
-		over = sockets_await(set);
-	forget(s);
-	return err;
-}
-
-/* ---- Without waiting ---- */
-
 static bool is_quiet(const struct place *p)
 {
 	return p->busy && p->quiet && !p->s;
@@ -242,6 +197,62 @@ static int get_place(struct rgate_sockets *set, struct place **out)
 	return 0;
 }
 
+/* The ring has room when the engine has taken what is in it. */
+static int submit_close(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
+{
+	int n, err;
+
+	while ((err = place_submit(set, p, q)) == -EAGAIN) {
+		n = sockets_pause(set);
+		if (n)
+			return n;
+	}
+	/* Who closes without waiting hears of nothing that would say that this wait is over. */
+	set->silent_ns = 0;
+	return err;
+}
+
+static int close_once(struct rgate_sockets *set, struct rgate_request *q)
+{
+	struct place *p = place_kept(set);
+	int err = submit_close(set, p, q);
+
+	if (!err)
+		err = wait_for(set, p);
+	if (!err)
+		err = p->result;
+	place_put(set, p);
+	return err;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): see silence() */
+int rgate_socket_close(struct rgate_socket *s)
+{
+	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE };
+	struct rgate_sockets *set;
+	int err, over = 0;
+
+	if (!s)
+		return 0;
+	set = s->set;
+	silence(s);
+	q.deadline_us = deadline_of(s);
+	q.handle = s->handle;
+	/* A gateway that has no room for one more has some when something has ended. */
+	while ((err = close_once(set, &q)) == -ENOBUFS && (s->under_way || any_quiet(set))) {
+		err = over = sockets_await(set);
+		if (over)
+			break;
+	}
+	/* What it had under way ends now; what the session took with it is told by nobody. */
+	while (s->under_way && !over)
+		over = sockets_await(set);
+	forget(s);
+	return err;
+}
+
+/* ---- Without waiting ---- */
+
 int socket_setopt_quiet(struct rgate_socket *s, uint32_t option, const void *value, uint32_t len)
 {
 	struct rgate_request q = {
@@ -266,10 +277,10 @@ int socket_close_quiet(struct rgate_socket *s)
 {
 	struct rgate_request q = { .op = RGATE_REQ_SOCKET_CLOSE, .handle = s->handle };
 	struct rgate_sockets *set = s->set;
-	struct place *p = place_get(set);
-	int err;
+	struct place *p;
+	int err = get_place(set, &p);
 
-	if (!p)
+	if (err)
 		return rgate_socket_close(s);
 	silence(s);
 	p->quiet = true;

@@ -10,18 +10,22 @@
 
 #include <ringgate/rgate_socket.h>
 
+#include "client_quiet.h"
 #include "session_at.h"
 
 #define NEW_HANDLE	9U		/* of who is accepted */
 #define PATIENCE_MS	20000U
 #define LATE_US		30000U
+#define PLACES		64U		/* of the session */
 
 /* ---- The service ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct rgate_req *held, *close;	/* what is under way */
-	bool hold_close;
+	struct rgate_req *option[PLACES];
+	unsigned int options, beside;	/* of these, now, and when one was closed last */
+	bool hold_close, no_room;
 	unsigned int closes;		/* so far */
 	uint32_t closed;		/* the last one's handle */
 	bool ended;			/* what was held is about to */
@@ -52,12 +56,25 @@ static int close_it(struct rgate_req *r, void *ctx)
 	pthread_mutex_lock(&lock);
 	sv.closes++;
 	sv.closed = rgate_req_get(r)->handle;
-	if (sv.hold_close) {
+	sv.beside = sv.options;
+	if (sv.no_room) {
+		result = -ENOBUFS;
+	} else if (sv.hold_close) {
 		sv.close = r;
 		result = RGATE_REQ_LATER;
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+static int set_it(struct rgate_req *r, void *ctx)
+{
+	(void)ctx;
+	pthread_mutex_lock(&lock);
+	unit_require(sv.options < PLACES);
+	sv.option[sv.options++] = r;
+	pthread_mutex_unlock(&lock);
+	return RGATE_REQ_LATER;
 }
 
 #define OP(n, fn) \
@@ -67,6 +84,7 @@ static int close_it(struct rgate_req *r, void *ctx)
 
 static const struct rgate_req_op ops[] = {
 	OP(OPEN, make), OP(ACCEPT, later), OP(RECV, later), OP(CLOSE, close_it),
+	OP(SETOPT, set_it),
 };
 
 static const struct rgate_req_service service = {
@@ -109,6 +127,11 @@ static bool is_closed_too(void)
 	return sv.closes == 2;
 }
 
+static bool are_all_held(void)
+{
+	return sv.options == PLACES;
+}
+
 static void end_it(struct rgate_req **r, int result, uint64_t value)
 {
 	struct rgate_req *it;
@@ -119,6 +142,17 @@ static void end_it(struct rgate_req **r, int result, uint64_t value)
 	pthread_mutex_unlock(&lock);
 	if (it)
 		rgate_req_end(it, result, value);
+}
+
+/* Of the options the last one */
+static void end_option(void)
+{
+	struct rgate_req *it;
+
+	pthread_mutex_lock(&lock);
+	it = sv.option[--sv.options];
+	pthread_mutex_unlock(&lock);
+	rgate_req_end(it, 0, 0);
 }
 
 /* ---- The bed ---- */
@@ -178,7 +212,7 @@ static void begin(uint32_t what)
 static int setup(void **state)
 {
 	const struct rgate_engine_opts eo = { .sz = sizeof(eo) };
-	const struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts, .requests = 16);
+	const struct rgate_sockets_opts o = RGATE_OPTS(rgate_sockets_opts, .requests = PLACES);
 
 	(void)state;
 	memset(&sv, 0, sizeof(sv));
@@ -195,6 +229,8 @@ static int teardown(void **state)
 	sleep_error = 0;
 	end_it(&sv.held, -ECANCELED, 0);
 	end_it(&sv.close, 0, 0);
+	while (sv.options)
+		end_option();
 	rgate_sockets_close(set);
 	if (seat)
 		rgate_seat_remove(seat);
@@ -338,11 +374,81 @@ static void cannot_wait(void **state)
 	assert_int_equal(rgate_socket_close(t), 0);
 }
 
+static void set_quietly(struct rgate_socket *t)
+{
+	const int32_t one = 1;
+
+	assert_int_equal(socket_setopt_quiet(t, RGATE_SOCKET_TCP_NODELAY, &one, sizeof(one)), 0);
+}
+
+/* There is room for one more request when another one has ended. */
+static void *makes_room(void *arg)
+{
+	(void)arg;
+	wait_until(is_closed);
+	pthread_mutex_lock(&lock);
+	sv.no_room = false;
+	pthread_mutex_unlock(&lock);
+	end_option();
+	wait_until(is_closed_too);
+	end_it(&sv.held, -ECANCELED, 0);
+	return NULL;
+}
+
+/* As at a gateway, which has so many tickets: it is closed all the same, and ends what it had. */
+static void has_no_room(void **state)
+{
+	struct rgate_socket *t;
+	pthread_t thread;
+
+	(void)state;
+	begin(RGATE_SOCKET_DO_RECV);
+	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	set_quietly(t);
+	sv.no_room = true;
+	assert_int_equal(pthread_create(&thread, NULL, makes_room, NULL), 0);
+	assert_int_equal(rgate_socket_close(s), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(sv.closes, 2);
+	/* Where nothing is to end that is not waited for, it is told. */
+	sv.no_room = true;
+	assert_int_equal(rgate_socket_close(t), -ENOBUFS);
+	assert_int_equal(sv.closes, 3);
+	nobody_is_told(0);
+}
+
+static void *ends_one(void *arg)
+{
+	(void)arg;
+	wait_until(are_all_held);
+	usleep(LATE_US);
+	end_option();
+	return NULL;
+}
+
+/* What tells nobody of its end has a place like any other: never more than those are under way. */
+static void has_no_place(void **state)
+{
+	pthread_t thread;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(rgate_socket_open(set, &s, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	for (i = 0; i < PLACES; i++)
+		set_quietly(s);
+	assert_int_equal(pthread_create(&thread, NULL, ends_one, NULL), 0);
+	assert_int_equal(socket_close_quiet(s), 0);
+	pthread_join(thread, NULL);
+	wait_until(is_closed);
+	assert_int_equal(sv.beside, PLACES - 1);
+}
+
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(ends_behind_it), BED(accepted_by_nobody), BED(refused_to_nobody),
 	BED(accepted_before), BED(session_over), BED(cannot_wait),
+	BED(has_no_room), BED(has_no_place),
 };
 
 UNIT_MAIN(tests)
