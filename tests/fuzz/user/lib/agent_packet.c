@@ -124,7 +124,7 @@ void packet_send(struct program_fd *p, uint16_t how)
 	(void)sendmsg(p->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static bool is_some_program(const unsigned char *p, uint32_t len)
+bool packet_is_some(const unsigned char *p, uint32_t len)
 {
 	const struct rgate_socket *s;
 	uint32_t i;
@@ -152,7 +152,7 @@ static void check(const struct program_fd *p, const struct agent_head *head, uin
 	if (!memcmp(&head->addr, &outside, sizeof(outside)))
 		FUZZ_CHECK(packet_is(p->s, false, room, len));
 	else
-		FUZZ_CHECK(junk || is_some_program(room, len));
+		FUZZ_CHECK(junk || packet_is_some(room, len));
 }
 
 /* The head that has come beside one: in a file that nobody can change any more */

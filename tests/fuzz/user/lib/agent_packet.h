@@ -12,6 +12,8 @@ void packet_begin(void);
 /* @up: from the program */
 void packet_fill(const struct rgate_socket *s, bool up, unsigned char *p, uint32_t len);
 bool packet_is(const struct rgate_socket *s, bool up, const unsigned char *p, uint32_t len);
+/* Of any program, up */
+bool packet_is_some(const unsigned char *p, uint32_t len);
 /* Where those come from that who serves brings */
 struct rgate_socket_addr packet_from(const struct rgate_socket *s);
 /* One to anywhere, or what is none; @how: a length, and which */

@@ -192,7 +192,9 @@ void served_check_send(const struct rgate_socket *s, const struct rgate_socket_i
 
 	check_buffer(s, io);
 	if (s->datagram) {
-		FUZZ_CHECK(s->wild || packet_is(s, true, p, io->len));
+		/* What waited meanwhile was sent when it was the former one. */
+		FUZZ_CHECK(s->wild || packet_is(s, true, p, io->len) ||
+			   (served.lost && packet_is_some(p, io->len)));
 		return;
 	}
 	FUZZ_CHECK(s->stream && !s->shut && !s->broken);
@@ -431,6 +433,7 @@ static void told(struct op *op, struct rgate_socket_end *e)
 	struct rgate_socket *s = op->s;
 	const uint32_t n = op->result < 0 ? 0 : (uint32_t)op->result;
 
+	served.lost |= op->result == -ECONNRESET;
 	/* What a poll says of it a send or a receive says, too. */
 	if (op->io.what != RGATE_SOCKET_DO_POLL && op->io.what != RGATE_SOCKET_DO_ACCEPT)
 		s->broken |= op->result < 0 && op->result != -EAGAIN;
@@ -497,8 +500,10 @@ int __wrap_rgate_socket_open(struct rgate_sockets *set, struct rgate_socket **ou
 	FUZZ_CHECK(family == RGATE_SOCKET_INET || family == RGATE_SOCKET_INET6);
 	if (served.refuses & SERVED_NO_SOCKET)
 		return served.error;
-	if (served.refuses & SERVED_OTHER_GATEWAY && set->nopened)
+	if (served.refuses & SERVED_OTHER_GATEWAY && set->nopened) {
+		served.lost = true;
 		return -ECONNRESET;
+	}
 	s = make(set);
 	if (!s)
 		return -EMFILE;

@@ -46,6 +46,7 @@ struct served {
 	uint32_t refuses;		/* SERVED_* */
 	int error;			/* with which */
 	bool gone;			/* the sessions are over */
+	bool lost;			/* a socket may have been made again, as another one */
 	const struct rgate_socket *good; /* what it has under way is not the input's */
 	uint32_t nsockets, under_way;
 	uint64_t connected, accepted, sent, received;
