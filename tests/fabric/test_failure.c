@@ -239,7 +239,7 @@ static void at_once(void **state)
 	uint64_t ticket;
 	struct solo s;
 	pid_t pid;
-	int sock, i, err;
+	int sock, i, err, status;
 
 	(void)state;
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
@@ -250,6 +250,9 @@ static void at_once(void **state)
 	pid = start(&s.c, s.peer, &sock, &at);
 	op.remote = at.addr;
 	kill(pid, SIGSTOP);
+	/* It may answer until then. */
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
 	/* Two regions, of which one is asked for at a time */
 	for (i = 0; i < 100; i++) {
 		op.rkey = at.rkey + 77 + (uint32_t)i % 2;
