@@ -427,11 +427,13 @@ static void test_one_alone(void **state)
 	name_of(2);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_int_equal(try_open(), -ELOOP);
+	queues_fini(&home);
 	assert_int_equal(unlink(path), 0);
 	/* One that is missing between */
 	name_of(3);
 	assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
 	assert_int_equal(try_open(), -EBADMSG);
+	queues_fini(&home);
 }
 
 static uint64_t bytes(void)
