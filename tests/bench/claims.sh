@@ -12,7 +12,7 @@ tools=${bin%/tests/*}/tools
 # shellcheck source=tests/bench/lib/cluster.sh
 . "$(dirname "$0")/lib/cluster.sh"
 
-where=()
+where=(local "$tmp/n0" "$tmp/n1")
 if [ "$mode" = rdma ]; then
 	# shellcheck source=tests/bench/lib/rxe.sh
 	. tests/bench/lib/rxe.sh

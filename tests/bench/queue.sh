@@ -11,7 +11,7 @@ bench=$1 rounds=$2 tasks=$3 others=$4 most=$5 batches=("${@:6}")
 tools=${bench%/tests/*}/tools
 # shellcheck source=tests/bench/lib/cluster.sh
 . "$(dirname "$0")/lib/cluster.sh"
-cluster_of_two
+cluster_local
 policy 'allow any core' 'allow any queue'
 node 0
 ln -s requests0 "$tmp/ringgate"

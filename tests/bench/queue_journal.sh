@@ -11,7 +11,7 @@ bench=$1 rounds=$2 tasks=$3 synced=$4 batches=("${@:5}")
 tools=${bench%/tests/*}/tools
 # shellcheck source=tests/bench/lib/cluster.sh
 . "$(dirname "$0")/lib/cluster.sh"
-cluster_of_two
+cluster_local
 policy 'allow any core' 'allow any queue'
 ways=()
 # daemon NAME OPTION...

@@ -11,7 +11,7 @@ bench=$1 rounds=$2 times=$3
 tools=${bench%/tests/*}/tools
 # shellcheck source=tests/bench/lib/cluster.sh
 . "$(dirname "$0")/lib/cluster.sh"
-cluster_of_two
+cluster_local
 policy 'allow any core memory' "node any user:$(id -un)"
 node 0
 node 1

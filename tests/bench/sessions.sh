@@ -14,7 +14,7 @@ tools=${bench%/tests/*}/tools
 chmod 755 "$tmp"
 ulimit -n "$(ulimit -Hn)"
 
-cluster_of_two
+cluster_local
 most=$((idle + processes + 8))
 policy 'allow any core' \
 	"limit any sessions $most requests $((processes * in_flight + most)) memory 4G"

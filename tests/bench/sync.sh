@@ -15,7 +15,7 @@ tools=${bench%/tests/*}/tools
 # Who begins first has no lock to give for the time of a lease.
 daemons()
 {
-	cluster_of_two
+	cluster_local
 	policy 'allow any core memory lock barrier' "node any user:$(id -un)"
 	node 0
 	node 1

@@ -14,19 +14,20 @@ cleanup()
 }
 trap cleanup EXIT
 
-# cluster_of_two [PROVIDER ADDRESS ADDRESS]: gw and one, at $tmp/cluster; over shared memory
+# cluster_of_two PROVIDER ADDRESS ADDRESS: gw and one, at $tmp/cluster
 cluster_of_two()
 {
 	local n
 
-	printf 'provider %s\nnode 0 gateway %s gw\nnode 1 compute %s one\n' "${1:-local}" "${2:-$tmp/n0}" \
-		"${3:-$tmp/n1}" >"$tmp/cluster"
+	printf 'provider %s\nnode 0 gateway %s gw\nnode 1 compute %s one\n' "$@" >"$tmp/cluster"
 	for n in 0 1; do
 		# shellcheck disable=SC2154 # who sources this has it
 		"$tools/ringgate" cluster keygen -C "$tmp/cluster" -n $n >"$tmp/public$n"
 	done
 	cat "$tmp"/public? >>"$tmp/cluster"
 }
+
+cluster_local() { cluster_of_two local "$tmp/n0" "$tmp/n1"; }
 
 # policy LINE...: of who may ask the daemons for what
 policy()
