@@ -24,7 +24,7 @@ for _ in $(seq 100); do
 	[ ! -S "$tmp/requests0" ] || break
 	sleep 0.1
 done
-"$bench" idle "$tmp/requests0" $daemon "$idle" "$seconds" || { cat "$tmp/log0" >&2; exit 1; }
+"$bench" idle "$tmp/requests0" "$daemon" "$idle" "$seconds" || { cat "$tmp/log0" >&2; exit 1; }
 
 # One user has 1 of 15 of the processes, the others 2, 4 and the rest.
 part=$((processes / 15))
