@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <signal.h>
+#include <time.h>
 
 #include "thread.h"
 
@@ -15,6 +16,16 @@ int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*ru
 	err = -pthread_create(thread, attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	return err;
+}
+
+void rgate_cond_init(pthread_cond_t *c)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 void rgate_mutex_init_brief(pthread_mutex_t *m)

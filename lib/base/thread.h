@@ -9,6 +9,9 @@
 int rgate_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 		       void *arg);
 
+/* Whose pthread_cond_timedwait() has a time of CLOCK_MONOTONIC: nobody sets that */
+void rgate_cond_init(pthread_cond_t *c);
+
 /*
  * A mutex that is had for a few microseconds, less than it takes to sleep and to be woken: who
  * waits for it looks for about as long before it sleeps.

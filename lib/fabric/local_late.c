@@ -127,7 +127,6 @@ int local_late_begin(struct rgate_conn *conn)
 {
 	const unsigned long us = local_late_us();
 	struct local_late *late;
-	pthread_condattr_t attr;
 	int err = -ENOMEM;
 
 	if (!us)
@@ -141,10 +140,7 @@ int local_late_begin(struct rgate_conn *conn)
 	late->longest_ns = us * 1000;
 	late->seed = (unsigned int)rgate_clock_now(CLOCK_MONOTONIC);
 	pthread_mutex_init(&late->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&late->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	rgate_cond_init(&late->changed);
 	conn->late = late;
 	err = start(conn);
 	if (!err)

@@ -153,12 +153,7 @@ static int loop_back(struct rgate_peer *peer)
 
 static void init_locks(struct rgate_peer *peer)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&peer->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	rgate_cond_init(&peer->changed);
 	rgate_mutex_init_brief(&peer->lock);
 }
 

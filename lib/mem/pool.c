@@ -88,16 +88,12 @@ static void settle_flags(struct rgate_pool *pool, const struct rgate_pool_opts *
 
 static void init_locks(struct rgate_pool *pool)
 {
-	pthread_condattr_t attr;
 	unsigned int i;
 
 	pthread_mutex_init(&pool->reclaim, NULL);
 	pthread_mutex_init(&pool->runs_lock, NULL);
 	pthread_mutex_init(&pool->wait, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&pool->freed, &attr);
-	pthread_condattr_destroy(&attr);
+	rgate_cond_init(&pool->freed);
 	/* Held for a few pointers mostly */
 	for (i = 0; i <= RGATE_CLASSES; i++)
 		rgate_mutex_init_brief(&pool->cls[i].lock);

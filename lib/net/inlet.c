@@ -10,6 +10,7 @@
 #include "inlet.h"
 #include "log.h"
 #include "opts.h"
+#include "thread.h"
 
 #define LEAVE_NS	2000000000ULL
 
@@ -190,7 +191,6 @@ int rgate_inlet_create(struct rgate_inlet **out, struct rgate_hub *hub)
 		.notice = on_notice, .tick = on_tick,
 	};
 	struct rgate_inlet *in = calloc(1, sizeof(*in));
-	pthread_condattr_t attr;
 	int err;
 
 	if (!in)
@@ -205,10 +205,7 @@ int rgate_inlet_create(struct rgate_inlet **out, struct rgate_hub *hub)
 	if (err)
 		goto free_inlet;
 	pthread_mutex_init(&in->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&in->left, &attr);
-	pthread_condattr_destroy(&attr);
+	rgate_cond_init(&in->left);
 	err = rgate_hub_add(hub, RGATE_SERVICE_NET, &service, in);
 	if (err)
 		goto free_words;

@@ -11,7 +11,7 @@
 
 #include "log.h"
 #include "opts.h"
-
+#include "thread.h"
 
 int journal_stats(struct journal *j, struct journal_stats *stats)
 {
@@ -64,7 +64,6 @@ static void free_journal(struct journal *j)
 
 static int alloc_journal(struct journal **out, struct queues *home, const struct journal_opts *opts)
 {
-	pthread_condattr_t attr;
 	struct journal_opts o;
 	struct journal *j;
 	int err;
@@ -91,10 +90,7 @@ static int alloc_journal(struct journal **out, struct queues *home, const struct
 	snprintf(j->name, sizeof(j->name), "%s", o.dir);
 	list_init(&j->segs);
 	pthread_mutex_init(&j->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&j->cond, &attr);
-	pthread_condattr_destroy(&attr);
+	rgate_cond_init(&j->cond);
 	*out = j;
 	return 0;
 }

@@ -265,19 +265,9 @@ static int read_opts(struct rgate_queue_worker *w, const struct rgate_queue_work
 
 static int init_waiting(struct rgate_queue_worker *w)
 {
-	pthread_condattr_t a;
-	int err;
-
 	pthread_mutex_init(&w->lock, NULL);
-	err = pthread_condattr_init(&a);
-	if (!err)
-		err = pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	if (!err)
-		err = pthread_cond_init(&w->ended, &a);
-	pthread_condattr_destroy(&a);
+	rgate_cond_init(&w->ended);
 	w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (err)
-		return -err;
 	return w->bell < 0 ? -errno : 0;
 }
 
