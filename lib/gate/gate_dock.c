@@ -319,13 +319,9 @@ static bool is_wide(const struct wish *w)
 	return w->len > node_of(w)->sv->o.role->room;
 }
 
-/* The node has not heard of it: it may be a shorter one. */
 static void cut(struct wish *w)
 {
-	const uint32_t room = node_of(w)->sv->o.role->room;
-
-	w->len = least(w->len, room);
-	w->in = least(w->in, room);
+	gate_wish_cut(w, node_of(w)->sv->o.role->room);
 }
 
 /* Of the dock that there is; what it had of another one is nobody's */

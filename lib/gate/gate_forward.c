@@ -105,8 +105,7 @@ static int take_ticket(struct gate_caller *c, struct wish *w)
 	if (w->len > room && c->node->asks.wide)
 		i = find_ticket(c, GATE_TICKETS - GATE_WIDE);
 	if (i == GATE_TICKETS) {
-		w->len = least(w->len, room);
-		w->in = least(w->in, room);
+		gate_wish_cut(w, room);
 		i = find_ticket(c, 0);
 	}
 	if (i == GATE_TICKETS)

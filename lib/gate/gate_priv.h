@@ -285,12 +285,22 @@ int gate_dock_write(const struct gate_node *n, const struct gate_dock *d, uint32
 /* The connection is gone, and with it both docks */
 void gate_docks_end(struct gate_node *n);
 int gate_serve_dock(struct gate_node *n, const struct gate_question *q, struct gate_result *r);
+/* The node has not heard of it: it may be one of @room bytes. */
+static inline void gate_wish_cut(struct wish *w, uint32_t room)
+{
+	w->len = least(w->len, room);
+	w->in = least(w->in, room);
+}
+
 /*
  * All of its part goes to a berth, which it has from now on; false: it goes in pieces. One that is
- * to have a wide berth, and finds none, is cut before that: the same is so of
+ * longer than most berths, and for which no wide one is free, is cut.
  */
 bool gate_wish_put(struct wish *w);
-/* It has a berth for what it comes to; @waits: perhaps for long, from now on. False: it has none */
+/*
+ * It has a berth for what it comes to; @waits: perhaps for long, from now on, and it is cut likewise.
+ * False: it has none
+ */
 bool gate_wish_lend(struct wish *w, bool waits);
 /*
  * The node has written @len bytes, as it says, from @off of berth and part on: they come. False:
