@@ -92,6 +92,9 @@ static int read_results(struct queue_thread *t, const struct rgate_queue_result 
 	uint32_t held = 0;
 	int ret = 0;
 
+	/* Then nothing was told, and what was refused still is. */
+	if (!n)
+		return 0;
 	t->refused = false;
 	t->told = rgate_clock_now(CLOCK_MONOTONIC);
 	for (i = 0; i < n; i++) {
