@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "shim.h"
 #include "util.h"
 
@@ -181,13 +182,9 @@ static bool any_of_the_dead(const struct super_call *but)
 
 static void tick(void)
 {
-	struct timespec until;
+	const struct timespec until = rgate_clock_timespec(util_now() + TICK_MS * 1000000ULL);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TICK_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	(void)pthread_cond_timedwait(&super.ended, &super.lock, &until);
+	(void)pthread_cond_clockwait(&super.ended, &super.lock, CLOCK_MONOTONIC, &until);
 }
 
 void super_settle(struct super_call *c)
