@@ -15,25 +15,13 @@
 #include <ringgate/ringgate.h>
 
 #include "bench.h"
+#include "session.h"
 
 #define NAME	"bench/word"
 #define LEN	(sizeof(NAME) - 1)
 #define WORD	2048U		/* where it is, in the memory of who exports it */
 #define WARM	200U
 #define LONG_NS	10000000000ULL
-
-static struct rgate_session *session_at(const char *path)
-{
-	const struct rgate_session_opts o = RGATE_OPTS(rgate_session_opts, .path = path,
-		.where = RGATE_SESSION_DAEMON, .memory = 4096);
-	struct rgate_session *s;
-	int err = rgate_session_open(&s, &o);
-
-	if (err)
-		bench_die(-err, "%s", path);
-	memcpy(rgate_session_memory(s, NULL), NAME, LEN);
-	return s;
-}
 
 static uint64_t ask(struct rgate_session *s, const struct rgate_request *q)
 {
@@ -92,8 +80,8 @@ int main(int argc, char **argv)
 	if (!times || times > 1000000)
 		bench_die(0, "usage: bench_remote HOME SOCKET NODE TIMES, at most 1000000");
 	open.a0 = (uint64_t)atoi(argv[3]);
-	home = session_at(argv[1]);
-	s = session_at(argv[2]);
+	home = bench_session(argv[1], NAME);
+	s = bench_session(argv[2], NAME);
 	(void)ask(home, &export);
 	add.handle = RGATE_MEMORY_HANDLE(ask(s, &open));
 	run(s, "nop", &nop, times);

@@ -6,6 +6,8 @@ import statistics
 import subprocess
 import sys
 
+import texttable
+
 WAYS = {"ringgate": "ringgate", "redis": "redis, a stream with a group", "beanstalkd": "beanstalkd",
         "deque": "a Chase-Lev deque, without a server"}
 BATCHES = 32, 256
@@ -49,8 +51,4 @@ def table(result):
 
 
 def show(result, out=sys.stdout):
-    head, rows = table(result)
-    cells = [[str(c) for c in row] for row in [head, *rows]]
-    width = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    for row in cells:
-        print("  ".join(f"{c:>{w}}" for c, w in zip(row, width)), file=out)
+    texttable.show(*table(result), out)

@@ -6,6 +6,8 @@ import statistics
 import subprocess
 import sys
 
+import texttable
+
 NAMES = {"direct": "direct sockets", "haproxy": "haproxy", "haproxy-splice": "haproxy, splice",
          "nginx": "nginx stream", "pasta": "pasta", "library": "library", "shim": "ringgate run",
          "library-node": "library, of another node", "shim-node": "ringgate run, of another node"}
@@ -127,9 +129,5 @@ def tables(result):
 
 def show(result, out=sys.stdout):
     for head, rows in tables(result).values():
-        cells = [[str(c) for c in row] for row in [head, *rows]]
-        width = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        for row in cells:
-            print("  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}"
-                            for i, (c, w) in enumerate(zip(row, width))), file=out)
+        texttable.show(head, rows, out)
         print(file=out)

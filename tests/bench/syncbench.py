@@ -6,6 +6,8 @@ import statistics
 import subprocess
 import sys
 
+import texttable
+
 TIMES, MEMBERS, WAITERS = 4000, 8, (2, 4, 8)
 LOCKS = {"ringgate": "ringgate", "ringgate-node": "ringgate, its home another node",
          "requests": "ringgate, RELEASE not waited for",
@@ -120,9 +122,5 @@ def tables(result):
 
 def show(result, out=sys.stdout):
     for head, rows in tables(result).values():
-        cells = [[str(c) for c in row] for row in [head, *rows]]
-        width = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        for row in cells:
-            print("  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}"
-                            for i, (c, w) in enumerate(zip(row, width))), file=out)
+        texttable.show(head, rows, out)
         print(file=out)

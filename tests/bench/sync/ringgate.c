@@ -13,6 +13,7 @@
 
 #include "bench.h"
 #include "rival.h"
+#include "session.h"
 
 #define WORD	2048U
 #define LEN	(sizeof(NAME) - 1)
@@ -111,19 +112,6 @@ const struct rival ringgate_meet = { "meet", nothing, join, NULL, NULL, meet_at_
 
 /* ---- By requests ---- */
 
-static struct rgate_session *session_at(const char *path)
-{
-	const struct rgate_session_opts o = RGATE_OPTS(rgate_session_opts, .path = path,
-		.where = RGATE_SESSION_DAEMON, .memory = 4096);
-	struct rgate_session *s;
-	int err = rgate_session_open(&s, &o);
-
-	if (err)
-		bench_die(-err, "%s", path);
-	memcpy(rgate_session_memory(s, NULL), NAME, LEN);
-	return s;
-}
-
 /* As the library's own calls wait */
 static uint64_t ask(struct rgate_session *s, const struct rgate_request *q)
 {
@@ -151,7 +139,7 @@ static void *join_requests(const char *address, unsigned int i, unsigned int mem
 	char buf[128];
 
 	(void)members;
-	o->session = session_at(path_of(address, i, buf, sizeof(buf)));
+	o->session = bench_session(path_of(address, i, buf, sizeof(buf)), NAME);
 	place = rgate_session_memory(o->session, NULL);
 	memset(place, 0, sizeof(*place));
 	memcpy(place->name, NAME, sizeof(NAME));
@@ -216,8 +204,8 @@ static void *join_word(const char *address, unsigned int i, unsigned int members
 	(void)members;
 	if (i)
 		bench_die(0, "a word is for one process");
-	o->home = session_at(path_of(address, 1, buf, sizeof(buf)));
-	o->session = session_at(path_of(address, 0, buf, sizeof(buf)));
+	o->home = bench_session(path_of(address, 1, buf, sizeof(buf)), NAME);
+	o->session = bench_session(path_of(address, 0, buf, sizeof(buf)), NAME);
 	(void)ask(o->home, &export);
 	o->handle = RGATE_MEMORY_HANDLE(ask(o->session, &open));
 	return o;
