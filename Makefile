@@ -230,7 +230,7 @@ sync_test_bin := $(filter $(O)/tests/unit/test_sync%,$(unit_bin))
 sync_world := $(patsubst %,$(O)/obj/tests/unit/%.o,sync/world sync/four node/fake_hub)
 # of what has lines to another node, of the test's own
 node_other := $(patsubst %,$(O)/obj/tests/unit/node/%.o,other fake_hub)
-node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed serves_bed two_bed)
+node_gate := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed asks_bed dock_bed serves_bed two_bed)
 node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed queue_home)
 node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers \
 	gate_dock gate_dock_berths gate_dock_serve gate_dock_storm gate_dock_wide gate_ending gate_heard gate_left \

@@ -3,7 +3,7 @@
  * Sockets at a gateway to which bytes go by writes, and from which they come so: the test is the
  * gateway, with a dock of its own, and writes to this node's.
  */
-#include "asks_bed.h"
+#include "dock_bed.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -30,31 +30,10 @@ static unsigned char theirs[ALL];
 static unsigned char *ours;
 static uint64_t dock;
 
-static uint8_t pattern(uint32_t at)
-{
-	return (uint8_t)(at * 13 + at / 256 + 5);
-}
-
 static unsigned char *berth(unsigned char *of, uint32_t n)
 {
 	assert_in_range(n, 1, GATE_BERTHS);
 	return of + (size_t)(n - 1) * ROOM;
-}
-
-static void set_bytes(unsigned char *at, uint32_t len)
-{
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
-		at[i] = pattern(i);
-}
-
-static void check_bytes(const unsigned char *at, uint32_t len)
-{
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
-		assert_int_equal(at[i], pattern(i));
 }
 
 /* The answer to the question @i: that @desc is its dock */
@@ -100,8 +79,7 @@ static void first(void)
 
 static int setup_old(void **state)
 {
-	(void)asks_setup(state);
-	o.hub.node.no_share = false;
+	(void)dock_setup(state);
 	memset(theirs, 0, sizeof(theirs));
 	return 0;
 }
@@ -111,15 +89,6 @@ static int setup(void **state)
 	(void)setup_old(state);
 	first();
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	const int err = asks_teardown(state);
-
-	assert_int_equal(node_shares(&o.hub.node), 0);
-	assert_int_equal(o.peer.misplaced, 0);
-	return err;
 }
 
 /* The answer to a question for bytes, with @data of them or, if it has a berth, without */
@@ -148,7 +117,7 @@ static void sends(void **state)
 
 	(void)state;
 	for (i = 0; i < 3 * GATE_BERTHS; i++) {
-		set_bytes(prog.mem + AT, LONG);
+		dock_set_bytes(prog.mem + AT, LONG);
 		o.peer.asked.n = 0;
 		submit(SEND, 3, .handle = 77, .off = AT, .len = LONG);
 		assert_int_equal(o.peer.asked.n, 1);
@@ -161,7 +130,7 @@ static void sends(void **state)
 		/* the program may do what it likes with its memory */
 		memset(prog.mem + AT, 0, LONG);
 		peer_places(&o.peer);
-		check_bytes(berth(theirs, q.lent.in), LONG);
+		dock_check_bytes(berth(theirs, q.lent.in), LONG);
 		answer(0, 0);
 		say(end_of(0, LONG, 0));
 		assert_int_equal(asks_result(3, NULL), LONG);
@@ -206,13 +175,13 @@ static void receives(void **state)
 		assert_int_equal(q.lent.dock, dock);
 		assert_int_equal(q.lent.in, 0);
 		answer(0, 0);
-		set_bytes(berth(ours, q.lent.out), LONG);
+		dock_set_bytes(berth(ours, q.lent.out), LONG);
 		assert_true(asks_quiet());
 		say(laid_end(0, LONG));
 		/* late */
 		memset(berth(ours, q.lent.out), 0xee, LONG);
 		assert_int_equal(asks_result(3, NULL), LONG);
-		check_bytes(prog.mem + AT, LONG);
+		dock_check_bytes(prog.mem + AT, LONG);
 		assert_int_equal(prog.mem[AT + LONG], 0);
 	}
 }
@@ -233,7 +202,7 @@ static void waits(void **state)
 	}
 	r = end_of(SOME, LONG, 0);
 	r.len = LONG;
-	set_bytes(data, GATE_PIECE);
+	dock_set_bytes(data, GATE_PIECE);
 	r.data = data;
 	r.data_len = GATE_PIECE;
 	say(r);
@@ -245,11 +214,11 @@ static void waits(void **state)
 	for (i = 0; i < SOME; i++)
 		assert_int_not_equal(question(i).lent.out, q.lent.out);
 	for (i = q.off; i < LONG; i++)
-		berth(ours, q.lent.out)[i] = pattern(i);
+		berth(ours, q.lent.out)[i] = dock_byte(i);
 	assert_true(asks_quiet());
 	gets(&q, NULL, 0);
 	assert_int_equal(asks_result(10 + SOME, NULL), LONG);
-	check_bytes(prog.mem + AT, LONG);
+	dock_check_bytes(prog.mem + AT, LONG);
 }
 
 /* The node has no memory for it just now, or another dock: then they come in pieces. */
@@ -269,7 +238,7 @@ static void refused(void **state)
 		r = end_of(0, 300, 0);
 		r.len = 300 + 192;
 		r.result = 300 + 192;
-		set_bytes(data, GATE_PIECE);
+		dock_set_bytes(data, GATE_PIECE);
 		r.data = data;
 		say(r);
 		assert_int_equal(question(1).lent.dock, dock);
@@ -279,11 +248,11 @@ static void refused(void **state)
 			q = question(n);
 			assert_int_equal(q.lent.dock, 0);
 			for (uint32_t b = 0; b < q.len; b++)
-				data[b] = pattern(q.off + b);
+				data[b] = dock_byte(q.off + b);
 			gets(&q, data, q.len);
 		}
 		assert_int_equal(asks_result(3, NULL), 300 + 192);
-		check_bytes(prog.mem + AT, 300 + 192);
+		dock_check_bytes(prog.mem + AT, 300 + 192);
 	}
 	/* and those of a send, once */
 	o.peer.asked.n = 0;
@@ -449,7 +418,7 @@ static void lost_receive(void **state)
 	answer(0, 0);
 	r = end_of(0, 500, 0);
 	r.len = 500;
-	set_bytes(data, sizeof(data));
+	dock_set_bytes(data, sizeof(data));
 	r.data = data;
 	r.data_len = GATE_PIECE;
 	say(r);
@@ -475,11 +444,11 @@ static void lost_receive(void **state)
 		assert_int_equal(q.kind, GATE_GET);
 		assert_int_equal(q.lent.dock, 0);
 		for (uint32_t b = 0; b < q.len; b++)
-			data[b] = pattern(q.off + b);
+			data[b] = dock_byte(q.off + b);
 		gets(&q, data, q.len);
 	}
 	assert_int_equal(asks_result(3, NULL), 500);
-	check_bytes(prog.mem + AT, 500);
+	dock_check_bytes(prog.mem + AT, 500);
 }
 
 /* While it is asked for */
@@ -535,7 +504,7 @@ static void lies(void **state)
 			assert_int_equal(asks_result(3, NULL), -EPROTO);
 		}
 		assert_int_equal(prog.mem[AT + LONG], 0xee);
-		(void)teardown(state);
+		(void)dock_teardown(state);
 		(void)setup(state);
 	}
 	/* an answer of that length, with bytes that nobody has asked to be in it */
@@ -614,8 +583,8 @@ static void abandoned(void **state)
 	client_close(&was);
 }
 
-#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define OLD(name)	cmocka_unit_test_setup_teardown(name, setup_old, teardown)
+#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, dock_teardown)
+#define OLD(name)	cmocka_unit_test_setup_teardown(name, setup_old, dock_teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(sends), BED(sends_many), BED(receives), BED(waits), BED(refused), BED(refused_for_good),

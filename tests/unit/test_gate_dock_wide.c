@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Requests of a stream that have wide berths, at a gateway that has some: which the test is. */
-#include "asks_bed.h"
+#include "dock_bed.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -19,27 +19,6 @@ static unsigned char *berth(unsigned char *of, uint32_t n)
 {
 	return n <= GATE_BERTHS ? of + (size_t)(n - 1) * ROOM :
 	       of + NARROW + (size_t)(n - 1 - GATE_BERTHS) * GATE_LONG;
-}
-
-static uint8_t pattern(uint32_t at)
-{
-	return (uint8_t)(at * 7 + at / 256 + 3);
-}
-
-static void set_bytes(unsigned char *at, uint32_t len)
-{
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
-		at[i] = pattern(i);
-}
-
-static void check_bytes(const unsigned char *at, uint32_t len)
-{
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
-		assert_int_equal(at[i], pattern(i));
 }
 
 /* A receive of nothing brings a dock of that length about. */
@@ -68,19 +47,9 @@ static void docks(size_t len)
 
 static int setup(void **state)
 {
-	(void)asks_setup(state);
-	o.hub.node.no_share = false;
+	(void)dock_setup(state);
 	memset(theirs, 0, sizeof(theirs));
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	const int err = asks_teardown(state);
-
-	assert_int_equal(node_shares(&o.hub.node), 0);
-	assert_int_equal(o.peer.misplaced, 0);
-	return err;
 }
 
 /* The question of a send of so many bytes, of which @takes are asked for */
@@ -88,7 +57,7 @@ static struct gate_question sent(uint64_t cookie, uint32_t len, uint32_t takes)
 {
 	struct gate_question q;
 
-	set_bytes(prog.mem + SEND_AT, len);
+	dock_set_bytes(prog.mem + SEND_AT, len);
 	submit(SEND, cookie, .handle = 77, .off = SEND_AT, .len = len);
 	q = question(o.peer.asked.n - 1);
 	assert_int_equal(q.kind, GATE_SUBMIT);
@@ -97,7 +66,7 @@ static struct gate_question sent(uint64_t cookie, uint32_t len, uint32_t takes)
 	assert_int_equal(q.lent.in > GATE_BERTHS, takes > ROOM);
 	assert_int_equal(q.ticket >= WIDE_TICKET, takes > ROOM);
 	peer_places(&o.peer);
-	check_bytes(berth(theirs, q.lent.in), takes);
+	dock_check_bytes(berth(theirs, q.lent.in), takes);
 	return q;
 }
 
@@ -163,13 +132,13 @@ static void receives(void **state)
 	for (i = 0; i <= GATE_WIDE / 2; i++) {
 		q = question(i);
 		memset(prog.mem + AT, 0, GATE_LONG + 1);
-		set_bytes(berth(ours, q.lent.out), q.len);
+		dock_set_bytes(berth(ours, q.lent.out), q.len);
 		r = end_of(i, (int)q.len, 0);
 		r.len = q.len;
 		r.lent = (struct gate_lent){ .dock = dock, .out = q.lent.out };
 		say(r);
 		assert_int_equal(asks_result(10 + i, NULL), q.len);
-		check_bytes(prog.mem + AT, q.len);
+		dock_check_bytes(prog.mem + AT, q.len);
 		assert_int_equal(prog.mem[AT + q.len], 0);
 	}
 }
@@ -237,7 +206,7 @@ static void lost(void **state)
 	ends(2 + n, 3, (int)ROOM);
 }
 
-#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define BED(name)	cmocka_unit_test_setup_teardown(name, setup, dock_teardown)
 
 static const struct CMUnitTest tests[] = {
 	BED(sends), BED(sends_many), BED(receives), BED(former), BED(others), BED(lost),
