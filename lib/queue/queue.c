@@ -36,9 +36,14 @@ static void record_try(struct queue *q, struct task *t)
 		journal_change(j, t);
 }
 
+static bool is_recorded(const struct queue *q)
+{
+	return q->home->journal && q->journaled;
+}
+
 static bool is_crowded(const struct queue *q)
 {
-	return q->home->journal && q->journaled && journal_is_crowded(q->home->journal);
+	return is_recorded(q) && journal_is_crowded(q->home->journal);
 }
 
 /* With its queue, which is gone: nothing more is said of it. */
@@ -58,7 +63,7 @@ static void record_end(struct queue *q, struct task *t)
  */
 static int may_record(const struct queue *q, uint32_t tag, uint32_t len)
 {
-	if (!q->home->journal || !q->journaled || tag)
+	if (tag || !is_recorded(q))
 		return 0;
 	return journal_may_submit(q->home->journal, len);
 }
@@ -215,6 +220,16 @@ static struct task *make_task(struct queue *q, const struct rgate_queue_put *put
 	return t;
 }
 
+int queue_reserve(struct queue *q, uint32_t len)
+{
+	int err;
+
+	err = queue_table_grow(q);
+	if (!err)
+		err = queues_reserve(q->home);
+	return err ? err : quota_take(q->quota, queue_cost(len));
+}
+
 void queue_task_init(struct task *t)
 {
 	list_init(&t->in);
@@ -274,11 +289,7 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 	}
 	err = may_record(q, tag, put->len);
 	if (!err)
-		err = queue_table_grow(q);
-	if (!err)
-		err = queues_reserve(q->home);
-	if (!err)
-		err = quota_take(q->quota, queue_cost(put->len));
+		err = queue_reserve(q, put->len);
 	if (err)
 		return err;
 	t = make_task(q, put);
@@ -297,7 +308,7 @@ int queue_submit(struct queue *q, uid_t uid, uint32_t tag, const struct rgate_qu
 		make_delayed(q, t, put->delay_ms);
 	else
 		make_ready(q, t, false);
-	if (q->home->journal && q->journaled && !tag)
+	if (!tag && is_recorded(q))
 		journal_task(q->home->journal, t);
 	*id = t->id;
 	return 0;
@@ -428,12 +439,12 @@ int queue_complete(struct queue *q, const struct worker *w, uint64_t id, uint32_
 	q->count.result_bytes += t->end_len;
 	q->count.done++;
 	list_add_tail(&q->done, &t->in);
-	if (kept)
+	if (kept) {
 		heap_add(&q->home->timers, &t->timer, in_ms(q, q->rules.result_ms));
-	if (kept)
 		record_change(q, t);
-	else
+	} else {
 		record_end(q, t);
+	}
 	queue_ends_add(q, t);
 	queue_tell(t, 0);
 	if (!kept || t->taken)

@@ -185,6 +185,8 @@ static inline uint64_t queue_cost(uint32_t len)
 	return sizeof(struct task) + len;
 }
 
+/* Memory for one of @len bytes more, of which the quota has queue_cost() then. -EDQUOT, -ENOMEM */
+int queue_reserve(struct queue *q, uint32_t len);
 /* It is in no list. */
 void queue_task_init(struct task *t);
 /* It has a number, and is the queue's, of no state */

@@ -45,11 +45,7 @@ int queue_restore(struct queue *q, const struct queue_saved *s, struct task **ou
 		return -EEXIST;
 	if (q->n >= RGATE_QUEUE_TASKS_MAX || q->count.bytes + s->len > RGATE_QUEUE_BYTES_MAX)
 		return -EAGAIN;
-	err = queue_table_grow(q);
-	if (!err)
-		err = queues_reserve(q->home);
-	if (!err)
-		err = quota_take(q->quota, queue_cost(s->len));
+	err = queue_reserve(q, s->len);
 	if (err)
 		return err;
 	err = make(q, s, out);
