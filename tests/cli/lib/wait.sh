@@ -16,11 +16,20 @@ wait_for()
 	done
 }
 
-# A UDP port of loopback that nobody has
+# A port of TCP and UDP that nobody has, at any address. Not one that the kernel gives: who connects
+# meanwhile, as other tests do, could have that.
 free_port()
 {
-	python3 -c 'import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
+	python3 -c 'import random
+import socket
+
+while True:
+    port = random.randrange(10000, 30000)
+    try:
+        for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+            socket.socket(socket.AF_INET, kind).bind(("0.0.0.0", port))
+        break
+    except OSError:
+        pass
+print(port)'
 }
