@@ -118,6 +118,7 @@ static struct agent *make(const struct agent_opts *o)
 	list_init(&a->dead);
 	list_init(&a->askers);
 	list_init(&a->retry);
+	list_init(&a->listeners);
 	list_init(&a->later);
 	return a;
 }

@@ -28,6 +28,7 @@ struct conn *conn_make(struct agent_member *m, enum conn_state state, uint16_t f
 	};
 	list_init(&c->want);
 	list_init(&c->retry);
+	list_init(&c->listens);
 	list_init(&c->waiters);
 	list_add_tail(&a->all, &c->link);
 	index_add(&a->by_id, &c->by_id, c->id);
@@ -170,6 +171,7 @@ static void release(struct conn *c)
 	free(c->down_left);
 	c->up_left = c->down_left = NULL;
 	list_del(&c->retry);
+	list_del(&c->listens);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): see release() */
@@ -251,6 +253,19 @@ void conns_reap(struct agent *a, const struct conn *but)
 		conn_free(c);
 	}
 	a->reaped_ns = now;
+}
+
+void conns_reap_at(struct agent *a, uint16_t port)
+{
+	struct link *at, *next;
+
+	for (at = a->listeners.next; at != &a->listeners; at = next) {
+		struct conn *c = container_of(at, struct conn, listens);
+
+		next = at->next;
+		if (c->local.port == port && conn_is_closed(c))
+			conn_gone(c);
+	}
 }
 
 static bool has_port(const struct conn *c, enum conn_state as)

@@ -228,6 +228,8 @@ int meet_listen(struct conn *c, int prog, int backlog)
 	if (err)
 		return err;
 	c->state = CONN_LISTENS;
+	list_del(&c->listens);
+	list_add_tail(&c->agent->listeners, &c->listens);
 	c->bound = true;
 	c->backlog = backlog;
 	if (!c->loop)

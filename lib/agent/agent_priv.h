@@ -82,6 +82,7 @@ struct conn {
 	struct index_node by_id;
 	struct link want;		/* lane.wants */
 	struct link retry;		/* agent.retry */
+	struct link listens;		/* agent.listeners, while it listens */
 	uint64_t id;
 	enum conn_state state;
 	uint16_t family;
@@ -183,7 +184,7 @@ struct agent {
 	uint64_t reaped_ns, retried_ns;
 	uint32_t nconns, naskers, nwaiters;
 	uint16_t last_port;
-	struct link members, lanes, all, dead, askers, retry;
+	struct link members, lanes, all, dead, askers, retry, listeners;
 	struct index by_id;
 	struct tag tags[TAGS];		/* the last ones */
 	uint32_t next_tag;
@@ -281,6 +282,8 @@ uint16_t conn_free_port(struct agent *a);
 /* Likewise, for a conn.inner: of those that a kernel, as it is mostly set up, chooses for nobody */
 uint16_t conn_inner_port(struct agent *a);
 bool conn_has_inner(const struct agent *a, uint16_t port);
+/* Those that listen at @port and that their program has closed, which the agent is not told */
+void conns_reap_at(struct agent *a, uint16_t port);
 /*
  * Who is there on the agent's loopback: CONN_LISTENS: listens, CONN_NEW: listens, or may;
  * CONN_DATAGRAM: has it for datagrams; NULL

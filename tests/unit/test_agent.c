@@ -156,6 +156,30 @@ static void closed_listener(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* Nobody listens there any more, from then on, though nobody told that it was closed. */
+static void closed_refuses(void **state)
+{
+	uint16_t port, other;
+	int fd = listening(&port), stays = listening(&other), again, i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		again = new_socket();
+		close(fd);
+		assert_int_equal(ASK(again, NULL, NULL, .what = AGENT_CONNECT,
+				     .addr = loop_at(port)), -ECONNREFUSED);
+		close(again);
+		fd = listening(&port);
+	}
+	/* who is there is met */
+	again = new_socket();
+	assert_int_equal(ASK(again, NULL, NULL, .what = AGENT_CONNECT, .addr = loop_at(other)), 0);
+	close(again);
+	close(fd);
+	close(stays);
+	eventually(info_now().now == 0);
+}
+
 /* The socket of who serves, which is here */
 static int socket_at(uint16_t port)
 {
@@ -497,6 +521,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(reset_before_accept, up, down),
 	cmocka_unit_test_setup_teardown(taken_name, up, down),
 	cmocka_unit_test_setup_teardown(closed_listener, up, down),
+	cmocka_unit_test_setup_teardown(closed_refuses, up, down),
 	cmocka_unit_test_setup_teardown(broken_listener, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
 	cmocka_unit_test_setup_teardown(ends_in_midst, up, down),
