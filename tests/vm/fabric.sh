@@ -57,6 +57,13 @@ back()
 	[ "$(used)" = "$before" ]
 }
 
+# Sets $cpu: seconds of it that what has ended here took
+spent()
+{
+	times >"$tmp/times"
+	cpu=$(($(tail -n 1 "$tmp/times" | sed -E 's/([0-9]+)m0*([0-9]+)[^ ]*/\1*60+\2/g; s/ /+/')))
+}
+
 limit=$((300 * slow))
 if [ -n "${RGATE_TEST_LONG:-}" ]; then
 	limit=$((5 * 3600))
@@ -68,7 +75,8 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 	[ "${program%.sh}" = "$program" ] || program=$top/tests/$dir/$program
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")
-	rc=0 began=$SECONDS
+	spent
+	rc=0 began=$SECONDS before_cpu=$cpu
 	timeout "$limit" "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
 	why=''
 	while read -r line; do
@@ -88,7 +96,8 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 		*) echo "# $line" ;;
 		esac
 	done <"$tmp/out"
-	echo "# $name took $((SECONDS - began)) s"
+	spent
+	echo "# $name took $((SECONDS - began)) s, and $((cpu - before_cpu)) s of CPU"
 	is "$name ended well" "$rc" 0
 	if [ "$rc" != 0 ]; then
 		sed 's/^/# /' "$tmp/err"
