@@ -204,7 +204,7 @@ NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) \
 	$(shell command -v nvcc 2>/dev/null))
 
 unit_src := $(filter-out $(if $(NVCC),,tests/unit/test_runtime%),$(wildcard tests/unit/test_*.c))
-vm_src := $(wildcard tests/vm/*.c)
+vm_src := $(filter-out $(if $(NVCC),,tests/vm/t_gpu_send.c),$(wildcard tests/vm/*.c))
 bench_src := $(wildcard tests/bench/*.c)
 debug_src := $(wildcard tests/debug/*.c)
 fabric_src := $(wildcard tests/fabric/test_*.c)
@@ -333,7 +333,11 @@ $(gate_test_bin): $(O)/%: $(O)/obj/%.o $(node_other) $(node_gate) $(call objects
 	$(program)
 $(queue_test_bin): $(O)/%: $(O)/obj/%.o $(node_other) $(node_queue) $(call objects_of,tests/unit) $(lib_static)
 	$(program)
-$(vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
+# That one has the parts of a test of the runtime: lib/gpu/gpu.mk
+gpu_vm_bin := $(filter %/t_gpu_send,$(vm_bin))
+$(filter-out $(gpu_vm_bin),$(vm_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
+	$(program)
+$(gpu_vm_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit)
 	$(program)
 $(xdp_test_bin): $(patsubst %,$(O)/obj/tools/ringgate/%.o,xdp xdp_prog) $(O)/obj/tests/vm/lib/xdp/vt_xdp.o
 $(debug_bin): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/vm) $(lib_static)
@@ -475,8 +479,8 @@ $(O)/tests/unit/test_base: EXTRA_LIBS += $(call wrap,fopen)
 $(faults_bin) $(load_bin): EXTRA_LIBS = $(LIB_LIBS)
 $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS = $(LIB_LIBS) $(CMOCKA_LIBS)
 # Locks that check errors (tests/unit/lib/unit.c)
-$(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS += $(call wrap,$(addprefix \
-	pthread_mutex_,init lock unlock))
+checked_locks = $(call wrap,$(addprefix pthread_mutex_,init lock unlock))
+$(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin): EXTRA_LIBS += $(checked_locks)
 $(O)/tests/fabric/test_done: EXTRA_LIBS += $(call wrap,rgate_link_disconnect rgate_hs_end)
 $(O)/tests/fabric/test_withdrawn: EXTRA_LIBS += $(call wrap,fcntl local_send)
 $(O)/tests/fabric/test_trust: EXTRA_LIBS += $(call wrap,rgate_link_create)

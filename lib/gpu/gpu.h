@@ -13,6 +13,7 @@
 #include <ringgate/rgate_consumer.h>
 #include <ringgate/rgate_gpu.h>
 #include <ringgate/rgate_producer.h>
+#include <ringgate/rgate_sender.h>
 
 #define RGATE_GPU_TEXT	256
 
@@ -123,6 +124,11 @@ struct rgate_gpu {
 	struct rgate_gpu_areas out_areas;
 	struct rgate_dout out;
 	struct rgate_producer producer;
+	/* In the place of a producer where out_ring is the module's, which sends what is in it */
+	bool transmits;
+	struct rgate_sender sender;
+	const struct rgate_prod *sent;	/* the module's word of what it has taken */
+	struct rgate_prod *sends;	/* host memory: head and counters of what was published */
 };
 
 /* Notes @fmt as the error, returns @err */

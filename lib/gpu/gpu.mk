@@ -50,11 +50,16 @@ gpu-examples: $(gpu_example_bin)
 gpu-bench: $(gpu_bench_bin)
 
 # The runtime on a CUDA of the test's own
-runtime_test_bin := $(filter $(O)/tests/unit/test_runtime%,$(unit_bin))
+runtime_test_bin := $(filter $(O)/tests/unit/test_runtime%,$(unit_bin)) $(gpu_vm_bin)
+$(gpu_vm_bin:$(O)/%=$(O)/obj/%.o): EXTRA += $(lib_layers:%=-Ilib/%) -Itests/unit/lib
+$(gpu_vm_bin): EXTRA_LIBS += $(CMOCKA_LIBS) $(checked_locks)
 $(runtime_test_bin:$(O)/%=$(O)/obj/%.o) $(O)/obj/tests/unit/gpu/%.o: EXTRA += -Ilib/gpu -Itests/unit/gpu \
 	-isystem $(gpu_cuda)/include
 $(runtime_test_bin): $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/unit/gpu/*.c)) \
 	$(filter-out %/selfbench.o,$(gpu_src:%.c=$(O)/obj/%.o))
+# What these objects call comes behind them.
+$(runtime_test_bin): EXTRA_LIBS += $(lib_static) $(RING_LIBS)
+$(filter $(O)/tests/unit/test_runtime_send,$(unit_bin)): EXTRA_LIBS += $(call wrap,ioctl)
 
 # Warnings of CUDA's own headers are CUDA's.
 $(O)/obj/lib/gpu/%.o: EXTRA += -Ilib/gpu -Ilib/ring -isystem $(gpu_cuda)/include

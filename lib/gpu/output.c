@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The output ring: the device is its producer, this side keeps house for it. */
+/*
+ * The output ring: the device is its producer, this side keeps house for it. In a transmit ring of
+ * the module the producer area is the module's: what the device tells of itself goes to host memory
+ * of the runtime's, which stands for that area here, too (out_view.prod).
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
 
+#define SEND_MOST	256U	/* slots that are sent in one go, with the runtime's lock held */
+
 /* The count of slots shown of each batch: all of the laps before, and what was begun */
-static int set_filled(struct rgate_gpu *gpu, const struct rgate_dring *dring)
+static int set_filled(struct rgate_gpu *gpu, const struct rgate_dring *dring, uint64_t head)
 {
-	uint64_t n = (dring->mask + 1) / RGATE_BATCH, head = gpu->producer.head;
+	uint64_t n = (dring->mask + 1) / RGATE_BATCH;
 	uint64_t first = head / RGATE_BATCH, b;
 	uint32_t *count = calloc(n, sizeof(*count));
 	int err;
@@ -36,34 +42,64 @@ free:
 /* What the device needs, beginning where the last producer ended */
 static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool wait)
 {
-	const struct rgate_producer *p = &gpu->producer;
+	const struct rgate_prod *told = gpu->transmits ? gpu->sends : dring->prod;
+	const struct rgate_stats *had = &gpu->out_view.prod->stats;
+	const uint64_t head = gpu->transmits ? gpu->sender.pos : gpu->producer.head;
 	struct rgate_doutstate st;
 	struct rgate_dout *o = &gpu->out;
 	int err;
 
-	err = set_filled(gpu, dring);
+	err = set_filled(gpu, dring, head);
 	if (err)
 		return err;
 	o->slots = (unsigned char *)(uintptr_t)dring->slots;
 	o->credits = dring->credits;
-	o->prod = (struct rgate_prod *)(uintptr_t)dring->prod;
+	o->prod = (struct rgate_prod *)(uintptr_t)told;
 	o->state = gpu->dout;
 	o->mask = dring->mask;
 	o->lap_shift = dring->lap_shift;
 	o->size_shift = dring->size_shift;
 	o->wait = wait;
+	o->flags = gpu->transmits ? RGATE_DOUT_TX_FLAGS : RGATE_DOUT_FLAGS;
 	memset(&st, 0, sizeof(st));
-	st.head = st.tail = st.told = p->head;
+	st.head = st.tail = st.told = head;
 	/* a batch begun is free to its end */
-	st.limit = (p->head + RGATE_BATCH - 1) & ~(uint64_t)(RGATE_BATCH - 1);
-	st.frames = p->stats.delivered;
-	st.bytes = p->stats.bytes;
-	st.dropped = p->stats.dropped_full;
+	st.limit = (head + RGATE_BATCH - 1) & ~(uint64_t)(RGATE_BATCH - 1);
+	st.frames = had->delivered;
+	st.bytes = had->bytes;
+	st.dropped = had->dropped_full;
 	err = rgate_gpu_cuda(gpu, cudaMemcpy(gpu->dout, &st, sizeof(st), cudaMemcpyHostToDevice),
 			     "cudaMemcpy");
 	if (err)
 		cudaFree(o->filled);
 	return err;
+}
+
+/* From who filled it until now; what of a transmit ring was sent is the module's to count */
+static int take_over(struct rgate_gpu *gpu, struct rgate_ring *ring)
+{
+	const char *why = "not a transmit ring with RGATE_RING_RW_SLOTS";
+	int err;
+
+	gpu->sent = gpu->out_view.prod;
+	gpu->transmits = gpu->sent->features & RGATE_FEAT_TRANSMIT;
+	if (gpu->transmits) {
+		err = rgate_sender_init(&gpu->sender, ring);
+		memset(gpu->sends, 0, sizeof(*gpu->sends));
+		gpu->sends->head = gpu->sender.pos;
+	} else {
+		err = rgate_producer_init(&gpu->producer, ring);
+		why = err == -EBUSY ? "the ring has a producer" :
+		      "neither a memfd ring of this process nor a transmit ring";
+	}
+	return err ? rgate_gpu_fail(gpu, err, "%s", why) : 0;
+}
+
+static void give_back(struct rgate_gpu *gpu)
+{
+	if (!gpu->transmits)
+		rgate_producer_fini(&gpu->producer);
+	gpu->transmits = false;
 }
 
 static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t full)
@@ -80,13 +116,14 @@ static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t 
 	rgate_ring_view(ring, &gpu->out_view);
 	if (gpu->out_view.prod->policy == RGATE_POLICY_OVERWRITE)
 		return rgate_gpu_fail(gpu, -EOPNOTSUPP, "the output ring may not overwrite");
-	err = rgate_producer_init(&gpu->producer, ring);
+	err = take_over(gpu, ring);
 	if (err)
-		return rgate_gpu_fail(gpu, err, err == -EBUSY ? "the ring has a producer" :
-				      "not a memfd ring of this process");
+		return err;
 	err = rgate_gpu_areas_map(gpu, ring, &gpu->out_view, &gpu->out_areas, &dring);
 	if (err)
-		goto fini;
+		goto give_back;
+	if (gpu->transmits)
+		gpu->out_view.prod = gpu->sends;
 	err = set_out(gpu, &dring, full == RGATE_GPU_FULL_WAIT);
 	if (err)
 		goto unmap;
@@ -94,8 +131,8 @@ static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t 
 	return 0;
 unmap:
 	rgate_gpu_areas_unmap(&gpu->out_areas);
-fini:
-	rgate_producer_fini(&gpu->producer);
+give_back:
+	give_back(gpu);
 	return err;
 }
 
@@ -114,6 +151,37 @@ int rgate_gpu_bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32
 	return err;
 }
 
+static uint64_t slot_off(const struct rgate_view *v, uint64_t pos)
+{
+	return (pos & (v->nslots - 1)) * v->slot_size;
+}
+
+/* Is it this lap's? */
+static bool is_shown(const struct rgate_view *v, uint64_t pos)
+{
+	const struct rgate_slot *s = (const void *)(v->slots + slot_off(v, pos));
+
+	return __atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) == pos / v->nslots + 1;
+}
+
+/*
+ * The device cannot ask the module: this side does, where no thread of the module's looks. That one
+ * says that it sleeps, then looks; the device publishes, then this side looks, so one of the two
+ * sees a frame, or this side does in one of the next rounds. What keeps the module from sending
+ * now, as a device that is down, is met again then. How many slots it has taken.
+ */
+static int send_on(struct rgate_gpu *gpu)
+{
+	const uint64_t head = __atomic_load_n(&gpu->sent->head, __ATOMIC_ACQUIRE);
+
+	if (!is_shown(&gpu->out_view, head))
+		return 0;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(gpu->sender.need_wakeup, __ATOMIC_RELAXED))
+		return 0;
+	return rgate_sender_kick(&gpu->sender, SEND_MOST);
+}
+
 /* The device stores head and counters; this side only rings the bell for sleepers. */
 void rgate_gpu_output_wake(struct rgate_gpu *gpu)
 {
@@ -121,6 +189,10 @@ void rgate_gpu_output_wake(struct rgate_gpu *gpu)
 
 	if (!gpu->out_ring)
 		return;
+	if (gpu->transmits) {
+		(void)send_on(gpu);
+		return;
+	}
 	/*
 	 * The consumer arms its wait word, then looks at the slot again. A slot published
 	 * after that look is seen here in this round or in one of the next.
@@ -149,18 +221,6 @@ bool rgate_gpu_output_full(const struct rgate_gpu *gpu)
 	return __atomic_load_n(&v->credits[b % batches], __ATOMIC_ACQUIRE) != b / batches;
 }
 
-/* This process has the memory to write to. */
-static struct rgate_slot *slot_at(const struct rgate_view *v, uint64_t pos)
-{
-	return (void *)((uintptr_t)v->slots + (pos & (v->nslots - 1)) * v->slot_size);
-}
-
-/* Is it this lap's? */
-static bool is_shown(const struct rgate_view *v, uint64_t pos)
-{
-	return __atomic_load_n(&slot_at(v, pos)->seq, __ATOMIC_ACQUIRE) == pos / v->nslots + 1;
-}
-
 /* A kernel that failed has not told of its last frames: they are seen by their slots */
 static uint64_t published(const struct rgate_view *v, uint64_t head)
 {
@@ -175,31 +235,49 @@ static uint64_t published(const struct rgate_view *v, uint64_t head)
  * It may have shown slots behind one that it has not: consumers have not come by there. The next
  * producer writes to them, and nobody is to see them before that.
  */
-static void take_back(const struct rgate_view *v, uint64_t head)
+static void take_back(struct rgate_ring *ring, const struct rgate_view *v, uint64_t head)
 {
+	unsigned char *slots = rgate_ring_slots_rw(ring);
+	struct rgate_slot *s;
 	uint64_t pos;
 
-	for (pos = head; pos < head + v->nslots; pos++)
+	for (pos = head; pos < head + v->nslots; pos++) {
+		s = (struct rgate_slot *)(slots + slot_off(v, pos));
 		if (is_shown(v, pos))
-			__atomic_store_n(&slot_at(v, pos)->seq, pos / v->nslots,
-					 __ATOMIC_RELEASE);
+			__atomic_store_n(&s->seq, pos / v->nslots, __ATOMIC_RELEASE);
+	}
+}
+
+/* A ring full at most, and not what cannot be sent: the next sender's kick is about that. */
+static void send_last(struct rgate_gpu *gpu)
+{
+	uint32_t n = 0;
+	int got;
+
+	while (n < gpu->out_view.nslots && (got = send_on(gpu)) > 0)
+		n += (uint32_t)got;
 }
 
 void rgate_gpu_output_close(struct rgate_gpu *gpu)
 {
 	struct rgate_producer *p = &gpu->producer;
+	uint64_t head;
 
 	if (!gpu->out_ring)
 		return;
 	/* the device has returned: head and counters are this side's again */
-	p->head = published(&gpu->out_view,
-			    __atomic_load_n(&gpu->out_view.prod->head, __ATOMIC_ACQUIRE));
-	take_back(&gpu->out_view, p->head);
-	memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
-	p->no_frames = p->head - p->stats.delivered;
-	p->limit = p->head;
+	head = published(&gpu->out_view, __atomic_load_n(&gpu->out_view.prod->head,
+							 __ATOMIC_ACQUIRE));
+	take_back(gpu->out_ring, &gpu->out_view, head);
+	if (!gpu->transmits) {
+		p->head = p->limit = head;
+		memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
+		p->no_frames = p->head - p->stats.delivered;
+	} else {
+		send_last(gpu);
+	}
 	cudaFree(gpu->out.filled);
 	rgate_gpu_areas_unmap(&gpu->out_areas);
-	rgate_producer_fini(p);
+	give_back(gpu);
 	gpu->out_ring = NULL;
 }

@@ -452,7 +452,7 @@ static void *giver_main(void *arg)
 		for (i = 0; i < n; i++) {
 			struct rgate_slot *s = rgate_dout_slot(o, pos + i);
 
-			rgate_dout_header(s, NULL, 64);
+			rgate_dout_header(s, NULL, 64, RGATE_DOUT_FLAGS);
 			unit_pattern((unsigned char *)s + RGATE_SLOT_HDR, pos + i, 64);
 		}
 		rgate_dout_publish(o, pos, n, n * 64);

@@ -128,12 +128,22 @@ enum rgate_gpu_full {
 };
 
 /*
- * rgate_gpu_bind_output - the GPU becomes the producer of a memfd ring of this process
+ * rgate_gpu_bind_output - the GPU becomes the producer of a memfd ring of this process, or
+ * the sender of a transmit ring
+ * @ring: open until rgate_gpu_close()
  * @full: enum rgate_gpu_full
- * What a kernel's function answers goes there. Take it out with rgate_consumer_*(); poll
- * rather than sleep: the GPU can wake nobody, the runtime's thread does so once a tick.
+ * What a kernel's function answers goes there. Take it out of a memfd ring with
+ * rgate_consumer_*(); poll rather than sleep: the GPU can wake nobody, the runtime's thread
+ * does so once a tick. What is in a transmit ring (RGATE_RING_TRANSMIT with
+ * RGATE_RING_RW_SLOTS, see rgate_sender.h) the module sends through the device that the ring is
+ * attached to, whole frames: at once where the attachment has a thread that looks for them,
+ * and else when the runtime's thread asks it to, once a tick. Of the flags that an answer
+ * has from its packet a tag (RGATE_SLOT_VLAN) is left; a function may set those of
+ * RGATE_SLOT_TX_FLAGS in rgate_dreply_header(). The ring has no other sender meanwhile. What
+ * the module has not taken when the runtime is closed, as the device is down, is
+ * sent before what the next sender publishes.
  * -EBUSY: the ring has a producer, or a kernel runs; -EEXIST: there is an output ring;
- * -EOPNOTSUPP: not a memfd ring of this process, or one with RGATE_POLICY_OVERWRITE.
+ * -EOPNOTSUPP: neither of the two, or one with RGATE_POLICY_OVERWRITE.
  */
 RGATE_API int rgate_gpu_bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring,
 				    uint32_t full);

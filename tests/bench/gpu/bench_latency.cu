@@ -81,7 +81,7 @@ static __global__ void ring_kernel(struct rgate_dring in, struct rgate_dring out
 			*(struct rgate_dvec *)(to + RGATE_SLOT_HDR + lane * 16) =
 				rgate_dload16(from + RGATE_SLOT_HDR + lane * 16);
 		if (way != RING_WORD && lane == 0)
-			rgate_dout_header((struct rgate_slot *)to, NULL, SIZE);
+			rgate_dout_header((struct rgate_slot *)to, NULL, SIZE, RGATE_DOUT_FLAGS);
 		__syncwarp();
 		if (lane == 0) {
 			/* the ring back holds all rounds: no credit has to be looked at */

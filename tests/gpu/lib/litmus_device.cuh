@@ -268,7 +268,7 @@ RGATE_DEV void lit_out_give(struct lit_out *o, uint32_t rounds)
 		if (rgate_dlane() < n) {
 			struct rgate_slot *s = rgate_dout_slot(out, pos + rgate_dlane());
 
-			rgate_dout_header(s, NULL, 8);
+			rgate_dout_header(s, NULL, 8, RGATE_DOUT_FLAGS);
 			lit_put((unsigned char *)s + LIT_TAG, pos + rgate_dlane() + 1);
 		}
 		rgate_dout_show(out, pos, n);

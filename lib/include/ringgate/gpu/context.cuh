@@ -131,6 +131,10 @@ struct rgate_doutstate {
 	uint64_t pad4[12];
 };
 
+/* What a consumer is told of the flags in an answer's header, and what a transmit ring takes */
+#define RGATE_DOUT_FLAGS	(RGATE_SLOT_VLAN | RGATE_SLOT_HASH | RGATE_SLOT_QUEUE)
+#define RGATE_DOUT_TX_FLAGS	RGATE_SLOT_VLAN
+
 /*
  * The output ring; slots, credits and producer area are the host's. By value, as what is
  * read from memory would be read again after each acquire.
@@ -138,14 +142,14 @@ struct rgate_doutstate {
 struct rgate_dout {
 	unsigned char *slots;
 	const uint64_t *credits;
-	struct rgate_prod *prod;
+	struct rgate_prod *prod;	/* head and counters alone; a transmit ring has its own */
 	struct rgate_doutstate *state;	/* null: there is no output ring */
 	uint32_t *filled;	/* slots shown of each batch, since it was first used; atomic */
 	uint64_t mask;
 	uint32_t lap_shift;
 	uint32_t size_shift;
 	uint32_t wait;		/* full: wait rather than drop */
-	uint32_t reserved;
+	uint32_t flags;		/* RGATE_DOUT_FLAGS, or RGATE_DOUT_TX_FLAGS */
 };
 
 /* What a launch gets, by value */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * An output ring: the same layout, with the GPU as the producer and rgate_consumer_*()
- * of the CPU at the other end. Warps divide the slots among themselves by counters in the
+ * of the CPU at the other end, or the module, of a transmit ring. Warps divide the slots among themselves by counters in the
  * device's memory; of the host's words each is stored by one warp at a time:
  *
  *	reserve		slots, by a counter; room is known from the credits, which one
@@ -206,9 +206,10 @@ RGATE_DEV uint64_t rgate_dout_reserve(const struct rgate_dctx *ctx, struct rgate
 /*
  * rgate_dout_header - one thread: the whole header but seq
  * @hdr: fields to take over as rgate_producer_write() does, or null
+ * @flags: of its flags these, as rgate_dout.flags has them
  */
 RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *hdr,
-				 uint32_t len)
+				 uint32_t len, uint32_t flags)
 {
 	struct rgate_slot h;
 
@@ -232,7 +233,7 @@ RGATE_DEV void rgate_dout_header(struct rgate_slot *s, const struct rgate_slot *
 	s->tstamp = h.tstamp;
 	s->len = len;
 	s->wire_len = len;
-	s->flags = h.flags & (RGATE_SLOT_VLAN | RGATE_SLOT_HASH | RGATE_SLOT_QUEUE);
+	s->flags = h.flags & flags;
 	s->ifindex = h.ifindex;
 	s->hash = h.hash;
 	s->queue = h.queue;

@@ -185,7 +185,8 @@ RGATE_DEV void rgate_dslot_work(const struct rgate_dctx *ctx, const struct rgate
 	if (pkt.parts) {
 		result = rgate_dresult(ctx, sh, near, i, pkt.pos);
 		if (sh->reply && lane == 0)
-			rgate_dout_header(rgate_dreply_header(result), s, 0);
+			rgate_dout_header(rgate_dreply_header(result), s, 0,
+					  ctx->out.flags);
 		if (sh->reply && sh->warp_each)
 			rgate_dwarp_sync();
 		len = sh->process(&pkt, result, ctx->arg);
