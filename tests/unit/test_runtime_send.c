@@ -7,6 +7,7 @@
 #include "ring.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -39,6 +40,8 @@ static struct rgate_ring ring;
 /* The module's side; atomic, as the runtime's thread asks it */
 static struct {
 	int err;
+	bool for_closer;	/* who closes the runtime is the first whom it serves */
+	pthread_t closer;
 	uint32_t calls, sent, wrong, flags;
 	unsigned char times[MOST];
 } module;
@@ -82,6 +85,8 @@ int __wrap_ioctl(int fd, unsigned long req, ...)
 	assert_int_equal(req, RGATE_IOC_SEND);
 	__atomic_fetch_add(&module.calls, 1, __ATOMIC_RELAXED);
 	errno = __atomic_load_n(&module.err, __ATOMIC_RELAXED);
+	if (module.for_closer && !pthread_equal(pthread_self(), module.closer))
+		errno = EAGAIN;
 	if (errno)
 		return -1;
 	for (arg->taken = 0; !arg->budget || arg->taken < arg->budget; arg->taken++)
@@ -264,6 +269,25 @@ static void left_and_taken_over(void **state)
 	assert_int_equal(mem.prod.head, 45);
 }
 
+/* What the runtime's thread did not come to is asked for when the runtime is closed. */
+static void rest_at_the_end(void **state)
+{
+	struct runtime r;
+
+	(void)state;
+	unit_not_for_tsan(FENCE);
+	module.for_closer = true;
+	module.closer = pthread_self();
+	begin(&r, RGATE_GPU_FULL_DROP);
+	runtime_put(&r, 0, 50);
+	assert_int_equal(rgate_gpu_drain(r.gpu, runtime_ms()), 0);
+	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
+	assert_int_equal(sent(), 0);
+	runtime_close(&r);
+	assert_int_equal(sent(), 50);
+	assert_int_equal(module.wrong, 0);
+}
+
 static void refused(void **state)
 {
 	struct runtime r;
@@ -285,6 +309,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(asked_if_asleep, up, fake_teardown),
 	cmocka_unit_test_setup_teardown(waits_for_room, up, fake_teardown),
 	cmocka_unit_test_setup_teardown(left_and_taken_over, up, fake_teardown),
+	cmocka_unit_test_setup_teardown(rest_at_the_end, up, fake_teardown),
 	cmocka_unit_test_setup_teardown(refused, up, fake_teardown),
 };
 
