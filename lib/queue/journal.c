@@ -558,6 +558,11 @@ static void move_some(struct journal *j)
 		if (s == j->head || list_empty(&s->tasks))
 			break;
 		t = container_of(s->tasks.next, struct task, of_seg);
+		/* The journal has said that its queue is removed, and it goes with that. */
+		if (!t->queue->journaled) {
+			journal_leave(j, t);
+			continue;
+		}
 		journal_task(j, t);
 		if (t->seg == s || budget < t->seg_len)
 			break;

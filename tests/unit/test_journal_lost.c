@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* The journal of a home's queues, where what is written meets what goes away meanwhile */
+#include "unit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "journal_priv.h"
+
+#define MS	1000000ULL
+#define ME	1U
+
+static struct queues home;
+static struct queue *q;
+static struct worker worker;
+static struct journal *j;
+static char dir[64];
+static struct journal_opts opts;
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *line)
+{
+	(void)ctx;
+	(void)level;
+	if (getenv("JOURNAL_LOG"))
+		printf("# %s\n", line);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	rgate_log_set(on_log, NULL);
+	strcpy(dir, access("/dev/shm", W_OK) ? "/tmp/rgate_journal.XXXXXX" :
+	       "/dev/shm/rgate_journal.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	opts = RGATE_OPTS(journal_opts, .dir = dir, .uid = geteuid(), .segment = 64 << 10);
+	j = NULL;
+	return 0;
+}
+
+static struct queue *get(const char *name)
+{
+	struct queue_open as = { .owner = ME, .flags = RGATE_QUEUE_CREATE | RGATE_QUEUE_KEEP };
+	struct queue *out;
+
+	strcpy(as.place.name, name);
+	assert_int_equal(queues_open(&home, ME, &as, &out), 0);
+	return out;
+}
+
+static void start(void)
+{
+	queues_init(&home);
+	home.now = 5000 * MS;
+	assert_int_equal(journal_open(&j, &home, &opts), 0);
+	q = get("q");
+	queue_worker_init(q, &worker);
+}
+
+static void stop(void)
+{
+	journal_drain(j);
+	journal_close(j);
+	queues_fini(&home);
+	j = NULL;
+}
+
+static int teardown(void **state)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	(void)state;
+	if (j)
+		stop();
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
+	closedir(d);
+	return rmdir(dir);
+}
+
+static void put_some(struct queue *to, unsigned int n)
+{
+	static const char data[1000];
+	const struct rgate_queue_put p = { .len = sizeof(data) };
+	uint64_t id;
+
+	while (n--) {
+		assert_int_equal(queue_submit(to, ME, 0, &p, data, &id), 0);
+		if (n % 16 == 0)
+			journal_drain(j);
+	}
+}
+
+static void turn(void)
+{
+	(void)queues_tick(&home, home.now);
+	(void)journal_tick(j, home.now);
+	journal_drain(j);
+}
+
+/* One that is over at once: what is written of it is of no use. */
+static void come_and_go(void)
+{
+	struct task *t;
+
+	put_some(q, 1);
+	t = queue_first(q, UINT64_MAX);
+	queue_claim(q, t, &worker, false);
+	assert_int_equal(queue_complete(q, &worker, t->id, t->claim, NULL, 0), 0);
+}
+
+/* What a queue that is removed has yet is not written anew: nobody would know whose it is. */
+static void test_removed(void **state)
+{
+	struct queue *other;
+	unsigned int i;
+
+	(void)state;
+	start();
+	other = get("other");
+	put_some(other, 1000);
+	/* Its first tasks are moved, so that they are not in the oldest file any more. */
+	for (i = 0; i < 10000 && queue_find(other, 1)->seg != j->head; i++) {
+		come_and_go();
+		turn();
+	}
+	assert_true(queue_find(other, 1)->seg == j->head);
+	queues_remove(other);
+	for (i = 0; i < 50; i++)
+		come_and_go();
+	turn();
+	assert_true(other->n);
+	stop();
+	start();
+	assert_int_equal(home.n, 1);
+	assert_int_equal(home.ntasks, 0);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+	TEST(removed),
+};
+
+UNIT_MAIN(tests)
