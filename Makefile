@@ -443,6 +443,7 @@ $(O)/tests/unit/test_gate_ending: EXTRA_LIBS += $(call wrap,clock_gettime)
 $(O)/tests/unit/test_gate_heard: EXTRA_LIBS += $(call wrap,calloc)
 $(O)/tests/unit/test_gate_left: EXTRA_LIBS += $(call wrap,clock_gettime rgate_seat_uid)
 $(O)/tests/unit/test_gate_unbegun: EXTRA_LIBS += $(call wrap,rgate_session_submit calloc realloc free)
+$(O)/tests/unit/test_journal_lost: EXTRA_LIBS += $(call wrap,fdatasync)
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \
 	gate_forward)
 $(O)/tests/unit/test_queue_shares: EXTRA_LIBS += $(call wrap,rgate_req_seat rgate_seat_uid rgate_req_get \

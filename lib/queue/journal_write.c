@@ -132,7 +132,8 @@ static int write_batch(struct journal *j, struct batch *b, struct segment **open
 	return err;
 }
 
-static void remove_dead(struct journal *j, struct batch *b, bool really)
+/* None of them is open then: also where the last one could not be finished. */
+static void remove_dead(struct journal *j, struct batch *b, struct segment **open, bool really)
 {
 	struct segment *s;
 	int err;
@@ -146,6 +147,8 @@ static void remove_dead(struct journal *j, struct batch *b, bool really)
 				   j->name, strerror(-err));
 		/* The next start takes one that is missing between for lost. */
 		j->stays |= err != 0;
+		if (*open == s)
+			*open = NULL;
 		journal_segment_free(s);
 	}
 }
@@ -237,12 +240,12 @@ static void fails(struct journal *j, struct batch *b, int err)
 }
 
 /* @err: it is not, and never will be */
-static void is_over(struct journal *j, struct batch *b, int err)
+static void is_over(struct journal *j, struct batch *b, struct segment **open, int err)
 {
 	struct journal_answer *held;
 	uint32_t n;
 
-	remove_dead(j, b, !err);
+	remove_dead(j, b, open, !err);
 	pthread_mutex_lock(&j->lock);
 	if (j->err && !err)
 		rgate_warn("journal %s is written again", j->name);
@@ -298,7 +301,7 @@ static void write_it(struct journal *j, struct batch *b, struct segment **open)
 		rgate_err("journal %s: what was not written is lost: %s", j->name, strerror(-err));
 		j->lost = err;
 	}
-	is_over(j, b, err);
+	is_over(j, b, open, err);
 }
 
 /* ---- The next segment ---- */

@@ -22,10 +22,25 @@ static struct journal *j;
 static char dir[64];
 static struct journal_opts opts;
 
+static bool disk_fails;
+static unsigned int of_nothing;	/* used what was closed */
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+int __wrap_fdatasync(int fd)
+{
+	if (!disk_fails)
+		return __real_fdatasync(fd);
+	errno = EIO;
+	return -1;
+}
+
 static void on_log(void *ctx, enum rgate_log_level level, const char *line)
 {
 	(void)ctx;
 	(void)level;
+	of_nothing += strstr(line, strerror(EBADF)) != NULL;
 	if (getenv("JOURNAL_LOG"))
 		printf("# %s\n", line);
 }
@@ -143,10 +158,39 @@ static void test_removed(void **state)
 	assert_int_equal(home.ntasks, 0);
 }
 
+/* Tasks of the first file alone end, while nothing is safe any more; then it ends, too. */
+static void test_lost(void **state)
+{
+	struct segment *first;
+	struct task *t;
+
+	(void)state;
+	opts.sync_ms = 60000;
+	start();
+	first = j->head;
+	while (!__atomic_load_n(&j->spare, __ATOMIC_ACQUIRE))
+		put_some(q, 1);
+	disk_fails = true;
+	while (j->head == first)
+		put_some(q, 1);
+	while ((t = queue_first(q, UINT64_MAX)) && t->seg == first) {
+		queue_claim(q, t, &worker, false);
+		assert_int_equal(queue_complete(q, &worker, t->id, t->claim, NULL, 0), 0);
+	}
+	(void)journal_tick(j, home.now);
+	assert_ptr_not_equal(container_of(j->segs.next, struct segment, of_journal), first);
+	journal_close(j);
+	j = NULL;
+	disk_fails = false;
+	queues_fini(&home);
+	assert_int_equal(of_nothing, 0);
+	start();
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(removed),
+	TEST(removed), TEST(lost),
 };
 
 UNIT_MAIN(tests)
