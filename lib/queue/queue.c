@@ -424,6 +424,9 @@ int queue_complete(struct queue *q, const struct worker *w, uint64_t id, uint32_
 	kept = t->flags & RGATE_TASK_RESULT;
 	if (!kept && list_empty(&t->waiters))
 		len = 0;
+	/* It would be told for ever. */
+	if (len > q->rules.bytes)
+		return -EMSGSIZE;
 	if (q->count.result_bytes + len > q->rules.bytes)
 		return -EAGAIN;
 	if (journal_of(q, t))

@@ -138,7 +138,7 @@ void queue_claim(struct queue *q, struct task *t, struct worker *w, bool begin);
 int queue_begin(struct queue *q, const struct worker *w, uint64_t id, uint32_t claim,
 		uint32_t *attempts);
 int queue_touch(struct queue *q, const struct worker *w, uint64_t id, uint32_t claim);
-/* Also: -EAGAIN: there is no room for the result, for now; -EDQUOT; -ENOMEM */
+/* Also: -EMSGSIZE: there is never so much room; -EAGAIN: not for now; -EDQUOT; -ENOMEM */
 int queue_complete(struct queue *q, const struct worker *w, uint64_t id, uint32_t claim,
 		   const void *result, uint32_t len);
 int queue_release(struct queue *q, const struct worker *w, uint64_t id, uint32_t claim,

@@ -61,7 +61,21 @@ static int settled(struct queue_thread *t, int err)
 	return err;
 }
 
+static int bury(struct queue_thread *t, const struct taken *task, const char *reason)
+{
+	int err;
+
+	do {
+		err = rgate_queue_bury(t->queue, &task->task, reason);
+	} while (err == -EINTR);
+	if (!err || is_unwritten(err))
+		worker_count(t, buried, 1);
+	return settled(t, err);
+}
+
 /* ---- Results ---- */
+
+#define TOO_LONG	"its result is too long"
 
 /* The oldest ones */
 static unsigned int list_results(struct queue_thread *t, struct rgate_queue_result *r)
@@ -113,7 +127,7 @@ static int read_results(struct queue_thread *t, const struct rgate_queue_result 
 		}
 		if (!err)
 			worker_count(t, completed, 1);
-		err = settled(t, err);
+		err = err == -EMSGSIZE ? bury(t, task, TOO_LONG) : settled(t, err);
 		ret = ret ? ret : err;
 		list_del(&task->link);
 		t->nended--;
@@ -173,18 +187,6 @@ int worker_begin(struct queue_thread *t, struct taken *task, bool *ours)
 	return err ? err : ret;
 }
 
-static int bury(struct queue_thread *t, const struct taken *task, const char *reason)
-{
-	int err;
-
-	do {
-		err = rgate_queue_bury(t->queue, &task->task, reason);
-	} while (err == -EINTR);
-	if (!err || is_unwritten(err))
-		worker_count(t, buried, 1);
-	return settled(t, err);
-}
-
 static int release(struct queue_thread *t, const struct taken *task, uint32_t delay_ms)
 {
 	int err;
@@ -241,7 +243,7 @@ int worker_tell(struct queue_thread *t, struct taken *task, int ret,
 	if (ret)
 		err = tell_error(t, task, ret, work);
 	else if (work->len > RGATE_QUEUE_DATA_MAX)
-		err = bury(t, task, "its result is too long");
+		err = bury(t, task, TOO_LONG);
 	else if (keep_result(t, task, work->len))
 		return 0;
 	else

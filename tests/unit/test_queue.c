@@ -365,6 +365,9 @@ static void results_have_a_bound(void **state)
 	id[1] = PUT("b", .flags = RGATE_TASK_RESULT);
 	take(0, true, &claim[0]);
 	take(0, true, &claim[1]);
+	assert_int_equal(queue_complete(q, &worker[0], id[0], claim[0], "0123456789a", 11),
+			 -EMSGSIZE);
+	assert_int_equal(state_of(id[0]), RGATE_TASK_RUNNING);
 	assert_int_equal(queue_complete(q, &worker[0], id[0], claim[0], "012345", 6), 0);
 	assert_int_equal(queue_complete(q, &worker[0], id[1], claim[1], "01234", 5), -EAGAIN);
 	assert_int_equal(state_of(id[1]), RGATE_TASK_RUNNING);

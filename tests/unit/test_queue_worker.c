@@ -554,6 +554,25 @@ static void no_room(void **state)
 	assert_int_equal(info.now[RGATE_TASK_READY], 1);
 }
 
+/* A result for which there never is room buries its task, and keeps no others from being done. */
+static void never_room(void **state)
+{
+	char buf[64];
+	uint64_t id;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	process.bytes = 1000;
+	made_anew();
+	id = submit_one("l", 1, 0);
+	START(by_text, .batch = 4);
+	assert_int_equal(end_of(id, buf, sizeof(buf)), RGATE_TASK_BURIED);
+	assert_string_equal(buf, "its result is too long");
+	assert_int_equal(end_of(submit_one("a", 1, 0), buf, sizeof(buf)), RGATE_TASK_DONE);
+	AWAIT(numbers().buried == 1 && numbers().completed == 1);
+	assert_int_equal(numbers().held, 0);
+}
+
 /* Each submits two of a half of it, down to 0; what was to be done by others is counted. */
 static int splits(void *ctx, struct rgate_queue_work *work)
 {
@@ -725,8 +744,8 @@ static void wrong_options(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(each_once), TEST(returns), TEST(retries), TEST(stop_in_the_middle),
 	TEST(past_its_lease), TEST(touched), TEST(home_dies), TEST(home_comes_back), TEST(no_room),
-	TEST(drained), TEST(other_types), TEST(by_its_own_handler), TEST(stop_while_full),
-	TEST(wrong_options),
+	TEST(never_room), TEST(drained), TEST(other_types), TEST(by_its_own_handler),
+	TEST(stop_while_full), TEST(wrong_options),
 };
 
 UNIT_MAIN(tests)

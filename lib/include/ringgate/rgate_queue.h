@@ -145,8 +145,8 @@ RGATE_API int rgate_queue_touch(struct rgate_queue *queue, const struct rgate_qu
  * rgate_queue_complete - as rgate_queue_begin()
  * @result: @len bytes, or none
  * Also: -EAGAIN: there is no room for results, for now; -EDQUOT: nor is there for its owner;
- * -EMSGSIZE: longer than RGATE_QUEUE_DATA_MAX; -ENOSPC, -EIO: the home's journal cannot be written:
- * if it dies before it can, the task is done again
+ * -EMSGSIZE: longer than RGATE_QUEUE_DATA_MAX, or than all results of the queue may be; -ENOSPC,
+ * -EIO: the home's journal cannot be written: if it dies before it can, the task is done again
  */
 RGATE_API int rgate_queue_complete(struct rgate_queue *queue, const struct rgate_queue_task *task,
 				   const void *result, size_t len);
