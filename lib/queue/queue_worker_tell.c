@@ -184,7 +184,8 @@ int worker_begin(struct queue_thread *t, struct taken *task, bool *ours)
 		task->task.state = RGATE_TASK_RUNNING;
 	}
 	err = settled(t, err);
-	return err ? err : ret;
+	/* What became of results says whether the queue is lost: the other may be a signal. */
+	return ret ? ret : err;
 }
 
 static int release(struct queue_thread *t, const struct taken *task, uint32_t delay_ms)
