@@ -165,9 +165,12 @@ static int is_open(void *ctx, int result, uint64_t *value)
 	if (result) {
 		fails(o->sv, a);
 	} else {
+		const uint32_t number = a->number;
+
 		a->born = gate_caller_life(o->caller);
 		__atomic_store_n(&a->handle, (uint32_t)*value, __ATOMIC_RELEASE);
-		*value = a->number;
+		/* A client that guesses its number may have it closed, and freed, from here on. */
+		*value = number;
 	}
 	free(o);
 	return result;
