@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "sync_client.h"
+#include "sync_table.h"
 
 struct rgate_lock {
 	struct sync_client client;
@@ -118,8 +119,8 @@ int rgate_lock_list(const struct rgate_sync_opts *opts,
 		if (ret != 1)
 			break;
 		memcpy(&info, sc.room, sizeof(info));
-		info.name[RGATE_SYNC_NAME_MAX] = '\0';
-		ret = each(ctx, &info);
+		/* Another node's words: names are printed, and it has to come to an end. */
+		ret = sync_name_ok(info.name) && next > q.a1 ? each(ctx, &info) : -EPROTO;
 	} while (!ret);
 	rgate_session_close(sc.session);
 	return ret;

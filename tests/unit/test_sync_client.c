@@ -37,10 +37,10 @@ int __wrap_rgate_session_open(struct rgate_session **s, const struct rgate_sessi
 	return 0;
 }
 
+static uint64_t memory[1024];
+
 void *__wrap_rgate_session_memory(struct rgate_session *s, size_t *len)
 {
-	static uint64_t memory[1024];
-
 	(void)s;
 	(void)len;
 	return memory;
@@ -239,6 +239,51 @@ static void opened_again(void **state)
 	assert_string_equal(asked, "oacoooac");
 }
 
+/* A lock that is listed, at that place */
+static void tell_lock(uint64_t cookie, uint64_t at)
+{
+	tell(cookie, 1);
+	told[n_told - 1].value = at;
+}
+
+static int count(void *ctx, const struct rgate_lock_info *info)
+{
+	(void)info;
+	++*(int *)ctx;
+	return 0;
+}
+
+/* Another node's list has an end, and names that may be printed. */
+static void listed(void **state)
+{
+	struct rgate_lock_info *info = (void *)((char *)memory + SYNC_CLIENT_ROOM);
+	int n = 0;
+
+	(void)state;
+	memset(memory, 0, sizeof(memory));
+	strcpy(info->name, "a/lock");
+	n_told = n_taken = 0;
+	tell_lock(1, 5);
+	tell_lock(2, 6);
+	tell(3, 0);
+	assert_int_equal(rgate_lock_list(NULL, count, &n), 0);
+	assert_int_equal(n, 2);
+	n_told = n_taken = 0;
+	tell_lock(1, 5);
+	tell_lock(2, 5);
+	assert_int_equal(rgate_lock_list(NULL, count, &n), -EPROTO);
+	assert_int_equal(n, 3);
+	strcpy(info->name, "\033[2J");
+	n_told = n_taken = 0;
+	tell_lock(1, 5);
+	assert_int_equal(rgate_lock_list(NULL, count, &n), -EPROTO);
+	memset(info->name, 'a', sizeof(info->name));
+	n_told = n_taken = 0;
+	tell_lock(1, 5);
+	assert_int_equal(rgate_lock_list(NULL, count, &n), -EPROTO);
+	assert_int_equal(n, 3);
+}
+
 /* Longer than others poll, and not at all where CPUs are scarce */
 static void polls_longer(void **state)
 {
@@ -257,8 +302,7 @@ static void polls_longer(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(any_order), cmocka_unit_test(given_up), cmocka_unit_test(not_mixed_up),
-	cmocka_unit_test(opened_again),
-	cmocka_unit_test(polls_longer),
+	cmocka_unit_test(opened_again), cmocka_unit_test(listed), cmocka_unit_test(polls_longer),
 };
 
 UNIT_MAIN(tests)
