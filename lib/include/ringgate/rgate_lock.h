@@ -84,7 +84,7 @@ RGATE_API int rgate_lock_info(struct rgate_lock *lock, struct rgate_lock_info *i
 /*
  * rgate_lock_list - calls @each for each lock of that home that this user may open
  * @opts: as rgate_lock_open(): only where it asks is looked at
- * Returns 0; what @each returned, if that is not 0, at once; -EPROTO: the home has told what cannot be;
+ * Returns 0; what @each returned, if that is not 0, at once; -EPROTO: the home told what cannot be;
  * or as rgate_lock_open().
  */
 RGATE_API int rgate_lock_list(const struct rgate_sync_opts *opts,
