@@ -91,7 +91,7 @@ void ringgated_make_pair(struct ringgated r[2])
 static _Noreturn void run(struct ringgated *r, bool policy, int log_fd)
 {
 	char path[300], node[12], cluster[96], steer[96], socket[128], file[128];
-	const char *argv[20] = { "ringgated", "-c", "/dev/null", "-C", cluster, "-n", node, "-s",
+	const char *argv[22] = { "ringgated", "-c", "/dev/null", "-C", cluster, "-n", node, "-s",
 				 r->control, "--pool", "16M", "--requests", socket };
 	unsigned int n = 13;
 
@@ -108,6 +108,10 @@ static _Noreturn void run(struct ringgated *r, bool policy, int log_fd)
 	if (r->more) {
 		argv[n++] = "--requests";
 		argv[n++] = r->more;
+	}
+	if (r->journal) {
+		argv[n++] = "--journal";
+		argv[n++] = r->journal;
 	}
 	/* the gateway's alone */
 	if (!r->node) {

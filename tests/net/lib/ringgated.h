@@ -18,6 +18,7 @@ struct ringgated {
 	char control[96];	/* its sockets */
 	char requests[96];
 	const char *more;	/* one more line of requests that it has; NULL: none */
+	const char *journal;	/* its line; NULL: none */
 };
 
 /* False: not built */
