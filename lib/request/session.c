@@ -13,15 +13,10 @@
 #define MISSES	4096U	/* polls for nothing after which the daemon is looked after */
 #define LOOKS	16U	/* polls between two readings of the clock */
 
-static bool forked(const struct rgate_session *s)
-{
-	return s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED);
-}
-
 /* Of another process, or lent? Then its rings are not this caller's. */
 static int not_mine(const struct rgate_session *s)
 {
-	if (forked(s))
+	if (rgate_session_forked(s))
 		return -EOWNERDEAD;
 	return s->lent ? -EBUSY : 0;
 }

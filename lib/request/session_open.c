@@ -351,7 +351,7 @@ void rgate_session_close(struct rgate_session *s)
 		return;
 	/* first: a child forked meanwhile closes the descriptors of sessions that it finds */
 	rgate_session_delist(s);
-	if (s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED)) {
+	if (rgate_session_forked(s)) {
 		close_copy(s);
 	} else {
 		let_go(s);
@@ -426,7 +426,7 @@ int rgate_session_reconnect(struct rgate_session *s, int timeout_ms)
 	struct rgate_session *fresh;
 	int err;
 
-	if (s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED))
+	if (rgate_session_forked(s))
 		return -EOWNERDEAD;
 	if (s->where != RGATE_SESSION_DAEMON)
 		return -EINVAL;

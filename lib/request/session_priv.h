@@ -45,6 +45,12 @@ struct rgate_session {
 /* How often this process and those before it forked */
 extern uint64_t rgate_session_forks;
 
+/* It is the parent's, and its memory is not there. Any thread */
+static inline bool rgate_session_forked(const struct rgate_session *s)
+{
+	return s->fork != __atomic_load_n(&rgate_session_forks, __ATOMIC_RELAXED);
+}
+
 /* The socket's other end is closed? Then the session is over from now on. */
 bool rgate_session_gone(struct rgate_session *s);
 

@@ -46,6 +46,16 @@ int rgate_barrier_arrive(struct rgate_barrier *b)
 	return sync_client_ask(sc, q, sc->timeout_ms, NULL);
 }
 
+/* What is told comes there: -EOWNERDEAD: it is not there, in a child */
+static int empty_room(struct sync_client *sc)
+{
+	const int err = rgate_session_poll(sc->session, NULL, 0);
+
+	if (!err)
+		memset(sc->room, 0, sizeof(struct rgate_barrier_info));
+	return err;
+}
+
 int rgate_barrier_wait(struct rgate_barrier *b, int timeout_ms, uint64_t *generation,
 		       struct rgate_barrier_info *broken)
 {
@@ -54,9 +64,10 @@ int rgate_barrier_wait(struct rgate_barrier *b, int timeout_ms, uint64_t *genera
 		.op = RGATE_REQ_BARRIER_WAIT, .handle = sc->handle, .off = SYNC_CLIENT_ROOM,
 		.len = sizeof(*broken),
 	};
-	int err;
+	int err = empty_room(sc);
 
-	memset(sc->room, 0, sizeof(*broken));
+	if (err)
+		return err;
 	err = sync_client_ask(sc, q, timeout_ms, generation);
 	if (err == -EPIPE && broken)
 		memcpy(broken, sc->room, sizeof(*broken));
@@ -72,10 +83,10 @@ int rgate_barrier_meet(struct rgate_barrier *b, int timeout_ms, uint64_t *genera
 		{ .op = RGATE_REQ_BARRIER_WAIT, .handle = sc->handle, .off = SYNC_CLIENT_ROOM,
 		  .len = sizeof(*broken) },
 	};
-	int arrived, err;
+	int arrived, err = empty_room(sc);
 
-	memset(sc->room, 0, sizeof(*broken));
-	err = sync_client_start(sc, q, 2);
+	if (!err)
+		err = sync_client_start(sc, q, 2);
 	if (err)
 		return err;
 	err = sync_client_finish(sc, q[1].cookie, timeout_ms, generation);

@@ -6,6 +6,7 @@
 #include <ringgate/rgate_lock.h>
 
 #include "clock.h"
+#include "session_priv.h"
 #include "sync_client.h"
 #include "sync_table.h"
 
@@ -65,8 +66,11 @@ int rgate_lock_release(struct rgate_lock *lock)
 	return sync_client_ask(sc, q, SYNC_CLIENT_SURE, NULL);
 }
 
+/* A child has neither the lock nor its place. */
 uint64_t rgate_lock_until(const struct rgate_lock *lock)
 {
+	if (rgate_session_forked(lock->client.session))
+		return 0;
 	return __atomic_load_n(&lock->client.place->lease_ns, __ATOMIC_ACQUIRE);
 }
 
@@ -79,6 +83,8 @@ bool rgate_lock_valid(const struct rgate_lock *lock)
 
 uint64_t rgate_lock_token(const struct rgate_lock *lock)
 {
+	if (rgate_session_forked(lock->client.session))
+		return 0;
 	return __atomic_load_n(&lock->client.place->value, __ATOMIC_RELAXED);
 }
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -255,6 +256,54 @@ static void breaks(void **state)
 	rgate_barrier_close(NULL);
 }
 
+static struct of_parent {
+	struct rgate_lock *lock;
+	struct rgate_barrier *barrier;
+} of_parent;
+
+static int child_asks(int sock, void *arg)
+{
+	const struct of_parent *p = arg;
+	struct rgate_barrier_info barrier;
+	struct rgate_lock_info info;
+
+	(void)sock;
+	unit_require(!rgate_lock_valid(p->lock));
+	unit_require(!rgate_lock_until(p->lock));
+	unit_require(!rgate_lock_token(p->lock));
+	unit_require(rgate_lock_acquire(p->lock, 0, 0, NULL) == -EOWNERDEAD);
+	unit_require(rgate_lock_release(p->lock) == -EOWNERDEAD);
+	unit_require(rgate_lock_info(p->lock, &info) == -EOWNERDEAD);
+	unit_require(rgate_barrier_arrive(p->barrier) == -EOWNERDEAD);
+	unit_require(rgate_barrier_wait(p->barrier, 0, NULL, &barrier) == -EOWNERDEAD);
+	unit_require(rgate_barrier_meet(p->barrier, 0, NULL, &barrier) == -EOWNERDEAD);
+	unit_require(rgate_barrier_info(p->barrier, &barrier) == -EOWNERDEAD);
+	rgate_barrier_close(p->barrier);
+	rgate_lock_close(p->lock);
+	return 0;
+}
+
+/* A child has not the memory of what its parent opened: no call touches it, and nothing is its. */
+static void of_a_child(void **state)
+{
+	int pid, sock, st;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	of_parent.lock = open_lock("parents");
+	assert_int_equal(rgate_barrier_open(&of_parent.barrier, "parents", 2, &process), 0);
+	assert_int_equal(rgate_lock_acquire(of_parent.lock, 0, -1, NULL), 0);
+	pid = unit_fork(child_asks, &of_parent, &sock);
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_int_equal(st, 0);
+	close(sock);
+	assert_true(rgate_lock_valid(of_parent.lock));
+	assert_int_equal(rgate_barrier_arrive(of_parent.barrier), 0);
+	rgate_barrier_close(of_parent.barrier);
+	assert_int_equal(rgate_lock_release(of_parent.lock), 0);
+	rgate_lock_close(of_parent.lock);
+}
+
 static void *comes_later(void *arg)
 {
 	usleep(20000);
@@ -302,6 +351,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused),
 	cmocka_unit_test(listed),
 	cmocka_unit_test(all_meet),
+	cmocka_unit_test(of_a_child),
 	cmocka_unit_test(breaks),
 	cmocka_unit_test(meets_later),
 };

@@ -13,7 +13,7 @@
  * it. Tokens only rise: what several may write takes them along, and refuses lower ones.
  *
  * One thread at a time for each lock, but rgate_lock_valid(), _until() and _token(): any, until
- * rgate_lock_close(). After fork(2) it is the parent's.
+ * rgate_lock_close(). After fork(2) it is the parent's, and not held by the child.
  */
 #ifndef RINGGATE_RGATE_LOCK_H
 #define RINGGATE_RGATE_LOCK_H
