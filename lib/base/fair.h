@@ -8,6 +8,7 @@
 #define RGATE_BASE_FAIR_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "thread.h"
 
@@ -33,6 +34,18 @@ static inline void fair_lock(struct fair *f)
 	pthread_mutex_lock(&f->door);
 	pthread_mutex_lock(&f->lock);
 	pthread_mutex_unlock(&f->door);
+}
+
+/* False: somebody has it, or waits for it */
+static inline bool fair_trylock(struct fair *f)
+{
+	bool got;
+
+	if (pthread_mutex_trylock(&f->door))
+		return false;
+	got = !pthread_mutex_trylock(&f->lock);
+	pthread_mutex_unlock(&f->door);
+	return got;
 }
 
 static inline void fair_unlock(struct fair *f)

@@ -44,4 +44,9 @@ int queue_of_task(struct rgate_queue *q, uint16_t op, const struct rgate_queue_t
 int queue_complete_along(struct rgate_queue *q, struct rgate_queue_result *results,
 			 unsigned int n, struct rgate_request along, bool later, uint64_t *value);
 
+/* rgate_queue_fetch(), which calls @each, if there is one, when a piece is there: the queue may be
+ * asked for other things meanwhile */
+int queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *memory, uint64_t off,
+		void *buf, size_t len, int timeout_ms, void (*each)(void *ctx), void *ctx);
+
 #endif

@@ -45,6 +45,8 @@ struct fetch {
 	struct rgate_queue *q;
 	uint64_t until;			/* ns; UINT64_MAX: no limit */
 	uint32_t handle;
+	void (*each)(void *ctx);
+	void *ctx;
 };
 
 static int ask(struct fetch *f, struct rgate_request r, uint64_t *value)
@@ -93,14 +95,16 @@ static int copy(struct fetch *f, uint64_t from, char *buf, size_t len)
 		from += n;
 		buf += n;
 		len -= n;
+		if (f->each)
+			f->each(f->ctx);
 	}
 	return err;
 }
 
-int rgate_queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *memory, uint64_t off,
-		      void *buf, size_t len, int timeout_ms)
+int queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *memory, uint64_t off,
+		void *buf, size_t len, int timeout_ms, void (*each)(void *ctx), void *ctx)
 {
-	struct fetch f = { .q = q, .until = UINT64_MAX };
+	struct fetch f = { .q = q, .until = UINT64_MAX, .each = each, .ctx = ctx };
 	struct rgate_queue_memory m;
 	int err;
 
@@ -124,4 +128,10 @@ int rgate_queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *me
 			.op = RGATE_REQ_MEMORY_RELEASE, .handle = f.handle },
 			SYNC_CLIENT_SURE, NULL);
 	return err;
+}
+
+int rgate_queue_fetch(struct rgate_queue *q, const struct rgate_queue_memory *memory, uint64_t off,
+		      void *buf, size_t len, int timeout_ms)
+{
+	return queue_fetch(q, memory, off, buf, len, timeout_ms, NULL, NULL);
 }

@@ -64,11 +64,11 @@ int worker_open(struct queue_thread *t)
 /* What it had is given back. */
 static void shut(struct queue_thread *t)
 {
-	pthread_mutex_lock(&t->lock);
+	fair_lock(&t->lock);
 	worker_forget(t);
 	rgate_queue_close(t->queue);
 	t->queue = NULL;
-	pthread_mutex_unlock(&t->lock);
+	fair_unlock(&t->lock);
 }
 
 /* May the next one that is opened be another one's, who is there? */
@@ -108,9 +108,9 @@ static int reopen(struct queue_thread *t)
 		if (worker_state(t->worker) == WORKER_DRAINS)
 			bell.fd = -1;
 		(void)poll(&bell, 1, REOPEN_MS);
-		pthread_mutex_lock(&t->lock);
+		fair_lock(&t->lock);
 		err = worker_open(t);
-		pthread_mutex_unlock(&t->lock);
+		fair_unlock(&t->lock);
 	}
 	if (!err)
 		worker_count(t, reopened, 1);
@@ -154,18 +154,29 @@ static void *run(void *arg)
 
 /* ---- Who touches ---- */
 
+/* False: it is at something, which is not waited for */
+static bool touch_thread(struct queue_thread *t, bool waits)
+{
+	if (waits)
+		fair_lock(&t->lock);
+	else if (!fair_trylock(&t->lock))
+		return false;
+	if (t->queue)
+		(void)worker_touch(t);
+	fair_unlock(&t->lock);
+	return true;
+}
+
+/* Those that run do not wait for others that ask, or wait for room. */
 static void touch_all(struct rgate_queue_worker *w)
 {
 	unsigned int i;
 
-	for (i = 0; i < w->nthreads; i++) {
-		struct queue_thread *t = &w->threads[i];
-
-		pthread_mutex_lock(&t->lock);
-		if (t->queue)
-			(void)worker_touch(t, w->o.touch_ms * MS, w->o.touch_for_ms * MS);
-		pthread_mutex_unlock(&t->lock);
-	}
+	for (i = 0; i < w->nthreads; i++)
+		w->threads[i].passed_by = !touch_thread(&w->threads[i], false);
+	for (i = 0; i < w->nthreads; i++)
+		if (w->threads[i].passed_by)
+			touch_thread(&w->threads[i], true);
 }
 
 static void *touch(void *arg)
@@ -279,7 +290,7 @@ static int init_thread(struct rgate_queue_worker *w, struct queue_thread *t)
 	t->buf = malloc(RGATE_QUEUE_DATA_MAX);
 	if (!t->buf)
 		return -ENOMEM;
-	pthread_mutex_init(&t->lock, NULL);
+	fair_init(&t->lock);
 	w->nthreads++;
 	return worker_open(t);
 }
@@ -296,7 +307,7 @@ static void free_it(struct rgate_queue_worker *w)
 	for (i = 0; i < w->nthreads; i++) {
 		shut(&w->threads[i]);
 		free(w->threads[i].buf);
-		pthread_mutex_destroy(&w->threads[i].lock);
+		fair_destroy(&w->threads[i].lock);
 	}
 	if (w->bell >= 0)
 		close(w->bell);

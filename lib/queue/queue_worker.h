@@ -11,6 +11,7 @@
 
 #include <ringgate/rgate_queue_worker.h>
 
+#include "fair.h"
 #include "list.h"
 
 /* A task of a thread: claimed, then at its handler, then a result to be told */
@@ -28,8 +29,8 @@ struct taken {
 struct queue_thread {
 	struct rgate_queue_worker *worker;
 	pthread_t id;
-	/* for what follows, up to buf; and for each call of the queue's */
-	pthread_mutex_t lock;
+	/* for what follows, up to buf; and for each call of the queue's. Who touches has his turn. */
+	struct fair lock;
 	struct rgate_queue *queue;
 	struct link ahead, ended;	/* claimed; results to be told */
 	unsigned int nahead, nended;
@@ -37,6 +38,8 @@ struct queue_thread {
 	bool asked;			/* a claim is in the background */
 	bool refused;			/* a result was, for now */
 	uint64_t told;			/* ns: when results were, or the first of these ended */
+	/* of who touches */
+	bool passed_by;
 	/* the thread's own */
 	char *buf;			/* room for a result */
 	struct rgate_queue_got got[RGATE_QUEUE_CLAIM_MAX];
@@ -95,8 +98,8 @@ int worker_ask(struct queue_thread *t, uint32_t flags);
 int worker_flush(struct queue_thread *t);
 /* What is claimed ahead is another one's to claim */
 int worker_give_back(struct queue_thread *t);
-/* Touches what has run for so long since it was touched */
-int worker_touch(struct queue_thread *t, uint64_t every, uint64_t longest);
+/* Touches what has run for as long as the options have it since it was touched, if it is to be */
+int worker_touch(struct queue_thread *t);
 /* One that is in no list */
 void worker_drop(struct taken *task);
 /* Nothing of it is its own any more. */

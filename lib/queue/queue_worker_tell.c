@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "queue_client.h"
 
+#define MS	1000000ULL
 #define MOST	RGATE_QUEUE_CLAIM_MAX	/* results at once */
 
 void worker_drop(struct taken *task)
@@ -302,11 +303,16 @@ static int touch_all(struct queue_thread *t, struct link *list, uint64_t now, ui
 	return err;
 }
 
-int worker_touch(struct queue_thread *t, uint64_t every, uint64_t longest)
+int worker_touch(struct queue_thread *t)
 {
-	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC);
-	int err = t->now ? touch_one(t, t->now, now, every, longest) : 0;
+	const struct rgate_queue_worker_opts *o = &t->worker->o;
+	const uint64_t now = rgate_clock_now(CLOCK_MONOTONIC), every = o->touch_ms * MS,
+		       longest = o->touch_for_ms * MS;
+	int err;
 
+	if (!t->worker->touches)
+		return 0;
+	err = t->now ? touch_one(t, t->now, now, every, longest) : 0;
 	/* Those of a batch that was begun, and those whose results are held */
 	if (!err)
 		err = touch_all(t, &t->ahead, now, every, longest);

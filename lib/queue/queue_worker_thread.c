@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "queue_client.h"
 
 #define MS		1000000ULL
 #define HOLD_MS		10U	/* a result is held no longer, while others are to be done */
@@ -114,9 +115,9 @@ static int rest(struct queue_thread *t)
 
 	if (t->refused)
 		ms = REFUSED_MS;
-	pthread_mutex_unlock(&t->lock);
+	fair_unlock(&t->lock);
 	n = poll(p, 2, ms);
-	pthread_mutex_lock(&t->lock);
+	fair_lock(&t->lock);
 	return n;
 }
 
@@ -192,9 +193,9 @@ static int do_one(struct queue_thread *t)
 	if (!task->begun)
 		task->begun = task->touched = rgate_clock_now(CLOCK_MONOTONIC);
 	t->now = task;
-	pthread_mutex_unlock(&t->lock);
+	fair_unlock(&t->lock);
 	ret = handle(t, task, &job.work);
-	pthread_mutex_lock(&t->lock);
+	fair_lock(&t->lock);
 	ret = worker_tell(t, task, ret, &job.work);
 	if (ret || !t->nended || !t->nahead)
 		return ret;
@@ -225,7 +226,7 @@ int worker_loop(struct queue_thread *t)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&t->lock);
+	fair_lock(&t->lock);
 	while (!err && worker_state(t->worker) != WORKER_STOPS) {
 		err = get_tasks(t);
 		if (!err && t->nahead && worker_state(t->worker) != WORKER_STOPS)
@@ -233,7 +234,7 @@ int worker_loop(struct queue_thread *t)
 	}
 	if (!err || err == DRAINED)
 		err = wind_up(t);
-	pthread_mutex_unlock(&t->lock);
+	fair_unlock(&t->lock);
 	return err;
 }
 
@@ -252,9 +253,11 @@ int rgate_queue_work_submit(struct rgate_queue_work *work, const struct rgate_qu
 		slice = SLICE_MS;
 		if (timeout_ms >= 0 && (uint64_t)timeout_ms - gone < SLICE_MS)
 			slice = timeout_ms - (int)gone;
-		pthread_mutex_lock(&t->lock);
+		fair_lock(&t->lock);
 		ret = rgate_queue_submit(t->queue, jobs, n, slice, first);
-		pthread_mutex_unlock(&t->lock);
+		if (ret < 0)
+			(void)worker_touch(t);
+		fair_unlock(&t->lock);
 		if (ret != -ETIMEDOUT && (ret != -EAGAIN || !timeout_ms))
 			return ret;
 		if (worker_state(t->worker) == WORKER_STOPS)
@@ -264,14 +267,24 @@ int rgate_queue_work_submit(struct rgate_queue_work *work, const struct rgate_qu
 	return ret;
 }
 
+/* A piece is there */
+static void let_touch(void *ctx)
+{
+	struct queue_thread *t = ctx;
+
+	(void)worker_touch(t);
+	fair_unlock(&t->lock);
+	fair_lock(&t->lock);
+}
+
 int rgate_queue_work_fetch(struct rgate_queue_work *work, const struct rgate_queue_memory *memory,
 			   uint64_t off, void *buf, size_t len, int timeout_ms)
 {
 	struct queue_thread *t = container_of(work, struct job, work)->t;
 	int err;
 
-	pthread_mutex_lock(&t->lock);
-	err = rgate_queue_fetch(t->queue, memory, off, buf, len, timeout_ms);
-	pthread_mutex_unlock(&t->lock);
+	fair_lock(&t->lock);
+	err = queue_fetch(t->queue, memory, off, buf, len, timeout_ms, let_touch, t);
+	fair_unlock(&t->lock);
 	return err;
 }

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <ringgate/memory.h>
-#include <ringgate/rgate_queue.h>
+#include <ringgate/rgate_queue_worker.h>
+
+#include "sync_client.h"
 
 #define LEN	200000U		/* more than a task has, and than a request of a queue's */
 #define FROM	4096U		/* where it begins, of the session's memory */
@@ -17,6 +19,7 @@ static struct rgate_session *session;
 static uint8_t *mem;
 static struct rgate_queue *q;
 static uint8_t buf[LEN + 1];
+static bool is_slow;
 
 static int ask(struct rgate_request r, uint64_t *value)
 {
@@ -182,10 +185,70 @@ static void lies(void **state)
 	assert_int_equal(rgate_queue_fetch(q, &m, 0, buf, 1, -1), -EINVAL);
 }
 
+#define RUN_MS	(600 * unit_patience())
+
+int __real_sync_client_ask(struct sync_client *sc, struct rgate_request r, int timeout_ms,
+			   uint64_t *value);
+int __wrap_sync_client_ask(struct sync_client *sc, struct rgate_request r, int timeout_ms,
+			   uint64_t *value);
+
+/* Each piece takes its time. */
+int __wrap_sync_client_ask(struct sync_client *sc, struct rgate_request r, int timeout_ms,
+			   uint64_t *value)
+{
+	if (is_slow && r.op == RGATE_REQ_MEMORY_READ)
+		usleep(RUN_MS * 1000 / 3);
+	return __real_sync_client_ask(sc, r, timeout_ms, value);
+}
+
+/* For longer than its time to run */
+static int fetches(void *ctx, struct rgate_queue_work *work)
+{
+	struct rgate_queue_memory m;
+	int err;
+
+	(void)ctx;
+	err = rgate_queue_memory_of(work->data, work->task->len, &m);
+	return err ? err : rgate_queue_work_fetch(work, &m, 0, buf, LEN, -1);
+}
+
+/* A handler that fetches much has its task touched meanwhile. */
+static void touched(void **state)
+{
+	const struct rgate_queue_handler h = { .run = fetches };
+	const struct rgate_queue_opts qo = RGATE_OPTS(rgate_queue_opts,
+		.where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE, .run_ms = RUN_MS);
+	const struct rgate_queue_worker_opts wo = RGATE_OPTS(rgate_queue_worker_opts,
+		.queue = &qo, .handlers = &h, .nhandlers = 1, .flags = RGATE_WORKER_TOUCH);
+	struct rgate_queue_worker_info n = { .sz = sizeof(n) };
+	const struct rgate_queue_memory m = at("jobs/4", 0, LEN);
+	const struct rgate_queue_job job = { .data = &m, .len = sizeof(m) };
+	struct rgate_queue_worker *w;
+	uint32_t handle = export("jobs/4", MINE);
+
+	(void)state;
+	unit_not_for_tsan("it does not know that two mappings are the same memory");
+	is_slow = true;
+	rgate_queue_close(q);
+	assert_int_equal(rgate_queue_open(&q, "long", &qo), 0);
+	assert_int_equal(rgate_queue_submit(q, &job, 1, -1, NULL), 1);
+	assert_int_equal(rgate_queue_worker_start(&w, "long", &wo), 0);
+	rgate_queue_worker_drain(w);
+	assert_int_equal(rgate_queue_worker_join(w, 60000), 0);
+	assert_int_equal(rgate_queue_worker_info(w, &n), 0);
+	rgate_queue_worker_close(w);
+	assert_true(n.touched > 1);
+	assert_int_equal(n.completed, 1);
+	assert_int_equal(n.claimed + n.late, 1);
+	is_slow = false;
+	take_back(handle);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(task_and_result, setup, teardown),
 	cmocka_unit_test_setup_teardown(not_there, setup, teardown),
 	cmocka_unit_test_setup_teardown(lies, setup, teardown),
+	cmocka_unit_test_setup_teardown(touched, setup, teardown),
 };
 
 UNIT_MAIN(tests)

@@ -701,6 +701,35 @@ static void stop_while_full(void **state)
 	assert_int_equal(err, -ECANCELED);
 }
 
+/* For longer than its time to run */
+static int waits_in_vain(void *ctx, struct rgate_queue_work *work)
+{
+	const struct rgate_queue_job job = { .data = "", .len = 0 };
+	const int ms = (int)process.run_ms * 3;
+	int err = rgate_queue_work_submit(work, &job, 1, ms, NULL);
+
+	(void)ctx;
+	return err == -ETIMEDOUT ? 0 : -EIO;
+}
+
+/* It is touched while its handler waits for room, as are those of other threads. */
+static void touched_while_full(void **state)
+{
+	char buf[64];
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	process.tasks = 1;
+	process.run_ms = 300 * unit_patience();
+	made_anew();
+	START(waits_in_vain, .touch_ms = process.run_ms / 6, .flags = RGATE_WORKER_TOUCH);
+	assert_int_equal(end_of(submit_one("", 0, 0), buf, sizeof(buf)), RGATE_TASK_DONE);
+	AWAIT(numbers().completed == 1);
+	assert_int_equal(numbers().late, 0);
+	assert_int_equal(numbers().claimed, 1);
+	assert_true(numbers().touched >= 3);
+}
+
 static void wrong_options(void **state)
 {
 	const struct rgate_queue_handler h[] = {
@@ -745,7 +774,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(each_once), TEST(returns), TEST(retries), TEST(stop_in_the_middle),
 	TEST(past_its_lease), TEST(touched), TEST(home_dies), TEST(home_comes_back), TEST(no_room),
 	TEST(never_room), TEST(drained), TEST(other_types), TEST(by_its_own_handler),
-	TEST(stop_while_full), TEST(wrong_options),
+	TEST(stop_while_full), TEST(touched_while_full), TEST(wrong_options),
 };
 
 UNIT_MAIN(tests)
