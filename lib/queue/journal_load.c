@@ -59,32 +59,6 @@ static void leave_segment(struct task *t)
 	t->seg = NULL;
 }
 
-static int on_queue(struct load *l, const struct journal_queue *r)
-{
-	struct queue_open as = {
-		.owner = r->owner, .flags = r->flags | RGATE_QUEUE_CREATE, .place = r->place,
-	};
-	struct queue *q;
-	int err;
-
-	if (!r->serial || r->serial >= UINT64_MAX / 2 || r->last >= UINT64_MAX / 2 ||
-	    r->flags & ~QUEUE_MADE_FLAGS || r->flags & RGATE_QUEUE_NO_JOURNAL ||
-	    queue_open_check(&as))
-		return -EINVAL;
-	q = queues_by_serial(l->j->home, r->serial);
-	if (q && (q->owner != r->owner || strcmp(q->name, r->place.name)))
-		return -EINVAL;
-	if (!q) {
-		as.flags |= RGATE_QUEUE_EXCLUSIVE;
-		err = queues_restore(l->j->home, &as, r->serial, &q);
-		if (err)
-			return err;
-	}
-	if (r->last > q->last)
-		q->last = r->last;
-	return 0;
-}
-
 static void drop_all(struct queue *q)
 {
 	struct task *t;
@@ -103,6 +77,49 @@ static void on_removed(struct queue *q)
 	q->rules.flags &= ~RGATE_QUEUE_KEEP;
 	q->handles--;
 	queues_put(q);
+}
+
+/* That it was removed could not be read, or written: there never are two of one name. */
+static void on_same_name(struct queues *home, const struct journal_queue *r)
+{
+	struct queue *q;
+	struct link *l;
+
+	for (l = home->all.next; l != &home->all; l = l->next) {
+		q = container_of(l, struct queue, of_home);
+		if (q->owner != r->owner || strcmp(q->name, r->place.name) ||
+		    q->serial > r->serial)
+			continue;
+		on_removed(q);
+		return;
+	}
+}
+
+static int on_queue(struct load *l, const struct journal_queue *r)
+{
+	struct queue_open as = {
+		.owner = r->owner, .flags = r->flags | RGATE_QUEUE_CREATE, .place = r->place,
+	};
+	struct queue *q;
+	int err;
+
+	if (!r->serial || r->serial >= UINT64_MAX / 2 || r->last >= UINT64_MAX / 2 ||
+	    r->flags & ~QUEUE_MADE_FLAGS || r->flags & RGATE_QUEUE_NO_JOURNAL ||
+	    queue_open_check(&as))
+		return -EINVAL;
+	q = queues_by_serial(l->j->home, r->serial);
+	if (q && (q->owner != r->owner || strcmp(q->name, r->place.name)))
+		return -EINVAL;
+	if (!q) {
+		on_same_name(l->j->home, r);
+		as.flags |= RGATE_QUEUE_EXCLUSIVE;
+		err = queues_restore(l->j->home, &as, r->serial, &q);
+		if (err)
+			return err;
+	}
+	if (r->last > q->last)
+		q->last = r->last;
+	return 0;
 }
 
 static int on_task(struct load *l, struct queue *q, const struct journal_got *got)

@@ -187,10 +187,66 @@ static void test_lost(void **state)
 	start();
 }
 
+/* In the only file with records, the first one of that kind cannot be read any more. */
+static void spoil(enum journal_kind kind)
+{
+	static char mem[1 << 20];
+	struct journal_reader r;
+	struct journal_got got;
+	char path[128], name[JOURNAL_NAME_ROOM];
+	ssize_t n;
+	int fd;
+
+	journal_name(1, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	n = read(fd, mem, sizeof(mem));
+	assert_int_equal(journal_read_head(&r, mem, (size_t)n), 0);
+	do {
+		assert_int_equal(journal_read_next(&r, &got), 1);
+	} while (got.head.kind != kind);
+	assert_int_equal(pwrite(fd, "X", 1, (off_t)got.head.at + 5), 1);
+	close(fd);
+}
+
+/* One queue was removed, and another one has its name: what that one has is not left out. */
+static void test_same_name(void **state)
+{
+	struct queue *other;
+	struct task *t;
+
+	(void)state;
+	start();
+	other = get("other");
+	put_some(other, 3);
+	queues_remove(other);
+	other = get("other");
+	put_some(other, 5);
+	/* behind what is on the disk */
+	put_some(q, 1);
+	stop();
+	spoil(JOURNAL_REMOVED);
+	queues_init(&home);
+	assert_int_equal(journal_open(&j, &home, &opts), -EBADMSG);
+	queues_fini(&home);
+	opts.repair = true;
+	start();
+	opts.repair = false;
+	other = get("other");
+	assert_int_equal(other->n, 5);
+	assert_int_equal(home.n, 2);
+	t = queue_find(other, 5);
+	assert_non_null(t);
+	stop();
+	start();
+	assert_int_equal(home.ntasks, 6);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(removed), TEST(lost),
+	TEST(removed), TEST(lost), TEST(same_name),
 };
 
 UNIT_MAIN(tests)
