@@ -487,6 +487,18 @@ void queue_worker_init(struct queue *q, struct worker *w)
 	list_add_tail(&q->workers, &w->of_queue);
 }
 
+/* For the next process: what it has begun counts for nothing. */
+static void save(struct queue *q, struct task *t)
+{
+	const bool ran = t->state == RGATE_TASK_RUNNING;
+
+	make_ready(q, t, true);
+	if (!ran)
+		return;
+	t->attempts--;
+	record_try(q, t);
+}
+
 uint32_t queue_worker_give(struct queue *q, struct worker *w, uint32_t most)
 {
 	uint32_t n;
@@ -497,7 +509,7 @@ uint32_t queue_worker_give(struct queue *q, struct worker *w, uint32_t most)
 
 		q->count.lost++;
 		if (journal_of(q, t) && __atomic_load_n(&q->home->stops, __ATOMIC_RELAXED))
-			make_ready(q, t, true);
+			save(q, t);
 		else
 			give_back(q, t, 0, "its worker ended, with no attempt left");
 	}

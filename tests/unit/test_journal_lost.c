@@ -243,10 +243,35 @@ static void test_same_name(void **state)
 	assert_int_equal(home.ntasks, 6);
 }
 
+/* A daemon that is ended takes no attempt from those whose workers end with it. */
+static void test_ended(void **state)
+{
+	static const uint32_t tried[] = { 1, 0, 0 };
+	uint32_t is, i;
+	struct task *t;
+
+	(void)state;
+	start();
+	put_some(q, 3);
+	/* One runs again, one for the first time, and one has not begun. */
+	t = queue_first(q, UINT64_MAX);
+	queue_claim(q, t, &worker, true);
+	assert_int_equal(queue_release(q, &worker, t->id, t->claim, 0, &is), 0);
+	for (i = 0; i < 3; i++)
+		queue_claim(q, queue_first(q, UINT64_MAX), &worker, i < 2);
+	home.stops = true;
+	assert_int_equal(queue_worker_give(q, &worker, UINT32_MAX), 3);
+	stop();
+	start();
+	assert_int_equal(q->count.now[RGATE_TASK_READY], 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(queue_find(q, i + 1)->attempts, tried[i]);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(removed), TEST(lost), TEST(same_name),
+	TEST(removed), TEST(lost), TEST(same_name), TEST(ended),
 };
 
 UNIT_MAIN(tests)
