@@ -211,18 +211,30 @@ void meet_retry(struct conn *c)
 	/* It may be gone: nothing of it is touched here. */
 }
 
+/* Of who listened there, and was closed a moment ago, the agent may not know yet. */
+static int listen_outside(struct conn *c, int backlog)
+{
+	int err;
+
+	conn_arm(c);
+	err = rgate_socket_listen(c->socket, backlog);
+	if (err == -EADDRINUSE) {
+		conns_reap(c->agent, c);
+		err = rgate_socket_listen(c->socket, backlog);
+	}
+	if (!err)
+		(void)rgate_socket_name(c->socket, &c->local);
+	return err;
+}
+
 int meet_listen(struct conn *c, int prog, int backlog)
 {
 	int err = 0;
 
 	if (c->state != CONN_NEW && c->state != CONN_LISTENS)
 		return -EINVAL;
-	if (!c->loop) {
-		conn_arm(c);
-		err = rgate_socket_listen(c->socket, backlog);
-	}
-	if (!err && !c->loop)
-		(void)rgate_socket_name(c->socket, &c->local);
+	if (!c->loop)
+		err = listen_outside(c, backlog);
 	if (!err && listen(prog, backlog < 0 ? SOMAXCONN : backlog) < 0)
 		err = -errno;
 	if (err)

@@ -156,6 +156,31 @@ static void closed_listener(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* Two are bound there, as they may be; one listens, and when it is closed the other one does. */
+static void closed_for_other(void **state)
+{
+	struct agent_answer answer;
+	int fd[2], i;
+	struct rgate_socket_addr at = loop_at(0);
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		fd[i] = new_socket();
+		assert_int_equal(ASK(fd[i], NULL, NULL, .what = AGENT_SETOPT,
+				     .a = RGATE_SOCKET_REUSEADDR, .len = sizeof(int),
+				     .value = { 1 }), 0);
+		assert_int_equal(ASK(fd[i], NULL, NULL, .what = AGENT_BIND, .addr = at), 0);
+		assert_int_equal(ASK(fd[i], &answer, NULL, .what = AGENT_NAME), 0);
+		at = answer.addr;
+	}
+	assert_int_equal(ASK(fd[0], NULL, NULL, .what = AGENT_LISTEN, .a = 1), 0);
+	assert_int_equal(ASK(fd[1], NULL, NULL, .what = AGENT_LISTEN, .a = 1), -EADDRINUSE);
+	close(fd[0]);
+	assert_int_equal(ASK(fd[1], NULL, NULL, .what = AGENT_LISTEN, .a = 1), 0);
+	close(fd[1]);
+	eventually(info_now().now == 0);
+}
+
 /* Nobody listens there any more, from then on, though nobody told that it was closed. */
 static void closed_refuses(void **state)
 {
@@ -521,6 +546,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(reset_before_accept, up, down),
 	cmocka_unit_test_setup_teardown(taken_name, up, down),
 	cmocka_unit_test_setup_teardown(closed_listener, up, down),
+	cmocka_unit_test_setup_teardown(closed_for_other, up, down),
 	cmocka_unit_test_setup_teardown(closed_refuses, up, down),
 	cmocka_unit_test_setup_teardown(broken_listener, up, down),
 	cmocka_unit_test_setup_teardown(agent_ends, up, down),
