@@ -276,6 +276,14 @@ static void learn_piece(struct agent *a, uint32_t done, uint32_t len)
 	}
 }
 
+/* Nothing is behind an end that its program was told: its sends must fail then, as with TCP. */
+static void break_up(struct conn *c)
+{
+	c->up_broke = true;
+	if (c->down_over)
+		(void)shutdown(c->end, SHUT_RD);
+}
+
 static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 {
 	uint32_t done;
@@ -294,15 +302,13 @@ static bool up_ended(struct conn *c, const struct rgate_socket_end *end)
 	if (end->result < 0 && end->result != -EAGAIN) {
 		/* What had come before is the program's yet; the reset is behind it. */
 		put(c, &c->up_buf);
-		c->up_broke = true;
-		/* Nothing is behind an end that it was told: its sends must fail, as with TCP. */
-		if (c->down_over)
-			(void)shutdown(c->end, SHUT_RD);
+		break_up(c);
 		return true;
 	}
 	done = end->result < 0 ? 0 : (uint32_t)end->result;
 	if (done > c->up_len)
 		done = c->up_len;	/* a lie of who serves */
+	c->down_watch |= done && c->down_over;
 	c->member->info.sent += done;
 	learn_piece(c->agent, done, c->up_len);
 	if (done < c->up_len) {
@@ -357,10 +363,24 @@ static bool give_left(struct conn *c)
 	return true;
 }
 
+/*
+ * Whose peer has ended its stream, and is gone when something comes from here, is told so: nobody
+ * else looks until more is to be sent. Most send nothing behind that end, and need no request.
+ */
+static void watch(struct conn *c)
+{
+	if (c->down_watch && !c->up_broke && !c->up_over)
+		c->down_busy = !begin(c, RGATE_SOCKET_DO_POLL, 0, RGATE_SOCKET_ERROR, NULL, 0);
+}
+
 static void pump_down(struct conn *c)
 {
-	if (c->down_busy || c->down_over)
+	if (c->down_busy)
 		return;
+	if (c->down_over) {
+		watch(c);
+		return;
+	}
 	if (!c->down_maybe) {
 		c->down_busy = !begin(c, RGATE_SOCKET_DO_POLL, 0, RGATE_SOCKET_IN, NULL, 0);
 		return;
@@ -405,6 +425,12 @@ static bool came(struct conn *c, uint32_t n)
 static bool down_ended(struct conn *c, const struct rgate_socket_end *end)
 {
 	c->down_busy = false;
+	if (end->what == RGATE_SOCKET_DO_POLL && c->down_over) {
+		/* Not that both ways are over, which is no error of it */
+		if (!c->up_over)
+			break_up(c);
+		return true;
+	}
 	if (end->what == RGATE_SOCKET_DO_POLL) {
 		c->down_maybe = true;
 		return true;

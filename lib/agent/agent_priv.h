@@ -123,6 +123,7 @@ struct conn {
 	struct rgate_socket_addr up_to;	/* of a datagram; family 0: the peer */
 	/* ... and to it */
 	bool accepting;
+	bool down_watch;		/* it is over, and something was sent behind that */
 	bool down_busy, down_over, down_maybe, down_full, down_drop;
 	unsigned char *down_buf, *down_left;
 	uint32_t down_left_len, down_off;

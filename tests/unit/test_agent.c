@@ -343,6 +343,52 @@ static void reset_half_ended(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* ... also if it is gone when that comes: its program is told, and does not have to send more. */
+static void reset_by_answer(void **state)
+{
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer);
+	struct pollfd p = { .fd = fd };
+	char byte;
+
+	(void)state;
+	close(peer);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(write(fd, "late", 4), 4);
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_true(p.revents & POLLHUP);
+	assert_int_equal(send(fd, "more", 4, MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	close(fd);
+	close(listener);
+	eventually(info_now().now == 0);
+}
+
+/* The peer has ended its stream, and reads: what is sent goes, and the end of it is one. */
+static void answered_half_ended(void **state)
+{
+	uint16_t port;
+	int peer, listener = server(&port), fd = connected(listener, port, &peer), i;
+	char byte;
+
+	(void)state;
+	assert_int_equal(shutdown(peer, SHUT_WR), 0);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(write(fd, "x", 1), 1);
+		assert_int_equal(read(peer, &byte, 1), 1);
+	}
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	assert_int_equal(read(peer, &byte, 1), 0);
+	close(peer);
+	close(fd);
+	close(listener);
+	eventually(info_now().now == 0);
+	assert_int_equal(info_now().resets, 0);
+}
+
 static atomic_int send_error;
 
 int __wrap_rgate_sockets_next(struct rgate_sockets *set, struct rgate_socket_end *end,
@@ -553,6 +599,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(ends_in_midst, up, down),
 	cmocka_unit_test_setup_teardown(ends_half_closed, up, down),
 	cmocka_unit_test_setup_teardown(reset_half_ended, up, down),
+	cmocka_unit_test_setup_teardown(reset_by_answer, up, down),
+	cmocka_unit_test_setup_teardown(answered_half_ended, up, down),
 	cmocka_unit_test_setup_teardown(send_fails, up, down),
 	cmocka_unit_test_setup_teardown(wants_reset, up, down),
 	cmocka_unit_test_setup_teardown(full_window, up, down),
