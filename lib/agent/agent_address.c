@@ -132,6 +132,8 @@ static int join(struct conn *c, const struct rgate_socket_addr *to)
 	if (err)
 		return err;
 	c->peer = *to;
+	if (agent_is_any(to))
+		(void)rgate_socket_peer(c->socket, &c->peer);
 	c->joined = true;
 	c->near = c->inner = false;
 	c->member->info.connected++;

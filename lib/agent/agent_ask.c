@@ -201,6 +201,7 @@ static int set_linger(struct conn *c, const struct agent_ask *ask)
 	if (ask->len != sizeof(c->linger))
 		return -EINVAL;
 	memcpy(&c->linger, ask->value, sizeof(c->linger));
+	c->linger.on = !!c->linger.on;
 	return 0;
 }
 
@@ -342,6 +343,8 @@ static int connect_again(struct conn *c, const struct agent_ask *ask)
 		err = c->error ? -c->error : -ECONNABORTED;
 		c->error = 0;
 		return err;
+	case CONN_LISTENS:
+		return -EISCONN;
 	default:
 		return -EINVAL;
 	}

@@ -437,6 +437,9 @@ void meet_connected(struct conn *c, int result)
 		return;
 	}
 	renew_forget_options(c);
+	/* No address in particular is some address of the kernel's. */
+	if (agent_is_any(&c->peer))
+		(void)rgate_socket_peer(c->socket, &c->peer);
 	c->member->info.connected++;
 	c->told = !list_empty(&c->waiters);
 	conn_answer_waiters(c, 0);

@@ -4,6 +4,42 @@
 
 #include "agent_bed.h"
 
+/* What the kernel says of its own sockets is said of these. */
+static void as_the_kernel(void **state)
+{
+	const struct rgate_socket_linger odd = { .on = 7, .seconds = 8 };
+	struct rgate_socket_linger linger;
+	struct rgate_socket_addr any;
+	struct agent_answer answer;
+	struct agent_ask q = { .what = AGENT_SETOPT, .a = RGATE_SOCKET_LINGER,
+			       .len = sizeof(odd) };
+	uint16_t port;
+	int fd = listening(&port), to = new_socket();
+
+	(void)state;
+	/* One that listens is as good as connected. */
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .addr = loop_at(port)),
+			 -EISCONN);
+	/* Whom it is connected to has an address. */
+	any = loop_at(port);
+	memset(any.addr, 0, 4);
+	assert_int_equal(ASK(to, NULL, NULL, .what = AGENT_CONNECT, .addr = any), 0);
+	assert_int_equal(ASK(to, &answer, NULL, .what = AGENT_PEER), 0);
+	any = loop_at(port);
+	assert_memory_equal(&answer.addr, &any, sizeof(any));
+	/* A switch is on, or off. */
+	memcpy(q.value, &odd, sizeof(odd));
+	assert_int_equal(ask(q, fd, NULL, NULL), 0);
+	assert_int_equal(ASK(fd, &answer, NULL, .what = AGENT_GETOPT, .a = RGATE_SOCKET_LINGER,
+			     .len = sizeof(linger)), 0);
+	memcpy(&linger, answer.value, sizeof(linger));
+	assert_int_equal(linger.on, 1);
+	assert_int_equal(linger.seconds, 8);
+	close(to);
+	close(fd);
+	eventually(info_now().now == 0);
+}
+
 /* ---- Those who lie ---- */
 
 static void garbage(void **state)
@@ -473,6 +509,7 @@ static void no_descriptors(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(as_the_kernel, up, down),
 	cmocka_unit_test_setup_teardown(garbage, up, down),
 	cmocka_unit_test_setup_teardown(others_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(forged_name, up, down),
