@@ -148,7 +148,7 @@ static int do_accept(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	got = NEXT(accept4)(fd, NULL, NULL, flags);
 	if (got < 0)
 		return got;
-	err = shim_accepted(got, sa ? &peer : NULL);
+	err = shim_accepted(got, fd, sa ? &peer : NULL);
 	if (err) {
 		close(got);
 		return shim_return(err);

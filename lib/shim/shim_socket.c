@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,7 +159,18 @@ static bool greet(int fd, const struct agent_name *name)
 		       0) == (long)sizeof(hello);
 }
 
-int shim_accepted(int fd, struct rgate_socket_addr *peer)
+/* How long its calls wait TCP's has from its listener; another AF_UNIX socket has not. */
+static void inherit(int fd, int listener, int option)
+{
+	struct timeval most;
+	socklen_t len = sizeof(most);
+
+	if (!syscall(SYS_getsockopt, listener, SOL_SOCKET, option, &most, &len) &&
+	    (most.tv_sec || most.tv_usec))
+		(void)syscall(SYS_setsockopt, fd, SOL_SOCKET, option, &most, len);
+}
+
+int shim_accepted(int fd, int listener, struct rgate_socket_addr *peer)
 {
 	const int before = errno;
 	struct agent_name name;
@@ -166,6 +178,8 @@ int shim_accepted(int fd, struct rgate_socket_addr *peer)
 
 	if (peer)
 		peer->family = 0;
+	inherit(fd, listener, SO_RCVTIMEO);
+	inherit(fd, listener, SO_SNDTIMEO);
 	switch (shim_kind(fd, &name)) {
 	case SHIM_ACCEPTED:
 		make_room(fd);

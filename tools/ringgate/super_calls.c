@@ -246,7 +246,7 @@ static int64_t do_accept(struct super_call *c, int fd, enum shim_kind kind, int 
 	got = accept_one(c, fd, flags);
 	if (got < 0)
 		return got;
-	err = shim_accepted(got, to ? &peer : NULL);
+	err = shim_accepted(got, fd, to ? &peer : NULL);
 	if (!err && to)
 		err = put_address(c, &peer, to, len_at);
 	if (!err)

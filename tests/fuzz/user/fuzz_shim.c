@@ -343,7 +343,7 @@ static void step_accept(struct fuzz_in *in)
 		close(s);
 	fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 	FUZZ_CHECK(fd >= 0);
-	err = shim_accepted(fd, &peer);
+	err = shim_accepted(fd, l, &peer);
 	check_error(err);
 	if (!err && peer.family)
 		shim_addr_put(&peer, (struct sockaddr *)&in6, &len);

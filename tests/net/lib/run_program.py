@@ -388,6 +388,18 @@ def test_timeout(port):
         raise SystemExit("no timeout")
 
 
+def test_inherited(port):
+    """How long calls of who is accepted wait is its listener's word"""
+    server = listener()
+    for option in socket.SO_RCVTIMEO, socket.SO_SNDTIMEO:
+        server.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 30, 0))
+    p = called_back(port, server)
+    a, _ = server.accept()
+    for option in socket.SO_RCVTIMEO, socket.SO_SNDTIMEO:
+        check("most", struct.unpack("ll", a.getsockopt(socket.SOL_SOCKET, option, 16)), (30, 0))
+    p.close()
+
+
 def test_backlog(port):
     """More than the backlog has room for: all of them are accepted in the end"""
     server = listener(backlog=4)
