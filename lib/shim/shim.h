@@ -160,6 +160,9 @@ int shim_accepted(int fd, int listener, struct rgate_socket_addr *peer);
 /* Nobody is there, and nobody comes any more */
 bool shim_accepts_nobody(int fd);
 
+/* One of TCP that is neither connected, nor connects, nor listens */
+bool shim_is_idle(int fd);
+
 /* ---- shim_mark.c ---- */
 
 /* Of a socket of datagrams, for the others: AGENT_MARK_* */

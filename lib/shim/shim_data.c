@@ -35,6 +35,38 @@ static ssize_t done(ssize_t n)
 	return -1;
 }
 
+/* ---- A stream, by any call ---- */
+
+#define TRASH		(64U << 10)
+#define TRASH_PARTS	16U
+
+/* What is not wanted, but counted: it goes nowhere, whatever the program has for it */
+static ssize_t drop(int fd, size_t len, int flags)
+{
+	static char trash[TRASH];
+	struct iovec v[TRASH_PARTS];
+	struct msghdr mh = { .msg_iov = v };
+
+	for (; len && mh.msg_iovlen < TRASH_PARTS; mh.msg_iovlen++) {
+		v[mh.msg_iovlen] = (struct iovec){ .iov_base = trash,
+						   .iov_len = len < TRASH ? len : TRASH };
+		len -= v[mh.msg_iovlen].iov_len;
+	}
+	return NEXT(recvmsg)(fd, &mh, flags);
+}
+
+/* What the kernel has said of @len bytes at most, where it says something else of one of TCP */
+static ssize_t came(int fd, ssize_t n, size_t len, int flags)
+{
+	if (n >= 0 || (errno != EFAULT && errno != EINVAL))
+		return n;
+	if (errno == EFAULT && flags & MSG_TRUNC && is_ours(fd))
+		return drop(fd, len, flags);
+	if (errno == EINVAL && shim_is_idle(fd))
+		errno = ENOTCONN;
+	return n;
+}
+
 /* ---- One datagram, by any call ---- */
 
 static ssize_t get(int fd, void *buf, size_t len, int flags, struct sockaddr *sa,
@@ -77,14 +109,14 @@ SHIM_EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
 	/* The kernel does not ask a socket for nothing. */
 	if (!len || !shim_datagram_is(fd))
-		return NEXT(read)(fd, buf, len);
+		return came(fd, NEXT(read)(fd, buf, len), len, 0);
 	return get(fd, buf, len, 0, NULL, NULL);
 }
 
 SHIM_EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 {
 	if (!len || len > room || !shim_datagram_is(fd))
-		return NEXT(__read_chk)(fd, buf, len, room);
+		return came(fd, NEXT(__read_chk)(fd, buf, len, room), len, 0);
 	return get(fd, buf, len, 0, NULL, NULL);
 }
 
@@ -113,13 +145,13 @@ SHIM_EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
 SHIM_EXPORT ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
 	return shim_datagram_is(fd) ? get(fd, buf, len, flags, NULL, NULL) :
-	       NEXT(recv)(fd, buf, len, flags);
+	       came(fd, NEXT(recv)(fd, buf, len, flags), len, flags);
 }
 
 SHIM_EXPORT ssize_t __recv_chk(int fd, void *buf, size_t len, size_t room, int flags)
 {
 	return len <= room && shim_datagram_is(fd) ? get(fd, buf, len, flags, NULL, NULL) :
-	       NEXT(__recv_chk)(fd, buf, len, room, flags);
+	       came(fd, NEXT(__recv_chk)(fd, buf, len, room, flags), len, flags);
 }
 
 SHIM_EXPORT ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *sa,
@@ -130,8 +162,8 @@ SHIM_EXPORT ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct so
 	if (shim_datagram_is(fd))
 		return get(fd, buf, len, flags, sa, sa_len);
 	if (!sa || !is_ours(fd))
-		return NEXT(recvfrom)(fd, buf, len, flags, sa, sa_len);
-	n = NEXT(recvfrom)(fd, buf, len, flags, NULL, NULL);
+		return came(fd, NEXT(recvfrom)(fd, buf, len, flags, sa, sa_len), len, flags);
+	n = came(fd, NEXT(recvfrom)(fd, buf, len, flags, NULL, NULL), len, flags);
 	if (n >= 0 && sa_len)
 		*sa_len = 0;
 	return n;
@@ -146,7 +178,7 @@ SHIM_EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, i
 		return get(fd, buf, len, flags, sa, sa_len);
 	if (!sa || !is_ours(fd))
 		return NEXT(__recvfrom_chk)(fd, buf, len, room, flags, sa, sa_len);
-	n = NEXT(__recvfrom_chk)(fd, buf, len, room, flags, NULL, NULL);
+	n = came(fd, NEXT(__recvfrom_chk)(fd, buf, len, room, flags, NULL, NULL), len, flags);
 	if (n >= 0 && sa_len)
 		*sa_len = 0;
 	return n;
@@ -309,6 +341,9 @@ SHIM_EXPORT int shutdown(int fd, int how)
 {
 	const bool is = shim_datagram_is(fd);
 
+	/* Of AF_UNIX it would be shut down for good: it is to connect yet. */
+	if (!is && how >= SHUT_RD && how <= SHUT_RDWR && shim_is_idle(fd))
+		return shim_return(-ENOTCONN);
 	if (NEXT(shutdown)(fd, how) < 0)
 		return -1;
 	/* It takes effect, and is told as an error all the same. */

@@ -208,3 +208,23 @@ bool shim_accepts_nobody(int fd)
 
 	return shim_gone() && !syscall(SYS_ppoll, &p, 1, &now, NULL, 0);
 }
+
+bool shim_is_idle(int fd)
+{
+	const int before = errno;
+	struct agent_name name;
+	struct sockaddr_un un;
+	socklen_t len = sizeof(un);
+	int listens = 0;
+	bool idle;
+
+	/* The kernel has those that connect connected. */
+	idle = syscall(SYS_getpeername, fd, &un, &len) < 0 && errno == ENOTCONN &&
+	       shim_kind(fd, &name) == SHIM_SOCKET;
+	len = sizeof(listens);
+	if (idle)
+		idle = !syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) &&
+		       !listens;
+	errno = before;
+	return idle;
+}

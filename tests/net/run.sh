@@ -160,7 +160,7 @@ fi
 begin peer "$py" -u "$tmp/program" peer
 peer=$last
 at=$(port peer)
-for what in port0 accept_flags connect_flags dup_epoll fork_after names options errors refused_now \
+for what in port0 accept_flags connect_flags dup_epoll fork_after names options errors idle refused_now \
 	refused_later half_close sendfile unread_reset reset_unread reset_read reset_accepted scm exec lowest \
 	limit getaddrinfo reuse timeout inherited backlog limited interrupted dlopen recvfrom shut_listener many; do
 	run timeout 30 "$ringgate" run --own --loopback served "$py" -u "$tmp/program" test "$what" "$at"

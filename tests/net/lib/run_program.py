@@ -202,6 +202,25 @@ def test_errors(port):
     check("others' sockets", v.recv(1), b"")
 
 
+def test_idle(port):
+    """What is not connected is told so, and connects later all the same"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    s = socket.socket()
+    fails(errno.ENOTCONN, s.recv, 1)
+    fails(errno.ENOTCONN, s.recvfrom, 1)
+    for how in socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR:
+        fails(errno.ENOTCONN, socket.socket().shutdown, how)
+    fails(errno.EINVAL, s.shutdown, 3)
+    s = ask(port, "echo")
+    s.sendall(b"0123456789")
+    check("there", s.recv(1, socket.MSG_PEEK), b"0")
+    check("trash", libc.recv(s.fileno(), None, 1, socket.MSG_TRUNC), 1)
+    check("trash", libc.recv(s.fileno(), None, 8, socket.MSG_TRUNC | socket.MSG_WAITALL), 8)
+    check("nowhere", libc.recv(s.fileno(), None, 1, 0), -1)
+    check("nowhere", ctypes.get_errno(), errno.EFAULT)
+    check("rest", s.recv(99), b"9")
+
+
 def test_refused_now(port):
     s = socket.socket()
     fails(errno.ECONNREFUSED, s.connect, (HOST, 1))
