@@ -268,7 +268,7 @@ static bool has_dock(const struct gate_caller *c)
 		return n->asks.name;
 	if (n->dock_tries && rgate_clock_now(CLOCK_MONOTONIC) < n->dock_ns)
 		return false;
-	n->dock_tries++;
+	n->sv->docks_again += n->dock_tries++ > 0;
 	err = gate_dock_open(n, &n->asks);
 	if (!err) {
 		memset(&n->docks, 0, sizeof(n->docks));

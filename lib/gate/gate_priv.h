@@ -224,6 +224,7 @@ struct gate_service {
 	bool runs;			/* there is one */
 	uint64_t keys;			/* of guests, so far */
 	uint64_t turned_away;
+	uint64_t docks_again;		/* that were asked for once more over a connection */
 	struct gate_node node[RGATE_NODES_MAX];
 };
 

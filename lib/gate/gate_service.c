@@ -179,6 +179,7 @@ int gate_service_stats(struct gate_service *sv, struct gate_stats *stats)
 		st.guests += n->nguests;
 	st.came = sv->keys;
 	st.turned_away = sv->turned_away;
+	st.docks_again = sv->docks_again;
 	fair_unlock(&sv->lock);
 	*stats = st;
 	return 0;

@@ -112,6 +112,7 @@ struct gate_stats {
 	uint64_t guests;	/* now */
 	uint64_t came;		/* so far */
 	uint64_t turned_away;	/* for there were too many, or they came too fast */
+	uint64_t docks_again;	/* memory for bytes that another node was asked for once more */
 };
 
 /* Any thread; @stats->sz is set by the caller. -EINVAL */

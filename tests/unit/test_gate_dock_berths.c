@@ -161,6 +161,7 @@ static void unanswered(void **state)
 		assert_true(asks_for_one());
 		assert_true(question(0).serial > serial);
 		serial = question(0).serial;
+		assert_int_equal(asks_stats().docks_again, i);
 		/* That one is under way, */
 		assert_false(asks_for_one());
 		waits_ms(SHORT_MS + 50);
@@ -177,6 +178,8 @@ static void unanswered(void **state)
 	assert_int_equal(question(0).kind, GATE_CANCEL);
 	answer(0, 0);
 	assert_true(asks_for_one());
+	/* Over this one it is the first. */
+	assert_int_equal(asks_stats().docks_again, 3);
 }
 
 /* What could not be said for so long was not asked, and is as what was not answered. */

@@ -120,12 +120,13 @@ void net_list(struct daemon *d, FILE *f, uint64_t after)
 	} while (n && lines < NET_LINES);
 }
 
-/* Sessions of other nodes */
-static void json_guests(struct json *j, const struct gate_stats *gs)
+/* Sessions of other nodes, and what those were asked for by this one's */
+static void json_gate(struct json *j, const struct gate_stats *gs)
 {
 	json_u64(j, "guests", gs->guests);
 	json_u64(j, "guests_came", gs->came);
 	json_u64(j, "guests_turned_away", gs->turned_away);
+	json_u64(j, "docks_again", gs->docks_again);
 }
 
 static void json_journal(struct daemon *d, struct json *j)
@@ -159,7 +160,7 @@ static void json_queues(struct daemon *d, struct json *j)
 	if (d->requests->queues)
 		(void)queue_service_kept(d->requests->queues, &ks);
 	json_object(j, "queues");
-	json_guests(j, &gs);
+	json_gate(j, &gs);
 	json_u64(j, "kept", ks.tasks);
 	json_u64(j, "kept_bytes", ks.bytes);
 	json_u64(j, "kept_again", ks.again);
@@ -187,7 +188,7 @@ void net_json(struct daemon *d, struct json *j)
 	json_u64(j, "killed", st.killed);
 	json_u64(j, "sent", st.sent);
 	json_u64(j, "received", st.received);
-	json_guests(j, &gs);
+	json_gate(j, &gs);
 	json_object_end(j);
 	json_queues(d, j);
 }

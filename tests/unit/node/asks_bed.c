@@ -3,13 +3,20 @@
 
 #include <string.h>
 
-#include "gate_service.h"
 
 struct rgate_engine *asks_engine;
 struct client prog;
 uint64_t asks_guest;
 
 static struct gate_service *sv;
+
+struct gate_stats asks_stats(void)
+{
+	struct gate_stats st = { .sz = sizeof(st) };
+
+	assert_int_equal(gate_service_stats(sv, &st), 0);
+	return st;
+}
 
 void asks_turn(void)
 {

@@ -6,6 +6,7 @@
 #include "req_bed.h"
 
 #include "gate_bed.h"
+#include "gate_service.h"
 
 #define ASKS_MEMORY	(256U << 10)	/* of the program */
 #define AT		4096U		/* where bytes are in it */
@@ -13,6 +14,8 @@
 extern struct rgate_engine *asks_engine;
 extern struct client prog;
 extern uint64_t asks_guest;		/* that its session is there */
+
+struct gate_stats asks_stats(void);
 
 /* The gateway is there. @silence_ms: as gate_opts has it */
 void asks_make(uint32_t silence_ms);
