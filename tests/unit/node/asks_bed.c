@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 struct rgate_engine *asks_engine;
 struct client prog;
 uint64_t asks_guest;
