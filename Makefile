@@ -428,7 +428,7 @@ $(O)/tests/unit/test_spawner: EXTRA_LIBS += $(call wrap,rgate_cgroup_remove rgat
 	events_wait syscall)
 $(O)/tests/unit/test_sync_client: EXTRA_LIBS += $(call wrap,rgate_session_submit_many rgate_session_poll \
 	rgate_session_wait rgate_session_cancel rgate_session_open rgate_session_memory rgate_session_close)
-$(O)/tests/unit/test_agent: EXTRA_LIBS += $(call wrap,rgate_sockets_next)
+$(O)/tests/unit/test_agent: EXTRA_LIBS += $(call wrap,rgate_sockets_next socket_close_quiet)
 $(O)/tests/unit/test_agent_domain: EXTRA_LIBS += $(call wrap,getaddrinfo)
 $(O)/tests/unit/test_agent_renew: EXTRA_LIBS += $(call wrap,rgate_sockets_next rgate_socket_bind \
 	rgate_socket_listen rgate_socket_name rgate_socket_setopt socket_is_lost)

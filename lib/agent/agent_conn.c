@@ -100,6 +100,16 @@ void conn_arm(struct conn *c)
 	set_armed(c, true);
 }
 
+/*
+ * Somebody may ask for its port, or connect there, as soon as it is closed: what is asked of other
+ * sockets, in this session or another one, may be carried out before a close that was not waited for.
+ */
+static bool has_port_there(const struct conn *c)
+{
+	return c->state == CONN_LISTENS ||
+	       (c->bound && !c->loop && (c->state == CONN_NEW || c->state == CONN_DATAGRAM));
+}
+
 void conn_close_socket(struct conn *c, bool reset)
 {
 	int err;
@@ -109,8 +119,10 @@ void conn_close_socket(struct conn *c, bool reset)
 	if (reset || c->state == CONN_STREAM)
 		set_armed(c, reset);
 	/* A buffer is to be used again at once. */
-	err = c->up_buf || c->down_buf ? rgate_socket_close(c->socket) :
-					 socket_close_quiet(c->socket);
+	if (c->up_buf || c->down_buf || has_port_there(c))
+		err = rgate_socket_close(c->socket);
+	else
+		err = socket_close_quiet(c->socket);
 	/* -EAGAIN: its requests may have ends yet: then the session goes, with all that it has. */
 	if (err == -EAGAIN)
 		c->agent->failed = true;
