@@ -104,30 +104,31 @@ int __real_getaddrinfo(const char *name, const char *service, const struct addri
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 		       struct addrinfo **out);
 
-/* A name with two addresses */
+/* A name with two addresses, and one with more than an answer has room for */
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 		       struct addrinfo **out)
 {
-	struct addrinfo *more;
-	int err;
+	struct addrinfo **end = out;
+	char address[32];
+	int err, i, n;
 
-	if (!name || strcmp(name, "two.test"))
+	n = !name ? 0 : !strcmp(name, "two.test") ? 2 : !strcmp(name, "thirtytwo-are.test") ? 32 : 0;
+	if (!n)
 		return __real_getaddrinfo(name, service, hints, out);
-	err = __real_getaddrinfo("127.0.0.2", service, hints, out);
-	if (err)
-		return err;
-	err = __real_getaddrinfo("127.0.0.3", service, hints, &more);
-	if (err) {
-		freeaddrinfo(*out);
-		return err;
+	for (i = 0; i < n; i++) {
+		snprintf(address, sizeof(address), "127.0.0.%d", i + 2);
+		err = __real_getaddrinfo(address, service, hints, end);
+		if (err && i)
+			freeaddrinfo(*out);
+		if (err)
+			return err;
+		while (*end)
+			end = &(*end)->ai_next;
 	}
-	while ((*out)->ai_next)
-		out = &(*out)->ai_next;
-	(*out)->ai_next = more;
 	return 0;
 }
 
-/* All of its addresses, in their order */
+/* All of its addresses, in their order; where they are too many, those that there is room for */
 static void several(void **state)
 {
 	struct question q = QUESTION("\3two\4test", A IN);
@@ -141,6 +142,12 @@ static void several(void **state)
 	assert_int_equal(len, q.len + 2 * 16);
 	assert_memory_equal(got + q.len + 12, "\x7f\0\0\2", 4);
 	assert_memory_equal(got + q.len + 28, "\x7f\0\0\3", 4);
+	/* Each needs room for the longest one, 12 and 16 bytes: up to the very end of 512. */
+	q = QUESTION("\015thirtytwo-are\4test", A IN);
+	assert_int_equal((512 - q.len) % 16, (12 + 16) % 16);
+	assert_int_equal(asked(fd, &q, got, &len), 0);
+	assert_int_equal(got[7], (512 - q.len - 12) / 16);
+	assert_int_equal(len, q.len + got[7] * 16);
 	close(fd);
 	all_gone();
 }
