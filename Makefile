@@ -434,6 +434,7 @@ $(O)/tests/unit/test_agent_renew: EXTRA_LIBS += $(call wrap,rgate_sockets_next r
 	rgate_socket_listen rgate_socket_name rgate_socket_setopt socket_is_lost)
 $(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
+$(O)/tests/unit/test_journal: EXTRA_LIBS += $(call wrap,rgate_req_end)
 $(O)/tests/unit/test_listen: EXTRA_LIBS += $(call wrap,bind chmod chown listen)
 $(O)/tests/unit/test_pool: EXTRA_LIBS += $(call wrap,syscall getpid memmove)
 $(O)/tests/unit/test_ahead: EXTRA_LIBS += $(call wrap,write)

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -594,6 +595,47 @@ static void test_full(void **state)
 	assert_int_equal(q->n, n);
 }
 
+static int told = INT_MAX;	/* the result of who was held; atomic */
+
+void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value);
+
+void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value)
+{
+	assert_ptr_equal(r, &told);
+	assert_int_equal(value, 0);
+	__atomic_store_n(&told, result, __ATOMIC_RELEASE);
+}
+
+/* Who has submitted and waits for the disk hears why it was in vain, and his tasks are none. */
+static void test_full_and_held(void **state)
+{
+	static char data[4000];
+	const struct rgate_queue_put p = { .len = sizeof(data) };
+	struct journal_answer a = { .r = (struct rgate_req *)&told, .result = 1, .submit = true };
+	struct journal_stats s = { .sz = sizeof(s) };
+	unsigned int i;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	start();
+	put_as(&p, data, 0);
+	journal_drain(j);
+	set_limit(6000);
+	a.queue = q->serial;
+	a.value = put_as(&p, data, 0);
+	journal_hold(j, &a);
+	for (i = 0; i < 20000 && __atomic_load_n(&told, __ATOMIC_ACQUIRE) == INT_MAX; i++) {
+		journal_tick(j, home.now);
+		usleep(1000);
+	}
+	set_limit(RLIM_INFINITY);
+	assert_int_equal(told, -ENOSPC);
+	assert_int_equal(q->n, 1);
+	assert_null(queue_find(q, a.value));
+	assert_int_equal(journal_stats(j, &s), 0);
+	assert_int_equal(s.refused, 1);
+}
+
 /* It ends while nothing can be written: what was is there. */
 static void test_full_at_the_end(void **state)
 {
@@ -662,7 +704,7 @@ static void test_crowded(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(sum), TEST(states), TEST(gone), TEST(torn), TEST(wrong), TEST(reordered),
 	TEST(one_alone), TEST(bounded), TEST(killed), TEST(full),
-	TEST(made_again), TEST(full_at_the_end), TEST(crowded),
+	TEST(made_again), TEST(full_and_held), TEST(full_at_the_end), TEST(crowded),
 };
 
 UNIT_MAIN(tests)
