@@ -88,6 +88,14 @@ static ssize_t get(void *buf, size_t len, int flags)
 	return shim_datagram_recv(ours, &mh, flags | MSG_DONTWAIT);
 }
 
+static ssize_t put(const void *buf, size_t len)
+{
+	struct iovec v = { (void *)(uintptr_t)buf, len };
+	const struct msghdr mh = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	return shim_datagram_send(ours, &mh, MSG_DONTWAIT);
+}
+
 /* ---- Errors ---- */
 
 static void told_once(void **state)
@@ -106,6 +114,12 @@ static void told_once(void **state)
 	fails_with(EHOSTUNREACH);
 	assert_int_equal(shim_datagram_error(ours), EHOSTUNREACH);
 	assert_int_equal(shim_datagram_error(ours), 0);
+	/* to who sends, too, who has not sent it then */
+	fails_with(ECONNREFUSED);
+	assert_int_equal(put("y", 1), -ECONNREFUSED);
+	assert_int_equal(recv(theirs, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(put("z", 1), 1);
+	is_given("z", 1);
 }
 
 /* Another thread has taken the one that was seen: it is told there, and the next one here. */
