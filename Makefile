@@ -432,6 +432,7 @@ $(O)/tests/unit/test_agent: EXTRA_LIBS += $(call wrap,rgate_sockets_next socket_
 $(O)/tests/unit/test_agent_domain: EXTRA_LIBS += $(call wrap,getaddrinfo)
 $(O)/tests/unit/test_agent_renew: EXTRA_LIBS += $(call wrap,rgate_sockets_next rgate_socket_bind \
 	rgate_socket_listen rgate_socket_name rgate_socket_setopt socket_is_lost)
+$(O)/tests/unit/test_conf: EXTRA_LIBS += $(call wrap,getgrnam_r)
 $(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_journal: EXTRA_LIBS += $(call wrap,rgate_req_end)

@@ -150,6 +150,48 @@ static void users(void **state)
 	rgate_log_set(NULL, NULL);
 }
 
+static size_t needed;		/* bytes for an entry; 0: as many as it has */
+static size_t most_seen;
+
+int __real_getgrnam_r(const char *name, struct group *gr, char *buf, size_t size,
+		      struct group **found);
+int __wrap_getgrnam_r(const char *name, struct group *gr, char *buf, size_t size,
+		      struct group **found);
+
+int __wrap_getgrnam_r(const char *name, struct group *gr, char *buf, size_t size,
+		      struct group **found)
+{
+	if (!needed)
+		return __real_getgrnam_r(name, gr, buf, size, found);
+	memset(buf, 'x', size);
+	most_seen = size;
+	*found = NULL;
+	if (size < needed)
+		return ERANGE;
+	*gr = (struct group){ .gr_gid = 71 };
+	*found = gr;
+	return 0;
+}
+
+/* With the names of all its members an entry may be large, but not without an end. */
+static void large_groups(void **state)
+{
+	struct rgate_conf c = { .name = "F", .line = 7 };
+	gid_t gid = 1;
+
+	(void)state;
+	for (needed = 1; needed <= 16U << 20; needed *= 8) {
+		gid = 1;
+		assert_int_equal(rgate_conf_group(&c, "many", &gid), 0);
+		assert_int_equal(gid, 71);
+		assert_in_range(most_seen, needed, 2 * needed + 4096);
+	}
+	needed = SIZE_MAX;
+	assert_int_equal(rgate_conf_group(&c, "many", &gid), -ENOMEM);
+	assert_int_equal(most_seen, 16U << 20);
+	needed = 0;
+}
+
 static void own_files(void **state)
 {
 	char path[] = "/tmp/rgate-conf-XXXXXX", wanted[128];
@@ -189,6 +231,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(lines),
 	cmocka_unit_test(mistakes),
 	cmocka_unit_test(users),
+	cmocka_unit_test(large_groups),
 	cmocka_unit_test(own_files),
 };
 
