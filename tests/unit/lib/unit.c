@@ -324,6 +324,8 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 {
+	/* Of PTHREAD_MUTEX_INITIALIZER it checks nothing: who could take it does not have it. */
+	unit_require(pthread_mutex_trylock(m));
 	unit_require(!__real_pthread_mutex_unlock(m));
 	return 0;
 }
