@@ -208,6 +208,7 @@ static struct kept_queue *make(struct keep_user *u, uint32_t node, const struct 
 		q->slot++;
 	u->slot[q->slot] = q;
 	q->user = u;
+	q->secret = u->keeper->secret;
 	q->node = node;
 	q->as = *as;
 	q->as.flags &= QUEUE_MADE_FLAGS;
@@ -546,6 +547,8 @@ void keeper_init(struct keeper *k, struct queues *home, struct gate_service *gat
 	if (getrandom(&k->tag, sizeof(k->tag), GRND_NONBLOCK) != sizeof(k->tag))
 		k->tag = (uint32_t)rgate_clock_now(CLOCK_MONOTONIC);
 	k->tag |= 1;
+	if (getrandom(&k->secret, sizeof(k->secret), GRND_NONBLOCK) != sizeof(k->secret))
+		k->secret = rgate_clock_now(CLOCK_MONOTONIC) * 0x9e3779b97f4a7c15;
 }
 
 void keeper_fini(struct keeper *k)

@@ -58,6 +58,7 @@ struct kept_queue {
 	struct queue_open as;
 	struct link tasks;
 	struct kept **table;
+	uint64_t secret;		/* of the keeper: where a number is there */
 	uint32_t room, places, n;	/* places of the table there can be, and are; tasks */
 	uint32_t under_way;		/* SUBMITs of programs */
 	uint64_t bytes;			/* theirs, too */
@@ -137,6 +138,7 @@ struct keeper {
 	struct gate_service *gate;
 	struct rgate_engine *engine;
 	uint64_t most;			/* bytes of a user's */
+	uint64_t secret;
 	uint32_t tag;
 	uint32_t n;			/* queues */
 	struct keep_share of_home[RGATE_NODES_MAX];

@@ -17,10 +17,18 @@ static uint32_t whole(uint32_t places)
 	return 1U << (31 - (unsigned int)__builtin_clz(places));
 }
 
+/* The home has chosen it: it must not know which ones come together. */
+static uint32_t spread(const struct kept_queue *q, uint64_t id)
+{
+	const uint64_t x = id * (q->secret | 1);
+
+	return (uint32_t)(x ^ x >> 32);
+}
+
 /* Those that are not there yet are in the place of half as many. */
 static struct kept **place_of(const struct kept_queue *q, uint64_t id)
 {
-	const uint32_t half = whole(q->places), i = (uint32_t)id & (2 * half - 1);
+	const uint32_t half = whole(q->places), i = spread(q, id) & (2 * half - 1);
 
 	return &q->table[i < q->places ? i : i - half];
 }

@@ -81,6 +81,23 @@ static void grows(void **state)
 	}
 }
 
+/* A home that lies chooses numbers that would all be in one place. */
+static void chosen(void **state)
+{
+	static const unsigned int by[] = { 13, 20, 27 };
+	uint64_t secret = 7;
+	uint32_t i, k;
+
+	(void)state;
+	q.secret = unit_random(&secret);
+	for (i = 0; i < MANY - MANY % 3; i++)
+		add(i, 1, (uint64_t)(1 + i / 3) << by[i % 3] | i % 3);
+	assert_in_range(longest(), 1, 20);
+	for (k = 0; k < i; k++)
+		assert_ptr_equal(keep_find(&q, 1, (uint64_t)(1 + k / 3) << by[k % 3] | k % 3),
+				 &t[k]);
+}
+
 /* Numbers of another queue are others; one that has none any more is not found. */
 static void leave(void **state)
 {
@@ -130,7 +147,7 @@ static void without_memory(void **state)
 #define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(grows), TEST(leave), TEST(without_memory),
+	TEST(grows), TEST(chosen), TEST(leave), TEST(without_memory),
 };
 
 UNIT_MAIN(tests)
