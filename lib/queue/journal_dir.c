@@ -343,7 +343,7 @@ int journal_segment_remove(struct journal *j, const struct segment *s)
 
 	journal_name(s->number, name);
 	snprintf(aside, sizeof(aside), "%s.wrong", name);
-	if (s->bad && !renameat(j->dir, name, j->dir, aside))
-		return 0;
+	if (s->bad)
+		return renameat(j->dir, name, j->dir, aside) ? -errno : 0;
 	return unlinkat(j->dir, name, 0) ? -errno : 0;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "journal_priv.h"
@@ -243,6 +244,37 @@ static void test_same_name(void **state)
 	assert_int_equal(home.ntasks, 6);
 }
 
+/* What cannot be put aside stays: it has what could not be read. */
+static void test_aside(void **state)
+{
+	char path[128], aside[160], name[JOURNAL_NAME_ROOM];
+
+	(void)state;
+	start();
+	put_some(q, 3);
+	put_some(q, 1);
+	stop();
+	spoil(JOURNAL_TASK);
+	journal_name(1, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(aside, sizeof(aside), "%s.wrong", path);
+	assert_int_equal(mkdir(aside, 0700), 0);
+	opts.repair = true;
+	start();
+	put_some(q, 1);
+	stop();
+	assert_int_equal(access(path, F_OK), 0);
+	/* When that can be it is. */
+	assert_int_equal(rmdir(aside), 0);
+	start();
+	stop();
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(access(aside, F_OK), 0);
+	opts.repair = false;
+	start();
+	assert_int_equal(q->n, 4);
+}
+
 /* A daemon that is ended takes no attempt from those whose workers end with it. */
 static void test_ended(void **state)
 {
@@ -271,7 +303,7 @@ static void test_ended(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(test_##fn, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(removed), TEST(lost), TEST(same_name), TEST(ended),
+	TEST(removed), TEST(lost), TEST(same_name), TEST(aside), TEST(ended),
 };
 
 UNIT_MAIN(tests)
