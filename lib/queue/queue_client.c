@@ -351,7 +351,8 @@ int rgate_queue_kick(struct rgate_queue *q, uint64_t most, uint64_t *kicked)
 		if (!err && n > most - all)
 			err = -EPROTO;
 		all += err ? 0 : n;
-	} while (!err && n && all < most);
+		/* As for those that are discarded */
+	} while (!err && n && all < most && all < RGATE_QUEUE_TASKS_MAX);
 	if (kicked)
 		*kicked = all;
 	return err;
@@ -365,6 +366,8 @@ int rgate_queue_discard(struct rgate_queue *q, uint32_t states, uint64_t *discar
 
 	do {
 		err = ask(q, r, &n);
+		if (!err && n > RGATE_QUEUE_TASKS_MAX)
+			err = -EPROTO;
 		all += err ? 0 : n;
 		/* No queue has more; a home that says so is not believed for ever. */
 	} while (!err && n && all < RGATE_QUEUE_TASKS_MAX);
