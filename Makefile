@@ -449,6 +449,7 @@ $(O)/tests/unit/test_journal_lost: EXTRA_LIBS += $(call wrap,fdatasync)
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \
 	gate_forward)
 $(O)/tests/unit/test_queue_lies $(O)/tests/unit/test_queue_memory: EXTRA_LIBS += $(call wrap,sync_client_ask)
+$(O)/tests/unit/test_queue_lies: EXTRA_LIBS += $(call wrap,$(addprefix rgate_session_,open memory close))
 $(O)/tests/unit/test_queue_shares: EXTRA_LIBS += $(call wrap,rgate_req_seat rgate_seat_uid rgate_req_get \
 	rgate_req_mem)
 $(O)/tests/unit/test_queue_table: EXTRA_LIBS += $(call wrap,realloc)

@@ -11,6 +11,7 @@
 #include "queues.h"
 
 #define TIMEOUT_MS	5000
+#define LIST_MOST	(16 * QUEUES_MOST)	/* some come and go meanwhile */
 #define FLAGS		(RGATE_QUEUE_FLAGS | RGATE_QUEUE_OF | RGATE_QUEUE_AT)
 
 /* ---- A queue ---- */
@@ -430,6 +431,7 @@ int rgate_queue_list(const struct rgate_queue_opts *opts,
 	struct rgate_queue_info info;
 	struct rgate_queue_opts o;
 	uint64_t next = 0;
+	unsigned int n = 0;
 	int ret;
 
 	ret = read_opts(&o, opts);
@@ -445,7 +447,8 @@ int rgate_queue_list(const struct rgate_queue_opts *opts,
 			break;
 		memcpy(&info, q.in, sizeof(info));
 		/* Another node's words: names are printed, and it has to come to an end. */
-		ret = queue_name_ok(info.name) && next > r.a1 ? each(ctx, &info) : -EPROTO;
+		ret = queue_name_ok(info.name) && next > r.a1 && n++ < LIST_MOST ?
+		      each(ctx, &info) : -EPROTO;
 	} while (!ret);
 	rgate_session_close(q.client.session);
 	return ret;

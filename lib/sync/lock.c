@@ -10,6 +10,8 @@
 #include "sync_client.h"
 #include "sync_table.h"
 
+#define LIST_MOST	(16 * TABLE_CLAIMS)	/* some come and go meanwhile */
+
 struct rgate_lock {
 	struct sync_client client;
 };
@@ -112,6 +114,7 @@ int rgate_lock_list(const struct rgate_sync_opts *opts,
 	struct rgate_lock_info info;
 	struct sync_client sc;
 	uint64_t next = 0;
+	unsigned int n = 0;
 	int ret;
 
 	ret = sync_client_connect(&sc, opts);
@@ -126,7 +129,8 @@ int rgate_lock_list(const struct rgate_sync_opts *opts,
 			break;
 		memcpy(&info, sc.room, sizeof(info));
 		/* Another node's words: names are printed, and it has to come to an end. */
-		ret = sync_name_ok(info.name) && next > q.a1 ? each(ctx, &info) : -EPROTO;
+		ret = sync_name_ok(info.name) && next > q.a1 && n++ < LIST_MOST ?
+		      each(ctx, &info) : -EPROTO;
 	} while (!ret);
 	rgate_session_close(sc.session);
 	return ret;
