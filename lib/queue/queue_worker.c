@@ -382,20 +382,35 @@ static bool is_own(const struct rgate_queue_worker *w)
 	return false;
 }
 
-int rgate_queue_worker_join(struct rgate_queue_worker *w, int timeout_ms)
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
+/* With the lock: how many threads have not ended. Who waits may be cancelled. */
+static unsigned int await_end(struct rgate_queue_worker *w, int timeout_ms)
 {
 	const uint64_t wait = (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * MS;
 	const struct timespec until = rgate_clock_timespec(rgate_clock_now(CLOCK_MONOTONIC) + wait);
-	int err = 0;
+
+	while (w->nrunning)
+		if (timeout_ms < 0)
+			pthread_cond_wait(&w->ended, &w->lock);
+		else if (pthread_cond_timedwait(&w->ended, &w->lock, &until))
+			break;
+	return w->nrunning;
+}
+
+int rgate_queue_worker_join(struct rgate_queue_worker *w, int timeout_ms)
+{
+	int err;
 
 	if (is_own(w))
 		return -EDEADLK;
 	pthread_mutex_lock(&w->lock);
-	while (w->nrunning && !err)
-		err = timeout_ms < 0 ? pthread_cond_wait(&w->ended, &w->lock) :
-		      pthread_cond_timedwait(&w->ended, &w->lock, &until);
-	err = w->nrunning ? -ETIMEDOUT : w->error;
-	pthread_mutex_unlock(&w->lock);
+	pthread_cleanup_push(unlock, &w->lock);
+	err = await_end(w, timeout_ms) ? -ETIMEDOUT : w->error;
+	pthread_cleanup_pop(1);
 	return err;
 }
 

@@ -730,6 +730,34 @@ static void touched_while_full(void **state)
 	assert_true(numbers().touched >= 3);
 }
 
+static void *joins(void *arg)
+{
+	(void)arg;
+	__atomic_store_n(&held, 1, __ATOMIC_RELAXED);
+	rgate_queue_worker_join(w, -1);
+	return NULL;
+}
+
+/* Who is cancelled while he waits for its end keeps it from nobody. */
+static void cancelled(void **state)
+{
+	pthread_t t;
+	void *ret;
+
+	(void)state;
+	unit_not_for_tsan(TSAN);
+	START(square, .threads = 2);
+	assert_int_equal(pthread_create(&t, NULL, joins, NULL), 0);
+	AWAIT(__atomic_load_n(&held, __ATOMIC_RELAXED));
+	nap();
+	assert_int_equal(pthread_cancel(t), 0);
+	assert_int_equal(pthread_join(t, &ret), 0);
+	assert_ptr_equal(ret, PTHREAD_CANCELED);
+	assert_int_equal(numbers().threads, 2);
+	rgate_queue_worker_stop(w);
+	finish(0);
+}
+
 static void wrong_options(void **state)
 {
 	const struct rgate_queue_handler h[] = {
@@ -774,7 +802,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(each_once), TEST(returns), TEST(retries), TEST(stop_in_the_middle),
 	TEST(past_its_lease), TEST(touched), TEST(home_dies), TEST(home_comes_back), TEST(no_room),
 	TEST(never_room), TEST(drained), TEST(other_types), TEST(by_its_own_handler),
-	TEST(stop_while_full), TEST(touched_while_full), TEST(wrong_options),
+	TEST(stop_while_full), TEST(touched_while_full), TEST(cancelled),
+	TEST(wrong_options),
 };
 
 UNIT_MAIN(tests)

@@ -108,7 +108,7 @@ RGATE_API void rgate_queue_worker_drain(struct rgate_queue_worker *worker);
  * Returns 0: by stop or drain; or why the first one did else: -ECONNRESET, -ENOTCONN: its home was
  * lost; -ESTALE: the queue was removed; -EPIPE: the daemon is gone; and as rgate_queue_claim().
  * When one ends so, all do. -ETIMEDOUT: a handler runs, or there is no reason to end; -EDEADLK:
- * called by a handler of it
+ * called by a handler of it. Who waits may be cancelled, see pthread_cancel(3).
  */
 RGATE_API int rgate_queue_worker_join(struct rgate_queue_worker *worker, int timeout_ms);
 
