@@ -31,11 +31,16 @@ static int wait_for(struct rgate_sockets *set, struct place *p)
 		err = sockets_await(set);
 	if (p->ended)
 		return 0;
-	/* Nothing comes any more. */
-	p->busy = false;
 	if (p->s)
 		p->s->under_way--;
-	place_put(set, p);
+	p->s = NULL;
+	/*
+	 * Who stands still may carry it out when he goes on, with what is in its room then: so the
+	 * place is nobody else's until that is told. Else nothing comes any more.
+	 */
+	p->quiet = true;
+	if (err != -ETIMEDOUT)
+		place_put(set, p);
 	return err;
 }
 
@@ -53,9 +58,15 @@ static int submit(struct rgate_sockets *set, struct place *p, struct rgate_reque
 	return err;
 }
 
+/* Nothing is waited for any more, and so nothing asked but what closes */
+static bool is_over(const struct rgate_sockets *set)
+{
+	return set->until && rgate_clock_now(CLOCK_MONOTONIC) >= set->until;
+}
+
 int place_ask(struct rgate_sockets *set, struct place *p, struct rgate_request *q)
 {
-	int err = submit(set, p, q);
+	int err = is_over(set) ? -ETIMEDOUT : submit(set, p, q);
 
 	if (err)
 		place_put(set, p);

@@ -2,10 +2,13 @@
 /* A daemon stands still, and is killed then: what waits for it ends, at the latest with it. */
 #include "ringgated.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,6 +150,61 @@ static void has_an_end(void **state)
 	ringgated_stop(&r, SIGKILL);
 }
 
+/* One that knows nothing of it, and where it is */
+static int receiver(struct rgate_socket_addr *at)
+{
+	const struct timeval most = { .tv_sec = 20 };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(in);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)), 0);
+	*at = (struct rgate_socket_addr){ .family = RGATE_SOCKET_INET,
+					  .port = ntohs(in.sin_port), .addr = { 127, 0, 0, 1 } };
+	return fd;
+}
+
+/* What was not waited for is done when it goes on: as it was asked, whatever was asked later. */
+static void goes_on(void **state)
+{
+	struct rgate_socket_addr to[2];
+	struct rgate_socket *s[2];
+	const int wanted = receiver(&to[0]), other = receiver(&to[1]);
+	char got[8] = "", *mem;
+	unsigned int i;
+
+	(void)state;
+	start();
+	rgate_sockets_close(set);
+	assert_int_equal(rgate_sockets_open(&set, &RGATE_OPTS(rgate_sockets_opts,
+		.path = r.requests, .where = RGATE_SESSION_DAEMON, .requests = 64,
+		.memory = 4096)), 0);
+	mem = rgate_sockets_memory(set, NULL);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rgate_socket_open(set, &s[i], RGATE_SOCKET_INET,
+						   RGATE_SOCKET_DGRAM), 0);
+	memcpy(mem, "ab", 2);
+	stop();
+	sockets_end_by(set, unit_now_ns() + SOON_NS);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rgate_socket_sendto(s[i], mem + i, 1, 0, &to[i]), -ETIMEDOUT);
+	/* Nothing more is asked then, however often. */
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(bind_it(s[1]), -ETIMEDOUT);
+	assert_int_equal(kill(r.pid, SIGCONT), 0);
+	assert_int_equal(recv(wanted, got, sizeof(got), 0), 1);
+	assert_int_equal(got[0], 'a');
+	/* Behind the end of the first one, and of the session */
+	rgate_sockets_close(set);
+	assert_int_equal(recv(other, got, sizeof(got), MSG_DONTWAIT), -1);
+	close(wanted);
+	close(other);
+	ringgated_stop(&r, SIGKILL);
+}
+
 static uint64_t longest;
 
 static bool enough(void *ctx, uint64_t ns)
@@ -225,6 +283,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(asks, up, down),
 	cmocka_unit_test_setup_teardown(finds_no_place, up, down),
 	cmocka_unit_test_setup_teardown(has_an_end, up, down),
+	cmocka_unit_test_setup_teardown(goes_on, up, down),
 	cmocka_unit_test_setup_teardown(asks_if_enough, up, down),
 	cmocka_unit_test_setup_teardown(fetches, up, down),
 };
