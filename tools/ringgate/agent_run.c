@@ -28,6 +28,8 @@
 /* That who serves may stand still when all has ended; and when the program alone was told to */
 #define STILL_NS	NSEC
 #define TOLD_NS		(12 * NSEC)
+/* What it was told is meant for who stands still then, or soon after: later it has not ended by it */
+#define MEANT_NS	(60 * NSEC)
 
 /* ---- The program ---- */
 
@@ -116,6 +118,7 @@ struct watch {
 	bool lost;		/* of what it sent not all is on its way */
 	bool enough;		/* that is not waited for any more */
 	uint64_t told;		/* the signals that it was given, a bit each */
+	uint64_t told_ns;	/* when it was given the last one of those that mostly end one */
 	uint64_t stop_ns;	/* since when nobody else is waited for; 0: they are */
 	uint64_t moved, moved_ns;	/* bytes, and when there were other ones */
 };
@@ -187,6 +190,8 @@ static void hand_on(struct watch *w)
 			continue;
 		kill(w->pid, sig);
 		w->told |= 1ULL << sig;
+		if (sig == SIGINT || sig == SIGQUIT || sig == SIGTERM)
+			w->told_ns = util_now();
 	}
 }
 
@@ -243,9 +248,10 @@ static void watch_it(struct watch *w)
 	} while (!w->ended || !all_over(w));
 }
 
-static bool is_told(const struct watch *w)
+/* @ns: since when somebody stands still. A program that did something else about it lives on. */
+static bool is_told(const struct watch *w, uint64_t ns)
 {
-	return w->told & (1ULL << SIGINT | 1ULL << SIGQUIT | 1ULL << SIGTERM);
+	return w->told_ns && util_now() - ns < w->told_ns + MEANT_NS;
 }
 
 bool agent_run_enough(void *ctx, uint64_t ns)
@@ -259,7 +265,7 @@ bool agent_run_enough(void *ctx, uint64_t ns)
 	look_if_ended(w);
 	if (w->stop_ns)
 		return w->enough || ns >= STILL_NS;
-	return is_told(w) && ns >= TOLD_NS;
+	return is_told(w, ns) && ns >= TOLD_NS;
 }
 
 static int exit_status(const struct watch *w)
@@ -333,6 +339,6 @@ int agent_run(struct home *home, struct agent_run *run)
 	run->watch = &w;
 	watch_it(&w);
 	run->watch = NULL;
-	run->ended = w.stop_ns || is_told(&w);
+	run->ended = w.stop_ns || is_told(&w, 0);
 	return exit_status(&w);
 }
