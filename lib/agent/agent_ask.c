@@ -145,6 +145,8 @@ static int ask_bind(struct conn *c, const struct rgate_socket_addr *addr)
 	if (err == -EADDRINUSE) {
 		/* Of who was closed a moment ago the agent may not know yet. */
 		conns_reap(c->agent, c);
+		if (c->state == CONN_DATAGRAM)
+			conns_finish_at(c->agent, addr->port);
 		err = bind_outside(c, addr);
 	}
 	if (!err)

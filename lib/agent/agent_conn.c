@@ -280,6 +280,19 @@ void conns_reap_at(struct agent *a, uint16_t port)
 	}
 }
 
+void conns_finish_at(struct agent *a, uint16_t port)
+{
+	struct link *at, *next;
+
+	for (at = a->all.next; at != &a->all; at = next) {
+		struct conn *c = container_of(at, struct conn, link);
+
+		next = at->next;
+		if (c->state == CONN_DATAGRAM && c->local.port == port && conn_is_closed(c))
+			datagram_finish(c);
+	}
+}
+
 static bool has_port(const struct conn *c, enum conn_state as)
 {
 	if (as == CONN_DATAGRAM)

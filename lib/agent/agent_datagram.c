@@ -452,6 +452,17 @@ void datagram_reap(struct conn *c)
 		datagram_event(c, EPOLLHUP);
 }
 
+void datagram_finish(struct conn *c)
+{
+	if (!c->socket || c->up_full || c->up_left)
+		return;
+	datagram_flush(c);
+	/* What is under way is done before this is. */
+	if (c->up_busy)
+		(void)rgate_socket_shutdown(c->socket, RGATE_SOCKET_SHUT_SEND);
+	conn_free(c);
+}
+
 /* ---- Both ends ---- */
 
 /* The agent's, which says to the program's calls what it is */

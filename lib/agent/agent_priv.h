@@ -285,6 +285,8 @@ uint16_t conn_inner_port(struct agent *a);
 bool conn_has_inner(const struct agent *a, uint16_t port);
 /* Those that listen at @port and that their program has closed, which the agent is not told */
 void conns_reap_at(struct agent *a, uint16_t port);
+/* ... and those of datagrams there, of which something may be on its way yet */
+void conns_finish_at(struct agent *a, uint16_t port);
 /*
  * Who is there on the agent's loopback: CONN_LISTENS: listens, CONN_NEW: listens, or may;
  * CONN_DATAGRAM: has it for datagrams; NULL
@@ -337,6 +339,8 @@ void datagram_event(struct conn *c, uint32_t events);
 void datagram_end(struct conn *c, const struct rgate_socket_end *end);
 /* Is it closed? Then it takes no port, and goes when all it has sent is under way */
 void datagram_reap(struct conn *c);
+/* Likewise, and what it has sent goes before this returns, unless who serves takes no more now */
+void datagram_finish(struct conn *c);
 /* What it has sent goes to where it is connected now, before it is connected to another one */
 void datagram_flush(struct conn *c);
 /* Something of what it has sent is not known to have gone; is on its way outside */

@@ -68,6 +68,32 @@ static void names(void **state)
 	all_gone();
 }
 
+/* Its port is free as soon as it is closed, and what it has sent goes all the same. */
+static void closed_and_bound(void **state)
+{
+	uint16_t port, mine;
+	int peer = outer(&port), fd = new_udp(AF_INET), i, k;
+
+	(void)state;
+	assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(0)), 0);
+	mine = port_of(fd);
+	for (i = 0; i < 50; i++) {
+		const int next = new_udp(AF_INET);
+
+		for (k = 0; k < i % 5; k++)
+			send_to(fd, port, "x", 1);
+		close(fd);
+		fd = next;
+		assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_BIND, .addr = loop_at(mine)),
+				 0);
+		for (k = 0; k < i % 5; k++)
+			assert_int_equal(outer_recv(peer, "x", 1), mine);
+	}
+	close(fd);
+	close(peer);
+	all_gone();
+}
+
 static void connected_to(void **state)
 {
 	struct agent_answer answer;
@@ -453,6 +479,7 @@ static void many(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(both_ways, up, down),
 	cmocka_unit_test_setup_teardown(names, up, down),
+	cmocka_unit_test_setup_teardown(closed_and_bound, up, down),
 	cmocka_unit_test_setup_teardown(connected_to, up, down),
 	cmocka_unit_test_setup_teardown(disconnected, up, down),
 	cmocka_unit_test_setup_teardown(refused, up, down),
