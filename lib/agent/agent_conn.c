@@ -102,7 +102,7 @@ void conn_arm(struct conn *c)
 
 /*
  * Somebody may ask for its port, or connect there, as soon as it is closed: what is asked of other
- * sockets, in this session or another one, may be carried out before a close that was not waited for.
+ * sockets, in this session or another one, may be carried out before a close that nobody waits for.
  */
 static bool has_port_there(const struct conn *c)
 {

@@ -153,8 +153,8 @@ int shim_connect_near(int fd, uint64_t id);
 void shim_connect_told(int fd);
 /*
  * shim_accepted - to be called of each that accept(2) brought, before all else; -errno: it is none,
- * and to be closed. @listener: who accepted it; @peer: out, who it is, family 0: nobody knows; may be
- * NULL
+ * and to be closed. @listener: who accepted it; @peer: out, who it is, family 0: nobody knows; may
+ * be NULL
  */
 int shim_accepted(int fd, int listener, struct rgate_socket_addr *peer);
 /* Nobody is there, and nobody comes any more */

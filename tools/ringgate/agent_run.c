@@ -28,7 +28,7 @@
 /* That who serves may stand still when all has ended; and when the program alone was told to */
 #define STILL_NS	NSEC
 #define TOLD_NS		(12 * NSEC)
-/* What it was told is meant for who stands still then, or soon after: later it has not ended by it */
+/* What it was told is meant for who stands still then, or soon after: later it has not ended */
 #define MEANT_NS	(60 * NSEC)
 
 /* ---- The program ---- */
