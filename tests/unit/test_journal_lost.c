@@ -222,6 +222,9 @@ static void test_same_name(void **state)
 	other = get("other");
 	put_some(other, 3);
 	queues_remove(other);
+	/* Who has it open no more */
+	other->handles--;
+	queue_settle(other);
 	other = get("other");
 	put_some(other, 5);
 	/* behind what is on the disk */
