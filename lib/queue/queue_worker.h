@@ -29,7 +29,7 @@ struct taken {
 struct queue_thread {
 	struct rgate_queue_worker *worker;
 	pthread_t id;
-	/* for what follows, up to buf; and for each call of the queue's. Who touches has his turn. */
+	/* for what follows, up to buf; and for each call of the queue's; who touches has turns */
 	struct fair lock;
 	struct rgate_queue *queue;
 	struct link ahead, ended;	/* claimed; results to be told */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A worker, whose daemon is killed and started again while it has tasks: each is done, the result of
- * each is that of one of those who ran it, and is told once.
+ * A worker, whose daemon is killed and started again while it has tasks: each is done, the result
+ * of each is that of one of those who ran it, and is told once.
  */
 #include "ringgated.h"
 
@@ -141,8 +141,9 @@ static void killed(void **state)
 	assert_int_equal(rgate_queue_worker_join(w, (int)MS), 0);
 	n = numbers(w);
 	assert_int_equal(rgate_queue_worker_close(w), 0);
-	/* A home says of each once that it is completed, or had no time to; and what a thread loses
-	 * with the daemon is what it had: of a claim, of the one before, and what it had asked for. */
+	/* Of each it is said once that it is completed, or there was no time to; what a thread loses
+	 * with the daemon is what it had of a claim, of the one before, and had asked for.
+	 */
 	lost = runs - (unsigned int)(n.completed + n.late);
 	print_message("# %u runs: %llu completed, %llu late, %u lost; %llu claimed\n", runs,
 		      (unsigned long long)n.completed, (unsigned long long)n.late, lost,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What a home says that cannot be: each call comes to an end, and tells no more than there can be. */
+/* What a home says that cannot be: each call ends, and tells no more than there can be. */
 #include "unit.h"
 
 #include <errno.h>
