@@ -141,7 +141,7 @@ static void killed(void **state)
 	assert_int_equal(rgate_queue_worker_join(w, (int)MS), 0);
 	n = numbers(w);
 	assert_int_equal(rgate_queue_worker_close(w), 0);
-	/* Of each it is said once that it is completed, or there was no time to; what a thread loses
+	/* Of each it is said once that it is completed, or nothing is; what a thread loses
 	 * with the daemon is what it had of a claim, of the one before, and had asked for.
 	 */
 	lost = runs - (unsigned int)(n.completed + n.late);
