@@ -606,6 +606,50 @@ void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value)
 	__atomic_store_n(&told, result, __ATOMIC_RELEASE);
 }
 
+static int unsynced = -1;	/* a file whose syncs fail; atomic */
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+int __wrap_fdatasync(int fd)
+{
+	if (fd != __atomic_load_n(&unsynced, __ATOMIC_ACQUIRE))
+		return __real_fdatasync(fd);
+	errno = EIO;
+	return -1;
+}
+
+/* Nothing goes behind a segment that is full until it is on the disk, whoever waits for that. */
+static void test_unsynced_segment(void **state)
+{
+	static char data[4000];
+	const struct rgate_queue_put p = { .len = sizeof(data) };
+	struct journal_stats s = { .sz = sizeof(s) };
+	unsigned int i, n = 0;
+
+	(void)state;
+	opts.sync_ms = JOURNAL_SYNC_NEVER;
+	start();
+	__atomic_store_n(&unsynced, j->head->fd, __ATOMIC_RELEASE);
+	while (n < 100 && !queue_submit(q, ME, 0, &p, data, &(uint64_t){ 0 })) {
+		n++;
+		journal_drain(j);
+	}
+	assert_int_equal(journal_stats(j, &s), 0);
+	assert_int_equal(s.error, -EIO);
+	assert_in_range(n, 8, 20);
+	__atomic_store_n(&unsynced, -1, __ATOMIC_RELEASE);
+	for (i = 0; i < 2000 && s.error; i++) {
+		usleep(10000);
+		assert_int_equal(journal_stats(j, &s), 0);
+	}
+	assert_int_equal(s.error, 0);
+	n = q->n;
+	stop();
+	start();
+	assert_int_equal(q->n, n);
+}
+
 /* Who has submitted and waits for the disk hears why it was in vain, and his tasks are none. */
 static void test_full_and_held(void **state)
 {
@@ -704,7 +748,8 @@ static void test_crowded(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(sum), TEST(states), TEST(gone), TEST(torn), TEST(wrong), TEST(reordered),
 	TEST(one_alone), TEST(bounded), TEST(killed), TEST(full),
-	TEST(made_again), TEST(full_and_held), TEST(full_at_the_end), TEST(crowded),
+	TEST(made_again), TEST(unsynced_segment),
+	TEST(full_and_held), TEST(full_at_the_end), TEST(crowded),
 };
 
 UNIT_MAIN(tests)
