@@ -379,6 +379,11 @@ static void names(void **state)
 	assert_int_equal(RESOLVE(NULL, ""), -EINVAL);
 	assert_int_equal(RESOLVE(NULL, "::1", .len = 31), -EINVAL);
 	assert_int_equal(RESOLVE(NULL, "::1", .len = 2), -EINVAL);
+	/* with just the room that its name takes */
+	assert_int_equal(RESOLVE(NULL, "0000:0000:0000:0000:0000:0000:0000:0001", .len = 39,
+				 .flags = RGATE_SOCKET_RESOLVE_NUMERIC), 1);
+	assert_int_equal(RESOLVE(NULL, "0000:0000:0000:0000:0000:0000:0000:0001", .len = 38,
+				 .flags = RGATE_SOCKET_RESOLVE_NUMERIC), -EINVAL);
 	assert_int_equal(RESOLVE(NULL, "::1", .flags = 1U << 30), -EINVAL);
 	assert_int_equal(RESOLVE(NULL, "::1", .family = 1U << 16), -EINVAL);
 	assert_int_equal(RESOLVE(NULL, "::1", .buf = text), -EFAULT);
