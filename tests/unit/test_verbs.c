@@ -421,6 +421,7 @@ static void lost(void **state)
 	assert_int_equal(use_of(node).peers, 0);
 	mrs = mock.mrs;
 	rgate_node_destroy(node);
+	rgate_node_destroy(NULL);
 	assert_int_equal(mock.mrs, mrs);
 	rgate_share_destroy(mine);
 	/* what is left is the region that the buffer lies in */
