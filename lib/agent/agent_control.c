@@ -21,9 +21,14 @@ static int listen_at(const struct sockaddr_un *un, int type)
 
 	if (fd < 0)
 		return -errno;
-	if (!bind(fd, (const struct sockaddr *)un, sizeof(*un)) && !listen(fd, SOMAXCONN))
+	err = bind(fd, (const struct sockaddr *)un, sizeof(*un)) < 0 ? -errno : 0;
+	if (err)
+		goto close;
+	if (!listen(fd, SOMAXCONN))
 		return fd;
 	err = -errno;
+	(void)unlink(un->sun_path);
+close:
 	close(fd);
 	return err;
 }
@@ -38,7 +43,13 @@ static int hide_data(struct agent *a)
 
 	agent_data_path(a, &un);
 	a->data_at = open(un.sun_path, O_PATH | O_CLOEXEC);
-	if (a->data_at < 0 || unlink(un.sun_path) < 0)
+	if (a->data_at < 0) {
+		const int err = -errno;
+
+		(void)unlink(un.sun_path);
+		return err;
+	}
+	if (unlink(un.sun_path) < 0)
 		return -errno;
 	agent_data_path(a, &un);
 	if (!access(un.sun_path, F_OK))

@@ -6,7 +6,6 @@
 #include "unit.h"
 #include "refuse.h"
 
-#include <dirent.h>
 #include <stdio.h>
 
 #include "agent.h"
@@ -56,30 +55,6 @@ static void settles(const char *what, unsigned int n)
 	assert_int_equal(unit_entries(what), n);
 }
 
-/* Of a socket that has a name, and does not listen or cannot be opened, the name stays. */
-static void forget_name(void)
-{
-	char path[512];
-	struct dirent *e;
-	DIR *d;
-
-	if (strcmp(refusal->where, "listen") && strcmp(refusal->where, "open"))
-		return;
-	d = opendir(parent);
-	while (d && (e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		(void)snprintf(path, sizeof(path), "%s/%s/data", parent, e->d_name);
-		(void)unlink(path);
-		(void)snprintf(path, sizeof(path), "%s/%s/" AGENT_CONTROL "1", parent, e->d_name);
-		(void)unlink(path);
-		*strrchr(path, '/') = '\0';
-		(void)rmdir(path);
-	}
-	if (d)
-		closedir(d);
-}
-
 static void each_call(void **state)
 {
 	unsigned int fds, threads, within, n, failed = 0;
@@ -103,7 +78,6 @@ static void each_call(void **state)
 		failed++;
 		settles("/proc/self/fd", fds);
 		settles("/proc/self/task", threads);
-		forget_name();
 		assert_int_equal(unit_entries(parent), within);
 	}
 	assert_int_equal(err, 0);
