@@ -256,6 +256,9 @@ static void test_gone(void **state)
 	assert_int_equal(q->n, 0);
 	put_as(&plain, "d", 0);
 	queues_remove(q);
+	/* Whose handles to it are closed then, as its service does: it is nobody's. */
+	q->handles--;
+	queues_put(q);
 	stop();
 	assert_int_equal(try_open(), 0);
 	assert_int_equal(home.n, 0);
