@@ -318,7 +318,7 @@ static int connect_new(struct conn *c, const struct agent_ask *ask, int fd,
 		answer->len = sizeof(id);
 		return 0;
 	}
-	/* A program that has closed its listener and connects there is refused, as by the kernel. */
+	/* Who has closed his listener and connects there is refused, as by the kernel. */
 	conns_reap_at(c->agent, ask->addr.port);
 	mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (mine < 0)

@@ -299,7 +299,7 @@ static inline void gate_wish_cut(struct wish *w, uint32_t room)
  */
 bool gate_wish_put(struct wish *w);
 /*
- * It has a berth for what it comes to; @waits: perhaps for long, from now on, and it is cut likewise.
+ * It has a berth for what it comes to; @waits: perhaps for long, from now on, and it is cut too.
  * False: it has none
  */
 bool gate_wish_lend(struct wish *w, bool waits);

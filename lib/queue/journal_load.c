@@ -273,9 +273,9 @@ static int load_records(struct load *l, struct journal_reader *r, int fd)
 
 	for (;;) {
 		more = journal_read_next(r, &got);
-		if (more == -EBADMSG)
+		if (more == -EBADMSG) {
 			more = on_gap(l, r, fd);
-		else if (more == 1) {
+		} else if (more == 1) {
 			err = apply_or_say(l, &got);
 			if (err)
 				return err;

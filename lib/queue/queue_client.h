@@ -13,7 +13,7 @@
 struct rgate_queue {
 	struct sync_client client;
 	char *out, *in;
-	/* of what is under way in the background: CLAIM or WAIT, and how many tasks it has at most */
+	/* of what is under way in the background: CLAIM or WAIT, and its tasks at most */
 	uint16_t later;
 	unsigned int most;
 };

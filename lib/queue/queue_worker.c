@@ -427,7 +427,10 @@ int rgate_queue_worker_close(struct rgate_queue_worker *w)
 	return 0;
 }
 
-#define ADD(to, from, what) ((to)->what += __atomic_load_n(&(from)->n.what, __ATOMIC_RELAXED))
+static uint64_t load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
 
 int rgate_queue_worker_info(const struct rgate_queue_worker *w,
 			    struct rgate_queue_worker_info *info)
@@ -442,16 +445,16 @@ int rgate_queue_worker_info(const struct rgate_queue_worker *w,
 	for (i = 0; i < w->nthreads; i++) {
 		const struct queue_thread *t = &w->threads[i];
 
-		ADD(&all, t, running);
-		ADD(&all, t, claimed);
-		ADD(&all, t, completed);
-		ADD(&all, t, released);
-		ADD(&all, t, buried);
-		ADD(&all, t, given_back);
-		ADD(&all, t, touched);
-		ADD(&all, t, late);
-		ADD(&all, t, reopened);
-		ADD(&all, t, busy_ns);
+		all.running += __atomic_load_n(&t->n.running, __ATOMIC_RELAXED);
+		all.claimed += load(&t->n.claimed);
+		all.completed += load(&t->n.completed);
+		all.released += load(&t->n.released);
+		all.buried += load(&t->n.buried);
+		all.given_back += load(&t->n.given_back);
+		all.touched += load(&t->n.touched);
+		all.late += load(&t->n.late);
+		all.reopened += load(&t->n.reopened);
+		all.busy_ns += load(&t->n.busy_ns);
 		all.ahead += __atomic_load_n(&t->nahead, __ATOMIC_RELAXED);
 		all.held += __atomic_load_n(&t->n.held, __ATOMIC_RELAXED);
 	}

@@ -23,7 +23,7 @@ struct taken {
 	void *result;
 	uint32_t len;
 	bool unwritten;			/* as the home has said, once it was told */
-	_Alignas(16) char data[];
+	char data[] __attribute__((aligned(16)));
 };
 
 struct queue_thread {

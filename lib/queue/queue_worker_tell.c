@@ -242,12 +242,12 @@ int worker_tell(struct queue_thread *t, struct taken *task, int ret,
 	int err;
 
 	t->now = NULL;
+	if (!ret && work->len <= RGATE_QUEUE_DATA_MAX && keep_result(t, task, work->len))
+		return 0;
 	if (ret)
 		err = tell_error(t, task, ret, work);
 	else if (work->len > RGATE_QUEUE_DATA_MAX)
 		err = bury(t, task, TOO_LONG);
-	else if (keep_result(t, task, work->len))
-		return 0;
 	else
 		err = release(t, task, t->worker->o.retry_ms);
 	worker_drop(task);

@@ -171,6 +171,7 @@ static int receiver(struct rgate_socket_addr *at)
 static void goes_on(void **state)
 {
 	struct rgate_socket_addr to[2];
+	struct rgate_sockets_opts o;
 	struct rgate_socket *s[2];
 	const int wanted = receiver(&to[0]), other = receiver(&to[1]);
 	char got[8] = "", *mem;
@@ -179,9 +180,9 @@ static void goes_on(void **state)
 	(void)state;
 	start();
 	rgate_sockets_close(set);
-	assert_int_equal(rgate_sockets_open(&set, &RGATE_OPTS(rgate_sockets_opts,
-		.path = r.requests, .where = RGATE_SESSION_DAEMON, .requests = 64,
-		.memory = 4096)), 0);
+	o = RGATE_OPTS(rgate_sockets_opts, .path = r.requests, .where = RGATE_SESSION_DAEMON,
+		       .requests = 64, .memory = 4096);
+	assert_int_equal(rgate_sockets_open(&set, &o), 0);
 	mem = rgate_sockets_memory(set, NULL);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(rgate_socket_open(set, &s[i], RGATE_SOCKET_INET,
@@ -218,15 +219,16 @@ static bool enough(void *ctx, uint64_t ns)
 /* Who waits is asked whether he wants to, and does not when he has had enough. */
 static void asks_if_enough(void **state)
 {
+	struct rgate_sockets_opts o;
 	struct rgate_socket *s;
 	unsigned int asked = 0;
 
 	(void)state;
 	start();
 	rgate_sockets_close(set);
-	assert_int_equal(sockets_open_asking(&set, &RGATE_OPTS(rgate_sockets_opts,
-		.path = r.requests, .where = RGATE_SESSION_DAEMON, .requests = 64), enough,
-		&asked), 0);
+	o = RGATE_OPTS(rgate_sockets_opts, .path = r.requests, .where = RGATE_SESSION_DAEMON,
+		       .requests = 64);
+	assert_int_equal(sockets_open_asking(&set, &o, enough, &asked), 0);
 	/* No daemon of a cluster has them elsewhere. */
 	assert_true(sockets_are_here(set));
 	s = socket_of_it();

@@ -112,7 +112,8 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
 	char address[32];
 	int err, i, n;
 
-	n = !name ? 0 : !strcmp(name, "two.test") ? 2 : !strcmp(name, "thirtytwo-are.test") ? 32 : 0;
+	n = !name ? 0 :
+	    !strcmp(name, "two.test") ? 2 : !strcmp(name, "thirtytwo-are.test") ? 32 : 0;
 	if (!n)
 		return __real_getaddrinfo(name, service, hints, out);
 	for (i = 0; i < n; i++) {

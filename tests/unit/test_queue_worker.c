@@ -116,6 +116,7 @@ void __wrap_rgate_session_close(struct rgate_session *s)
 static struct rgate_queue_opts process = {
 	.sz = sizeof(process), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
 };
+
 static struct rgate_queue *q;
 static struct rgate_queue_worker *w;
 static int gate;		/* handlers that hold() lets go, atomic */
@@ -594,14 +595,17 @@ static void drained(void **state)
 	const struct rgate_queue_handler h[] = {
 		{ .types = 2, .run = splits, .ctx = &n[1] }, { .run = splits, .ctx = &n[0] },
 	};
+	const struct rgate_queue_worker_opts o = {
+		.sz = sizeof(o), .threads = 3, .batch = 2, .prefetch = 1,
+		.flags = RGATE_WORKER_DRAIN,
+	};
 	struct rgate_queue_info info;
 	uint32_t from = 255;
 
 	(void)state;
 	unit_not_for_tsan(TSAN);
 	submit_one(&from, 4, 1);
-	start(h, 2, (struct rgate_queue_worker_opts){ .sz = sizeof(struct rgate_queue_worker_opts),
-		.threads = 3, .batch = 2, .prefetch = 1, .flags = RGATE_WORKER_DRAIN });
+	start(h, 2, o);
 	assert_int_equal(rgate_queue_worker_join(w, PATIENT), 0);
 	assert_int_equal(n[0] + n[1], 255);
 	assert_true(n[1] > 1);
@@ -622,6 +626,7 @@ static void drained(void **state)
 static void other_types(void **state)
 {
 	const struct rgate_queue_handler h = { .types = 1U << 5, .run = square };
+	const struct rgate_queue_worker_opts o = { .sz = sizeof(o), .batch = 9 };
 	struct rgate_queue_info info;
 	uint32_t three = 3;
 	char buf[16];
@@ -629,8 +634,7 @@ static void other_types(void **state)
 	(void)state;
 	unit_not_for_tsan(TSAN);
 	submit_one(&three, 4, 4);
-	start(&h, 1, (struct rgate_queue_worker_opts){ .sz = sizeof(struct rgate_queue_worker_opts),
-						       .batch = 9 });
+	start(&h, 1, o);
 	assert_int_equal(end_of(submit_one(&three, 4, 5), buf, 16), RGATE_TASK_DONE);
 	assert_int_equal(buf[0], 9);
 	assert_int_equal(rgate_queue_info(q, &info), 0);

@@ -183,9 +183,9 @@ RGATE_API int rgate_queue_next(struct rgate_queue *queue, struct rgate_queue_res
 			       int timeout_ms, struct rgate_queue_got *got);
 
 /*
- * In the background: one claim, or one wait, that is asked for and taken later. Meanwhile tasks that
- * were claimed are begun, touched, completed and so on, and others submitted; what would be told
- * something else, as rgate_queue_claim(), _next(), _wait(), _peek() and _info(), is -EBUSY.
+ * In the background: one claim, or one wait, that is asked for and taken later. Meanwhile tasks
+ * that were claimed are begun, touched, completed and so on, and others submitted; what would be
+ * told something else, as rgate_queue_claim(), _next(), _wait(), _peek() and _info(), is -EBUSY.
  *
  *	rgate_queue_next_start(q, NULL, 0, 0, 16, RGATE_CLAIM_BEGIN);
  *	while ((n = rgate_queue_next_take(q, got)) == -EAGAIN)
@@ -227,8 +227,8 @@ RGATE_API int rgate_queue_wait_take(struct rgate_queue *queue, void *buf, size_t
 
 /*
  * rgate_queue_quit - ends what is in the background
- * Returns 0: it has done nothing; 1: it had ended before: what it has is to be taken. -EINVAL: there
- * is none; -EPIPE; -EOWNERDEAD
+ * Returns 0: it has done nothing; 1: it had ended before: what it has is to be taken. -EINVAL:
+ * there is none; -EPIPE; -EOWNERDEAD
  */
 RGATE_API int rgate_queue_quit(struct rgate_queue *queue);
 

@@ -14,10 +14,10 @@
  *	rgate_queue_worker_join(worker, 10000);
  *	rgate_queue_worker_close(worker);
  *
- * Each thread has the queue open for itself, thus a session. It claims a batch by one request, which
- * completes what it has done so far, too. A task is begun, and loses an attempt, when its handler is
- * called: those that are claimed ahead, of the batch and by prefetch, have lost none when they are
- * given back, or this process dies.
+ * Each thread has the queue open for itself, thus a session. It claims a batch by one request,
+ * which completes what it has done so far, too. A task is begun, and loses an attempt, when its
+ * handler is called: those that are claimed ahead, of the batch and by prefetch, have lost none
+ * when they are given back, or this process dies.
  *
  * The threads block all signals. All functions may be called by any thread, but close, which is
  * the last one. After fork(2) a worker is the parent's: the child calls none of them.
@@ -63,7 +63,7 @@ struct rgate_queue_handler {
 #define RGATE_WORKER_BEGIN	(1U << 0) /* a batch is begun when it is claimed: fewer requests */
 #define RGATE_WORKER_RETRY	(1U << 1) /* a handler's errors are as -EAGAIN */
 #define RGATE_WORKER_TOUCH	(1U << 2) /* tasks that run long are touched */
-#define RGATE_WORKER_REOPEN	(1U << 3) /* a queue whose home, or daemon, was lost is opened again */
+#define RGATE_WORKER_REOPEN	(1U << 3) /* a queue whose home or daemon was lost is opened anew */
 #define RGATE_WORKER_DRAIN	(1U << 4) /* as if rgate_queue_worker_drain() was called at once */
 
 struct rgate_queue_worker_opts {
