@@ -613,7 +613,8 @@ fuzz_peer := $(call wrap,$(addprefix rgate_node_,pool stage readable id incarnat
 	$(addprefix rgate_peer_,info post done settle cut recv arm fd))
 $(O)/tests/fuzz/user/fuzz_agent: EXTRA_LIBS += $(call wrap,clock_gettime \
 	$(addprefix rgate_sockets_,open close memory fd arm next resolve_begin cancel) \
-	$(addprefix rgate_socket_,open close begin bind connect send sendto listen name setopt getopt) \
+	$(addprefix rgate_socket_,open close begin bind connect send sendto listen name peer setopt \
+		getopt shutdown) \
 	socket_setopt_quiet socket_close_quiet sockets_settle sockets_settled sockets_end_by \
 	sockets_open_asking sockets_are_here)
 $(O)/tests/fuzz/user/fuzz_gate: $(node_other)

@@ -579,6 +579,21 @@ int __wrap_rgate_socket_name(struct rgate_socket *s, struct rgate_socket_addr *a
 	return 0;
 }
 
+/* Somebody at this machine, whom no name is of */
+int __wrap_rgate_socket_peer(struct rgate_socket *s, struct rgate_socket_addr *addr)
+{
+	FUZZ_CHECK(s->set && s->set->there);
+	*addr = addr_of(s);
+	return 0;
+}
+
+/* What is under way stays so: it ends with the close that follows. */
+int __wrap_rgate_socket_shutdown(struct rgate_socket *s, uint32_t how)
+{
+	FUZZ_CHECK(s->set && s->set->there && how == RGATE_SOCKET_SHUT_SEND);
+	return 0;
+}
+
 int __wrap_rgate_socket_setopt(struct rgate_socket *s, uint32_t option, const void *value,
 			       uint32_t len)
 {

@@ -105,6 +105,8 @@ int __wrap_rgate_socket_sendto(struct rgate_socket *s, const void *buf, uint32_t
 			       uint32_t flags, const struct rgate_socket_addr *addr);
 int __wrap_rgate_socket_listen(struct rgate_socket *s, int backlog);
 int __wrap_rgate_socket_name(struct rgate_socket *s, struct rgate_socket_addr *addr);
+int __wrap_rgate_socket_peer(struct rgate_socket *s, struct rgate_socket_addr *addr);
+int __wrap_rgate_socket_shutdown(struct rgate_socket *s, uint32_t how);
 int __wrap_rgate_socket_setopt(struct rgate_socket *s, uint32_t option, const void *value,
 			       uint32_t len);
 int __wrap_rgate_socket_getopt(struct rgate_socket *s, uint32_t option, void *value,
