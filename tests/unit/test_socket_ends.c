@@ -347,6 +347,23 @@ static void session_over(void **state)
 	nobody_is_told(-EPIPE);
 }
 
+static unsigned int closes(void)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&lock);
+	n = sv.closes;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void no_room(void)
+{
+	pthread_mutex_lock(&lock);
+	sv.no_room = true;
+	pthread_mutex_unlock(&lock);
+}
+
 static void hold_closes(bool hold)
 {
 	pthread_mutex_lock(&lock);
@@ -405,15 +422,15 @@ static void has_no_room(void **state)
 	begin(RGATE_SOCKET_DO_RECV);
 	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
 	set_quietly(t);
-	sv.no_room = true;
+	no_room();
 	assert_int_equal(pthread_create(&thread, NULL, makes_room, NULL), 0);
 	assert_int_equal(rgate_socket_close(s), 0);
 	pthread_join(thread, NULL);
-	assert_int_equal(sv.closes, 2);
+	assert_int_equal(closes(), 2);
 	/* Where nothing is to end that is not waited for, it is told. */
-	sv.no_room = true;
+	no_room();
 	assert_int_equal(rgate_socket_close(t), -ENOBUFS);
-	assert_int_equal(sv.closes, 3);
+	assert_int_equal(closes(), 3);
 	nobody_is_told(0);
 }
 
