@@ -239,7 +239,7 @@ static void at_once(void **state)
 	uint64_t ticket;
 	struct solo s;
 	pid_t pid;
-	int sock, i, err, status;
+	int sock, i, err = -EAGAIN, status;
 
 	(void)state;
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
@@ -254,15 +254,22 @@ static void at_once(void **state)
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_true(WIFSTOPPED(status));
 	/* Two regions, of which one is asked for at a time */
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 100 && err == -EAGAIN; i++) {
 		op.rkey = at.rkey + 77 + (uint32_t)i % 2;
-		assert_int_equal(rgate_peer_post(s.peer, &op, 1, &ticket), -EAGAIN);
+		err = rgate_peer_post(s.peer, &op, 1, &ticket);
 	}
+	/* On a busy machine it may be silent for so long that it is given up, and that is told. */
+	if (peer_state(s.peer) == RGATE_PEER_UP)
+		assert_int_equal(err, -EAGAIN);
 	kill(pid, SIGCONT);
 	/* The peer answers, for the first one, and for the second one. */
-	wait_for((err = rgate_peer_post(s.peer, &op, 1, &ticket)) != -EAGAIN);
-	assert_int_equal(err, 0);
-	assert_int_equal(rgate_peer_finish(s.peer, ticket, MS), -EREMOTEIO);
+	if (err == -EAGAIN) {
+		wait_for((err = rgate_peer_post(s.peer, &op, 1, &ticket)) != -EAGAIN);
+		assert_int_equal(err, 0);
+		assert_int_equal(rgate_peer_finish(s.peer, ticket, MS), -EREMOTEIO);
+	} else if (!err) {
+		assert_int_not_equal(rgate_peer_finish(s.peer, ticket, MS), 0);
+	}
 	assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
 	assert_int_equal(write(sock, "..", 1), 1);
 	close(sock);
