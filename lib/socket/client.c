@@ -170,6 +170,7 @@ int sockets_take(struct rgate_sockets *set, int timeout_ms)
 	}
 	for (i = 0; i < n; i++)
 		end_place(set, &c[i]);
+	set->heard += n > 0 ? (uint64_t)n : 0;
 	return n > 0 ? 1 : n;
 }
 

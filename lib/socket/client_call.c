@@ -236,6 +236,32 @@ static int close_once(struct rgate_sockets *set, struct rgate_request *q)
 	return err;
 }
 
+/*
+ * Closes it at the service, until that has room for the request: a gateway that has none has some
+ * when something has ended. That may be while it answers, and is not waited for then: perhaps
+ * nothing else ever ends. -ENOBUFS: there is nothing that could. @over: out, the session's end
+ */
+static int close_there(struct rgate_socket *s, struct rgate_request *q, int *over)
+{
+	struct rgate_sockets *set = s->set;
+	uint64_t before;
+	int err;
+
+	for (;;) {
+		before = set->heard;
+		err = close_once(set, q);
+		if (err != -ENOBUFS)
+			return err;
+		if (set->heard - before > 1)
+			continue;
+		if (!s->under_way && !any_quiet(set))
+			return err;
+		*over = sockets_await(set);
+		if (*over)
+			return *over;
+	}
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): see silence() */
 int rgate_socket_close(struct rgate_socket *s)
 {
@@ -249,12 +275,7 @@ int rgate_socket_close(struct rgate_socket *s)
 	silence(s);
 	q.deadline_us = deadline_of(s);
 	q.handle = s->handle;
-	/* A gateway that has no room for one more has some when something has ended. */
-	while ((err = close_once(set, &q)) == -ENOBUFS && (s->under_way || any_quiet(set))) {
-		err = over = sockets_await(set);
-		if (over)
-			break;
-	}
+	err = close_there(s, &q, &over);
 	/* What it had under way ends now; what the session took with it is told by nobody. */
 	while (s->under_way && !over)
 		over = sockets_await(set);

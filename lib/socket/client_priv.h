@@ -53,6 +53,7 @@ struct rgate_sockets {
 	uint64_t until;			/* sockets_end_by(); 0: for ever */
 	bool (*enough)(void *ctx, uint64_t ns);	/* sockets_open_asking(); NULL */
 	void *enough_ctx;
+	uint64_t heard;			/* completions, so far */
 	uint64_t silent_ns;		/* since when a call waits in vain; 0: none does */
 	struct link all, free, ended;
 	struct place place[];		/* nplaces, and one that only rgate_socket_close() uses */

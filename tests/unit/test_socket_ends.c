@@ -26,6 +26,7 @@ static struct {
 	struct rgate_req *option[PLACES];
 	unsigned int options, beside;	/* of these, now, and when one was closed last */
 	bool hold_close, no_room;
+	bool makes_room;		/* an option ends before who closes hears that there is none */
 	unsigned int closes;		/* so far */
 	uint32_t closed;		/* the last one's handle */
 	bool ended;			/* what was held is about to */
@@ -50,6 +51,7 @@ static int make(struct rgate_req *r, void *ctx)
 
 static int close_it(struct rgate_req *r, void *ctx)
 {
+	struct rgate_req *option = NULL;
 	int result = 0;
 
 	(void)ctx;
@@ -59,11 +61,16 @@ static int close_it(struct rgate_req *r, void *ctx)
 	sv.beside = sv.options;
 	if (sv.no_room) {
 		result = -ENOBUFS;
+		if (sv.makes_room)
+			option = sv.option[--sv.options];
+		sv.no_room = !option;
 	} else if (sv.hold_close) {
 		sv.close = r;
 		result = RGATE_REQ_LATER;
 	}
 	pthread_mutex_unlock(&lock);
+	if (option)
+		rgate_req_end(option, 0, 0);
 	return result;
 }
 
@@ -434,6 +441,35 @@ static void has_no_room(void **state)
 	nobody_is_told(0);
 }
 
+static void *ends_held(void *arg)
+{
+	(void)arg;
+	wait_until(is_closed_too);
+	end_it(&sv.held, -ECANCELED, 0);
+	return NULL;
+}
+
+/* What has made room has ended before who closes waits for it: nothing else ends before he asks. */
+static void room_meanwhile(void **state)
+{
+	struct rgate_socket *t;
+	pthread_t thread;
+
+	(void)state;
+	begin(RGATE_SOCKET_DO_RECV);
+	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	set_quietly(t);
+	pthread_mutex_lock(&lock);
+	sv.no_room = sv.makes_room = true;
+	pthread_mutex_unlock(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, ends_held, NULL), 0);
+	assert_int_equal(rgate_socket_close(s), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(closes(), 2);
+	assert_int_equal(rgate_socket_close(t), 0);
+	nobody_is_told(0);
+}
+
 static void *ends_one(void *arg)
 {
 	(void)arg;
@@ -465,7 +501,7 @@ static void has_no_place(void **state)
 static const struct CMUnitTest tests[] = {
 	BED(ends_behind_it), BED(accepted_by_nobody), BED(refused_to_nobody),
 	BED(accepted_before), BED(session_over), BED(cannot_wait),
-	BED(has_no_room), BED(has_no_place),
+	BED(has_no_room), BED(room_meanwhile), BED(has_no_place),
 };
 
 UNIT_MAIN(tests)
