@@ -175,8 +175,11 @@ int journal_open(struct journal **journal, struct queues *home, const struct jou
 	}
 	home->journal = j;
 	journal_settle(j);
-	if (j->repair)
+	if (j->repair) {
 		write_anew(j);
+		/* Else the writer puts the wrong files aside when something is recorded, if ever. */
+		(void)journal_tick(j, home->now);
+	}
 	if (j->restored)
 		rgate_warn("journal %s: %llu tasks are there again", j->name,
 			   (unsigned long long)j->restored);
