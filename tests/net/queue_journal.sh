@@ -152,7 +152,7 @@ for mode in "fsync never" "fsync 20" "fsync each"; do
 		pids+=($!)
 	done
 	for who in w1 w2; do
-		"$load" work "$tmp/r0" "$who" 3600 >"$tmp/seen.$who" &
+		"$load" work "$tmp/r0" "$who" $((3600 * slow)) >"$tmp/seen.$who" &
 		pids+=($!)
 	done
 	for _ in 1 2 3; do
@@ -161,6 +161,7 @@ for mode in "fsync never" "fsync 20" "fsync each"; do
 		kill_it
 		begin segment 64K $mode
 	done
+	wait_for 20 ready
 	wait "${pids[@]}"
 	pids=()
 	idle() { queue stats --json load; [ "$(json 'j["ready"] + j["running"] + j["claimed"]' <<<"$out")" = 0 ]; }
