@@ -177,7 +177,8 @@ SHIM_EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, i
 	if (len <= room && shim_datagram_is(fd))
 		return get(fd, buf, len, flags, sa, sa_len);
 	if (!sa || !is_ours(fd))
-		return NEXT(__recvfrom_chk)(fd, buf, len, room, flags, sa, sa_len);
+		return came(fd, NEXT(__recvfrom_chk)(fd, buf, len, room, flags, sa, sa_len), len,
+			    flags);
 	n = came(fd, NEXT(__recvfrom_chk)(fd, buf, len, room, flags, NULL, NULL), len, flags);
 	if (n >= 0 && sa_len)
 		*sa_len = 0;
