@@ -177,7 +177,7 @@ static int alloc_words(struct rgate_gpu *gpu)
 	if (!err)
 		err = host_words(gpu, (void **)&gpu->nothing, sizeof(*gpu->nothing));
 	if (!err)
-		err = host_words(gpu, (void **)&gpu->sends, sizeof(*gpu->sends));
+		err = host_words(gpu, (void **)&gpu->own, sizeof(*gpu->own));
 	if (!err)
 		err = device_words(gpu, (void **)&gpu->dnothing,
 				   RGATE_SLOTS_MIN / RGATE_BATCH * sizeof(*gpu->dnothing));
@@ -187,7 +187,7 @@ static int alloc_words(struct rgate_gpu *gpu)
 static void free_words(struct rgate_gpu *gpu)
 {
 	cudaFree(gpu->dnothing);
-	cudaFreeHost(gpu->sends);
+	cudaFreeHost(gpu->own);
 	cudaFreeHost(gpu->nothing);
 	cudaFree(gpu->dout);
 	cudaFree(gpu->dcells);

@@ -127,8 +127,8 @@ struct rgate_gpu {
 	/* In the place of a producer where out_ring is the module's, which sends what is in it */
 	bool transmits;
 	struct rgate_sender sender;
-	const struct rgate_prod *sent;	/* the module's word of what it has taken */
-	struct rgate_prod *sends;	/* host memory: head and counters of what was published */
+	const struct rgate_prod *module;	/* its producer area: what it has taken */
+	struct rgate_prod *own;		/* in that one's place: what was published, and counters */
 };
 
 /* Notes @fmt as the error, returns @err */

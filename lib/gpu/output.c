@@ -10,8 +10,6 @@
 
 #include "gpu.h"
 
-#define SEND_MOST	256U	/* slots that are sent in one go, with the runtime's lock held */
-
 /* The count of slots shown of each batch: all of the laps before, and what was begun */
 static int set_filled(struct rgate_gpu *gpu, const struct rgate_dring *dring, uint64_t head)
 {
@@ -42,7 +40,7 @@ free:
 /* What the device needs, beginning where the last producer ended */
 static int set_out(struct rgate_gpu *gpu, const struct rgate_dring *dring, bool wait)
 {
-	const struct rgate_prod *told = gpu->transmits ? gpu->sends : dring->prod;
+	const struct rgate_prod *told = gpu->transmits ? gpu->own : dring->prod;
 	const struct rgate_stats *had = &gpu->out_view.prod->stats;
 	const uint64_t head = gpu->transmits ? gpu->sender.pos : gpu->producer.head;
 	struct rgate_doutstate st;
@@ -81,12 +79,12 @@ static int take_over(struct rgate_gpu *gpu, struct rgate_ring *ring)
 	const char *why = "not a transmit ring with RGATE_RING_RW_SLOTS";
 	int err;
 
-	gpu->sent = gpu->out_view.prod;
-	gpu->transmits = gpu->sent->features & RGATE_FEAT_TRANSMIT;
+	gpu->module = gpu->out_view.prod;
+	gpu->transmits = gpu->module->features & RGATE_FEAT_TRANSMIT;
 	if (gpu->transmits) {
 		err = rgate_sender_init(&gpu->sender, ring);
-		memset(gpu->sends, 0, sizeof(*gpu->sends));
-		gpu->sends->head = gpu->sender.pos;
+		memset(gpu->own, 0, sizeof(*gpu->own));
+		gpu->own->head = gpu->sender.pos;
 	} else {
 		err = rgate_producer_init(&gpu->producer, ring);
 		why = err == -EBUSY ? "the ring has a producer" :
@@ -123,7 +121,7 @@ static int bind_output(struct rgate_gpu *gpu, struct rgate_ring *ring, uint32_t 
 	if (err)
 		goto give_back;
 	if (gpu->transmits)
-		gpu->out_view.prod = gpu->sends;
+		gpu->out_view.prod = gpu->own;
 	err = set_out(gpu, &dring, full == RGATE_GPU_FULL_WAIT);
 	if (err)
 		goto unmap;
@@ -165,21 +163,16 @@ static bool is_shown(const struct rgate_view *v, uint64_t pos)
 }
 
 /*
- * The device cannot ask the module: this side does, where no thread of the module's looks. That one
- * says that it sleeps, then looks; the device publishes, then this side looks, so one of the two
- * sees a frame, or this side does in one of the next rounds. What keeps the module from sending
- * now, as a device that is down, is met again then. How many slots it has taken.
+ * The device cannot ask the module: this side does, where no thread of the module's looks; a ring
+ * full at most. What the device publishes after this look is seen in one of the next. What keeps
+ * the module from sending now, as a device that is down, is met again then.
  */
-static int send_on(struct rgate_gpu *gpu)
+static void send_on(struct rgate_gpu *gpu)
 {
-	const uint64_t head = __atomic_load_n(&gpu->sent->head, __ATOMIC_ACQUIRE);
+	const uint64_t head = __atomic_load_n(&gpu->module->head, __ATOMIC_ACQUIRE);
 
-	if (!is_shown(&gpu->out_view, head))
-		return 0;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(gpu->sender.need_wakeup, __ATOMIC_RELAXED))
-		return 0;
-	return rgate_sender_kick(&gpu->sender, SEND_MOST);
+	if (is_shown(&gpu->out_view, head))
+		(void)rgate_sender_flush(&gpu->sender);
 }
 
 /* The device stores head and counters; this side only rings the bell for sleepers. */
@@ -190,7 +183,7 @@ void rgate_gpu_output_wake(struct rgate_gpu *gpu)
 	if (!gpu->out_ring)
 		return;
 	if (gpu->transmits) {
-		(void)send_on(gpu);
+		send_on(gpu);
 		return;
 	}
 	/*
@@ -248,16 +241,6 @@ static void take_back(struct rgate_ring *ring, const struct rgate_view *v, uint6
 	}
 }
 
-/* A ring full at most, and not what cannot be sent: the next sender's kick is about that. */
-static void send_last(struct rgate_gpu *gpu)
-{
-	uint32_t n = 0;
-	int got;
-
-	while (n < gpu->out_view.nslots && (got = send_on(gpu)) > 0)
-		n += (uint32_t)got;
-}
-
 void rgate_gpu_output_close(struct rgate_gpu *gpu)
 {
 	struct rgate_producer *p = &gpu->producer;
@@ -274,7 +257,7 @@ void rgate_gpu_output_close(struct rgate_gpu *gpu)
 		memcpy(&p->stats, &gpu->out_view.prod->stats, sizeof(p->stats));
 		p->no_frames = p->head - p->stats.delivered;
 	} else {
-		send_last(gpu);
+		send_on(gpu);
 	}
 	cudaFree(gpu->out.filled);
 	rgate_gpu_areas_unmap(&gpu->out_areas);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * An output ring: the same layout, with the GPU as the producer and rgate_consumer_*()
- * of the CPU at the other end, or the module, of a transmit ring. Warps divide the slots among themselves by counters in the
- * device's memory; of the host's words each is stored by one warp at a time:
+ * of the CPU at the other end, or the module, of a transmit ring. Warps divide the slots
+ * among themselves by counters in the device's memory; of the host's words each is stored
+ * by one warp at a time:
  *
  *	reserve		slots, by a counter; room is known from the credits, which one
  *			warp at a time reads, 32 of them in one go
