@@ -5,6 +5,7 @@
 
 #include <ringgate/rgate_barrier.h>
 
+#include "session_priv.h"
 #include "sync_client.h"
 
 struct rgate_barrier {
@@ -49,11 +50,10 @@ int rgate_barrier_arrive(struct rgate_barrier *b)
 /* What is told comes there: -EOWNERDEAD: it is not there, in a child */
 static int empty_room(struct sync_client *sc)
 {
-	const int err = rgate_session_poll(sc->session, NULL, 0);
-
-	if (!err)
-		memset(sc->room, 0, sizeof(struct rgate_barrier_info));
-	return err;
+	if (rgate_session_forked(sc->session))
+		return -EOWNERDEAD;
+	memset(sc->room, 0, sizeof(struct rgate_barrier_info));
+	return 0;
 }
 
 int rgate_barrier_wait(struct rgate_barrier *b, int timeout_ms, uint64_t *generation,
