@@ -14,6 +14,8 @@ a=rgfab0 b=rgfab1 na=rgfa0 nb=rgfa1 net=10.80.0 pref=7740
 [ "${FABRIC_IP:-4}" = 4 ] || net6=fd00:0010:0080:0001
 # shellcheck source=tests/vm/lib/rxe_pair.sh
 . "$(dirname "$0")/lib/rxe_pair.sh"
+# shellcheck source=scripts/lib/cpu.sh
+. "$top/scripts/lib/cpu.sh"
 
 cleanup()
 {
@@ -57,13 +59,6 @@ back()
 	[ "$(used)" = "$before" ]
 }
 
-# Sets $cpu: seconds of it that what has ended here took
-spent()
-{
-	times >"$tmp/times"
-	cpu=$(($(tail -n 1 "$tmp/times" | sed -E 's/([0-9]+)m0*([0-9]+)[^ ]*/\1*60+\2/g; s/ /+/')))
-}
-
 limit=$((300 * slow))
 if [ -n "${RGATE_TEST_LONG:-}" ]; then
 	limit=$((5 * 3600))
@@ -75,7 +70,7 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 	[ "${program%.sh}" = "$program" ] || program=$top/tests/$dir/$program
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	name=$(basename "$program")
-	spent
+	cpu_spent "$tmp/times"
 	rc=0 began=$SECONDS before_cpu=$cpu
 	timeout "$limit" "$program" >"$tmp/out" 2>"$tmp/err" || rc=$?
 	why=''
@@ -96,7 +91,7 @@ for program in "$RGATE_BUILD/tests/$dir"/${FABRIC_PROGRAMS:-test_*} "${@:2}"; do
 		*) echo "# $line" ;;
 		esac
 	done <"$tmp/out"
-	spent
+	cpu_spent "$tmp/times"
 	echo "# $name took $((SECONDS - began)) s, and $((cpu - before_cpu)) s of CPU"
 	is "$name ended well" "$rc" 0
 	if [ "$rc" != 0 ]; then
