@@ -2,7 +2,6 @@
 /* The journal of a home's queues: what is there again, whatever became of its files */
 #include "unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,25 +24,13 @@ static struct queues home;
 static struct queue *q;
 static struct worker worker;
 static struct journal *j;
-static char dir[64], path[160];
+static char dir[UNIT_DIR_ROOM], path[160];
 static uint64_t wall;
 static struct journal_opts opts;
 
 static uint64_t wall_now(void)
 {
 	return wall;
-}
-
-static void empty_dir(void)
-{
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	assert_non_null(d);
-	while ((e = readdir(d)))
-		if (e->d_name[0] != '.')
-			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
-	closedir(d);
 }
 
 static void on_log(void *ctx, enum rgate_log_level level, const char *line)
@@ -58,10 +45,7 @@ static int setup(void **state)
 {
 	(void)state;
 	rgate_log_set(on_log, NULL);
-	/* Where there is none of it a disk's syncs take their time. */
-	strcpy(dir, access("/dev/shm", W_OK) ? "/tmp/rgate_journal.XXXXXX" :
-	       "/dev/shm/rgate_journal.XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	unit_dir_make(dir);
 	wall = 1700000000000 * MS;
 	opts = RGATE_OPTS(journal_opts, .dir = dir, .uid = geteuid(), .wall = wall_now,
 			  .segment = 64 << 10);
@@ -108,7 +92,7 @@ static int teardown(void **state)
 	(void)state;
 	if (j)
 		stop();
-	empty_dir();
+	unit_dir_empty(dir);
 	return rmdir(dir);
 }
 
@@ -162,7 +146,7 @@ static void write_file(uint64_t number, const char *mem, size_t len)
 {
 	int fd;
 
-	empty_dir();
+	unit_dir_empty(dir);
 	name_of(number);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	assert_int_equal(write(fd, mem, len), len);

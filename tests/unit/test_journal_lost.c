@@ -2,7 +2,6 @@
 /* The journal of a home's queues, where what is written meets what goes away meanwhile */
 #include "unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@ static struct queues home;
 static struct queue *q;
 static struct worker worker;
 static struct journal *j;
-static char dir[64];
+static char dir[UNIT_DIR_ROOM];
 static struct journal_opts opts;
 
 static bool disk_fails;
@@ -50,9 +49,7 @@ static int setup(void **state)
 {
 	(void)state;
 	rgate_log_set(on_log, NULL);
-	strcpy(dir, access("/dev/shm", W_OK) ? "/tmp/rgate_journal.XXXXXX" :
-	       "/dev/shm/rgate_journal.XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	unit_dir_make(dir);
 	opts = RGATE_OPTS(journal_opts, .dir = dir, .uid = geteuid(), .segment = 64 << 10);
 	j = NULL;
 	return 0;
@@ -87,17 +84,10 @@ static void stop(void)
 
 static int teardown(void **state)
 {
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
 	(void)state;
 	if (j)
 		stop();
-	assert_non_null(d);
-	while ((e = readdir(d)))
-		if (e->d_name[0] != '.')
-			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
-	closedir(d);
+	unit_dir_empty(dir);
 	return rmdir(dir);
 }
 

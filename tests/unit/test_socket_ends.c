@@ -364,10 +364,11 @@ static unsigned int closes(void)
 	return n;
 }
 
-static void no_room(void)
+static void no_room(bool makes_room)
 {
 	pthread_mutex_lock(&lock);
 	sv.no_room = true;
+	sv.makes_room = makes_room;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -405,67 +406,67 @@ static void set_quietly(struct rgate_socket *t)
 	assert_int_equal(socket_setopt_quiet(t, RGATE_SOCKET_TCP_NODELAY, &one, sizeof(one)), 0);
 }
 
+static void *ends_held(void *arg)
+{
+	wait_until(is_closed_too);
+	end_it(&sv.held, -ECANCELED, 0);
+	return arg;
+}
+
 /* There is room for one more request when another one has ended. */
 static void *makes_room(void *arg)
 {
-	(void)arg;
 	wait_until(is_closed);
 	pthread_mutex_lock(&lock);
 	sv.no_room = false;
 	pthread_mutex_unlock(&lock);
 	end_option();
-	wait_until(is_closed_too);
-	end_it(&sv.held, -ECANCELED, 0);
-	return NULL;
+	return ends_held(arg);
+}
+
+/* At @s something is under way, and at another one an option that nobody waits for: there is no room */
+static struct rgate_socket *without_room(bool makes_room)
+{
+	struct rgate_socket *t;
+
+	begin(RGATE_SOCKET_DO_RECV);
+	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
+	set_quietly(t);
+	no_room(makes_room);
+	return t;
+}
+
+static void close_while(void *(*ends)(void *arg))
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, ends, NULL), 0);
+	assert_int_equal(rgate_socket_close(s), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(closes(), 2);
 }
 
 /* As at a gateway, which has so many tickets: it is closed all the same, and ends what it had. */
 static void has_no_room(void **state)
 {
-	struct rgate_socket *t;
-	pthread_t thread;
+	struct rgate_socket *t = without_room(false);
 
 	(void)state;
-	begin(RGATE_SOCKET_DO_RECV);
-	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
-	set_quietly(t);
-	no_room();
-	assert_int_equal(pthread_create(&thread, NULL, makes_room, NULL), 0);
-	assert_int_equal(rgate_socket_close(s), 0);
-	pthread_join(thread, NULL);
-	assert_int_equal(closes(), 2);
+	close_while(makes_room);
 	/* Where nothing is to end that is not waited for, it is told. */
-	no_room();
+	no_room(false);
 	assert_int_equal(rgate_socket_close(t), -ENOBUFS);
 	assert_int_equal(closes(), 3);
 	nobody_is_told(0);
 }
 
-static void *ends_held(void *arg)
-{
-	(void)arg;
-	wait_until(is_closed_too);
-	end_it(&sv.held, -ECANCELED, 0);
-	return NULL;
-}
-
 /* What has made room has ended before who closes waits for it: nothing else ends before he asks. */
 static void room_meanwhile(void **state)
 {
-	struct rgate_socket *t;
-	pthread_t thread;
+	struct rgate_socket *t = without_room(true);
 
 	(void)state;
-	begin(RGATE_SOCKET_DO_RECV);
-	assert_int_equal(rgate_socket_open(set, &t, RGATE_SOCKET_INET, RGATE_SOCKET_STREAM), 0);
-	set_quietly(t);
-	pthread_mutex_lock(&lock);
-	sv.no_room = sv.makes_room = true;
-	pthread_mutex_unlock(&lock);
-	assert_int_equal(pthread_create(&thread, NULL, ends_held, NULL), 0);
-	assert_int_equal(rgate_socket_close(s), 0);
-	pthread_join(thread, NULL);
-	assert_int_equal(closes(), 2);
+	close_while(ends_held);
 	assert_int_equal(rgate_socket_close(t), 0);
 	nobody_is_told(0);
 }

@@ -164,6 +164,25 @@ int unit_put(struct rgate_producer *p, uint64_t i, size_t len)
 	return 0;
 }
 
+void unit_dir_make(char *dir)
+{
+	strcpy(dir, access("/dev/shm", W_OK) ? "/tmp/rgate_unit.XXXXXX" :
+	       "/dev/shm/rgate_unit.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+}
+
+void unit_dir_empty(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
+	closedir(d);
+}
+
 unsigned int unit_entries(const char *dir)
 {
 	DIR *d = opendir(dir);

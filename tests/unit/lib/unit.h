@@ -57,6 +57,15 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t n);
 		skip(); \
 	} while (0)
 
+#define UNIT_DIR_ROOM	64U
+
+/*
+ * A directory of the test's own, @dir: out, UNIT_DIR_ROOM bytes; in memory where there is some, as a
+ * disk's syncs take their time. And all files in it away
+ */
+void unit_dir_make(char *dir);
+void unit_dir_empty(const char *dir);
+
 /* What may be left behind: entries of a directory of /proc; mappings of what is called so */
 unsigned int unit_entries(const char *dir);
 unsigned int unit_mappings(const char *name);
