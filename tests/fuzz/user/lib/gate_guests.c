@@ -13,7 +13,7 @@
 struct rgate_session {
 	bool there;
 	uid_t uid;
-	unsigned char *mem;		/* mapped once, with nothing behind it */
+	unsigned char *mem;
 	void (*over)(void *ctx);
 	void *ctx;
 	bool busy[GATE_TICKETS];
@@ -25,6 +25,8 @@ struct rgate_session {
 };
 
 static struct rgate_session sessions[GUESTS];
+/* Mapped once, with nothing behind it: of queues it is longer than of sockets. */
+static unsigned char *memory[2][GUESTS];
 static void *(*thread_run)(void *);
 static void *thread_arg;
 static int waits;
@@ -34,7 +36,7 @@ int __wrap_rgate_session_at(struct rgate_session **out, struct rgate_engine *eng
 			    const struct rgate_seat_opts *o, struct rgate_seat **seat)
 {
 	struct rgate_session *s = sessions;
-	unsigned char *mem;
+	unsigned char **mem;
 
 	(void)engine;
 	FUZZ_CHECK(o->memory == MEMORY && (gate.may_all || o->uid < MAY_NOT));
@@ -43,13 +45,13 @@ int __wrap_rgate_session_at(struct rgate_session **out, struct rgate_engine *eng
 	while (s < sessions + GUESTS && s->there)
 		s++;
 	FUZZ_CHECK(s < sessions + GUESTS);
-	mem = s->mem;
-	if (!mem) {
-		mem = mmap(NULL, MEMORY + 4096, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		FUZZ_CHECK(mem != MAP_FAILED && !mprotect(mem + MEMORY, 4096, PROT_NONE));
+	mem = &memory[gate.role == &gate_queues][s - sessions];
+	if (!*mem) {
+		*mem = mmap(NULL, MEMORY + 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		FUZZ_CHECK(*mem != MAP_FAILED && !mprotect(*mem + MEMORY, 4096, PROT_NONE));
 	}
-	*s = (struct rgate_session){ .there = true, .uid = o->uid, .mem = mem, .over = o->over,
+	*s = (struct rgate_session){ .there = true, .uid = o->uid, .mem = *mem, .over = o->over,
 				     .ctx = o->ctx };
 	*out = s;
 	*seat = (struct rgate_seat *)s;
