@@ -239,7 +239,7 @@ static void at_once(void **state)
 	uint64_t ticket;
 	struct solo s;
 	pid_t pid;
-	int sock, i, err = -EAGAIN, status;
+	int sock, i, err = -EAGAIN, status, ended;
 
 	(void)state;
 	unit_not_for_tsan(UNIT_TSAN_CHILD);
@@ -258,8 +258,11 @@ static void at_once(void **state)
 		op.rkey = at.rkey + 77 + (uint32_t)i % 2;
 		err = rgate_peer_post(s.peer, &op, 1, &ticket);
 	}
-	/* On a busy machine it may be silent for so long that it is given up, and that is told. */
-	if (peer_state(s.peer) == RGATE_PEER_UP)
+	/*
+	 * On a busy machine it may be silent for so long that it is given up, or have given up this
+	 * node before it stopped: what is posted then is not begun, or cancelled. It is never late.
+	 */
+	if (err && peer_state(s.peer) == RGATE_PEER_UP)
 		assert_int_equal(err, -EAGAIN);
 	kill(pid, SIGCONT);
 	/* The peer answers, for the first one, and for the second one. */
@@ -268,7 +271,8 @@ static void at_once(void **state)
 		assert_int_equal(err, 0);
 		assert_int_equal(rgate_peer_finish(s.peer, ticket, MS), -EREMOTEIO);
 	} else if (!err) {
-		assert_int_not_equal(rgate_peer_finish(s.peer, ticket, MS), 0);
+		ended = rgate_peer_finish(s.peer, ticket, MS);
+		assert_true(ended == -ECANCELED || ended == -ECONNRESET);
 	}
 	assert_int_equal(rgate_peer_wait_up(s.peer, MS), 0);
 	assert_int_equal(write(sock, "..", 1), 1);
