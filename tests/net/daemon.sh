@@ -51,10 +51,12 @@ take()
 }
 taken() { wait "${pid[take$1]}"; rc=$?; unset "pid[take$1]"; }
 
-# send FIRST LAST [FLOWS]: datagrams that carry their numbers, from so many source ports (8)
+# send FIRST LAST: datagrams that carry their numbers, from so many source ports that both nodes
+# have some of them: of 8 all were at one of two nodes once in 128 times.
+flows=64
 send()
 {
-	python3 - "$port" "$1" "$2" "${3:-8}" <<-'END'
+	python3 - "$port" "$1" "$2" "$flows" <<-'END'
 	import socket, sys, time
 	port, first, last, flows = map(int, sys.argv[1:])
 	socks = []
@@ -175,11 +177,11 @@ is "status: every field" "$("$(dirname "$0")/lib/status.py" "$tmp" "$port" $((el
 like "... of which none may be wrong or missing" \
 	"$("$(dirname "$0")/lib/status.py" "$tmp" "$port" $((elapsed + 1)) --wrong 2>&1)" "^\[\] [3-9][0-9][0-9]$"
 for i in 1 2; do
-	is "node $i: in order within each flow" "$(awk '{ f = $1 % 8
+	is "node $i: in order within each flow" "$(awk -v n=$flows '{ f = $1 % n
 		if ($1 < last[f]) print "late", $1; last[f] = $1 }' "$tmp/n$i.txt")" ""
 done
-both=$(comm -12 <(awk '{ print $1 % 8 }' "$tmp/n1.txt" | sort -u) \
-	<(awk '{ print $1 % 8 }' "$tmp/n2.txt" | sort -u))
+both=$(comm -12 <(awk -v n=$flows '{ print $1 % n }' "$tmp/n1.txt" | sort -u) \
+	<(awk -v n=$flows '{ print $1 % n }' "$tmp/n2.txt" | sort -u))
 is "no flow is at both" "$both" ""
 ok "rings that were closed are left" wait_for 10 rings 0
 
@@ -265,8 +267,7 @@ start 2
 ok "it comes back" wait_for 20 is_up 0 2
 take 2 100000
 ok "and is filled again" wait_for 20 rings 2
-# Of 8 flows all are at one of two nodes once in 128 times.
-send 1 400 64
+send 1 400
 both() { [ "$(status 2 'j["rings"][0]["frames"]')" -gt 0 ]; }
 ok "with its flows" wait_for 20 both
 
