@@ -97,11 +97,16 @@ is "what the documentation shows" "$(grep -c 'ringgate' "$tmp/shown")" 0
 # A worker that is killed: another one has its task.
 echo killed | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
 queue run a -- sh -c '[ -e '"$tmp/once"' ] && exit 0; : >'"$tmp/once"'; kill -9 $PPID'
-is "run: a worker was killed" "$rc" 1
+is "run: a worker was killed" "$rc" 137
 queue run a -- true
 queue stats a --json
 is "... and the task was not lost" "$(json '(j["ready"], j["completed"], j["lost"])' <<<"$out")" \
 	"(0, 33, 1)"
+echo missing | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put --attempts 1 a
+queue run a -- "$tmp/no such command"
+like "run: what cannot be run is said" "$rc $err" "^0 .*no such command: No such file"
+queue stats a --json
+is "... and was an attempt" "$(json '(j["buried"], j["completed"])' <<<"$out")" "(1, 33)"
 # What a command gets of its signals is what it would have without this.
 echo pipe | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put --attempts 1 a
 queue run a -- sh -c 'kill -PIPE $$; : >'"$tmp/survived"

@@ -9,6 +9,7 @@
 
 #include <ringgate/rgate_cluster.h>
 #include <ringgate/rgate_queue.h>
+#include <ringgate/rgate_queue_worker.h>
 #include <ringgate/rgate_session.h>
 
 #include "cmd.h"
@@ -17,8 +18,6 @@
 #include "queue_watch.h"
 #include "table.h"
 #include "util.h"
-
-#define PARALLEL_MAX	1024
 
 struct queue_args {
 	struct rgate_queue_opts opts;
@@ -468,7 +467,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		a->job.delay_ms = arg_ms(state, "--delay", arg);
 		break;
 	case 'P':
-		a->run.parallel = (uint32_t)arg_number(state, "--parallel", arg, 1, PARALLEL_MAX);
+		a->run.parallel = (uint32_t)arg_number(state, "--parallel", arg, 1,
+						  RGATE_WORKER_THREADS_MAX);
 		break;
 	case OPT_RETRY:
 		a->run.retry_ms = arg_ms(state, "--retry", arg);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
+#define _GNU_SOURCE	/* environ */
 #include "queue_run.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <ringgate/rgate_queue_worker.h>
 
 #include "cmd.h"
 #include "util.h"
 
-#define LOOK_MS	200	/* between looks whether all is over */
-#define REAP_MS	20	/* and whether a worker, or this one, is to end */
+#define LOOK_MS	100	/* between looks whether a signal came */
 #define WORDS	1024
 
 /* The word with what stands for the task in it; NULL: no memory */
@@ -36,177 +38,79 @@ static char *fill_in(const char *word, const char *task)
 	return out;
 }
 
-static void exec_command(char **command, const char *task)
+static void free_words(char **argv)
 {
-	char *argv[WORDS + 1] = { NULL };
-	unsigned int i = 0;
+	size_t i;
 
-	/* What is ignored stays so over exec(2), unlike what is caught. */
-	signal(SIGPIPE, SIG_DFL);
-	/* It has a word at least. */
-	do {
-		argv[i] = fill_in(command[i], task);
-		if (!argv[i])
-			_exit(126);
-	} while (command[++i]);
-	execvp(argv[0], argv);
-	say("%s: %s", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
+	for (i = 0; argv[i]; i++)
+		free(argv[i]);
 }
 
-/* As waitpid() has it; -errno */
-static int run_command(const struct queue_run *run, const char *task)
+/* A worker's thread blocks all signals, and this process ignores some: none is inherited. */
+static int spawn(char **argv, pid_t *pid)
 {
-	int status;
+	posix_spawnattr_t attr;
+	sigset_t none, usual;
+	int err;
+
+	err = -posix_spawnattr_init(&attr);
+	if (err)
+		return err;
+	sigemptyset(&none);
+	sigemptyset(&usual);
+	sigaddset(&usual, SIGPIPE);
+	(void)posix_spawnattr_setsigmask(&attr, &none);
+	(void)posix_spawnattr_setsigdefault(&attr, &usual);
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	err = -posix_spawnp(pid, argv[0], NULL, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	return err;
+}
+
+/* Did it exit with 0? */
+static bool does_well(char **argv)
+{
+	int status, err;
 	pid_t pid;
 
-	fflush(NULL);
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (!pid)
-		exec_command(run->command, task);
+	err = spawn(argv, &pid);
+	if (err) {
+		say("%s: %s", argv[0], strerror(-err));
+		return false;
+	}
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return -errno;
-	return status;
+			return false;
+	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-enum end { DONE, FAILED, NO_WORD };
-
-static int say_once(struct rgate_queue *q, const struct queue_run *run,
-		    const struct rgate_queue_task *task, enum end end)
+/* What fails, or cannot be run, is tried again later. */
+static int do_task(void *ctx, struct rgate_queue_work *work)
 {
-	switch (end) {
-	case DONE:
-		return rgate_queue_complete(q, task, NULL, 0);
-	case FAILED:
-		return rgate_queue_release(q, task, run->retry_ms);
-	default:
-		return rgate_queue_bury(q, task, "a zero byte in it: not for a command's word");
+	const struct queue_run *run = ctx;
+	char *argv[WORDS + 1] = { NULL };
+	char *task = strndup(work->data, work->task->len);
+	int ret = -EAGAIN;
+	size_t i;
+
+	if (!task)
+		return ret;
+	if (strlen(task) != work->task->len) {
+		work->reason = "a zero byte in it: not for a command's word";
+		ret = -EINVAL;
+		goto free_task;
 	}
-}
-
-/*
- * Says what came of it, until that was heard: what is cancelled by a signal, or came too late, is
- * still claimed, and nobody would do it. -ESTALE: the claim was taken away, it is another one's
- */
-static int say_end(struct rgate_queue *q, const struct queue_run *run,
-		   const struct rgate_queue_task *task, enum end end)
-{
-	int err;
-
-	do {
-		err = say_once(q, run, task, end);
-	} while (err == -EINTR || err == -ETIMEDOUT);
-	return err == -ESTALE ? 0 : err;
-}
-
-static int do_task(struct rgate_queue *q, const struct queue_run *run,
-		   const struct rgate_queue_got *got)
-{
-	const struct rgate_queue_task task = got->task;
-	char *text = strndup(got->data, task.len);
-	int status;
-
-	if (!text)
-		return -ENOMEM;
-	if (strlen(text) != task.len) {
-		free(text);
-		return say_end(q, run, &task, NO_WORD);
+	for (i = 0; run->command[i]; i++) {
+		argv[i] = fill_in(run->command[i], task);
+		if (!argv[i])
+			goto free_words;
 	}
-	status = run_command(run, text);
-	free(text);
-	if (status < 0)
-		return status;
-	return say_end(q, run, &task, WIFEXITED(status) && !WEXITSTATUS(status) ? DONE : FAILED);
-}
-
-static bool all_over(struct rgate_queue *q)
-{
-	struct rgate_queue_info info;
-
-	if (rgate_queue_info(q, &info))
-		return false;
-	return !(info.now[RGATE_TASK_READY] + info.now[RGATE_TASK_DELAYED] +
-		 info.now[RGATE_TASK_CLAIMED] + info.now[RGATE_TASK_RUNNING]);
-}
-
-static int serve(struct rgate_queue *q, const struct queue_run *run)
-{
-	struct rgate_queue_got got;
-	int ret = 0;
-
-	while (!util_stop) {
-		ret = rgate_queue_claim(q, 0, 1, RGATE_CLAIM_BEGIN, LOOK_MS, &got);
-		if (ret == 1)
-			ret = do_task(q, run, &got);
-		else if (ret == -ETIMEDOUT && !run->follow && all_over(q))
-			return 0;
-		/* -ESTALE: the queue was removed. */
-		if (ret < 0 && ret != -ETIMEDOUT && ret != -EINTR)
-			return ret;
-	}
-	return 0;
-}
-
-static int worker(const struct queue_run *run)
-{
-	struct rgate_queue *q;
-	int err;
-
-	err = rgate_queue_open(&q, run->name, run->opts);
-	if (err)
-		return fail_in("rgate_queue_open", err, "%s", run->name);
-	err = serve(q, run);
-	rgate_queue_close(q);
-	return err ? fail_in("rgate_queue_claim", err, "%s", run->name) : EXIT_OK;
-}
-
-static int start(const struct queue_run *run, pid_t *pids, uint32_t *n)
-{
-	const pid_t parent = getpid();
-
-	for (*n = 0; *n < run->parallel; ++*n) {
-		fflush(NULL);
-		pids[*n] = fork();
-		if (pids[*n] < 0)
-			return -errno;
-		if (pids[*n])
-			continue;
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		if (getppid() != parent)
-			_exit(EXIT_FAIL);
-		_exit(worker(run));
-	}
-	return 0;
-}
-
-/*
- * The worst of what they end with. It looks now and then: a signal that comes before a wait does
- * not end that.
- */
-static int reap(const pid_t *pids, uint32_t n)
-{
-	int status = 0, ret = EXIT_OK;
-	bool told = false;
-	uint32_t i, k;
-	pid_t got;
-
-	for (i = 0; i < n; i++) {
-		while (!(got = waitpid(pids[i], &status, told ? 0 : WNOHANG)) ||
-		       (got < 0 && errno == EINTR)) {
-			if (!util_stop) {
-				util_sleep(util_now() + REAP_MS * 1000000ULL);
-				continue;
-			}
-			for (k = i; !told && k < n; k++)
-				kill(pids[k], SIGTERM);
-			told = true;
-		}
-		if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
-			ret = EXIT_FAIL;
-	}
+	if (does_well(argv))
+		ret = 0;
+free_words:
+	free_words(argv);
+free_task:
+	free(task);
 	return ret;
 }
 
@@ -221,24 +125,29 @@ static size_t words(char *const *command)
 
 int queue_run(const struct queue_run *run)
 {
-	uint32_t n, i;
-	pid_t *pids;
-	int err, ret;
+	const struct rgate_queue_handler handler = { .run = do_task, .ctx = (void *)run };
+	const struct rgate_queue_worker_opts o = RGATE_OPTS(rgate_queue_worker_opts,
+		.queue = run->opts, .handlers = &handler, .nhandlers = 1, .threads = run->parallel,
+		.flags = run->follow ? 0 : RGATE_WORKER_DRAIN, .retry_ms = run->retry_ms);
+	struct rgate_queue_worker *worker;
+	int err;
 
 	if (words(run->command) > WORDS)
 		return fail(-E2BIG, "the command");
-	pids = calloc(run->parallel, sizeof(*pids));
-	if (!pids)
-		return fail(-ENOMEM, "workers");
 	util_catch_signals();
-	err = start(run, pids, &n);
-	/* Those that there are wait for tasks, perhaps for ever. */
-	for (i = 0; err && i < n; i++)
-		kill(pids[i], SIGTERM);
-	ret = reap(pids, n);
-	free(pids);
+	err = rgate_queue_worker_start(&worker, run->name, &o);
 	if (err)
-		return fail(err, "cannot start worker %u", n);
+		return fail_in("rgate_queue_open", err, "%s", run->name);
+	do {
+		err = rgate_queue_worker_join(worker, LOOK_MS);
+	} while (err == -ETIMEDOUT && !util_stop);
+	if (util_stop) {
+		rgate_queue_worker_stop(worker);
+		err = rgate_queue_worker_join(worker, -1);
+	}
+	rgate_queue_worker_close(worker);
+	if (err)
+		return fail_in("rgate_queue_claim", err, "%s", run->name);
 	/* There are tasks left; who waits for more is ended so. */
-	return util_stop && !run->follow ? EXIT_FAIL : ret;
+	return util_stop && !run->follow ? EXIT_FAIL : EXIT_OK;
 }
