@@ -456,7 +456,7 @@ $(O)/tests/unit/test_queue_table: EXTRA_LIBS += $(call wrap,realloc)
 $(O)/tests/unit/test_queue_worker: EXTRA_LIBS += $(call wrap,rgate_session_poll rgate_session_wait \
 	rgate_session_arm rgate_session_close)
 $(O)/tests/unit/test_queue_worker_told: EXTRA_LIBS += $(call wrap,queue_complete_along \
-	rgate_queue_complete_many rgate_queue_bury)
+	$(addprefix rgate_queue_,complete_many bury next_start next_take quit fd))
 $(O)/tests/unit/test_queues: EXTRA_LIBS += $(call wrap,rgate_session_submit_many)
 $(O)/tests/unit/test_socket_ends: EXTRA_LIBS += $(call wrap,rgate_session_open epoll_pwait2)
 $(O)/tests/unit/test_socket_policy: EXTRA_LIBS += $(call wrap,recv)

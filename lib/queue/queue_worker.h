@@ -37,6 +37,7 @@ struct queue_thread {
 	struct taken *now;
 	bool asked;			/* a claim is in the background */
 	bool refused;			/* a result was, for now */
+	bool crowded;			/* too many wait at the home: this one does so here */
 	uint64_t told;			/* ns: when results were, or the first of these ended */
 	/* of who touches */
 	bool passed_by;

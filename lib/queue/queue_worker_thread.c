@@ -11,7 +11,7 @@
 
 #define MS		1000000ULL
 #define HOLD_MS		10U	/* a result is held no longer, while others are to be done */
-#define REFUSED_MS	50	/* until it is told again */
+#define REFUSED_MS	50	/* until what was refused is told, or asked for, again */
 #define DRAIN_MS	200	/* between looks whether all is over */
 #define GIVE_UP_MS	1000U	/* results that are refused still when the worker was stopped */
 #define SLICE_MS	50	/* of a handler's wait for room */
@@ -37,6 +37,7 @@ static int ask(struct queue_thread *t)
 	/* What is refused may be what somebody waits for before he takes others. */
 	if (t->asked || t->refused)
 		return 0;
+	t->crowded = false;
 	return worker_ask(t, claim_flags(t->worker));
 }
 
@@ -57,7 +58,7 @@ static int add(struct queue_thread *t, const struct rgate_queue_got *got)
 	return 0;
 }
 
-/* What has come in the background; -EAGAIN: it has not */
+/* What has come in the background; -EAGAIN: it has not, or too many wait there already */
 static int take(struct queue_thread *t)
 {
 	int i, n, err = 0;
@@ -66,6 +67,9 @@ static int take(struct queue_thread *t)
 	if (n == -EAGAIN)
 		return n;
 	t->asked = false;
+	t->crowded = n == -ENOBUFS;
+	if (t->crowded)
+		return -EAGAIN;
 	/* A home that tells of none would be asked for ever. */
 	if (n <= 0)
 		return n ? n : -EPROTO;
@@ -83,9 +87,9 @@ static int quit(struct queue_thread *t)
 		return 0;
 	ret = rgate_queue_quit(t->queue);
 	if (ret == 1)
-		return take(t);
+		ret = take(t);
 	t->asked = false;
-	return ret;
+	return ret == -EAGAIN ? 0 : ret;
 }
 
 /* DRAINED: no task is left that is not over */
@@ -113,7 +117,7 @@ static int rest(struct queue_thread *t)
 	};
 	int n, ms = drains ? DRAIN_MS : -1;
 
-	if (t->refused)
+	if (t->refused || t->crowded)
 		ms = REFUSED_MS;
 	fair_unlock(&t->lock);
 	n = poll(p, 2, ms);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What a worker makes of what its queue says of results and attempts, whatever that is */
+/* What a worker makes of what its queue says of results, attempts and claims, whatever that is */
 #include "unit.h"
 
 #include <errno.h>
@@ -70,6 +70,52 @@ int __wrap_rgate_queue_bury(struct rgate_queue *q, const struct rgate_queue_task
 	return 0;
 }
 
+static int claim_says[MOST];		/* of each claim in turn; behind them it is stopped */
+static unsigned int claims;
+
+int __wrap_rgate_queue_next_start(struct rgate_queue *q, struct rgate_queue_result *results,
+				  unsigned int n, uint64_t types, unsigned int most,
+				  uint32_t flags);
+int __wrap_rgate_queue_next_take(struct rgate_queue *q, struct rgate_queue_got *got);
+int __wrap_rgate_queue_quit(struct rgate_queue *q);
+int __wrap_rgate_queue_fd(const struct rgate_queue *q);
+
+int __wrap_rgate_queue_next_start(struct rgate_queue *q, struct rgate_queue_result *results,
+				  unsigned int n, uint64_t types, unsigned int most,
+				  uint32_t flags)
+{
+	(void)q;
+	(void)results;
+	(void)types;
+	(void)most;
+	(void)flags;
+	assert_int_equal(n, 0);
+	assert_true(claims < MOST);
+	if (!claim_says[claims])
+		__atomic_store_n(&worker.state, WORKER_STOPS, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int __wrap_rgate_queue_next_take(struct rgate_queue *q, struct rgate_queue_got *got)
+{
+	(void)q;
+	(void)got;
+	return claim_says[claims] ? claim_says[claims++] : -EAGAIN;
+}
+
+int __wrap_rgate_queue_quit(struct rgate_queue *q)
+{
+	(void)q;
+	claim_says[claims] = -ENOBUFS;
+	return 1;
+}
+
+int __wrap_rgate_queue_fd(const struct rgate_queue *q)
+{
+	(void)q;
+	return -1;
+}
+
 static struct taken *task(void)
 {
 	struct taken *one = calloc(1, sizeof(*one));
@@ -86,7 +132,9 @@ static int setup(void **state)
 	(void)state;
 	memset(&t, 0, sizeof(t));
 	memset(said, 0, sizeof(said));
-	calls = 0;
+	memset(claim_says, 0, sizeof(claim_says));
+	calls = claims = 0;
+	worker = (struct rgate_queue_worker){ .bell = -1 };
 	t.worker = &worker;
 	list_init(&t.ahead);
 	list_init(&t.ended);
@@ -167,10 +215,27 @@ static void too_long(void **state)
 	assert_int_equal(t.n.buried, 2);
 }
 
+/* Where too many wait for tasks it asks again, and does not end; what else is wrong ends it. */
+static void crowded(void **state)
+{
+	(void)state;
+	worker_forget(&t);
+	fair_init(&t.lock);
+	claim_says[0] = claim_says[1] = -ENOBUFS;
+	assert_int_equal(worker_loop(&t), 0);
+	/* The third one had ended so when it was given up. */
+	assert_int_equal(claims, 3);
+	__atomic_store_n(&worker.state, WORKER_GOES, __ATOMIC_RELEASE);
+	claims = 0;
+	claim_says[1] = -EACCES;
+	assert_int_equal(worker_loop(&t), -EACCES);
+	fair_destroy(&t.lock);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(interrupted), TEST(lost_and_interrupted), TEST(too_long),
+	TEST(interrupted), TEST(lost_and_interrupted), TEST(too_long), TEST(crowded),
 };
 
 UNIT_MAIN(tests)
