@@ -135,12 +135,14 @@ static bool has_room(struct journal *j, const struct task *t)
 /* What was read past something wrong is written anew, all of it, as far as can be. */
 static void write_anew(struct journal *j)
 {
-	struct segment *s;
+	struct segment *s, *last = NULL;
 
 	for (;;) {
 		s = container_of(j->segs.next, struct segment, of_journal);
-		if (s == j->head)
+		/* Without memory it stays, until a turn can drop it. */
+		if (s == j->head || s == last)
 			return;
+		last = s;
 		while (!list_empty(&s->tasks)) {
 			struct task *t = container_of(s->tasks.next, struct task, of_seg);
 
