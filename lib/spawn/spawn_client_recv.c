@@ -29,7 +29,8 @@ static bool take_streams(struct rgate_spawn_job *job, const struct rgate_spawn_s
 	}
 	if (!job->greeted)
 		job->given = taken;
-	if (taken > job->given)
+	/* The ring has room for what is given and not taken: that never comes to be more. */
+	if (taken < job->taken || taken > job->given)
 		return false;
 	job->taken = taken;
 	return true;

@@ -274,6 +274,57 @@ static void lists(void **state)
 	assert_int_equal(l.n, 2);
 }
 
+/* The status of a job, as the node writes it, and word of it */
+static void update(const struct rgate_spawn_start *q, uint64_t taken)
+{
+	const struct rgate_spawn_status st = {
+		.state = htole64(RGATE_SPAWN_RUNNING), .id = htole64(5), .pid = htole32(4711),
+		.taken = htole64(taken),
+	};
+	const struct rgate_spawn_msg m = {
+		.service = htole32(RGATE_SPAWN_ASKER), .version = RGATE_SPAWN_VERSION,
+		.type = RGATE_SPAWN_UPDATE, .cookie = q->h.cookie, .id = st.id,
+	};
+	struct rgate_sge sge = duo_sge(&d, 0, 0, sizeof(st));
+	struct rgate_spawn_job *job;
+	struct rgate_remote at;
+
+	assert_int_equal(rgate_desc_parse(&at, &q->memory, sizeof(q->memory)), 0);
+	memcpy(sge.addr, &st, sizeof(st));
+	assert_int_equal(rgate_peer_write(d.peer[0], &at, 0, &sge, MS), 0);
+	say(&m, sizeof(m));
+	assert_int_equal(rgate_spawn_next(sp, &job, (int)MS), 0);
+}
+
+/* A node that takes back what it has taken of stdin makes no room by that, but an end. */
+static void untaken(void **state)
+{
+	static const char *const argv[] = { "cat", NULL };
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+		.stdin_mode = RGATE_SPAWN_IN_STREAM, .ring_bytes = RGATE_SPAWN_RING_MIN);
+	static const char some[RGATE_SPAWN_RING_MIN + 1];
+	const ssize_t ring = RGATE_SPAWN_RING_MIN;
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	struct rgate_spawn_start q;
+	struct rgate_spawn_job *job;
+	struct rgate_msg msg;
+
+	(void)state;
+	assert_int_equal(rgate_spawn_start(sp, &req, &job), 0);
+	assert_int_equal(rgate_peer_recv(d.peer[0], &msg, &q, sizeof(q), MS), 0);
+	assert_int_equal(q.h.type, RGATE_SPAWN_START);
+	update(&q, 0);
+	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), ring);
+	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), -EAGAIN);
+	update(&q, (uint64_t)ring);
+	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), ring);
+	update(&q, 0);
+	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), -EPIPE);
+	assert_int_equal(rgate_spawn_job_wait(job, &r, 0), 0);
+	assert_int_equal(r.error, -EPROTO);
+	rgate_spawn_job_close(job);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -281,6 +332,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(late),
 	TEST(lies),
 	TEST(lists),
+	TEST(untaken),
 };
 
 UNIT_MAIN(tests)
