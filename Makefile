@@ -499,6 +499,7 @@ $(O)/tests/net/test_inlet: EXTRA_LIBS += $(call wrap,rgate_share_create rgate_sh
 refused := malloc calloc realloc strdup strndup posix_memalign mmap memfd_create ftruncate \
 	epoll_create1 epoll_ctl eventfd timerfd_create socket socketpair bind listen pipe2 \
 	pthread_create open
+$(O)/tests/spawn/test_streams: EXTRA_LIBS += $(call wrap,read splice)
 $(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted $(O)/tests/unit/test_request_exhausted \

@@ -114,12 +114,9 @@ static int open_fds(struct rgate_spawnd *sd)
 		err = -errno;
 		goto close_events;
 	}
-	if (pipe2(sd->lift, O_CLOEXEC | O_NONBLOCK)) {
-		err = -errno;
+	err = spawnd_io_lift(sd);
+	if (err)
 		goto close_timer;
-	}
-	/* Else it is lifted in smaller pieces. */
-	(void)fcntl(sd->lift[0], F_SETPIPE_SZ, RGATE_SPAWND_CHUNK);
 	sd->spawner_tag.kind = RGATE_EV_SPAWNER;
 	sd->timer_tag.kind = RGATE_EV_TIMER;
 	err = spawnd_watch(sd, sd->spawner.sock, EPOLLIN, &sd->spawner_tag);

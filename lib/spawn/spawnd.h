@@ -266,6 +266,7 @@ __attribute__((format(printf, 2, 3)))
 void spawnd_log(const struct spawnd_job *job, const char *fmt, ...);
 
 /* spawnd_io.c */
+int spawnd_io_lift(struct rgate_spawnd *sd);	/* opens it */
 /* The process's ends in @fds, also on error: @null, or to be closed by the caller; stderr
  * may be the same as stdout */
 int spawnd_io_open(struct spawnd_job *job, int fds[3], int null);

@@ -173,28 +173,55 @@ static uint32_t chunk_size(const struct spawnd_stream *s)
 	return room < RGATE_SPAWND_CHUNK ? room : RGATE_SPAWND_CHUNK;
 }
 
+int spawnd_io_lift(struct rgate_spawnd *sd)
+{
+	if (pipe2(sd->lift, O_CLOEXEC | O_NONBLOCK)) {
+		sd->lift[0] = sd->lift[1] = -1;
+		return -errno;
+	}
+	/* Else it is lifted in smaller pieces. */
+	(void)fcntl(sd->lift[0], F_SETPIPE_SZ, RGATE_SPAWND_CHUNK);
+	return 0;
+}
+
+/* What is left in it would come to another process's client. Without one they are read. */
+static void renew_lift(struct rgate_spawnd *sd)
+{
+	close_fd(&sd->lift[0]);
+	close_fd(&sd->lift[1]);
+	(void)spawnd_io_lift(sd);
+}
+
 /*
  * What there is of it. A read(2) of a pipe keeps out who writes to it for as long as it copies:
  * of much, the pages change hands first, into a pipe that nobody else has, which is empty
- * before and after.
+ * before and after. Whose output it is may have written packets (O_DIRECT), of which kernels
+ * before 6.15 have empty ones where a write failed: such a one is no end, and many fill the pipe
+ * with nothing.
  */
-static ssize_t read_pipe(const struct rgate_spawnd *sd, int fd, uint8_t *to, size_t len)
+static ssize_t read_pipe(struct rgate_spawnd *sd, int fd, uint8_t *to, size_t len)
 {
 	ssize_t n, part;
 	size_t got;
+	int err;
 
 	if (len < LIFT_MIN)
 		return read(fd, to, len);
 	n = splice(fd, NULL, sd->lift[1], NULL, len, SPLICE_F_NONBLOCK);
+	err = n < 0 ? errno : 0;
 	/* Somebody may not let us. */
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
+	if (err && err != EAGAIN && err != EINTR)
 		return read(fd, to, len);
 	for (got = 0; n > 0 && got < (size_t)n; got += (size_t)part) {
 		part = read(sd->lift[0], to + got, (size_t)n - got);
-		if (part <= 0) {
-			errno = EIO;
-			return -1;
+		if (part < 0) {
+			n = -1;
+			err = EIO;
 		}
+	}
+	if (err) {
+		renew_lift(sd);
+		errno = err;
 	}
 	return n;
 }
