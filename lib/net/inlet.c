@@ -323,12 +323,14 @@ static void begin_close(struct rgate_inlet *in, struct inlet_ring *r)
 	};
 
 	r->closing = true;
-	r->left = !in->up || inlet_send(in, &msg, sizeof(msg));
+	/* Where it could not be told it does not leave. */
+	r->left = !in->up || inlet_send(in, &msg, sizeof(msg)) == -ENOTCONN;
 }
 
 /*
  * With the lock, which is let go meanwhile: the gateway has left, or it is @end (CLOCK_MONOTONIC):
- * then it finds no memory there, and its connection ends.
+ * then its connection is ended if it knows the ring, whose mail and inbox are memory of the pool,
+ * which it would still reach.
  */
 static void end_close(struct rgate_inlet *in, struct inlet_ring *r, uint64_t end)
 {
@@ -343,6 +345,8 @@ static void end_close(struct rgate_inlet *in, struct inlet_ring *r, uint64_t end
 	/* Its number is another's only once its memory cannot be reached any more. */
 	r->making = true;
 	pthread_mutex_unlock(&in->lock);
+	if (!closed.left && closed.offered)
+		rgate_peer_cut(in->peer);
 	inlet_ring_free(in, &closed);
 	pthread_mutex_lock(&in->lock);
 	r->making = false;

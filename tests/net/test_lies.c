@@ -286,6 +286,7 @@ static void gateway_lies(void **state)
 	struct net_taken t = { .hdr = { .service = RGATE_SERVICE_NET, .type = NET_TAKEN } };
 	struct net_ping pong = { .hdr = { .service = RGATE_SERVICE_NET, .type = NET_PONG } };
 	const uint64_t heads[] = { SLOTS + 1, UINT64_MAX, 1ULL << 63, 5 };
+	struct rgate_peer_info before = { .sz = sizeof(before) }, after = before;
 	struct rgate_inlet_ring r;
 	struct net_hdr left = { .service = RGATE_SERVICE_NET, .type = NET_LEFT };
 	struct plane p = { .n = 1 };
@@ -358,8 +359,14 @@ static void gateway_lies(void **state)
 	/* READY of another instance: offered anew */
 	ready(&l, 2);
 	wait_for(__atomic_load_n(&offers_seen, __ATOMIC_ACQUIRE) == 2);
-	/* closing takes its time, as this gateway does not answer, and an end */
+	/*
+	 * Closing takes its time, as this gateway does not answer, and an end: also of its
+	 * connection, over which it would go on to write where the ring's mail was.
+	 */
+	unit_require(!rgate_peer_info(rgate_hub_peer(p.at[1].hub, 0), &before));
 	compute_close_ring(&p, 1);
+	unit_require(!rgate_peer_info(rgate_hub_peer(p.at[1].hub, 0), &after));
+	assert_true(after.state != RGATE_PEER_UP || after.epoch != before.epoch);
 	rgate_hub_remove(l.hub, RGATE_SERVICE_NET);
 	rgate_hub_destroy(l.hub);
 	rgate_pool_free(rgate_node_pool(l.node), l.buf);
