@@ -48,25 +48,38 @@ void spawnd_wake_at(struct rgate_spawnd *sd, uint64_t ns)
 	(void)timerfd_settime(sd->timer_fd, TFD_TIMER_ABSTIME, &it, NULL);
 }
 
-const struct rgate_buf *spawnd_stage(struct rgate_spawnd *sd, size_t len)
+/*
+ * What a program does not read of its stdin, or was on its way when a connection was lost, stays
+ * for as long as the program likes: so each node has a part that others cannot take.
+ */
+static bool may_stage(const struct spawnd_client *c, size_t len)
+{
+	const struct rgate_spawnd *sd = c->sd;
+	const uint32_t most = sd->o.stage_bytes;
+
+	/* One thing at least, however large */
+	return !sd->staged || sd->staged + len <= most ||
+	       !c->staged || c->staged + len <= most / RGATE_NODES_MAX;
+}
+
+const struct rgate_buf *spawnd_stage(struct spawnd_client *c, size_t len)
 {
 	const struct rgate_buf *buf;
 
-	/* One thing at least, however large */
-	if (sd->staged && sd->staged + len > sd->o.stage_bytes)
+	if (!may_stage(c, len) || rgate_pool_alloc(c->sd->stage, len, &buf))
 		return NULL;
-	if (rgate_pool_alloc(sd->stage, len, &buf))
-		return NULL;
-	sd->staged += buf->length;
+	c->sd->staged += buf->length;
+	c->staged += buf->length;
 	return buf;
 }
 
-void spawnd_unstage(struct rgate_spawnd *sd, const struct rgate_buf **buf)
+void spawnd_unstage(struct spawnd_client *c, const struct rgate_buf **buf)
 {
 	if (!*buf)
 		return;
-	sd->staged -= (*buf)->length;
-	rgate_pool_free(sd->stage, *buf);
+	c->sd->staged -= (*buf)->length;
+	c->staged -= (*buf)->length;
+	rgate_pool_free(c->sd->stage, *buf);
 	*buf = NULL;
 }
 

@@ -173,6 +173,7 @@ struct spawnd_client {
 	uint32_t nanswers;		/* these, and */
 	uint32_t nposted;		/* those that are under way */
 	struct spawnd_answer *spare;	/* for the next message */
+	uint64_t staged;		/* bytes */
 };
 
 struct rgate_spawnd {
@@ -207,9 +208,9 @@ struct rgate_spawnd {
 /* spawnd.c */
 void spawnd_wake_at(struct rgate_spawnd *sd, uint64_t ns);
 int spawnd_watch(struct rgate_spawnd *sd, int fd, uint32_t events, struct rgate_spawnd_tag *tag);
-/* Memory that operations use; NULL: later */
-const struct rgate_buf *spawnd_stage(struct rgate_spawnd *sd, size_t len);
-void spawnd_unstage(struct rgate_spawnd *sd, const struct rgate_buf **buf);
+/* Memory that operations use, for what a node has asked for; NULL: later */
+const struct rgate_buf *spawnd_stage(struct spawnd_client *c, size_t len);
+void spawnd_unstage(struct spawnd_client *c, const struct rgate_buf **buf);
 
 /* spawnd_peers.c */
 void spawnd_client_remove(struct spawnd_client *c);

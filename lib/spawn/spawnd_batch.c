@@ -126,7 +126,7 @@ static void batch_over(struct xfer *x, int err)
 			s->produced -= s->chunk_len;
 		} else {
 			s->chunk_len = 0;
-			spawnd_unstage(job->sd, &s->chunk);
+			spawnd_unstage(job->client, &s->chunk);
 		}
 	}
 	if (err) {
@@ -143,7 +143,7 @@ bool spawnd_batch_post(struct spawnd_job *job)
 	int i;
 
 	if (!job->st_buf) {
-		job->st_buf = spawnd_stage(job->sd, ST_BYTES);
+		job->st_buf = spawnd_stage(job->client, ST_BYTES);
 		if (!job->st_buf)
 			return false;
 	}
@@ -194,7 +194,7 @@ static bool read_chunk(struct spawnd_job *job, uint64_t from, uint32_t at, uint3
 
 	if (!xfer_post(&job->client->xfers, &job->read, &op, 1, over))
 		return true;
-	spawnd_unstage(job->sd, &s->chunk);
+	spawnd_unstage(job->client, &s->chunk);
 	return false;
 }
 
@@ -210,7 +210,7 @@ bool spawnd_batch_read_record(struct spawnd_job *job)
 	if (job->read.under_way)
 		return true;
 	if (!s->chunk) {
-		s->chunk = spawnd_stage(job->sd, job->record_len);
+		s->chunk = spawnd_stage(job->client, job->record_len);
 		if (!s->chunk)
 			return false;
 		s->chunk_at = 0;

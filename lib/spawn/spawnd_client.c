@@ -22,7 +22,7 @@
 static void free_answer(struct spawnd_client *c, struct spawnd_answer *a)
 {
 	c->nposted -= !!a->buf;
-	spawnd_unstage(c->sd, &a->buf);
+	spawnd_unstage(c, &a->buf);
 	c->nanswers--;
 	free(a);
 }
@@ -42,7 +42,7 @@ static bool stage_answer(struct spawnd_client *c, struct spawnd_answer *a, uint3
 	uint32_t total = 0;
 	int n = 0;
 
-	a->buf = spawnd_stage(c->sd, sizeof(*msg) + a->max * sizeof(struct rgate_spawn_entry));
+	a->buf = spawnd_stage(c, sizeof(*msg) + a->max * sizeof(struct rgate_spawn_entry));
 	if (!a->buf)
 		return false;
 	c->nposted++;
@@ -86,7 +86,7 @@ static bool post_answer(struct spawnd_client *c, struct spawnd_answer *a)
 	if (!xfer_post(&c->xfers, &a->xfer, op, n + 1, answer_over))
 		return true;
 	c->nposted--;
-	spawnd_unstage(c->sd, &a->buf);
+	spawnd_unstage(c, &a->buf);
 	return false;
 }
 

@@ -125,8 +125,8 @@ void spawnd_io_free(struct spawnd_job *job)
 
 	spawnd_io_undo(job);
 	for (i = 0; i < 3; i++)
-		spawnd_unstage(job->sd, &job->s[i].chunk);
-	spawnd_unstage(job->sd, &job->st_buf);
+		spawnd_unstage(job->client, &job->s[i].chunk);
+	spawnd_unstage(job->client, &job->st_buf);
 }
 
 /* To be told when it is ready */
@@ -231,7 +231,7 @@ static bool chunk_from_pipe(struct spawnd_stream *s)
 	const uint32_t len = chunk_size(s);
 	ssize_t n;
 
-	s->chunk = spawnd_stage(s->job->sd, len);
+	s->chunk = spawnd_stage(s->job->client, len);
 	if (!s->chunk)
 		return false;
 	n = read_pipe(s->job->sd, s->fd, s->chunk->addr, len);
@@ -240,7 +240,7 @@ static bool chunk_from_pipe(struct spawnd_stream *s)
 		s->job->sd->stats.bytes_out += (uint64_t)n;
 		return true;
 	}
-	spawnd_unstage(s->job->sd, &s->chunk);
+	spawnd_unstage(s->job->client, &s->chunk);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		spawnd_io_arm(s, EPOLLIN);
 	else
@@ -308,7 +308,7 @@ static void end_stdin(struct spawnd_stream *s, bool closed)
 {
 	spawnd_io_close(s);
 	if (!s->job->read.under_way)
-		spawnd_unstage(s->job->sd, &s->chunk);
+		spawnd_unstage(s->job->client, &s->chunk);
 	s->closed |= closed;
 	s->job->tell |= closed;
 }
@@ -333,7 +333,7 @@ static void write_stdin(struct spawnd_stream *s)
 			s->job->sd->stats.bytes_in += (uint64_t)n;
 			if (s->chunk_at == s->chunk_len) {
 				s->chunk_len = 0;
-				spawnd_unstage(s->job->sd, &s->chunk);
+				spawnd_unstage(s->job->client, &s->chunk);
 			}
 			continue;
 		}
@@ -355,7 +355,7 @@ static bool fetch_stdin(struct spawnd_job *job, struct spawnd_stream *s)
 		len = s->ring_len - at;
 	if (len > RGATE_SPAWND_READ)
 		len = RGATE_SPAWND_READ;
-	s->chunk = spawnd_stage(job->sd, len);
+	s->chunk = spawnd_stage(job->client, len);
 	if (!s->chunk)
 		return false;
 	s->chunk_len = 0;
@@ -369,7 +369,7 @@ void spawnd_io_stdin_done(struct spawnd_job *job, int err)
 
 	if (err || s->fd < 0) {
 		/* Read once more over another connection, or wanted by nobody. */
-		spawnd_unstage(job->sd, &s->chunk);
+		spawnd_unstage(job->client, &s->chunk);
 		return;
 	}
 	s->chunk_len = s->chunk_at;

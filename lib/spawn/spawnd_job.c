@@ -241,7 +241,7 @@ void spawnd_job_exited(struct spawnd_job *job, const struct rgate_spawner_packet
 	fill_usage(&job->st, &p->usage);
 	spawnd_io_close(&job->s[0]);
 	if (!job->read.under_way)
-		spawnd_unstage(job->sd, &job->s[0].chunk);
+		spawnd_unstage(job->client, &job->s[0].chunk);
 	/* Nobody is there to read the rest: not for ever */
 	if (!job->attached && job->overtime == RGATE_TIME_NONE)
 		set_deadline(job, RGATE_TIME_RETAIN, job->sd->o.retain_ms);
@@ -394,7 +394,7 @@ static void let_go(struct spawnd_job *job)
 	}
 	/* Half a record is read anew, if ever: until then the memory is for others. */
 	if (job->step == RGATE_JOB_READING)
-		spawnd_unstage(job->sd, &job->s[0].chunk);
+		spawnd_unstage(job->client, &job->s[0].chunk);
 	spawnd_job_unattach(job);
 }
 

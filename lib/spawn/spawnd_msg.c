@@ -123,7 +123,7 @@ static void resume(struct spawnd_stream *s, uint64_t consumed)
 	if (has_chunk(s, consumed)) {
 		s->produced += s->chunk_len;
 		s->chunk_len = 0;
-		spawnd_unstage(s->job->sd, &s->chunk);
+		spawnd_unstage(s->job->client, &s->chunk);
 	}
 	s->consumed = consumed == UINT64_MAX ? s->produced : consumed;
 }

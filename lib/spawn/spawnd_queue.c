@@ -103,7 +103,7 @@ void spawnd_job_record(struct spawnd_job *job, int err)
 
 	/* It was killed meanwhile: its end is told, and counted, already. */
 	if (job->step != RGATE_JOB_READING) {
-		spawnd_unstage(job->sd, &s->chunk);
+		spawnd_unstage(job->client, &s->chunk);
 		s->chunk_len = s->chunk_at = 0;
 		return;
 	}
@@ -113,7 +113,7 @@ void spawnd_job_record(struct spawnd_job *job, int err)
 	job->sd->stats.requests++;
 	if (!err && !job->abandoned)
 		err = take_record(job);
-	spawnd_unstage(job->sd, &s->chunk);
+	spawnd_unstage(job->client, &s->chunk);
 	s->chunk_len = s->chunk_at = 0;
 	/* Where the connection failed the client asks again over the next. */
 	if (job->abandoned || (err && err != -ENOMEM))

@@ -75,7 +75,7 @@ static bool send_kept(struct spawnd_stream *s)
 		len = (uint32_t)(s->tail_total - s->tail_sent);
 	if (len > size - at)
 		len = size - at;
-	s->chunk = spawnd_stage(s->job->sd, len);
+	s->chunk = spawnd_stage(s->job->client, len);
 	if (!s->chunk)
 		return false;
 	memcpy(s->chunk->addr, s->tail + at, len);

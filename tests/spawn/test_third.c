@@ -126,8 +126,55 @@ static int down(void **state)
 	return 0;
 }
 
+/*
+ * Programs that never read what they are given keep what the server has fetched of it, as long as
+ * they live: another node's go on.
+ */
+static void full_stage(void **state)
+{
+	static const char policy[] = "node 1 user %1$s\nnode 2 user %1$s\nallow * any\n";
+	static const char *const hello[] = { "/bin/echo", "hello", NULL };
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = hello,
+		.stdout_mode = RGATE_SPAWN_OUT_STREAM);
+	static const char *const argv[] = { "/bin/sleep", "100", NULL };
+	const struct rgate_spawn_request deaf = RGATE_OPTS(rgate_spawn_request, .argv = argv,
+		.stdin_mode = RGATE_SPAWN_IN_STREAM);
+	static char some[64 << 10];
+	struct rgate_spawn_job *jobs[2], *job;
+	struct rgate_spawn *spawn;
+	struct rgate_peer *peer;
+	unsigned int i;
+	char buf[16];
+
+	(void)state;
+	/* Nothing of the last one, which the server's posts would be looked for in */
+	s = (struct serve){ .nodes = 3, .stage_bytes = 134000 };
+	serve_up(&s, policy);
+	third = cluster_node(&s.c, 2);
+	assert_int_equal(rgate_peer_open(&peer, third, 0), 0);
+	assert_int_equal(rgate_peer_wait_up(peer, MS), 0);
+	assert_int_equal(rgate_spawn_open(&spawn, third, peer, NULL), 0);
+	/* Two chunks and the statuses are nearly all there is. */
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(rgate_spawn_start(s.spawn, &deaf, &jobs[i]), 0);
+		while (rgate_spawn_job_write(jobs[i], some, sizeof(some), 300) > 0)
+			;
+	}
+	assert_int_equal(rgate_spawn_start(spawn, &req, &job), 0);
+	assert_int_equal(rgate_spawn_job_read(job, 1, buf, sizeof(buf), 1000), 6);
+	assert_int_equal(rgate_spawn_job_wait(job, NULL, MS), 0);
+	rgate_spawn_job_close(job);
+	for (i = 0; i < 2; i++)
+		rgate_spawn_job_close(jobs[i]);
+	rgate_spawn_close(spawn);
+	rgate_peer_close(peer);
+	assert_int_equal(node_ended(third), 0);
+	serve_down(&s);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(other_program, up, down),
+	cmocka_unit_test(full_stage),
 };
 
 UNIT_MAIN(tests)

@@ -285,7 +285,8 @@ struct rgate_spawnd_opts {
 				 * "": none */
 	uint32_t reconnect_ms;	/* a client without a connection is dead; 0: 10000 */
 	uint32_t retain_ms;	/* results that nobody took; 0: 600000 */
-	uint32_t stage_bytes;	/* memory for streams, of rgate_node_stage(); 0: 16 MiB */
+	uint32_t stage_bytes;	/* memory for streams, of rgate_node_stage(), and 1/16 more for
+				 * each node that others leave none; 0: 16 MiB */
 	uint32_t flags;		/* RGATE_SPAWND_SHARED */
 	/* A line for each refusal, start and end: id, node, user, arguments, result. With a
 	 * lock held: nothing of the server may be called. NULL: the log, RGATE_LOG_INFO */

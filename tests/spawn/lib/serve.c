@@ -70,7 +70,8 @@ static int server(int sock, void *arg)
 						      .cgroup = s->cgroup,
 						      .flags = s->hub ? RGATE_SPAWND_SHARED : 0,
 						      .reconnect_ms = s->reconnect_ms,
-						      .start_ms = s->start_ms);
+						      .start_ms = s->start_ms,
+						      .stage_bytes = s->stage_bytes);
 	struct rgate_hub *hub = NULL;
 	struct rgate_spawnd *sd;
 	struct rgate_node *node;

@@ -17,6 +17,7 @@ struct serve {
 	uint32_t reconnect_ms;
 	uint32_t silent_ms;		/* for so long: a peer is dead */
 	uint32_t start_ms;
+	uint32_t stage_bytes;
 	unsigned int nodes;		/* of the cluster; 0: 2, the server's and the client's */
 	bool hub;			/* the server shares its peers with other services, */
 	bool early;			/* and ends its hub and its node before the service */
