@@ -208,9 +208,6 @@ struct rgate_spawnd {
 /* spawnd.c */
 void spawnd_wake_at(struct rgate_spawnd *sd, uint64_t ns);
 int spawnd_watch(struct rgate_spawnd *sd, int fd, uint32_t events, struct rgate_spawnd_tag *tag);
-/* Memory that operations use, for what a node has asked for; NULL: later */
-const struct rgate_buf *spawnd_stage(struct spawnd_client *c, size_t len);
-void spawnd_unstage(struct spawnd_client *c, const struct rgate_buf **buf);
 
 /* spawnd_peers.c */
 void spawnd_client_remove(struct spawnd_client *c);
@@ -291,6 +288,9 @@ bool spawnd_tail_advance(struct spawnd_stream *s);
 void spawnd_tail_close(struct spawnd_stream *s);	/* what comes now is not read */
 
 /* spawnd_batch.c; false: later */
+/* Memory that operations use, for what a node has asked for; NULL: later */
+const struct rgate_buf *spawnd_stage(struct spawnd_client *c, size_t len);
+void spawnd_unstage(struct spawnd_client *c, const struct rgate_buf **buf);
 bool spawnd_batch_has(const struct spawnd_job *job, const struct spawnd_stream *s);
 bool spawnd_batch_post(struct spawnd_job *job);
 /* From the client's memory to the chunk of stdin, which is given back if that is not possible

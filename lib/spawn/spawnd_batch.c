@@ -16,6 +16,41 @@ struct batch {
 	unsigned int n;
 };
 
+/*
+ * What a program does not read of its stdin, or was on its way when a connection was lost, stays
+ * for as long as the program likes: so each node has a part that others cannot take.
+ */
+static bool may_stage(const struct spawnd_client *c, size_t len)
+{
+	const struct rgate_spawnd *sd = c->sd;
+	const uint32_t most = sd->o.stage_bytes;
+
+	/* One thing at least, however large */
+	return !sd->staged || sd->staged + len <= most ||
+	       !c->staged || c->staged + len <= most / RGATE_NODES_MAX;
+}
+
+const struct rgate_buf *spawnd_stage(struct spawnd_client *c, size_t len)
+{
+	const struct rgate_buf *buf;
+
+	if (!may_stage(c, len) || rgate_pool_alloc(c->sd->stage, len, &buf))
+		return NULL;
+	c->sd->staged += buf->length;
+	c->staged += buf->length;
+	return buf;
+}
+
+void spawnd_unstage(struct spawnd_client *c, const struct rgate_buf **buf)
+{
+	if (!*buf)
+		return;
+	c->sd->staged -= (*buf)->length;
+	c->staged -= (*buf)->length;
+	rgate_pool_free(c->sd->stage, *buf);
+	*buf = NULL;
+}
+
 static void add_write(struct batch *b, const struct spawnd_job *job, void *from, uint32_t len,
 		      uint32_t lkey, uint64_t offset)
 {
