@@ -33,7 +33,9 @@ bool rgate_send_device(const struct net_device *dev)
 
 static struct sk_buff *rgate_send_alloc(u32 len, const struct net_device *dev)
 {
-	unsigned int around = LL_RESERVED_SPACE(dev) + dev->needed_tailroom;
+	/* Once: what is above or below the device may change it just now, without a lock. */
+	const unsigned int before = LL_RESERVED_SPACE(dev);
+	const unsigned int around = before + READ_ONCE(dev->needed_tailroom);
 	u32 head = len;
 	struct sk_buff *skb;
 	int err;
@@ -49,7 +51,7 @@ static struct sk_buff *rgate_send_alloc(u32 len, const struct net_device *dev)
 	}
 	if (unlikely(!skb))
 		return NULL;
-	skb_reserve(skb, LL_RESERVED_SPACE(dev));
+	skb_reserve(skb, before);
 	skb_put(skb, head);
 	skb->data_len = len - head;
 	skb->len += len - head;

@@ -243,9 +243,51 @@ static void module_in_use(void)
 	REQUIRE(!vt_insmod(""));
 }
 
+/* @arg: int, is set at the end */
+static void *toggle(void *arg)
+{
+	vt_pin(1);
+	EXPECT_EQ(vt_sh("ip -batch /tmp/toggle"), 0);
+	__atomic_store_n((int *)arg, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/*
+ * What is below a device says how much room it wants before a frame, at any time: here a
+ * bridge, of which the peer is a port now and then. Frames of 688 bytes leave none in what
+ * the kernel allocates for them.
+ */
+static void headroom(void)
+{
+	uint64_t frames = 0;
+	pthread_t th;
+	int done = 0;
+
+	vt_pin(0);
+	setup(64, 1024);
+	vt_send_no_offload();
+	if (vt_sh("modprobe -qa bridge vxlan; ip link add br0 type bridge &&"
+		  " ip link add vx0 type vxlan id 1 dstport 4789 && ip link set vx0 master br0"))
+		vt_skip("no bridge and vxlan here");
+	vt_must("for i in $(seq 60); do echo link set vb master br0; echo link set vb nomaster;"
+		" done >/tmp/toggle");
+	REQUIRE(!pthread_create(&th, NULL, toggle, &done));
+	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+		while (vt_send_udp(&s, 688, frames))
+			frames++;
+		(void)vt_send_kick(&s, 0, NULL);
+	}
+	pthread_join(th, NULL);
+	vt_note("%llu frames", (unsigned long long)frames);
+	EXPECT_GE(frames, 64);
+	unlink("/tmp/toggle");
+	vt_must("ip link del br0; ip link del vx0");
+}
+
 static const struct vt_case cases[] = {
 	{ .name = "cap of frames under way", .fn = flight },
 	{ .name = "slots rewritten under the kernel", .fn = rewritten, .secs = 60 },
+	{ .name = "room that a device wants changes", .fn = headroom, .secs = 60 },
 	{ .name = "device removed while bound", .fn = device_gone },
 	{ .name = "namespace removed while bound", .fn = namespace_gone },
 	{ .name = "frames under way hold the module", .fn = module_in_use },
