@@ -269,7 +269,7 @@ static void headroom(void)
 	if (vt_sh("modprobe -qa bridge vxlan; ip link add br0 type bridge &&"
 		  " ip link add vx0 type vxlan id 1 dstport 4789 && ip link set vx0 master br0"))
 		vt_skip("no bridge and vxlan here");
-	vt_must("for i in $(seq 60); do echo link set vb master br0; echo link set vb nomaster;"
+	vt_must("for i in $(seq 12); do echo link set vb master br0; echo link set vb nomaster;"
 		" done >/tmp/toggle");
 	REQUIRE(!pthread_create(&th, NULL, toggle, &done));
 	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
