@@ -458,22 +458,30 @@ void rgate_att_sum(const struct rgate_att *att, u64 sum[RGATE_ATT_NSTATS])
 }
 
 /*
- * The device goes, moves to another network namespace, or has another name from
- * now on. Holds the RTNL.
+ * The device goes, moves to another network namespace, has another name from now on,
+ * or would be of another type. Holds the RTNL.
  */
 static int rgate_att_netdev_event(struct notifier_block *nb,
 				  unsigned long event, void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
 	struct rgate_att *att;
+	int ret = NOTIFY_DONE;
 	unsigned long id;
 
-	if (event != NETDEV_UNREGISTER && event != NETDEV_CHANGENAME)
+	if (event != NETDEV_UNREGISTER && event != NETDEV_CHANGENAME &&
+	    event != NETDEV_PRE_TYPE_CHANGE)
 		return NOTIFY_DONE;
 	mutex_lock(&rgate_lock);
 	xa_for_each(&rgate_atts, id, att) {
 		if (att->dev != dev)
 			continue;
+		if (event == NETDEV_PRE_TYPE_CHANGE) {
+			/* Its headers were looked at when it was attached to. */
+			if (att->kind != RGATE_KIND_HOOK)
+				ret = NOTIFY_BAD;
+			continue;
+		}
 		if (event == NETDEV_CHANGENAME) {
 			strscpy(att->ifname, dev->name, sizeof(att->ifname));
 			continue;
@@ -482,7 +490,7 @@ static int rgate_att_netdev_event(struct notifier_block *nb,
 		rgate_att_remove(att);
 	}
 	mutex_unlock(&rgate_lock);
-	return NOTIFY_DONE;
+	return ret;
 }
 
 static struct notifier_block rgate_att_notifier = {

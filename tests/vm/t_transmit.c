@@ -5,7 +5,9 @@
 
 #include <arpa/inet.h>
 #include <linux/capability.h>
+#include <linux/if_arp.h>
 #include <linux/if_packet.h>
+#include <linux/if_tun.h>
 #include <linux/tcp.h>
 #include <linux/virtio_net.h>
 #include <net/ethernet.h>
@@ -214,6 +216,22 @@ static int child_user(void *arg)
 	REQUIRE(!setgid(12345) && !setuid(12345));
 	vt_nl_open(&mine);
 	return vt_send_try_bind(&mine, &s, "va") == -EPERM ? 0 : 1;
+}
+
+/* A device does not become one with other headers than those that were looked at */
+static void type_stays(void)
+{
+	int fd = vt_tun_open("tap0", IFF_TAP | IFF_NO_PI, 0);
+	uint32_t id;
+
+	vt_nl_open(&nl);
+	vt_send_open(&s, 64, 256);
+	id = vt_send_bind(&nl, &s, "tap0");
+	vt_must("ip link set tap0 down");
+	EXPECT_EQ(ioctl(fd, TUNSETLINK, ARPHRD_NONE) ? -errno : 0, -EPERM);
+	EXPECT_EQ(vt_att_del(&nl, id), 0);
+	EXPECT_EQ(ioctl(fd, TUNSETLINK, ARPHRD_NONE) ? -errno : 0, 0);
+	close(fd);
 }
 
 static void rights(void)
@@ -442,6 +460,7 @@ static const struct vt_case cases[] = {
 	{ .name = "what a transmit ring is", .fn = create },
 	{ .name = "arguments of the kick", .fn = arguments },
 	{ .name = "binding", .fn = binding },
+	{ .name = "the type of a bound device stays", .fn = type_stays },
 	{ .name = "who may bind", .fn = rights },
 	{ .name = "every length, byte by byte", .fn = all_lengths },
 	{ .name = "budget, filler, frames that cannot be", .fn = budget },
