@@ -91,7 +91,7 @@ int rgate_send_bind(struct rgate_ring *ring, struct rgate_att *att)
 	lockdep_assert_held(&rgate_lock);
 	if (rcu_access_pointer(ring->tx->att))
 		return -EBUSY;
-	/* Before frames can be under way, also if the thread cannot be: see rgate_ring_destroy(). */
+	/* Before a frame can be under way, and if the thread fails: see rgate_ring_destroy(). */
 	ring->attached = true;
 	rcu_assign_pointer(ring->tx->att, att);
 	if (!att->thread)
