@@ -9,7 +9,6 @@
  * The thread's time is on nobody's account, so it has a share of one CPU's; when that is
  * spent it sleeps, and whoever asks sends on his own time meanwhile.
  */
-#include <linux/freezer.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -68,11 +67,6 @@ static u64 rgate_thread_debt(struct rgate_thread *t, u64 now)
 	return t->paid > now ? t->paid - now : 0;
 }
 
-static bool rgate_thread_interrupted(void)
-{
-	return kthread_should_stop() || freezing(current);
-}
-
 /* Sends what is there and waits for more. Return: 0, or why there is no use in it. */
 static int rgate_thread_run(struct rgate_thread *t)
 {
@@ -92,7 +86,7 @@ static int rgate_thread_run(struct rgate_thread *t)
 		else
 			cpu_relax();
 	} while (now - last < RGATE_THREAD_LOOK_NS && !rgate_thread_debt(t, now) &&
-		 !rgate_thread_interrupted());
+		 !kthread_should_stop());
 	return 0;
 }
 
@@ -145,10 +139,12 @@ static int rgate_thread_main(void *arg)
 	bool look = true;
 	int err;
 
-	set_freezable();
 	t->checked = ktime_get_ns();
-	/* Frozen, it still ends when it is told to: devices may go on the way out of a suspend. */
-	while (!kthread_freezable_should_stop(NULL)) {
+	/*
+	 * Never frozen: kthread_stop() does not wake a frozen thread, and who stops this one
+	 * has the RTNL, for which devices wait on their way into a suspend and out of it.
+	 */
+	while (!kthread_should_stop()) {
 		err = 0;
 		if (!rgate_thread_debt(t, ktime_get_ns()) && look)
 			err = rgate_thread_run(t);

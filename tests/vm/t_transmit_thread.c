@@ -11,6 +11,9 @@
 #ifndef PF_EXITING
 #define PF_EXITING	0x00000004
 #endif
+#ifndef PF_NOFREEZE
+#define PF_NOFREEZE	0x00008000
+#endif
 
 static struct vt_nl nl;
 static struct vt_send s;
@@ -41,19 +44,19 @@ static bool line_of(const char *pid, const char *file, char *line, int size)
 }
 
 /*
- * Has it begun to end? kthread_stop() returns when the thread runs nothing of the module any
- * more; it is in /proc for a moment longer, until the kernel has taken it apart.
+ * PF_EXITING: it has begun to end. kthread_stop() returns when the thread runs nothing of the
+ * module any more; it is in /proc for a moment longer, until the kernel has taken it apart.
  */
-static bool exiting(const char *pid)
+static unsigned int flags_of(const char *pid)
 {
 	char line[128], *state;
 	unsigned int flags;
 
 	if (!line_of(pid, "stat", line, sizeof(line)))
-		return true;
+		return PF_EXITING;
 	state = strrchr(line, ')');
 	REQUIRE(state && sscanf(state, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1);
-	return flags & PF_EXITING;
+	return flags;
 }
 
 /* CPU time of the ring's thread, ns; -1: it has none */
@@ -69,7 +72,7 @@ static long long thread_ns(uint32_t ring)
 	while (ns < 0 && (e = readdir(d)))
 		if (*e->d_name >= '0' && *e->d_name <= '9' &&
 		    line_of(e->d_name, "comm", line, sizeof(line)) && !strcmp(line, want) &&
-		    !exiting(e->d_name))
+		    !(flags_of(e->d_name) & PF_EXITING))
 			ns = line_of(e->d_name, "schedstat", line, sizeof(line)) ?
 				atoll(line) : 0;
 	closedir(d);
@@ -80,6 +83,23 @@ static long long thread_ns(uint32_t ring)
 static bool taken(void)
 {
 	return __atomic_load_n(&s.r.prod->head, __ATOMIC_ACQUIRE) == s.pos;
+}
+
+/* Can the ring's thread be frozen? Who stops it would wait until it is thawed. */
+static bool freezable(uint32_t ring)
+{
+	char path[64], line[16];
+	FILE *f;
+	bool ok;
+
+	snprintf(path, sizeof(path), "pgrep -x 'rgate_tx/%u'", ring);
+	f = popen(path, "re");
+	REQUIRE(f);
+	ok = fgets(line, sizeof(line), f);
+	pclose(f);
+	REQUIRE(ok);
+	line[strcspn(line, "\n")] = '\0';
+	return !(flags_of(line) & PF_NOFREEZE);
 }
 
 static void asked_for(void)
@@ -104,6 +124,7 @@ static void asked_for(void)
 	EXPECT_EQ(vt_att_get(&nl, att, &info), 0);
 	EXPECT_EQ(info.thread, 40);
 	EXPECT_GE(thread_ns(s.r.id), 0);
+	EXPECT(!freezable(s.r.id));
 	/* one for each ring, for as long as it is bound */
 	vt_send_open(&s2, 64, 256);
 	EXPECT_EQ(vt_att_join(&nl, att, s2.r.id), 0);
