@@ -69,14 +69,17 @@ ALL_CFLAGS += $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -f
 ALL_CFLAGS += $(if $(findstring thread,$(SANITIZE)),-Wno-unknown-warning-option -Wno-tsan)
 ALL_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
-compile = $(CC) $(ALL_CFLAGS) $(EXTRA) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+# What runs once is to be compiled soon: the native suites, but not what they test.
+TEST_CFLAGS ?= $(patsubst -O2,-O1,$(patsubst -g,-g1,$(CFLAGS)))
+
+compile = $(CC) $(ALL_CFLAGS) $(EXTRA) $(CPPFLAGS) $(or $(OWN_CFLAGS),$(CFLAGS)) -MMD -MP -c -o $@ $<
 # What is for tests alone is linked by what takes half the time, where it is installed.
 quick_ld_name := $(if $(findstring clang,$(CC)),lld,gold)
 quick_ld := $(if $(shell command -v ld.$(quick_ld_name) 2>/dev/null),-fuse-ld=$(quick_ld_name))
 link = $(CC) $(ALL_LDFLAGS) $(if $(or $(SANITIZE),$(filter $(O)/tests/%,$@)),$(quick_ld)) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(EXTRA_LIBS) $(LDLIBS)
 
 # Everything is built anew when the compiler or a flag changes.
-flags := $(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(ALL_LDFLAGS) $(LDFLAGS) $(LDLIBS)
+flags := $(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(TEST_CFLAGS) $(ALL_LDFLAGS) $(LDFLAGS) $(LDLIBS)
 flags_file := $(O)/flags
 ifneq ($(strip $(flags)),$(strip $(file <$(flags_file))))
 .PHONY: $(flags_file)
@@ -302,6 +305,9 @@ $(O)/obj/tools/ringgate-agent/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/reques
 $(O)/obj/tools/ringgate-spawner/%.o: EXTRA = -D_GNU_SOURCE -Ilib/base -Ilib/spawn
 $(O)/obj/tools/ringgate/%.o: EXTRA = -Ilib/base -Ilib/agent -Ilib/shim -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
 $(O)/obj/tools/ringgate-probe/%.o: EXTRA = -Ilib/base -Ilib/mem -Itools/ringgate -DRGATE_VERSION='"$(VERSION)"'
+
+$(O)/obj/tests/unit/%.o $(O)/obj/tests/fabric/%.o $(O)/obj/tests/net/%.o $(O)/obj/tests/spawn/%.o: \
+	OWN_CFLAGS = $(TEST_CFLAGS)
 
 define program
 	@mkdir -p $(@D)
@@ -745,9 +751,9 @@ check-programs: all $(if $(CHECK),$(foreach word,$(CHECK),$(call programs_of_wor
 
 comma := ,
 # The native suites once more, for the sanitizers to judge; lines and functions are enough of what
-# a debugger wants
-sanitized = +$(Q)$(MAKE) --no-print-directory O=$(O)/$(1) SANITIZE=$(2) CFLAGS='-O1 -g1' V=$(V) \
-	WERROR=$(WERROR) unit-tests fabric-tests net-tests spawn-tests tools
+# a debugger wants, and tests that are not optimized take half the time to compile
+sanitized = +$(Q)$(MAKE) --no-print-directory O=$(O)/$(1) SANITIZE=$(2) CFLAGS='-O1 -g1' \
+	TEST_CFLAGS='-O0 -g1' V=$(V) WERROR=$(WERROR) unit-tests fabric-tests net-tests spawn-tests tools
 asan-programs:
 	$(call sanitized,asan,address$(comma)undefined)
 tsan-programs:
