@@ -753,11 +753,15 @@ comma := ,
 # The native suites once more, for the sanitizers to judge; lines and functions are enough of what
 # a debugger wants, and tests that are not optimized take half the time to compile
 sanitized = +$(Q)$(MAKE) --no-print-directory O=$(O)/$(1) SANITIZE=$(2) CFLAGS='-O1 -g1' \
-	TEST_CFLAGS='-O0 -g1' V=$(V) WERROR=$(WERROR) unit-tests fabric-tests net-tests spawn-tests tools
+	TEST_CFLAGS='-O0 -g1' V=$(V) WERROR=$(WERROR) $(3) tools
 asan-programs:
-	$(call sanitized,asan,address$(comma)undefined)
+	$(call sanitized,asan,address$(comma)undefined,unit-tests fabric-tests net-tests spawn-tests)
 tsan-programs:
-	$(call sanitized,tsan,thread)
+	$(call sanitized,tsan,thread,threaded-tests)
+# Without those that say of themselves that they make no threads, and are held to it
+alone_src := $(shell grep -lw UNIT_MAIN_ALONE $(unit_src) $(fabric_src) $(net_src) $(spawn_src))
+threaded-tests: $(filter-out $(alone_src:%.c=$(O)/%),$(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin)) \
+	$(faults_bin) $(load_bin)
 
 # For targets that do not install: one line that says what is missing
 need-packages:
@@ -932,7 +936,7 @@ help:
 	@scripts/make-help
 
 .PHONY: need-tools need-libs $(need_others:%=need-%) need-packages
-.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests vm-tests vm-programs staged debug-tests bench-programs \
+.PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests threaded-tests vm-tests vm-programs staged debug-tests bench-programs \
 	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-programs \
 	asan-programs tsan-programs check-sanitized check-fresh check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
 	check-model check-lab coverage mutate deps kver demo bench lint install install-kmod uninstall dkms dkms-deps dkms-source \

@@ -107,4 +107,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(whose),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -141,4 +141,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(is_no_name, setup, teardown),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -276,4 +276,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(keeper_killed), TEST(dropped_unheard),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

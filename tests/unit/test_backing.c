@@ -453,4 +453,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(limited),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

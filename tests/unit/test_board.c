@@ -314,4 +314,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_teardown(taken, teardown),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

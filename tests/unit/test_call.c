@@ -579,4 +579,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(at_random, setup, teardown),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

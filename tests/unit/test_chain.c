@@ -238,4 +238,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_prestate(mixed, (void *)RGATE_POLICY_OVERWRITE),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

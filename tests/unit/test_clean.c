@@ -65,4 +65,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(cells),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

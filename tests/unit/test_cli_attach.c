@@ -411,4 +411,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(attaches), TEST(not_there), TEST(refused), TEST(sweeps),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

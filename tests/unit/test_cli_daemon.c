@@ -179,4 +179,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(status), TEST(top), TEST(ping), TEST(net), TEST(steer),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

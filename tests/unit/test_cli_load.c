@@ -504,4 +504,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(doctor_hardware), TEST(doctor_cuda),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -385,4 +385,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(attach), TEST(set), TEST(members), TEST(detach), TEST(capture),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -131,4 +131,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(ids),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -330,4 +330,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(paced), TEST(passes), TEST(left_out), TEST(files), TEST(module_refuses), TEST(waits),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -121,4 +121,4 @@ static void no_atomics(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 static const struct CMUnitTest tests[] = { TEST(moves), TEST(fails), TEST(no_atomics) };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -402,4 +402,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(left_alone),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

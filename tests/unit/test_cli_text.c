@@ -381,4 +381,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(tables), cmocka_unit_test(in_json), cmocka_unit_test(sieves),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

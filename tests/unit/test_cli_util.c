@@ -105,4 +105,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(no_leaks),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

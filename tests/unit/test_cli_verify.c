@@ -477,4 +477,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(no_answer), cmocka_unit_test(children), cmocka_unit_test(whys),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

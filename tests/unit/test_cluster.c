@@ -379,4 +379,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(private_keys),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

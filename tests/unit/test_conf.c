@@ -235,4 +235,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(own_files),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

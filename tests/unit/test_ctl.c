@@ -811,4 +811,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(memfd_rings),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -423,4 +423,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(garbled),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

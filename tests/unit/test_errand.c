@@ -590,4 +590,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_teardown(never_asked, teardown), BED(destroyed),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -135,4 +135,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(refused),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -237,4 +237,4 @@ static const struct CMUnitTest tests[] = {
 	T(opened_once), T(mounted_noexec),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

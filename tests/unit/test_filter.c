@@ -265,4 +265,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(unprivileged),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -410,4 +410,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(link_types),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -524,4 +524,4 @@ static const struct CMUnitTest tests[] = {
 	BED(not_got), BED(malformed),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

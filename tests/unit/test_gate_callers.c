@@ -150,4 +150,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(many, setup, unmake),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -592,4 +592,4 @@ static const struct CMUnitTest tests[] = {
 	OLD(lost_dock), BED(lies), BED(no_room), BED(abandoned),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

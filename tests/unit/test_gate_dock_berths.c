@@ -230,4 +230,4 @@ static const struct CMUnitTest tests[] = {
 	SHORT(in_time),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

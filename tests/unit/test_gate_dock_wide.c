@@ -212,4 +212,4 @@ static const struct CMUnitTest tests[] = {
 	BED(sends), BED(sends_many), BED(receives), BED(former), BED(others), BED(lost),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

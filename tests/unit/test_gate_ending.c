@@ -180,4 +180,4 @@ static const struct CMUnitTest tests[] = {
 	BED(goes_on), BED(says_no_more), BED(called_in_time), BED(without_connection), BED(in_vain),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -266,4 +266,4 @@ static const struct CMUnitTest tests[] = {
 	BED(taken_unheard), BED(revoked), BED(former), BED(dry),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

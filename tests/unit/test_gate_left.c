@@ -154,4 +154,4 @@ static const struct CMUnitTest tests[] = {
 	BED(bounded), BED(many),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -395,4 +395,4 @@ static const struct CMUnitTest tests[] = {
 	BED(gateway_ends), BED(lies_of_more), BED(lies_of_whom), BED(malformed),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -194,4 +194,4 @@ static const struct CMUnitTest tests[] = {
 	BED(receives), BED(receives_datagrams), BED(revoked), BED(lies_of_pieces),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

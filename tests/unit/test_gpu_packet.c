@@ -154,4 +154,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(checksums),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

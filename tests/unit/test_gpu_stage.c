@@ -86,4 +86,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(shorter_slots),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

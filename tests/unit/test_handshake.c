@@ -319,4 +319,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(out_of_range),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -50,4 +50,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(by_time),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

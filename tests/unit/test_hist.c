@@ -100,4 +100,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(merged),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

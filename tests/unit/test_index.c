@@ -137,4 +137,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(finds), cmocka_unit_test(share_a_place), cmocka_unit_test(grows_later),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -222,4 +222,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(checksum),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

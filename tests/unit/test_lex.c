@@ -211,4 +211,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(owners),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -109,4 +109,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(two),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

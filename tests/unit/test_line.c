@@ -503,4 +503,4 @@ static const struct CMUnitTest tests[] = {
 	BED(current),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

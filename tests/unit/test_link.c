@@ -493,4 +493,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(signalled),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -757,4 +757,4 @@ static const struct CMUnitTest tests[] = {
 	BED(malformed),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

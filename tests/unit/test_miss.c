@@ -92,4 +92,4 @@ static void streams(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 static const struct CMUnitTest tests[] = { TEST(one_by_one), TEST(streams) };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

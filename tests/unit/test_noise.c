@@ -346,4 +346,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(forgotten),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

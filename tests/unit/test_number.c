@@ -122,4 +122,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(seconds),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

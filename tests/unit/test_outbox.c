@@ -238,4 +238,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(in_order), TEST(sizes), TEST(refused), TEST(another), TEST(ends),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

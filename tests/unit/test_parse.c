@@ -217,4 +217,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(garbled),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

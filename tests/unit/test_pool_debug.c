@@ -218,4 +218,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(by_environment), TEST(too_large),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -403,4 +403,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(full), TEST(larger), TEST(held), TEST(described), TEST(regions), TEST(after_fork),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

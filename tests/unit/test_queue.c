@@ -804,4 +804,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(at_random),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

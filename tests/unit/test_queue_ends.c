@@ -408,4 +408,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(owner_has_no_more), TEST(refused), TEST(partly_taken),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -124,4 +124,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(always_more), cmocka_unit_test(always_another),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -686,4 +686,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(completes_many), TEST(hostile_many),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -190,4 +190,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(homes), TEST(one_queue), TEST(users), TEST(queues),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

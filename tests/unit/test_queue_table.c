@@ -150,4 +150,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(grows), TEST(chosen), TEST(leave), TEST(without_memory),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

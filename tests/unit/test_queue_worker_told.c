@@ -238,4 +238,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(interrupted), TEST(lost_and_interrupted), TEST(too_long), TEST(crowded),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -455,4 +455,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(device_gone, setup, teardown),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

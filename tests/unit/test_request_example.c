@@ -72,4 +72,4 @@ static void sums(void **state)
 
 static const struct CMUnitTest tests[] = { cmocka_unit_test(sums) };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

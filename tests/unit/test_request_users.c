@@ -188,4 +188,4 @@ static int down(void **state)
 
 static const struct CMUnitTest tests[] = { TEST(numbers), TEST(limits), TEST(lines) };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -354,4 +354,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(cancel_after_chain), TEST(cookies), TEST(run_among_others), TEST(run_without_places),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -456,4 +456,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(consumer_args),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

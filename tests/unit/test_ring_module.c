@@ -474,4 +474,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(retired),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

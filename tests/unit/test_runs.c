@@ -155,4 +155,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(classes),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -119,4 +119,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(offsets),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

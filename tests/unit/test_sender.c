@@ -196,4 +196,4 @@ static const struct CMUnitTest tests[] = {
 	TEST(wrong_rings), TEST(goes_round), TEST(follows), TEST(kicks), TEST(waits),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

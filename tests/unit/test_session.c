@@ -172,4 +172,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(another_process, setup),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -271,4 +271,4 @@ static const struct CMUnitTest tests[] = {
 	BED(lies), BED(told_once), BED(taken_by_another), BED(many_parts), BED(more_room),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -165,4 +165,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(addresses),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

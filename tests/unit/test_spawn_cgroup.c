@@ -654,4 +654,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(swept, real_up, real_down),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -444,4 +444,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(no_memory),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -220,4 +220,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(how_long),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

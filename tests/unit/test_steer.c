@@ -445,4 +445,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(weights),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

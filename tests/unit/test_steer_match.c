@@ -317,4 +317,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(by_hardware),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -474,4 +474,4 @@ static const struct CMUnitTest tests[] = {
 	BED(meet), BED(wait_given_up), BED(broken), BED(leaves), BED(bad_barriers),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -128,4 +128,4 @@ static const struct CMUnitTest tests[] = {
 	BED(home_of_barrier_dies),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -305,4 +305,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(opened_again), cmocka_unit_test(listed), cmocka_unit_test(polls_longer),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

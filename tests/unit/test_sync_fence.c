@@ -362,4 +362,4 @@ static const struct CMUnitTest tests[] = {
 	BED(was_asked_before), BED(refuses),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -207,4 +207,4 @@ static const struct CMUnitTest tests[] = {
 	BED(malformed),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

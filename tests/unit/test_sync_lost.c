@@ -446,4 +446,4 @@ static const struct CMUnitTest tests[] = {
 	BED(takes_nothing),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

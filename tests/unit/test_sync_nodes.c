@@ -227,4 +227,4 @@ static const struct CMUnitTest tests[] = {
 	BED(cancelled), BED(again_at_once),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

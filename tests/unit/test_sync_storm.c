@@ -359,4 +359,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(storm),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

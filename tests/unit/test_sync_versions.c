@@ -119,4 +119,4 @@ static const struct CMUnitTest tests[] = {
 	BED(newer_home), BED(newer_node), BED(not_renewed),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

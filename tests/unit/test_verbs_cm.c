@@ -491,4 +491,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(long_data, setup, teardown),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

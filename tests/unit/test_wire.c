@@ -124,4 +124,4 @@ static void ends(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 static const struct CMUnitTest tests[] = { TEST(all_that_fits), TEST(too_many), TEST(ends) };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

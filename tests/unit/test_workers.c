@@ -378,4 +378,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(bad_option),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

@@ -246,4 +246,4 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(grounded, setup),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_ALONE(tests)

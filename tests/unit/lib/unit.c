@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -85,6 +86,26 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t n)
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	cmocka_set_test_filter(getenv("RGATE_TEST_CASE"));
 	return !!_cmocka_run_group_tests(base ? base + 1 : name, tests, n, NULL, NULL);
+}
+
+static bool alone;	/* says that it makes no threads */
+
+/* Whether this process made a thread although it says that it makes none */
+static bool unexpected_threads(void)
+{
+	if (!alone || __libc_single_threaded)
+		return false;
+	fprintf(stderr, "# there are threads: this needs UNIT_MAIN(), for ThreadSanitizer to see it\n");
+	return true;
+}
+
+int unit_run_alone(const char *name, const struct CMUnitTest *tests, size_t n)
+{
+	int err;
+
+	alone = true;
+	err = unit_run(name, tests, n);
+	return unexpected_threads() ? 1 : err;
 }
 
 uint64_t unit_now_ns(void)
@@ -278,6 +299,9 @@ static int try_fork(int (*fn)(int sock, void *arg), void *arg, int *sock)
 	assert_true(pid >= 0);
 	if (!pid) {
 		status = fn(child_begins(sv), arg);
+		/* AddressSanitizer's has one: see child_begins(). */
+		if (!unit_asan() && unexpected_threads())
+			status = 98;
 		__gcov_dump();
 		_exit(status);
 	}

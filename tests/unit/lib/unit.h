@@ -40,6 +40,8 @@ void unit_not_for_tsan(const char *why);
 
 /* TAP output, and an end even if a test hangs; returns the exit status */
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t n);
+/* ... and a failure where it has made a thread */
+int unit_run_alone(const char *name, const struct CMUnitTest *tests, size_t n);
 /* A public key that nobody has the private one of, as a line of a cluster file */
 #define UNIT_KEY_LINE(id) \
 	"public-key " #id " " #id "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
@@ -48,6 +50,16 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t n);
 	int main(void) \
 	{ \
 		return unit_run(__FILE__, tests, ARRAY_LEN(tests)); \
+	}
+
+/*
+ * Of a program that makes no threads, nor do its children: ThreadSanitizer is not asked about it (the
+ * Makefile looks for this word). One that makes some after all fails.
+ */
+#define UNIT_MAIN_ALONE(tests) \
+	int main(void) \
+	{ \
+		return unit_run_alone(__FILE__, tests, ARRAY_LEN(tests)); \
 	}
 
 /* Ends the test, which was not made, and says why */
