@@ -20,7 +20,11 @@ root=$tmp/root prefix=/opt/ringgate
 lib=$root$prefix/lib
 version=$(sed -n 's/^VERSION := //p' Makefile)
 # Where helper programs lie is compiled in: a build of its own, as that of this tree is for
-# another place.
+# another place. Its objects are a beginning: make sees which of them are for the other place.
+rm -rf "$build/install"
+mkdir -p "$build/install/obj"
+cp -a "$build/flags" "$build/install/" 2>/dev/null
+cp -a "$build"/obj/{lib,tools} "$build/install/obj/" 2>/dev/null
 installing=(make -s O="$build/install" DESTDIR="$root" PREFIX="$prefix" UNITDIR="$prefix/units")
 
 same() { [ "$1" = "$2" ] || { diff <(echo "$2") <(echo "$1") | sed 's/^/# /'; return 1; }; }
@@ -47,6 +51,10 @@ expect "all that run may be run" same "$(modes '^755 ' '/(s?bin|libexec)/|\.so\.
 expect "all else is data" same "$(modes '^644 ' '\.(h|a|pc|[1-8]|service)$')" ""
 expect "nobody's place stands in a file" same \
 	"$(grep -rlI -e '@[A-Z]*@' -e "$tmp" "$root" | sed "s,^$root,,")" ""
+
+expect "helpers are looked for where they were installed" same \
+	"$(cd "$root$prefix" && grep -rlF /usr/local/libexec bin sbin libexec lib)" ""
+expect "... by the daemon" grep -qF "$prefix/libexec" "$root$prefix/sbin/ringgated"
 
 unit=$root$prefix/units/ringgated.service
 expect "the unit starts the daemon that was installed" same \
