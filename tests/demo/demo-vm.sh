@@ -3,13 +3,13 @@
 #
 # The module's half of the demonstration, in a VM: two namespaces joined by veth,
 # traffic of three kinds, each into a ring and then to recvmmsg. Prints lines of
-# JSON for scripts/demo. Arguments: directory of the demo programs; module.
+# JSON for scripts/demo. Arguments: directory of the demo programs; module; in how many
+# rounds ring and recvmmsg take turns.
 
 set -eu
 
-bin=$1 module=$2
+bin=$1 module=$2 rounds=$3
 work=$(mktemp -d)
-rounds="1 2 3 4 5"	# ring and recvmmsg take turns
 server=
 
 finish()
@@ -52,7 +52,7 @@ udp()
 	ring -i veth1 -f "udp port 9000" -k stream -n 4000 -s -p -- \
 		$send -n 4000 -l 512 -r 2000 -s 10.77.0.2 9000
 	export DEMO_TEST=vm-udp-fast
-	for _ in $rounds; do
+	for _ in $(seq "$rounds"); do
 		ring -i veth1 -f "udp port 9000" -k stream -n 24000 -S 32768 -- \
 			$send -n 24000 -l 512 10.77.0.2 9000
 		plain -u 9000 -n 24000 -- $send -n 24000 -l 512 10.77.0.2 9000
@@ -78,7 +78,7 @@ tcp()
 	echo "{\"test\":\"vm-tcp\",\"who\":\"sender\",\"hash\":\"sha256:$(sum "$work/www/file")\",\"bytes\":$(stat -c %s "$work/www/file")}"
 	echo "{\"test\":\"vm-tcp\",\"who\":\"curl\",\"hash\":\"sha256:$(sum "$work/got")\",\"bytes\":$(stat -c %s "$work/got")}"
 	export DEMO_TEST=vm-tcp-fast
-	for _ in $rounds; do
+	for _ in $(seq "$rounds"); do
 		# a segment, a slot: a chain of 17 takes a tenth more of the time
 		ring -i veth1 -f "tcp src port 8080" -m -k frames -S 256 -Z 65536 -c -- $get/large
 		plain -i veth1 -f "tcp src port 8080" -- $get/large
@@ -98,7 +98,7 @@ replay()
 	ring -i veth1 -f "$filter" -k frames -n $frames -S 32768 -c -s -- \
 		$send -s veth0 "$work/frames.pcapng"
 	export DEMO_TEST=vm-replay-fast
-	for _ in $rounds; do
+	for _ in $(seq "$rounds"); do
 		ring -i veth1 -f "$filter" -k frames -n $frames -S 32768 -c -- \
 			$send veth0 "$work/frames.pcapng"
 		plain -i veth1 -f "$filter" -n $frames -- $send veth0 "$work/frames.pcapng"
