@@ -71,9 +71,11 @@ cat >"$dir/lib/toy/toy.c" <<-'END'
 	}
 END
 cat >"$dir/lib/slow/hang.c" <<-'END'
+	int usleep(unsigned int us);
+
 	int toy_hang(int n)
 	{
-	    while (n < 3)
+	    while (n < 3 && !usleep(1000))
 	        n = n + 1;
 	    return n;
 	}
@@ -148,8 +150,8 @@ expect "so is what has no code of its own" \
 	test "$(state "$(at 'room[2 + 1]')" 'sign turned')" = noticed
 expect "what nothing runs is not covered" \
 	test "$(state "$(at 'n == 4')" 'comparison turned')" = "not covered"
-mutate --only lib/slow/hang.c:4 --json
-expect "a hang is seen" test "$(state 4 'off by one')" = noticed
+mutate --only lib/slow/hang.c:6 --json
+expect "a hang is seen" test "$(state 6 'off by one')" = noticed
 mutate --only "lib/toy/toy.c:$(at 'n > 3')"
 expect "what is not compiled is not changed" said "nothing to change at"
 mutate --only "lib/toy/toy.c:$(at __builtin_expect)" --list
