@@ -111,7 +111,7 @@ $(flags_file): | need-libs
 
 # Layers look down only: each sees what its include path has.
 ring_layers := base ring
-cluster_layers := mem fabric cluster request memory sync socket agent gate queue net spawn
+cluster_layers := mem fabric shard cluster request memory sync socket agent gate queue net spawn
 lib_layers := $(ring_layers) $(cluster_layers)
 objects_of_layers = $(patsubst %.c,$(O)/obj/%.o,$(foreach layer,$(1),$(wildcard lib/$(layer)/*.c)))
 ring_obj := $(call objects_of_layers,$(ring_layers))
@@ -132,6 +132,7 @@ lib: $(lib_real) $(lib_static) $(lib_pc)
 
 $(O)/obj/lib/%.o: EXTRA = -D_GNU_SOURCE -fPIC -fvisibility=hidden -Ilib/base
 $(O)/obj/lib/fabric/%.o: EXTRA += -Ilib/mem
+$(O)/obj/lib/shard/%.o: EXTRA += -Ilib/fabric
 $(O)/obj/lib/cluster/%.o: EXTRA += -Ilib/fabric
 $(O)/obj/lib/net/%.o: EXTRA += -Ilib/ring -Ilib/cluster
 $(O)/obj/lib/memory/%.o: EXTRA += -Ilib/cluster -Ilib/request

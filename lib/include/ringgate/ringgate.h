@@ -17,6 +17,7 @@
 #include <ringgate/rgate_cluster.h>
 #include <ringgate/rgate_node.h>
 #include <ringgate/rgate_peer.h>
+#include <ringgate/rgate_shard.h>
 #include <ringgate/rgate_hub.h>
 #include <ringgate/rgate_steer.h>
 #include <ringgate/rgate_gateway.h>
