@@ -133,7 +133,7 @@ int rgate_shard_create(struct rgate_shard **out, struct rgate_peer *self,
 	if (!err)
 		err = begin(s);
 	if (err) {
-		rgate_shard_close(s);
+		rgate_shard_destroy(s);
 		return err;
 	}
 	/* It lets itself in, over a connection that is never another one. */
@@ -224,6 +224,11 @@ void rgate_shard_close(struct rgate_shard *s)
 	free(s->own);
 	free(s->mine);
 	free(s);
+}
+
+void rgate_shard_destroy(struct rgate_shard *s)
+{
+	rgate_shard_close(s);
 }
 
 int rgate_shard_desc(const struct rgate_shard *s, struct rgate_desc *desc)

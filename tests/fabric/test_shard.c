@@ -49,7 +49,7 @@ static void bed_up(struct bed *b, uint32_t tasks, uint32_t submitters)
 static void bed_down(struct bed *b)
 {
 	rgate_shard_close(b->far);
-	rgate_shard_close(b->home);
+	rgate_shard_destroy(b->home);
 	rgate_peer_close(b->self);
 	duo_down(&b->d);
 }
@@ -531,6 +531,7 @@ static void refused(void **state)
 	assert_int_equal(r.err, -ESTALE);
 	assert_int_equal(rgate_shard_release(b.far, c, MANY), 0);
 	rgate_shard_close(NULL);
+	rgate_shard_destroy(NULL);
 	bed_down(&b);
 }
 

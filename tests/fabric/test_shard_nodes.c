@@ -167,7 +167,7 @@ static void home_down(struct home *h)
 		close(h->worker[i].sock);
 		unit_reap(h->worker[i].pid, 0);
 	}
-	rgate_shard_close(h->w.shard);
+	rgate_shard_destroy(h->w.shard);
 	for (i = 0; i < WORKERS; i++)
 		rgate_peer_close(h->peer[i]);
 	rgate_peer_close(h->w.peer);

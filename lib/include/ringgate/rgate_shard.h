@@ -13,7 +13,7 @@
  * the node had claimed over it: so the home calls rgate_shard_step() now and then, every 10 ms
  * say. Claims, completions and results do not wait for that.
  *
- * All functions are thread-safe, rgate_shard_close() excepted, but for a lock that is held while
+ * All functions are thread-safe but those that end it; there is a lock that is held while
  * the fabric is waited for: who wants more under way claims more at once. None waits longer than
  * the shard's timeout_ms for each of the few posts that it makes; what is late by then has ended
  * the connection. A result is visible, and so is a task, to who was given it.
@@ -88,13 +88,16 @@ RGATE_API int rgate_shard_step(struct rgate_shard *shard);
 RGATE_API int rgate_shard_open(struct rgate_shard **shard, struct rgate_peer *peer,
 			       const struct rgate_desc *desc, const struct rgate_shard_opts *opts);
 
-/*
- * rgate_shard_close - NULL is allowed
- * What is still claimed goes back, with an attempt lost. At the home the memory goes with it: a peer
- * that posts to it afterwards is refused, and over verbs loses its connection by that; tasks and
- * results that are in it are lost.
- */
+/* rgate_shard_close - of who opened it; what is still claimed goes back, with an attempt lost. NULL is
+ * allowed. No other thread may use it any more */
 RGATE_API void rgate_shard_close(struct rgate_shard *shard);
+
+/*
+ * rgate_shard_destroy - of the home; NULL is allowed
+ * Tasks and results that are in it are lost. A peer that posts to it afterwards is refused, and over
+ * verbs loses its connection by that. No other thread may use it any more.
+ */
+RGATE_API void rgate_shard_destroy(struct rgate_shard *shard);
 
 struct rgate_shard_task {
 	const void *data;
@@ -122,6 +125,7 @@ struct rgate_shard_claim {	/* to be read only */
 	void *data;		/* in the caller's buffer */
 	uint32_t len;
 	uint32_t attempt;	/* claims of this task that were lost; 255: or more */
+	uint64_t reserved;	/* 0 */
 };
 
 /*
