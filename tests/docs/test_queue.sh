@@ -25,12 +25,18 @@ ok $rc "the one that searches a tree runs"
 grep -q '"nodes": 610161, "alone": 610161, ' "$tmp/log"
 ok $? "and finds all nodes"
 
+timeout 60 "$build/examples/shard" >"$tmp/log" 2>&1
+rc=$?
+ok $rc "the one without a daemon runs"
+[ "$(cat "$tmp/log")" = "100 results: 328350" ]
+ok $? "and prints what it should"
+
 # Blocks of C, however they are indented or called: no line that nobody compiles
 python3 tests/docs/blocks.py Documentation/queue.rst | while IFS=$'\t' read -r at _ _; do
 	sed -n "$((at + 1)),\$ { /^[^[:space:]]/q; p }" Documentation/queue.rst | sed 's/^[[:space:]]*//; /^$/d' >"$tmp/block"
 	! grep -q 'rgate_[a-z_]*(' "$tmp/block" || cat "$tmp/block"
 done >"$tmp/shown"
-cat Documentation/examples/queue{,_memory}.c | sed 's/^\t*//' >"$tmp/example"
+cat Documentation/examples/{queue,queue_memory,shard}.c | sed 's/^\t*//' >"$tmp/example"
 while IFS= read -r line; do
 	grep -qxF -- "$line" "$tmp/example" || echo "not there: $line"
 done <"$tmp/shown" >"$tmp/log"
