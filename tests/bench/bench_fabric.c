@@ -13,6 +13,8 @@
  * cas-lat	a compare-and-swap that succeeds, to completion
  * claim-lat	the same and a read of BYTES, posted at once
  * claims-lat	BATCH of them, each of a word of its own, posted at once
+ * shard-lat	BATCH tasks of BYTES claimed from a shard of node 0 (rgate_shard.h); done_us has
+ *		what it takes to complete them
  * write-bw	as many as can be outstanding, BATCH posted at once (ib_write_bw)
  *
  * Environment: RGATE_BENCH_ADDRS=A,B addresses of RDMA devices for nodes 0 and 1;
@@ -46,6 +48,8 @@ struct side {
 	struct rgate_peer *peer;
 	const struct rgate_buf *out, *in;
 	uint64_t swapped;		/* what the words are */
+	struct rgate_peer *self;	/* for a shard, where the other one claims */
+	struct rgate_shard *shard;
 	struct rgate_remote at;		/* "in" of the other side */
 	int sock;
 };
@@ -232,6 +236,103 @@ static void to_completion(struct side *s, const struct task *t)
 		must(rgate_peer_fetch_add(s->peer, &s->at, 0, 1, NULL, PATIENCE), "fetch_add");
 }
 
+/* The home's part: tasks for all claims, their results taken, until the other one has ended */
+static void serve_shard(struct side *s, const struct task *t)
+{
+	const struct rgate_shard_opts o = RGATE_OPTS(rgate_shard_opts, .payload_size = t->bytes,
+						     .timeout_ms = PATIENCE);
+	static char bytes[RGATE_SHARD_MANY * RGATE_SHARD_BYTES_MAX];
+	struct rgate_shard_task tasks[RGATE_SHARD_MANY];
+	struct rgate_shard_taken taken[RGATE_SHARD_MANY];
+	struct rgate_desc d;
+	uint32_t i;
+	char end;
+
+	must(rgate_peer_open(&s->self, s->node, 0), "rgate_peer_open");
+	must(rgate_shard_create(&s->shard, s->self, &o), "rgate_shard_create");
+	must(rgate_shard_admit(s->shard, s->peer), "rgate_shard_admit");
+	must(rgate_shard_desc(s->shard, &d), "rgate_shard_desc");
+	if (write(s->sock, &d, sizeof(d)) != sizeof(d))
+		bench_die(errno, "the other process is gone");
+	for (i = 0; i < RGATE_SHARD_MANY; i++)
+		tasks[i] = (struct rgate_shard_task){ .data = bytes, .len = t->bytes };
+	/* All places are full before each batch is claimed, and nothing is done meanwhile. */
+	while (read(s->sock, &end, 1) == 1) {
+		must(rgate_shard_step(s->shard), "rgate_shard_step");
+		while (rgate_shard_take(s->shard, taken, RGATE_SHARD_MANY, bytes) > 0)
+			;
+		while (rgate_shard_submit(s->shard, tasks, RGATE_SHARD_MANY, NULL) > 0)
+			;
+		if (write(s->sock, &end, 1) != 1)
+			bench_die(errno, "the other process is gone");
+	}
+	rgate_shard_destroy(s->shard);
+	rgate_peer_close(s->self);
+}
+
+static void turn(struct side *s)
+{
+	char go = 'g';
+
+	if (write(s->sock, &go, 1) != 1 || read(s->sock, &go, 1) != 1)
+		bench_die(errno, "the other process is gone");
+}
+
+static void claim_shard(struct side *s, const struct task *t)
+{
+	const struct rgate_shard_opts o = RGATE_OPTS(rgate_shard_opts, .timeout_ms = PATIENCE);
+	double *us = calloc(t->n, sizeof(*us)), *done = calloc(t->n, sizeof(*done));
+	static char bytes[RGATE_SHARD_MANY * RGATE_SHARD_BYTES_MAX];
+	struct rgate_shard_result r[RGATE_SHARD_MANY] = { { .len = 0 } };
+	struct rgate_shard_claim c[RGATE_SHARD_MANY];
+	const double tick = bench_ticks_ns() / 1e3;
+	uint64_t begun, claimed;
+	struct rgate_desc d;
+	uint32_t i, k;
+	int n;
+
+	if (!us || !done || read(s->sock, &d, sizeof(d)) != sizeof(d))
+		bench_die(errno, "the other process is gone");
+	must(rgate_shard_open(&s->shard, s->peer, &d, &o), "rgate_shard_open");
+	for (k = 0; k < RGATE_SHARD_MANY; k++)
+		r[k].claim = &c[k];
+	for (i = 0; i < WARM + t->n; i++) {
+		turn(s);
+		do {
+			begun = bench_ticks();
+			n = rgate_shard_claim(s->shard, c, t->batch, bytes);
+			claimed = bench_ticks();
+			if (n == -EAGAIN)
+				turn(s);
+		} while (n == -EAGAIN);
+		if (n != (int)t->batch) {
+			/* the rest of what was looked at; not of this number */
+			must(n, "rgate_shard_claim");
+			if (n)
+				must(rgate_shard_complete(s->shard, r, (unsigned int)n), "complete");
+			i--;
+			continue;
+		}
+		must(rgate_shard_complete(s->shard, r, t->batch), "rgate_shard_complete");
+		if (i >= WARM) {
+			us[i - WARM] = (double)(claimed - begun) * tick;
+			done[i - WARM] = (double)(bench_ticks() - claimed) * tick;
+		}
+	}
+	rgate_shard_close(s->shard);
+	printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,", t->op, t->bytes, t->n,
+	       t->batch);
+	printf("\"median_us\":%.3f,\"p99_us\":%.3f,\"done_us\":%.3f}\n", bench_median(us, t->n),
+	       bench_quantile(us, t->n, 0.99), bench_median(done, t->n));
+	free(us);
+	free(done);
+}
+
+static bool is_shard(const struct task *t)
+{
+	return !strcmp(t->op, "shard-lat");
+}
+
 static bool one_sided(const struct task *t)
 {
 	return strchr("rac", *t->op);
@@ -268,6 +369,10 @@ static void answer(struct side *s, const struct task *t)
 	uint32_t i;
 	char end;
 
+	if (is_shard(t)) {
+		serve_shard(s, t);
+		return;
+	}
 	if (!one_sided(t) && strcmp(t->op, "write-bw"))
 		for (i = 0; i < WARM + t->n; i++) {
 			pong(s, t, i);
@@ -303,6 +408,10 @@ static void measure(struct side *s, const struct task *t)
 	double *us, took, sum = 0;
 	uint32_t i;
 
+	if (is_shard(t)) {
+		claim_shard(s, t);
+		return;
+	}
 	if (!strcmp(t->op, "write-bw")) {
 		took = stream(s, t);
 		printf("{\"op\":\"%s\",\"bytes\":%u,\"n\":%u,\"batch\":%u,\"rate\":%.3f}\n",
@@ -324,7 +433,7 @@ static void read_task(struct task *t, int argc, char **argv)
 {
 	static const char *const ops[] = {
 		"write-lat", "imm-lat", "send-lat", "read-lat", "add-lat", "cas-lat", "claim-lat",
-		"claims-lat", "write-bw",
+		"claims-lat", "shard-lat", "write-bw",
 	};
 	unsigned int i;
 
@@ -338,7 +447,8 @@ static void read_task(struct task *t, int argc, char **argv)
 		.batch = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
 	};
 	if (i == sizeof(ops) / sizeof(ops[0]) || !t->bytes || t->bytes > BYTES_MAX || !t->n ||
-	    !t->batch || t->batch > RGATE_POST_MAX || (*t->op == 's' && t->bytes > 1024) ||
+	    !t->batch || t->batch > RGATE_POST_MAX || (*t->op == 's' && !is_shard(t) && t->bytes > 1024) ||
+	    (is_shard(t) && (t->batch > RGATE_SHARD_MANY || t->bytes > RGATE_SHARD_BYTES_MAX)) ||
 	    (*t->op == 'c' && t->bytes > BYTES_MAX - 4096))
 		bench_die(0, "no such operation, or of such a size");
 }

@@ -28,7 +28,7 @@ policy 'allow any core queue' "node any user:$(id -un)"
 
 # The fabric first: two daemons that are there have the devices' ports, and look at them.
 for _ in $(seq "$rounds"); do
-	for op in cas-lat:8:1 read-lat:64:1 claim-lat:64:1 claims-lat:8:32; do
+	for op in cas-lat:8:1 read-lat:64:1 claim-lat:64:1 claims-lat:8:32 shard-lat:48:1 shard-lat:48:32; do
 		IFS=: read -r name bytes batch <<<"$op"
 		timeout 120 "$bin/bench_fabric" "$name" "$bytes" "$times" "$batch"
 	done
