@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Two nodes over shared memory: one has tasks, the other one claims and does them, without a daemon.
+ * Two nodes over shared memory: one has tasks, the other one claims and does them, without a
+ * daemon.
  */
 #include <errno.h>
 #include <ringgate/ringgate.h>
@@ -36,11 +37,12 @@ static int give(struct rgate_node *node, struct rgate_peer *peer)
 	rgate_shard_desc(shard, &desc);
 	err = rgate_peer_send(peer, &desc, sizeof(desc), PATIENCE);
 	while (!err && done < TASKS) {
-		const struct rgate_shard_task task = { .data = &number, .len = sizeof(number), .cookie = number };
+		const struct rgate_shard_task task = { .data = &number, .len = sizeof(number) };
 
 		if (number < TASKS && rgate_shard_submit(shard, &task, 1, NULL) == 1)
 			number++;
-		rgate_shard_step(shard);	/* lets nodes in, and ends the claims of who is gone */
+		/* lets nodes in, and ends the claims of who is gone */
+		rgate_shard_step(shard);
 		n = rgate_shard_take(shard, taken, RGATE_SHARD_MANY, results);
 		for (i = 0; i < n; i++, done++)
 			sum += *(unsigned long *)taken[i].data;
@@ -76,10 +78,12 @@ static int work(struct rgate_peer *peer)
 		for (i = 0; i < n; i++) {
 			numbers[i] = *(unsigned long *)claims[i].data;
 			numbers[i] *= numbers[i];
-			results[i] = (struct rgate_shard_result){ &claims[i], &numbers[i], sizeof(numbers[i]), 0, 0, 0 };
+			results[i] = (struct rgate_shard_result){
+				.claim = &claims[i], .data = &numbers[i], .len = sizeof(numbers[i]),
+			};
 		}
 		if (n > 0)
-			rgate_shard_complete(shard, results, n);	/* what counts not is done again */
+			rgate_shard_complete(shard, results, n);
 		else
 			usleep(1000);
 	}

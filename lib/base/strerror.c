@@ -72,6 +72,7 @@ static const struct {
 	{ "rgate_node_", "rgate_mem_" },
 	{ "rgate_peer_", "rgate_mem_" },
 	{ "rgate_hub_", "rgate_peer_" },
+	{ "rgate_shard_", "rgate_peer_" },
 	{ "rgate_gateway_", "rgate_mem_" },
 	{ "rgate_inlet_", "rgate_mem_" },
 	{ "rgate_ring_open_remote", "rgate_daemon_call" },

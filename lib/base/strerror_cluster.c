@@ -15,6 +15,7 @@
 #define RUNS_NOTHING	"it runs nothing for others: `ringgated --spawn 'policy FILE'` on that node"
 #define HOME_GONE	"its node is gone: `systemctl status ringgated` on it"
 #define OTHER_VERSION	"ringgated is of another version, here or at its node: install the same one"
+#define OTHER_SHARD	"the shard's home has another version of the library: install the same one"
 #define HAS_OTHERS	"the keys do not fit: compare what `ringgate cluster show` prints here " \
 			"and there"
 #define NO_SUCH_NODE	"the cluster has no such node: `ringgate cluster show` lists them"
@@ -130,6 +131,17 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	{ "rgate_peer_", ECANCELED, false, "the connection failed: whether it was done is not "
 	  "known" },
 	{ "rgate_peer_", EIO, false, "the connection failed: whether it was done is not known" },
+	{ "rgate_shard_", EPROTO, false, "no shard is there, or its home has another idea of one: "
+	  "open what rgate_shard_desc() gave" },
+	{ "rgate_shard_", EPROTONOSUPPORT, false, OTHER_SHARD },
+	{ "rgate_shard_", EEXIST, false, "that node is admitted already" },
+	{ "rgate_shard_", EPERM, false, "for the home alone, or for the nodes that submit" },
+	{ "rgate_shard_", EMSGSIZE, false, "longer than the shard's payload_size, or result_size" },
+	{ "rgate_shard_", ESTALE, false, "the claim was lost: the task is another one's" },
+	{ "rgate_shard_", EBADMSG, false, "task or result was damaged in the home's memory" },
+	{ "rgate_shard_", EAGAIN, false, "the home has to call rgate_shard_step() first, or too "
+	  "much is under way to it: try again" },
+	{ "rgate_shard_take", ECANCELED, false, "the connection failed before it was submitted" },
 	{ "rgate_peer_", ENOBUFS, false, "no buffer for the message: take what has completed "
 	  "first" },
 

@@ -309,7 +309,8 @@ static void claim_shard(struct side *s, const struct task *t)
 			/* the rest of what was looked at; not of this number */
 			must(n, "rgate_shard_claim");
 			if (n)
-				must(rgate_shard_complete(s->shard, r, (unsigned int)n), "complete");
+				n = rgate_shard_complete(s->shard, r, (unsigned int)n);
+			must(n, "rgate_shard_complete");
 			i--;
 			continue;
 		}
@@ -447,7 +448,8 @@ static void read_task(struct task *t, int argc, char **argv)
 		.batch = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
 	};
 	if (i == sizeof(ops) / sizeof(ops[0]) || !t->bytes || t->bytes > BYTES_MAX || !t->n ||
-	    !t->batch || t->batch > RGATE_POST_MAX || (*t->op == 's' && !is_shard(t) && t->bytes > 1024) ||
+	    !t->batch || t->batch > RGATE_POST_MAX ||
+	    (!strcmp(t->op, "send-lat") && t->bytes > 1024) ||
 	    (is_shard(t) && (t->batch > RGATE_SHARD_MANY || t->bytes > RGATE_SHARD_BYTES_MAX)) ||
 	    (*t->op == 'c' && t->bytes > BYTES_MAX - 4096))
 		bench_die(0, "no such operation, or of such a size");

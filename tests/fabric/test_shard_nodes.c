@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Tasks claimed one-sidedly by processes that are nodes of their own, all at once, and some of which
- * die or stop with what they have claimed: each task's result comes once, and is the right one.
+ * Tasks claimed one-sidedly by processes that are nodes of their own, all at once, and some of
+ * which die or stop with what they have claimed: each result comes once, and is the right one.
  */
 #include "ended.h"
 #include "nodes.h"

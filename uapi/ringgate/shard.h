@@ -29,11 +29,14 @@ struct rgate_shard_geometry {
 	__le64	reserved[4];	/* 0 */
 };
 
-/* Of each node; two lines, as two write there */
+/*
+ * Of each node; two lines, as two write there: the node asks by a number with 0 in its low 16 bits
+ * (0: it has left), and the home answers with that number, and in those bits the admission.
+ */
 struct rgate_shard_seat {
-	__u64	ask;		/* written by the node: a number, with 0 in its low 16 bits; 0: it left */
+	__u64	ask;
 	__u64	line0[7];
-	__u64	answer;		/* written by the home: that number, and in those bits the admission */
+	__u64	answer;
 	__u64	line1[7];
 };
 

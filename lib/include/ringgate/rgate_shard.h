@@ -52,8 +52,8 @@ struct rgate_shard_opts {
  * rgate_shard_create - a shard that has its home here
  * @self: the node's own peer, rgate_peer_open() with its own id: the home changes words by the
  *	device, too. It stays open as long as the shard
- * The memory is shared on its own, and is zeroed: a line for each word's 8, each task with 16
- * bytes more, and each result of each node of the cluster with 16 bytes more.
+ * The memory is shared on its own, and is zeroed: for each task a word, its bytes and 16 more, and
+ * for each node of the cluster its result's and 16 more, in whole cache lines.
  * -EINVAL: sizes, a submitter that the cluster does not have, not the own peer; as
  * rgate_share_create().
  */
@@ -88,14 +88,14 @@ RGATE_API int rgate_shard_step(struct rgate_shard *shard);
 RGATE_API int rgate_shard_open(struct rgate_shard **shard, struct rgate_peer *peer,
 			       const struct rgate_desc *desc, const struct rgate_shard_opts *opts);
 
-/* rgate_shard_close - of who opened it; what is still claimed goes back, with an attempt lost. NULL is
- * allowed. No other thread may use it any more */
+/* rgate_shard_close - of who opened it; what is still claimed goes back, with an attempt lost.
+ * NULL is allowed. No other thread may use it any more */
 RGATE_API void rgate_shard_close(struct rgate_shard *shard);
 
 /*
  * rgate_shard_destroy - of the home; NULL is allowed
- * Tasks and results that are in it are lost. A peer that posts to it afterwards is refused, and over
- * verbs loses its connection by that. No other thread may use it any more.
+ * Tasks and results that are in it are lost. A peer that posts to it afterwards is refused, and
+ * over verbs loses its connection by that. No other thread may use it any more.
  */
 RGATE_API void rgate_shard_destroy(struct rgate_shard *shard);
 
@@ -151,9 +151,9 @@ struct rgate_shard_result {
 
 /*
  * rgate_shard_complete - results of up to RGATE_SHARD_MANY claims; ends the claims
- * One post. Return: how many of them count; each one's err tells. -EMSGSIZE: longer than result_size,
- * nothing was done; -EAGAIN: nothing was done, the claims are still there; -ENOTCONN, or the
- * connection's error: not known which count. Those that do not go back: rgate_shard_look() tells.
+ * One post. Return: how many of them count; each one's err tells. -EMSGSIZE: longer than
+ * result_size, nothing was done; -EAGAIN: nothing was done, the claims are still there; -ENOTCONN:
+ * nothing was, and they go back; the connection's error: not known which count, the others go back.
  */
 RGATE_API int rgate_shard_complete(struct rgate_shard *shard, struct rgate_shard_result *results,
 				   unsigned int n);
@@ -164,7 +164,8 @@ RGATE_API int rgate_shard_release(struct rgate_shard *shard, const struct rgate_
 				  unsigned int n);
 
 enum rgate_shard_taken_flags {
-	RGATE_SHARD_ADOPTED = 1U << 0,	/* submitted by an earlier process of this node: no cookie */
+	/* submitted by an earlier process of this node: there is no cookie */
+	RGATE_SHARD_ADOPTED = 1U << 0,
 };
 
 struct rgate_shard_taken {
@@ -197,7 +198,8 @@ enum rgate_shard_state {
 	RGATE_SHARD_IS_GONE,	/* its result was taken, or it was never submitted */
 };
 
-/* rgate_shard_look - reads back what became of a task: enum rgate_shard_state; as rgate_peer_read() */
+/* rgate_shard_look - reads back what became of a task: enum rgate_shard_state; or as
+ * rgate_peer_read() */
 RGATE_API int rgate_shard_look(struct rgate_shard *shard, uint64_t id);
 
 struct rgate_shard_info {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Records of others: remote descriptors, the geometry of rings, and the messages by which
- * nodes prove who they are. What is accepted must be what the rules in the headers say,
+ * Records of others: remote descriptors, the geometry of rings and of shards, and the messages by
+ * which nodes prove who they are. What is accepted must be what the rules in the headers say,
  * told here a second time, and written out again it must be the same bytes.
  */
 #include <endian.h>
@@ -13,6 +13,7 @@
 #include "fuzz.h"
 #include "geometry.h"
 #include "handshake.h"
+#include "shard.h"
 
 static bool descriptor_ok(const uint8_t *p, size_t len)
 {
@@ -77,6 +78,52 @@ static bool geometry_ok(const struct rgate_geometry *g, size_t page)
 	return power_of_two(g->slots, RGATE_SLOTS_MIN, RGATE_SLOTS_MAX) &&
 	       power_of_two(g->slot_size, RGATE_SLOT_SIZE_MIN, RGATE_SLOT_SIZE_MAX) &&
 	       g->handle < RGATE_HANDLES_MAX && areas_ok(g, page);
+}
+
+/* Every byte of a shard's memory belongs to one thing, and none lies beyond what was lent. */
+static bool shard_ok(const struct rgate_shard_geometry *g, uint64_t lent)
+{
+	const uint64_t tasks = le32toh(g->tasks), payload = le32toh(g->payload);
+	const uint64_t result = le32toh(g->result), nodes = g->nodes;
+	const uint64_t each = 8 + (payload + 16 + 63) / 64 * 64 +
+			      nodes * ((result + 16 + 63) / 64 * 64);
+	unsigned int i, rest = g->reserved0;
+
+	for (i = 0; i < 4; i++)
+		rest |= g->reserved[i] != 0;
+	return le32toh(g->magic) == RGATE_SHARD_MAGIC && le16toh(g->version) == 1 && !rest &&
+	       power_of_two(tasks, 64, 65536) && payload && payload <= 65536 && result &&
+	       result <= 65536 && nodes && nodes <= 8 && g->submitters &&
+	       g->submitters < 1U << nodes && le64toh(g->bytes) <= lent &&
+	       le64toh(g->bytes) == 64 + 128 * nodes + tasks * each;
+}
+
+static void shard(struct fuzz_in *in)
+{
+	struct rgate_shard_geometry g;
+	struct shard_layout l, made;
+	uint64_t lent;
+	int err;
+
+	fuzz_bytes(in, &lent, sizeof(lent));
+	fuzz_bytes(in, &g, sizeof(g));
+	/* Its magic, and mostly the right number of bytes, are not for chance to find. */
+	if (fuzz_u8(in) & 1) {
+		g.magic = htole32(RGATE_SHARD_MAGIC);
+		made = (struct shard_layout){
+			.nodes = g.nodes, .submitters = g.submitters, .tasks = le32toh(g.tasks),
+			.payload = le32toh(g.payload), .result = le32toh(g.result),
+		};
+		g.bytes = shard_layout(&made) ? g.bytes : htole64(made.bytes);
+	}
+	err = shard_parse(&l, &g, lent);
+	FUZZ_CHECK(!err || err == -EPROTO || err == -EPROTONOSUPPORT);
+	FUZZ_CHECK(!err == shard_ok(&g, lent));
+	if (err)
+		return;
+	FUZZ_CHECK(l.words >= 64 + 128 * (uint64_t)l.nodes && l.records == l.words + 8 * l.tasks &&
+		   l.outcomes == l.records + (uint64_t)l.record * l.tasks &&
+		   l.bytes == l.outcomes + (uint64_t)l.outcome * l.nodes * l.tasks);
 }
 
 static const size_t pages[] = { 4096, 16384, 65536, 2 << 20 };
@@ -253,6 +300,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if ((what & 0xf0) == 0xe0) {
 		handshake(&in, what & 0xf);
+		return 0;
+	}
+	if ((what & 0xf0) == 0xd0) {
+		shard(&in);
 		return 0;
 	}
 	switch (what % 3) {

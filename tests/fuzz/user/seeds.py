@@ -168,6 +168,9 @@ def web(corpus):
 
 def records(corpus):
     """A descriptor and the constant part of a ring's producer area, as they are written"""
+    corpus.add("wire", "shard", b"\xd0" + struct.pack("<QIHBBIIIIQ", 1 << 40, 0x44534752, 1, 2, 1, 1024,
+                                                    48, 48, 0, 64 + 2 * 128 + 1024 * (8 + 3 * 64)) +
+               bytes(33))
     corpus.add("wire", "desc", b"\0" + struct.pack("<HBBIQQII", 0x4752, 1, 7, 9, 1 << 40,
                                                    4096, 3, 0))
     for slots, size in ((64, 256), (4096, 2048), (1 << 20, 1 << 16)):
