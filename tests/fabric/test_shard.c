@@ -4,7 +4,10 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <ringgate/rgate_shard.h>
 #include <ringgate/shard.h>
@@ -484,6 +487,89 @@ static void lies(void **state)
 	bed_down(&b);
 }
 
+static bool stop_cutting;
+
+static void *cutter(void *arg)
+{
+	const struct bed *b = arg;
+	uint64_t x = 2463534242;
+	unsigned int i;
+
+	/* Not for ever: then all has to come to its end. */
+	for (i = 0; i < 12 && !__atomic_load_n(&stop_cutting, __ATOMIC_RELAXED); i++) {
+		(void)rgate_peer_wait_up(b->d.peer[1], MS);
+		usleep((useconds_t)(unit_random(&x) % 20000));
+		rgate_peer_cut(b->d.peer[1]);
+	}
+	return NULL;
+}
+
+/* All that the other node does, over connections that end at any time; each task ends once */
+static void in_doubt(struct bed *b, unsigned int tasks)
+{
+	unsigned char *seen = calloc(tasks, 1);
+	struct rgate_shard_claim c[MANY];
+	struct rgate_shard_taken t[MANY];
+	unsigned int next = 0, done = 0, i;
+	int n;
+
+	assert_non_null(seen);
+	while (done < tasks) {
+		assert_true(rgate_shard_step(b->home) >= 0);
+		for (i = 0; i < 4 && next < tasks; i++) {
+			const struct rgate_shard_task task = { .data = &next, .len = 4,
+							       .cookie = next };
+
+			next += rgate_shard_submit(b->far, &task, 1, NULL) == 1;
+		}
+		n = rgate_shard_claim(b->far, c, MANY, b->buf);
+		for (; n > 0; n--) {
+			struct rgate_shard_result r = { .claim = &c[n - 1], .len = 4,
+							.data = c[n - 1].data };
+
+			assert_memory_equal(c[n - 1].data, &c[n - 1].cookie, 4);
+			(void)rgate_shard_complete(b->far, &r, 1);
+		}
+		n = rgate_shard_take(b->far, t, MANY, b->results);
+		if (n <= 0)
+			nodes_nap();
+		for (; n > 0; n--, done++) {
+			assert_true(t[n - 1].cookie < tasks);
+			assert_true(!seen[t[n - 1].cookie]++);
+			if (t[n - 1].status) {
+				assert_int_equal(t[n - 1].status, -ECANCELED);
+				continue;
+			}
+			assert_int_equal(t[n - 1].len, 4);
+			assert_memory_equal(t[n - 1].data, &t[n - 1].cookie, 4);
+		}
+	}
+	free(seen);
+}
+
+static void doubt(void **state)
+{
+	const char *env = getenv("RGATE_LOCAL_LATE");
+	pthread_t thread;
+	struct bed b;
+
+	(void)state;
+	/* Otherwise an operation is over before anybody can cut it. */
+	assert_int_equal(setenv("RGATE_LOCAL_LATE", "300", !env), 0);
+	bed_up(&b, 64, 2);
+	stop_cutting = false;
+	assert_int_equal(pthread_create(&thread, NULL, cutter, &b), 0);
+	in_doubt(&b, b.d.c.local ? 200 : 30);
+	__atomic_store_n(&stop_cutting, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(rgate_peer_wait_up(b.d.peer[1], MS), 0);
+	assert_int_equal(info_of(b.far).bad, 0);
+	assert_int_equal(info_of(b.far).free, 64);
+	bed_down(&b);
+	if (!env)
+		unsetenv("RGATE_LOCAL_LATE");
+}
+
 static void refused(void **state)
 {
 	struct rgate_shard_opts o = RGATE_OPTS(rgate_shard_opts, .tasks = 64);
@@ -549,6 +635,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(damaged),
 	cmocka_unit_test(seat_taken),
 	cmocka_unit_test(lies),
+	cmocka_unit_test(doubt),
 	cmocka_unit_test(refused),
 };
 
