@@ -230,9 +230,12 @@ static void give_up(struct rgate_shard *s, const struct rgate_shard_claim *c)
 	s->mine[c->id & 0xffff] = 0;
 }
 
-/* What came of a post that ends claims; those that were not even begun are there still */
-static int ended(struct rgate_shard *s, int err, bool begun)
+/* A post that ends claims; where nothing was begun for want of room they are there still. */
+static int end_claims(struct rgate_shard *s, struct shard_ops *ops)
 {
+	bool begun;
+	const int err = shard_run(s, ops, s->memory ? 0 : s->epoch, &begun);
+
 	if (err && (begun || err == -ENOTCONN))
 		drop_claims(s);
 	return err;
@@ -244,7 +247,6 @@ static int complete_locked(struct rgate_shard *s, struct rgate_shard_result *r, 
 	struct rgate_shard_result *ours[RGATE_SHARD_MANY];
 	unsigned int i, k = 0, done = 0;
 	void *at;
-	bool begun;
 	int err;
 
 	for (i = 0; i < n; i++) {
@@ -264,7 +266,7 @@ static int complete_locked(struct rgate_shard *s, struct rgate_shard_result *r, 
 			  done_of(ours[i]->claim->word));
 	if (!k)
 		return 0;
-	err = ended(s, shard_run(s, &ops, s->memory ? 0 : s->epoch, &begun), begun);
+	err = end_claims(s, &ops);
 	for (i = 0; i < k; i++) {
 		if (!err)
 			give_up(s, ours[i]->claim);
@@ -302,7 +304,6 @@ static int release_locked(struct rgate_shard *s, const struct rgate_shard_claim 
 	const struct rgate_shard_claim *ours[RGATE_SHARD_MANY];
 	struct shard_ops ops = { .n = 0 };
 	unsigned int i, k = 0, done = 0;
-	bool begun;
 	int err;
 
 	for (i = 0; i < n; i++) {
@@ -317,7 +318,7 @@ static int release_locked(struct rgate_shard *s, const struct rgate_shard_claim 
 	}
 	if (!k)
 		return 0;
-	err = ended(s, shard_run(s, &ops, s->memory ? 0 : s->epoch, &begun), begun);
+	err = end_claims(s, &ops);
 	if (err)
 		return err;
 	for (i = 0; i < k; i++) {

@@ -49,6 +49,11 @@ static uint32_t connection(struct rgate_peer *peer)
 	return info.state == RGATE_PEER_UP ? info.epoch : 0;
 }
 
+static uint64_t answer_of(const struct shard_seat *seat)
+{
+	return (seat->ask & ~0xffffULL) | seat->admission;
+}
+
 /* True: the node has lost what it had claimed. */
 static bool look_at_seat(struct rgate_shard *s, uint32_t node)
 {
@@ -63,6 +68,9 @@ static bool look_at_seat(struct rgate_shard *s, uint32_t node)
 		__atomic_store_n(&there->answer, 0, __ATOMIC_RELEASE);
 		return true;
 	}
+	/* Whoever has written there instead: its node asks again when its claims are lost. */
+	if (seat->ask && __atomic_load_n(&there->answer, __ATOMIC_RELAXED) != answer_of(seat))
+		__atomic_store_n(&there->answer, answer_of(seat), __ATOMIC_RELEASE);
 	if (seat->ask || !epoch)
 		return false;
 	/* What was asked over an earlier connection is none; who asks now does so again. */
@@ -77,8 +85,8 @@ static bool look_at_seat(struct rgate_shard *s, uint32_t node)
 	seat->ask = ask;
 	seat->epoch = epoch;
 	seat->admission += seat->admission == UINT16_MAX ? 2 : 1;
-	/* No claim has this number before. */
-	__atomic_store_n(&there->answer, (ask & ~0xffffULL) | seat->admission, __ATOMIC_RELEASE);
+	/* No claim has this number that is not 65534 admissions old. */
+	__atomic_store_n(&there->answer, answer_of(seat), __ATOMIC_RELEASE);
 	return false;
 }
 

@@ -424,7 +424,9 @@ static void damaged(void **state)
 static void seat_taken(void **state)
 {
 	const uint64_t seat = sizeof(struct rgate_shard_geometry) + sizeof(struct rgate_shard_seat);
+	const struct rgate_shard_opts far = RGATE_OPTS(rgate_shard_opts, .timeout_ms = MS);
 	struct rgate_shard_claim c[2];
+	unsigned int i;
 	struct bed b;
 
 	(void)state;
@@ -436,6 +438,17 @@ static void seat_taken(void **state)
 	assert_int_equal(complete(b.far, c, 1), 0);
 	claim(&b, b.far, c, 1);
 	assert_int_equal(rgate_shard_step(b.home), 0);
+	assert_int_equal(complete(b.far, c, 1), 1);
+	take(&b, b.home, 1, 1);
+	/* or who writes that it was answered otherwise, in time for the next time that it asks */
+	submit(b.home, 1, 4, NULL);
+	rgate_shard_close(b.far);
+	assert_int_equal(rgate_shard_open(&b.far, b.d.peer[1], &b.desc, &far), 0);
+	assert_int_equal(rgate_shard_claim(b.far, c, 1, b.buf), -EAGAIN);
+	for (i = 0; i < 4; i++)
+		assert_true(rgate_shard_step(b.home) >= 0);
+	spoil(&b, seat + 64, 99);
+	claim(&b, b.far, c, 1);
 	assert_int_equal(complete(b.far, c, 1), 1);
 	take(&b, b.home, 1, 1);
 	bed_down(&b);
