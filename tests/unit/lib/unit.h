@@ -14,7 +14,9 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Sanitizers and valgrind slow everything down: fewer rounds there. */
+/* Sanitizers, valgrind and CPUs that are emulated (RGATE_TEST_EMULATED is set) slow everything
+ * down: fewer rounds there.
+ */
 unsigned int unit_rounds(unsigned int n);
 
 /* RGATE_TEST_SLOW is set: runs under valgrind, with fewer rounds */
