@@ -5,14 +5,18 @@
 # wait_for SECONDS COMMAND...: until it succeeds; on slow kernels longer
 wait_for()
 {
-	local end=$((SECONDS + $1 * ${RGATE_SLOW:-1}))
+	local end=$((SECONDS + $1 * ${RGATE_SLOW:-1})) nothing
 	shift
 	until "$@" >/dev/null 2>&1; do
 		if [ $SECONDS -ge $end ]; then
 			echo "# still not so: $*" >&2
 			return 1
 		fi
-		sleep 0.1
+		# A pause that starts no process: nobody writes to this pipe.
+		if [ -z "${wait_pipe:-}" ]; then
+			exec {wait_pipe}<> <(:)
+		fi
+		read -rt 0.1 -u "$wait_pipe" nothing || :
 	done
 }
 
