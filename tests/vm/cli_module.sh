@@ -12,6 +12,9 @@ fi
 # shellcheck source=tests/cli/lib/capture.sh
 . "$cli_dir/lib/capture.sh"
 frames=$cli_dir/lib/frames.py
+json_served
+# shellcheck disable=SC2034 # for readable()
+readable_later=yes
 
 # Devices of this network namespace, not of the one outside
 mount -t sysfs sysfs /sys 2>/dev/null
@@ -266,6 +269,8 @@ is "events: a ring, a device" "$(while read -r line; do json 'j["event"]' <<<"$l
 	done <"$tmp/events" | sort | paste -sd ' ')" "device-gone ring-gone"
 wait "$pid"
 is "capture ends when its device goes: status 1" $? 1
+
+readable_ends
 
 # Nothing is left
 is "no ring is left" "$("$ringgate" status --json | json 'len(j["rings"])')" 0

@@ -18,6 +18,7 @@ cleanup()
 	rm -rf "$tmp"
 }
 trap cleanup EXIT
+json_served
 
 rxe_pair_up
 

@@ -12,6 +12,7 @@ fi
 # shellcheck source=tests/cli/lib/capture.sh
 . "$cli_dir/lib/capture.sh"
 frames=$cli_dir/lib/frames.py
+json_served
 
 mount -t sysfs sysfs /sys 2>/dev/null
 sysctl -qw net.ipv6.conf.default.disable_ipv6=1

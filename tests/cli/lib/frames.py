@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -IS
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """Send known frames, and compare a pcapng file with what was sent.
 
@@ -22,10 +22,10 @@ The reader here is strict: lengths at both ends of a block, padding, order of
 interface descriptions and options are all checked.
 """
 
-import json
-import socket
 import struct
 import sys
+
+# json and socket where they are needed: emulated, loading them takes a second.
 
 ETHERTYPE = 0x88B5  # for local experiments: nobody else sends it
 
@@ -65,6 +65,8 @@ def frames():
 
 
 def send(device, count):
+    import socket
+
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     sock.bind((device, 0))
     for _ in range(count):
@@ -218,6 +220,8 @@ def write(path, args):
 
 
 def send_udp(address, port, count, size, number=0):
+    import socket
+
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for i in range(number, number + count):
         sock.sendto(payload(i + 1, size), (address, port))
@@ -249,6 +253,8 @@ def main(argv):
     elif verb == "write":
         write(args[0], args[1:])
     elif verb == "dump":
+        import json
+
         section, interfaces, packets, stats = read(args[0])
         for p in packets:
             p["data"] = p["data"].hex()

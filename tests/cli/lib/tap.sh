@@ -18,11 +18,14 @@ trap 'rm -rf "$tmp"' EXIT
 slow=${RGATE_SLOW:-1}
 tests=0
 failures=0
+readable_names=()
 
 # shellcheck source=tests/cli/lib/keys.sh
 . "$cli_dir/lib/keys.sh"
 # shellcheck source=tests/cli/lib/wait.sh
 . "$cli_dir/lib/wait.sh"
+# shellcheck source=tests/cli/lib/json.sh
+. "$cli_dir/lib/json.sh"
 
 [ -x "$ringgate" ] || { echo "Bail out! $ringgate is not built"; exit 1; }
 
@@ -98,31 +101,55 @@ run()
 	err=$(<"$tmp/err")
 }
 
-# json EXPRESSION <TEXT: value of a Python expression over the parsed object j. Without what
-# Python looks for on starting: that is half of its time, a second where the CPU is emulated.
-json()
-{
-	python3 -I -S -c 'import json, sys
-j = json.load(sys.stdin)
-print(eval(sys.argv[1]))' "$1"
-}
-
-# readable NAME FILE: tcpdump and tshark read it to its end, and warn of nothing
+# readable NAME FILE [READER...]: tcpdump and tshark read it to its end, and warn of nothing. Where
+# readable_later is set tshark comes at the end, see readable_ends().
 readable()
 {
-	local reader out rc
+	local name=$1 file=$2 reader out rc
+	shift 2
 
-	for reader in tcpdump tshark; do
-		if ! command -v $reader >/dev/null; then
-			skip "$reader reads it: $1" "$reader is not installed"
+	[ $# -gt 0 ] || set -- tcpdump tshark
+	for reader; do
+		if ! command -v "$reader" >/dev/null; then
+			skip "$reader reads it: $name" "$reader is not installed"
 			continue
 		fi
-		out=$(HOME=$tmp $reader -nr - 2>&1 >/dev/null <"$2")
+		if [ "$reader${readable_later:-}" = tsharkyes ]; then
+			cp "$file" "$tmp/readable.${#readable_names[@]}"
+			readable_names+=("$name")
+			continue
+		fi
+		out=$(HOME=$tmp $reader -nr - 2>&1 >/dev/null <"$file")
 		rc=$?
 		# what they say of every file
 		out=$(grep -vE '^(reading from file|Running as user "root")' <<<"$out")
 		[ -z "$out" ] || rc=1
-		result $rc "$reader reads it: $1"
+		result $rc "$reader reads it: $name"
 		[ $rc -eq 0 ] || sed 's/^/# /' <<<"$out"
+	done
+}
+
+# readable_ends: tshark, which takes five seconds to start where the CPU is emulated, reads in one
+# go all that was put off: pcapng files one behind the other are one, if each begins as it has to
+# and ends where it has to. Each by itself if it does not like that.
+readable_ends()
+{
+	local i files=() begin rc=0 out=''
+
+	readable_later=''
+	for i in "${!readable_names[@]}"; do
+		files+=("$tmp/readable.$i")
+		LC_ALL=C read -rd '' -n 4 begin <"$tmp/readable.$i"
+		[ "$begin" = $'\n\r\r\n' ] || rc=1
+	done
+	[ ${#files[@]} -gt 0 ] || return
+	out=$(cat "${files[@]}" | HOME=$tmp tshark -nr - 2>&1 >/dev/null) || rc=1
+	grep -qvE '^(Running as user "root"|$)' <<<"$out" && rc=1
+	for i in "${!readable_names[@]}"; do
+		if [ $rc = 0 ]; then
+			result 0 "tshark reads it: ${readable_names[i]}"
+		else
+			readable "${readable_names[i]}" "${files[i]}" tshark
+		fi
 	done
 }
