@@ -20,7 +20,14 @@ nobody()
 # Standard input without argp's hint, which it breaks where it likes
 row_said()
 {
-	sed -e '/^Try `/d' -e '/^\(more \)\?information\.$/d' -e '/^for more information\.$/d'
+	local line
+
+	while IFS= read -r line || [ -n "$line" ]; do
+		case $line in
+		'Try `'*|information.|'more information.'|'for more information.') ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done
 }
 
 # One row, in a shell of its own
@@ -56,7 +63,7 @@ row_check()
 	rc=$(<"$tmp/row.rc")
 	got=$(row_said <"$tmp/row.err")
 	# shellcheck disable=SC2053 # a pattern
-	if [[ $rc == $row_status ]] && [[ $got == ${row_says//\$tmp/$tmp} ]] && [ "$(wc -l <<<"$got")" = 1 ]; then
+	if [[ $rc == $row_status ]] && [[ $got == ${row_says//\$tmp/$tmp} ]] && [[ $got != *$'\n'* ]]; then
 		result 0 "$row_name"
 	else
 		result 1 "$row_name"
@@ -90,7 +97,8 @@ messages()
 		run)
 			row_run=$line
 			rows=$((rows + 1))
-			ran+="$(grep -oE '\$ringgated|\$ringgate [a-z]+' <<<"$line" | head -1) " ;;
+			[[ $line =~ \$ringgated|\$ringgate\ [a-z]+ ]]
+			ran+="${BASH_REMATCH[0]:-} " ;;
 		status) row_status=$line ;;
 		says) row_says=$line ;;
 		*) echo "Bail out! $1: '$key' is no key of a row"; exit 1 ;;
