@@ -2,6 +2,9 @@
 # shellcheck shell=bash
 # What tests wait for, and where they may listen. To be sourced.
 
+# Nobody writes to this pipe. It is opened here, for it takes the place of the last process in $!.
+exec {wait_pipe}<> <(:)
+
 # wait_for SECONDS COMMAND...: until it succeeds; on slow kernels longer
 wait_for()
 {
@@ -12,10 +15,7 @@ wait_for()
 			echo "# still not so: $*" >&2
 			return 1
 		fi
-		# A pause that starts no process: nobody writes to this pipe.
-		if [ -z "${wait_pipe:-}" ]; then
-			exec {wait_pipe}<> <(:)
-		fi
+		# a pause that starts no process
 		read -rt 0.1 -u "$wait_pipe" nothing || :
 	done
 }
