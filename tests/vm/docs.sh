@@ -11,6 +11,9 @@ slow=${RGATE_SLOW:-1}
 . "$top/tests/docs/lib/tap.sh"
 . "$top/tests/docs/lib/blocks.sh"
 . "$top/tests/cli/lib/wait.sh"
+cli_dir=$top/tests/cli
+. "$cli_dir/lib/json.sh"
+json_served
 export PATH=$build/tools:$PATH
 pids=()
 backlog=/proc/sys/net/core/netdev_max_backlog
@@ -41,44 +44,63 @@ ip netns exec docs python3 sender.py &
 pids+=($!)
 
 # Numbers of what `ringgate status` lists
-ids() { ringgate status --json | python3 -c "import json, sys; print(*(x['id'] for x in json.load(sys.stdin)['$1']))"; }
+ids() { ringgate status --json | json "' '.join(str(x['id']) for x in j['$1'])"; }
 # What each attachment does, in the order of their making
-actions() { ringgate status --json | python3 -c "import json, sys; print(*(x['action'] for x in json.load(sys.stdin)['attachments']), sep='\n')"; }
-# SECONDS, and what has to be printed, by command
+actions() { ringgate status --json | json "'\n'.join(x['action'] for x in j['attachments'])"; }
+# SECONDS, ENOUGH, and what has to be printed, by command. What would not end by itself is ended by
+# Ctrl-C as soon as it has printed that (said), or 20 frames have come (came), or else after
+# SECONDS; "-": it ends, or has nothing to say.
 expected()
 {
-	local seconds=4 regex=''
+	local seconds=4 regex='' enough=-
 
 	case $1 in
-	*" -w out.pcapng"*) seconds=5 ;;
-	*tshark*) seconds=25 regex='question|DNS|UDP' ;;
+	*" -w out.pcapng"*) seconds=5 enough=came ;;
+	*tshark*) seconds=25 regex='question|DNS|UDP' enough=said ;;
 	*"--udp "*) seconds=3 ;;
 	*"ringgate attach"*) regex='^[0-9]+$' ;;
 	*"RGATE_MAX_MR="*) seconds=60 regex='^[1-9][0-9]* region' ;;
-	*capture*) seconds=5 regex='10\.77\.1\.1' ;;
+	*capture*) seconds=5 regex='10\.77\.1\.1' enough=said ;;
 	"ringgate load"*) regex='loaded|is loaded' ;;
 	*status*) regex='^module: loaded' ;;
 	*replay*) seconds=8 regex='^[1-9][0-9]* frames sent through eth0' ;;
 	*stats*) regex='"published"|"delivered"|"seen"' ;;
-	*" top"*) regex='eth0|ring' ;;
+	*" top"*) regex='eth0|ring' enough=said ;;
+	*events*) seconds=2 ;;
 	*doctor*) seconds=60 regex='module' ;;
 	*"probe --list"*) seconds=60 regex='rxe0' ;;
 	*"probe --mr-limit"*) seconds=60 regex='500' ;;
 	*probe*) seconds=100 regex='memfd' ;;
 	*plan*) regex='120' ;;
 	esac
-	echo "$seconds $regex"
+	echo "$seconds $enough $regex"
 }
+
+# Of the command that runs: see expected()
+came()
+{
+	[ "$(ringgate status --json |
+		json 'sum(a["stats"]["delivered"] for a in j["attachments"])')" -ge 20 ]
+}
+said()
+{
+	local text
+
+	IFS= read -r -d '' text <"$tmp/log"
+	[[ $text =~ $regex ]]
+}
+ended_or() { ! kill -0 "$command" 2>/dev/null || "$1"; }
 
 # lines DOCUMENT SELECTOR: each is typed, and ended by Ctrl-C if it does not end by itself
 lines()
 {
-	local line bare seconds regex rings atts
+	local line bare seconds enough regex rings atts command
 
 	block "$@" >typed 2>"$tmp/log" && [ -s typed ] || ok 1 "$1: $2"
 	while IFS= read -r line; do
 		bare=${line%% #*}
-		bare=$(sed -E 's/^sudo //; s/ +$//' <<<"$bare")
+		bare=${bare#sudo }
+		bare=${bare%"${bare##*[! ]}"}
 		case $bare in
 		*RING*|*ATTACHMENT*)
 			read -ra rings <<<"$(ids rings)"
@@ -89,13 +111,19 @@ lines()
 			bare=${bare//ATTACHMENT/${atts[-1]:-}}
 			;;
 		esac
-		read -r seconds regex <<<"$(expected "$bare")"
-		RGATE_MAX_MR=500 timeout -s INT -k 5 $((seconds * slow)) sh -c "$bare" >said 2>&1 </dev/null
+		read -r seconds enough regex <<<"$(expected "$bare")"
+		: >"$tmp/log"
+		RGATE_MAX_MR=500 timeout -s INT -k 5 $((seconds * slow)) sh -c "$bare" \
+			>"$tmp/log" 2>&1 </dev/null &
+		command=$!
+		[ "$enough" = - ] || {
+			wait_for "$seconds" ended_or "$enough" && kill -INT "$command"
+		} 2>/dev/null
+		wait "$command"
 		rc=$?
-		cp said "$tmp/log"
 		# 124: ended by time. What it printed tells more.
 		case $rc in 0|124|130) rc=0 ;; esac
-		[ -z "$regex" ] || grep -qE "$regex" said || rc=1
+		[ -z "$regex" ] || grep -qE "$regex" "$tmp/log" || rc=1
 		ok $rc "$1: $bare"
 	done <typed
 }

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """Values of Python expressions over a JSON text, the object j.
 

@@ -7,7 +7,7 @@ block()
 {
 	local document=$1
 	shift
-	python3 "$top/tests/docs/blocks.py" "$top/$document" "$@"
+	python3 -I -S "$top/tests/docs/blocks.py" "$top/$document" "$@"
 }
 
 # As `make install` lays it out, for pkg-config: the headers and the library that was built
