@@ -28,11 +28,16 @@ unsigned int unit_rounds(unsigned int n)
 	slower = 10;
 #endif
 #endif
-	if (getenv("RGATE_TEST_EMULATED"))
+	if (unit_emulated())
 		slower = 10;
 	if (unit_slow())
 		slower = 50;
 	return n / slower ? n / slower : 1;
+}
+
+bool unit_emulated(void)
+{
+	return getenv("RGATE_TEST_EMULATED") != NULL;
 }
 
 bool unit_slow(void)

@@ -14,10 +14,11 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Sanitizers, valgrind and CPUs that are emulated (RGATE_TEST_EMULATED is set) slow everything
- * down: fewer rounds there.
- */
+/* Sanitizers, valgrind and CPUs that are emulated slow everything down: fewer rounds there. */
 unsigned int unit_rounds(unsigned int n);
+
+/* RGATE_TEST_EMULATED is set: starting a process takes ten times as long as elsewhere */
+bool unit_emulated(void);
 
 /* RGATE_TEST_SLOW is set: runs under valgrind, with fewer rounds */
 bool unit_slow(void);
