@@ -51,7 +51,7 @@ struct rgate_shard_opts {
 /*
  * rgate_shard_create - a shard that has its home here
  * @self: the node's own peer, rgate_peer_open() with its own id: the home changes words by the
- *	device, too. It stays open as long as the shard
+ *	device, too. It stays open as long as the shard; if its connection fails, the shard is over
  * The memory is shared on its own, and is zeroed: for each task a word, its bytes and 16 more, and
  * for each node of the cluster its result's and 16 more, in whole cache lines.
  * -EINVAL: sizes, a submitter that the cluster does not have, not the own peer; as
@@ -109,7 +109,8 @@ struct rgate_shard_task {
 /*
  * rgate_shard_submit - up to RGATE_SHARD_MANY tasks
  * @ids: out, of those that were submitted; may be NULL
- * One post; each id comes back once by rgate_shard_take().
+ * One post; each id comes back once by rgate_shard_take(). One that came with -ECANCELED may be
+ * given again.
  * Return: how many, from the first on; fewer: there are no more places; 0: none is free.
  * -EPERM: this node is no submitter; -EMSGSIZE: longer than payload_size; -EINVAL; -ENOTCONN and
  * -EAGAIN: nothing was begun. Where the connection fails under way they count as submitted:
