@@ -271,15 +271,19 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "stop it first" },
 	{ "rgate_queue_worker_join", EDEADLK, false, "a handler cannot wait for its own worker" },
 	{ "rgate_queue_worker_close", EBUSY, false, "a handler runs: wait for its end first" },
-	{ "rgate_queue_work_fetch", ENOENT, true, "nobody has that memory any more: bury the task" },
-	{ "rgate_queue_work_fetch", ESTALE, true, "nobody has that memory any more: bury the task" },
+	{ "rgate_queue_work_fetch", ENOENT, true, "nobody has that memory any more: "
+	  "bury the task" },
+	{ "rgate_queue_work_fetch", ESTALE, true, "nobody has that memory any more: "
+	  "bury the task" },
 	{ "rgate_queue_work_fetch", ERANGE, false, "the memory is shorter than was said, or asked "
 	  "for" },
 	{ "rgate_queue_work_fetch", EOPNOTSUPP, true, "this ringgated has no exported memory: "
 	  "install one of this version" },
 	{ "rgate_queue_work_submit", ECANCELED, false, "the worker was stopped" },
-	{ "rgate_queue_next_start", EBUSY, false, "another one is in the background: take it first" },
-	{ "rgate_queue_wait_start", EBUSY, false, "another one is in the background: take it first" },
+	{ "rgate_queue_next_start", EBUSY, false, "another one is in the background: "
+	  "take it first" },
+	{ "rgate_queue_wait_start", EBUSY, false, "another one is in the background: "
+	  "take it first" },
 	{ "rgate_queue_open", EEXIST, false, "there is a queue of that name already: open it, or "
 	  "give this one another name" },
 	{ "rgate_queue_handle", EEXIST, false, "there is a queue of that name already: open it, or "

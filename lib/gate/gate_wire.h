@@ -49,7 +49,7 @@
 #define GATE_MANY	1024U	/* completions of a request at most */
 #define GATE_PIECE	192U	/* bytes in a message, an address among them */
 #define GATE_BERTHS	32U	/* of a dock; each has a ticket's room */
-#define GATE_WIDE	8U	/* tickets, the last ones, and berths behind those, that are wide, */
+#define GATE_WIDE	8U	/* tickets, the last ones, and berths behind those, are wide, */
 #define GATE_LONG	196608U	/* of so many bytes at most, of a role that has some */
 #define GATE_ADDR	((uint32_t)sizeof(struct rgate_socket_addr))
 

@@ -8,8 +8,8 @@
  * oldest first; where too much is of no use, tasks of the oldest are written anew: a few with each
  * turn.
  *
- * Whoever owns the queues calls these functions, one at a time, but journal_stats(). A thread of the
- * journal's own writes, and ends the requests that wait for that.
+ * Whoever owns the queues calls these functions, one at a time, but journal_stats(). A thread of
+ * the journal's own writes, and ends the requests that wait for that.
  */
 #ifndef RGATE_QUEUE_JOURNAL_H
 #define RGATE_QUEUE_JOURNAL_H
@@ -100,7 +100,7 @@ struct journal_answer {
 	struct rgate_req *r;
 	int result;
 	bool wait;		/* it is not told that nothing can be written: it waits */
-	bool submit;		/* result: so many tasks, from value on, of the queue of that serial */
+	bool submit;		/* result: so many tasks, from value on, of that queue */
 	uint64_t value, queue;
 };
 

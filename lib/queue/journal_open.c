@@ -179,7 +179,7 @@ int journal_open(struct journal **journal, struct queues *home, const struct jou
 	journal_settle(j);
 	if (j->repair) {
 		write_anew(j);
-		/* Else the writer puts the wrong files aside when something is recorded, if ever. */
+		/* Else the wrong files are put aside when something is recorded, if ever. */
 		(void)journal_tick(j, home->now);
 	}
 	if (j->restored)

@@ -16,7 +16,7 @@
 #include "journal_read.h"
 
 #define JOURNAL_SEGMENT		(16U << 20)
-#define JOURNAL_RESERVE		(1U << 20)	/* behind a segment, for what ends when the disk is full */
+#define JOURNAL_RESERVE		(1U << 20)	/* behind it, for what ends when the disk is full */
 #define JOURNAL_LEAST		(64U << 10)	/* bytes that a segment counts for */
 #define JOURNAL_NAME_ROOM	32U
 

@@ -157,7 +157,7 @@ static unsigned int complete_some(struct rgate_queue *q, struct rgate_queue_resu
 	return e.all;
 }
 
-/* All but the last ones, which are written to go along with another request, and are what is left */
+/* All but the last ones, which go along with another request, and are what is left */
 static void complete_first(struct rgate_queue *q, struct rgate_queue_result **results,
 			   unsigned int *n, struct together *e)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Programs that make the program's calls by syscall(2), as libuv does for several datagrams at once.
+ * Programs that make the program's calls by syscall(2), as libuv does for several datagrams.
  * This library makes its own by that function, too: the linker has those go behind it (--wrap).
  *
  * The calls below are this library's, whoever else has functions of these names: those of a program

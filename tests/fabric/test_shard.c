@@ -286,8 +286,8 @@ static void reconnect(struct bed *b)
 }
 
 /*
- * A connection that ends ends its claims, also where there is another one before anybody looks; and
- * none that was made over that one.
+ * Claims end with their connection, also where there is another one before anybody looks; and none
+ * that was made over that one.
  */
 static void cut(void **state)
 {

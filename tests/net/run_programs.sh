@@ -209,7 +209,7 @@ if has javac java && javac -d "$tmp" "$(dirname "$0")/lib/Program.java" 2>"$tmp/
 		note
 		run "${inside[@]}" "${java[@]}" $how "$url"
 		is "java, $how" "$rc $out" "0 $sum"
-		carried received $([ $how = url ] && echo 5000000 || echo 40000000)
+		carried received "$([ $how = url ] && echo 5000000 || echo 40000000)"
 	done
 	run "${inside[@]}" "${java[@]}" refused
 	is "... where nobody listens" "$rc $out" "0 refused"

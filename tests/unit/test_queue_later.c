@@ -18,6 +18,7 @@
 static const struct rgate_queue_opts process = {
 	.sz = sizeof(process), .where = RGATE_SESSION_PROCESS, .flags = RGATE_QUEUE_CREATE,
 };
+
 static struct rgate_queue *q, *other;
 static struct rgate_queue_got got[8];
 

@@ -26,7 +26,7 @@ static struct {
 	struct rgate_req *option[PLACES];
 	unsigned int options, beside;	/* of these, now, and when one was closed last */
 	bool hold_close, no_room;
-	bool makes_room;		/* an option ends before who closes hears that there is none */
+	bool makes_room;		/* an option ends before who closes hears of none */
 	unsigned int closes;		/* so far */
 	uint32_t closed;		/* the last one's handle */
 	bool ended;			/* what was held is about to */
@@ -424,7 +424,7 @@ static void *makes_room(void *arg)
 	return ends_held(arg);
 }
 
-/* At @s something is under way, and at another one an option that nobody waits for: there is no room */
+/* At @s something is under way, at another one an option that nobody waits for: no room */
 static struct rgate_socket *without_room(bool makes_room)
 {
 	struct rgate_socket *t;

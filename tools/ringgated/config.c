@@ -238,11 +238,11 @@ static int journal_sync(struct config *c, const char *where, const char *word)
 	uint64_t ms;
 	int err;
 
-	if (!strcmp(word, "each"))
+	if (!strcmp(word, "each")) {
 		c->journal_sync_ms = JOURNAL_SYNC_EACH;
-	else if (!strcmp(word, "never"))
+	} else if (!strcmp(word, "never")) {
 		c->journal_sync_ms = JOURNAL_SYNC_NEVER;
-	else {
+	} else {
 		err = number(where, word, false, 3600000, &ms);
 		if (err || !ms)
 			return err ? err : bad(where, "fsync is each, never or some ms, not", word);
@@ -250,6 +250,8 @@ static int journal_sync(struct config *c, const char *where, const char *word)
 	}
 	return 0;
 }
+
+#define JOURNAL_IS "a journal is: DIR, fsync each, never or MS, segment BYTES, repair; "
 
 static int on_journal(struct config *c, const char *where, const char *dir, struct rgate_lex *lex)
 {
@@ -267,7 +269,7 @@ static int on_journal(struct config *c, const char *where, const char *dir, stru
 		}
 		value = rgate_lex_word(lex);
 		if (!value)
-			return bad(where, "a journal is: DIR, fsync each, never or MS, segment BYTES, repair; a value is missing behind", key);
+			return bad(where, JOURNAL_IS "a value is missing behind", key);
 		if (!strcmp(key, "fsync")) {
 			err = journal_sync(c, where, value);
 		} else if (!strcmp(key, "segment")) {
@@ -276,7 +278,7 @@ static int on_journal(struct config *c, const char *where, const char *dir, stru
 				err = bad(where, "a segment has 64K to 16M, not", value);
 			c->journal_segment = (uint32_t)v;
 		} else {
-			return bad(where, "a journal is: DIR, fsync each, never or MS, segment BYTES, repair; not", key);
+			return bad(where, JOURNAL_IS "not", key);
 		}
 		if (err)
 			return err;

@@ -35,8 +35,8 @@ static int requests_check(struct daemon *d)
 	int err;
 
 	if (!path) {
-		if (!c->journal && !c->requests_policy && !c->requests_group && !c->requests_sockets &&
-		    !c->sockets_there && !c->agents)
+		if (!c->journal && !c->requests_policy && !c->requests_group &&
+		    !c->requests_sockets && !c->sockets_there && !c->agents)
 			return 0;
 		say("journal, or requests policy, sockets, sockets-at, agent or group, without requests socket: nobody can ask");
 		return -EINVAL;

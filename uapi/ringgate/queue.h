@@ -35,7 +35,7 @@
 #define RGATE_QUEUE_WORK	(1U << 4)	/* likewise: or claim */
 #define RGATE_QUEUE_NO_JOURNAL	(1U << 5)	/* likewise: its tasks are in no journal */
 #define RGATE_QUEUE_FLAGS	63U
-#define RGATE_QUEUE_JOURNALED	(1U << 31)	/* of STATE and LIST: its tasks outlive the daemon */
+#define RGATE_QUEUE_JOURNALED	(1U << 31)	/* of STATE, LIST: its tasks outlive the daemon */
 #define RGATE_QUEUE_OPEN_A1(owner, flags)	((__u64)(flags) << 32 | (__u32)(owner))
 
 /* What OPEN reads. What is 0 is the default; they are of a queue that is made. */
@@ -171,7 +171,7 @@ struct rgate_queue_info {
 	__u32 handles;			/* have it open */
 	__u32 claims;			/* requests that wait for tasks */
 	__u32 owner;			/* uid */
-	__u32 flags;			/* RGATE_QUEUE_KEEP, _SUBMIT, _WORK, _NO_JOURNAL, _JOURNALED */
+	__u32 flags;			/* RGATE_QUEUE_KEEP, _SUBMIT, _WORK, _JOURNALED, ... */
 	__u32 oldest_ms;		/* since its oldest task was submitted */
 	__u32 reserved;
 	char name[RGATE_QUEUE_NAME_ROOM];

@@ -56,8 +56,8 @@ int unit_run_alone(const char *name, const struct CMUnitTest *tests, size_t n);
 	}
 
 /*
- * Of a program that makes no threads, nor do its children: ThreadSanitizer is not asked about it (the
- * Makefile looks for this word). One that makes some after all fails.
+ * Of a program that makes no threads, nor do its children: ThreadSanitizer is not asked about it
+ * (the Makefile looks for this word). One that makes some after all fails.
  */
 #define UNIT_MAIN_ALONE(tests) \
 	int main(void) \
@@ -75,8 +75,8 @@ int unit_run_alone(const char *name, const struct CMUnitTest *tests, size_t n);
 #define UNIT_DIR_ROOM	64U
 
 /*
- * A directory of the test's own, @dir: out, UNIT_DIR_ROOM bytes; in memory where there is some, as a
- * disk's syncs take their time. And all files in it away
+ * A directory of the test's own, @dir: out, UNIT_DIR_ROOM bytes; in memory where there is some, as
+ * a disk's syncs take their time. And all files in it away
  */
 void unit_dir_make(char *dir);
 void unit_dir_empty(const char *dir);
