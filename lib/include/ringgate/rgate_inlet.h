@@ -47,7 +47,8 @@ RGATE_API int rgate_inlet_add(struct rgate_inlet *inlet, struct rgate_ring **rin
 			      const struct rgate_ring_opts *opts, uint32_t *number);
 
 /* rgate_inlet_remove - the gateway is told, and once it has left (2 s at most) the ring is
- * closed: its consumers may drain it. -ENOENT */
+ * closed: its consumers may drain it. A gateway that knows the ring and does not leave it in that
+ * time loses its connection first, as it could write there still. -ENOENT */
 RGATE_API int rgate_inlet_remove(struct rgate_inlet *inlet, uint32_t number);
 
 struct rgate_inlet_ring {
