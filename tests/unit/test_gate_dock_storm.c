@@ -180,7 +180,7 @@ static void disturb(void)
 		peer_say_most(&two_peer[TWO_SERVES], (unsigned int)unit_random(&two_rnd) % 6);
 	for (i = 0; i < 2; i++) {
 		if (two_chance(20))
-			two_peer[i].full = two_chance(3);
+			__atomic_store_n(&two_peer[i].full, two_chance(3), __ATOMIC_RELAXED);
 		if (two_chance(10))
 			two_peer[i].held = two_chance(2);
 		if (two_chance(40))

@@ -313,7 +313,8 @@ int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, uns
 	if (!__atomic_load_n(&p->up, __ATOMIC_RELAXED) ||
 	    ops->epoch != __atomic_load_n(&p->epoch, __ATOMIC_RELAXED))
 		return -ENOTCONN;
-	if (p->full || (ops->kind == RGATE_OP_WRITE && p->nwrites == WRITES))
+	if (__atomic_load_n(&p->full, __ATOMIC_RELAXED) ||
+	    (ops->kind == RGATE_OP_WRITE && p->nwrites == WRITES))
 		return -EAGAIN;
 	*ticket = ++p->ticket;
 	if (ops->kind == RGATE_OP_WRITE)
