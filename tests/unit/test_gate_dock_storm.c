@@ -182,7 +182,7 @@ static void disturb(void)
 		if (two_chance(20))
 			__atomic_store_n(&two_peer[i].full, two_chance(3), __ATOMIC_RELAXED);
 		if (two_chance(10))
-			two_peer[i].held = two_chance(2);
+			__atomic_store_n(&two_peer[i].held, two_chance(2), __ATOMIC_RELAXED);
 		if (two_chance(40))
 			two_hub[i].node.no_share = two_chance(3);
 	}

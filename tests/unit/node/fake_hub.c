@@ -303,6 +303,17 @@ static void write_to(struct rgate_peer *p, const struct rgate_op *op, uint64_t t
 	pthread_mutex_unlock(&sharing);
 }
 
+/* Others may make room meanwhile, and who posts alone takes it. */
+static bool no_more_writes(const struct rgate_peer *p)
+{
+	bool full;
+
+	pthread_mutex_lock(&sharing);
+	full = p->nwrites == WRITES;
+	pthread_mutex_unlock(&sharing);
+	return full;
+}
+
 /* ---- Operations ---- */
 
 int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, unsigned int n,
@@ -314,7 +325,7 @@ int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, uns
 	    ops->epoch != __atomic_load_n(&p->epoch, __ATOMIC_RELAXED))
 		return -ENOTCONN;
 	if (__atomic_load_n(&p->full, __ATOMIC_RELAXED) ||
-	    (ops->kind == RGATE_OP_WRITE && p->nwrites == WRITES))
+	    (ops->kind == RGATE_OP_WRITE && no_more_writes(p)))
 		return -EAGAIN;
 	*ticket = ++p->ticket;
 	if (ops->kind == RGATE_OP_WRITE)
@@ -327,11 +338,14 @@ int __wrap_rgate_peer_post(struct rgate_peer *p, const struct rgate_op *ops, uns
 /* What was posted has left at once, unless it is held up, or is lost with its connection. */
 int __wrap_rgate_peer_done(struct rgate_peer *p, uint64_t ticket)
 {
+	/* It may change at any time. */
+	const bool held = __atomic_load_n(&p->held, __ATOMIC_RELAXED);
+
 	if (ticket <= p->lost)
 		return -ECONNRESET;
-	if (!p->held)
+	if (!held)
 		place(p, ticket);
-	return !p->held;
+	return !held;
 }
 
 int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_ms)
@@ -341,7 +355,7 @@ int __wrap_rgate_peer_settle(struct rgate_peer *p, uint64_t ticket, int timeout_
 		p->settled_early = true;
 	if (!p->hub->users)
 		p->settled_late = true;
-	p->held = false;
+	__atomic_store_n(&p->held, false, __ATOMIC_RELAXED);
 	place(p, ticket);
 	p->settles++;
 	return 0;
