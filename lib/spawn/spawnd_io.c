@@ -184,6 +184,14 @@ int spawnd_io_lift(struct rgate_spawnd *sd)
 	return 0;
 }
 
+/* Of packets without bytes, too, which no read(2) of so many bytes asks for */
+static bool is_left(const struct rgate_spawnd *sd)
+{
+	struct pollfd p = { .fd = sd->lift[0], .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLIN;
+}
+
 /* What is left in it would come to another process's client. Without one they are read. */
 static void renew_lift(struct rgate_spawnd *sd)
 {
@@ -219,10 +227,10 @@ static ssize_t read_pipe(struct rgate_spawnd *sd, int fd, uint8_t *to, size_t le
 			err = EIO;
 		}
 	}
-	if (err) {
+	/* Nothing came: there is none, or no place for it. */
+	if (err && is_left(sd))
 		renew_lift(sd);
-		errno = err;
-	}
+	errno = err;
 	return n;
 }
 
