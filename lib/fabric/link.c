@@ -8,7 +8,6 @@
 #include "link.h"
 #include "log.h"
 
-#define KEPT_BACK	8	/* operations, for beats and credits */
 #define LINE		64
 #define POLL_MAX	32
 #define MEASURE_ALL	1024	/* first ones of a kind; later one in */
@@ -183,13 +182,13 @@ static int check_op(const struct rgate_link *link, const struct rgate_op *op, bo
 static int check(struct rgate_link *link, const struct rgate_op *ops, unsigned int n,
 		 bool internal, uint64_t *bytes)
 {
-	const uint64_t kept = internal ? 0 : KEPT_BACK;
+	const uint64_t kept = internal ? 0 : RGATE_LINK_KEPT_BACK;
 	unsigned int i, messages = 0;
 	int err;
 
 	if (link->state == RGATE_LINK_DEAD || !link->conn)
 		return -ENOTCONN;
-	if (n - 1 >= RGATE_POST_MAX || n + KEPT_BACK > link->o.send_depth)
+	if (n - 1 >= RGATE_POST_MAX || n + RGATE_LINK_KEPT_BACK > link->o.send_depth)
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
 		err = check_op(link, &ops[i], internal, &bytes[i]);

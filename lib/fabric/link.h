@@ -157,6 +157,8 @@ int rgate_link_my_line(const struct rgate_link *link, struct rgate_desc *desc);
 int rgate_link_set_peer(struct rgate_link *link, uint32_t size, uint32_t depth,
 			uint64_t incarnation);
 
+#define RGATE_LINK_KEPT_BACK	8U	/* operations, for beats and credits */
+
 /*
  * Begins operations. @internal: may use what is kept back for beats and credits, and is
  * not counted. @seq: out, number of the last one; NULL: nobody waits for it. Errors as

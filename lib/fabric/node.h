@@ -122,6 +122,12 @@ void rgate_peer_signal(struct rgate_peer *peer);
 /* Makes the user's fd readable until it is armed again; with the lock */
 void rgate_peer_ring(struct rgate_peer *peer);
 /* With the peer's lock: what becomes of @failure if the link is dead */
+/*
+ * As rgate_peer_post(), as soon as there is room for them, of which RGATE_LINK_KEPT_BACK is never
+ * theirs. -EAGAIN: there was none in time
+ */
+int rgate_peer_post_in_time(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			    int timeout_ms, uint64_t *ticket);
 void rgate_peer_describe(const struct rgate_link *link, struct rgate_failure *failure);
 
 #endif

@@ -251,17 +251,25 @@ int rgate_peer_finish(struct rgate_peer *peer, uint64_t ticket, int timeout_ms)
 	return finish(peer, ticket, &w);
 }
 
-/* Posts one operation as soon as there is room for it */
-static int post_in_time(struct rgate_peer *peer, const struct rgate_op *op, struct wait *w,
-			uint64_t *ticket)
+/* Posts operations as soon as there is room for them */
+static int post_in_time(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			struct wait *w, uint64_t *ticket)
 {
 	int err;
 
 	for (;;) {
-		err = rgate_peer_post(peer, op, 1, ticket);
+		err = rgate_peer_post(peer, ops, n, ticket);
 		if (err != -EAGAIN || !wait_more(peer, w))
 			return err;
 	}
+}
+
+int rgate_peer_post_in_time(struct rgate_peer *peer, const struct rgate_op *ops, unsigned int n,
+			    int timeout_ms, uint64_t *ticket)
+{
+	struct wait w = { .timeout_ms = timeout_ms };
+
+	return post_in_time(peer, ops, n, &w, ticket);
 }
 
 /*
@@ -332,7 +340,7 @@ static int one(struct rgate_peer *peer, const struct rgate_op *op, int timeout_m
 	/* Without any time it would be begun, and the connection ended at once. */
 	if (timeout_ms < 1)
 		return -EINVAL;
-	err = post_in_time(peer, op, &w, &ticket);
+	err = post_in_time(peer, op, 1, &w, &ticket);
 	return err ? err : finish_for_good(peer, ticket, &w);
 }
 

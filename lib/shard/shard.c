@@ -11,8 +11,6 @@
 #include "opts.h"
 #include "shard.h"
 
-#define KEPT_BACK	8U	/* operations that a peer has for itself (rgate_peer.h) */
-
 static uint32_t nodes_of(const struct rgate_cluster *cluster, uint32_t *ids)
 {
 	struct rgate_cluster_node n = { .sz = sizeof(n) };
@@ -35,7 +33,7 @@ static int begin(struct rgate_shard *s)
 	const uint32_t each = s->l.record > s->l.outcome ? s->l.record : s->l.outcome;
 	int err;
 
-	s->post_max = s->node->send_depth - KEPT_BACK;
+	s->post_max = s->node->send_depth - RGATE_LINK_KEPT_BACK;
 	if (s->post_max > RGATE_POST_MAX)
 		s->post_max = RGATE_POST_MAX;
 	s->mine = calloc(s->l.tasks, sizeof(*s->mine));

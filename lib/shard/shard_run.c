@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
-#include "clock.h"
 #include "shard.h"
 
 static struct rgate_op *add(struct rgate_shard *s, struct shard_ops *ops, enum rgate_op_kind kind,
@@ -41,18 +39,7 @@ void shard_cas(struct rgate_shard *s, struct shard_ops *ops, uint32_t index, uin
 /* Others use the peer, too: waits until there is room */
 static int post(struct rgate_shard *s, const struct rgate_op *op, unsigned int n, uint64_t *ticket)
 {
-	uint64_t end = 0, now;
-	int err;
-
-	while ((err = rgate_peer_post(s->peer, op, n, ticket)) == -EAGAIN) {
-		now = rgate_clock_now(CLOCK_MONOTONIC);
-		if (!end)
-			end = now + s->timeout_ms * 1000000ULL;
-		if (now >= end)
-			break;
-		sched_yield();
-	}
-	return err;
+	return rgate_peer_post_in_time(s->peer, op, n, (int)s->timeout_ms, ticket);
 }
 
 /* Without room for the rest of it in time nobody could say what was done: the connection ends. */
