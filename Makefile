@@ -753,7 +753,7 @@ check-programs: all $(if $(CHECK),$(foreach word,$(CHECK),$(call programs_of_wor
 
 comma := ,
 # The native suites once more, for the sanitizers to judge; lines and functions are enough of what
-# a debugger wants, and tests that are not optimized take half the time to compile
+# a debugger wants, and tests that are not optimized are compiled sooner
 sanitized = +$(Q)$(MAKE) --no-print-directory O=$(O)/$(1) SANITIZE=$(2) CFLAGS='-O1 -g1' \
 	TEST_CFLAGS='-O0 -g1' V=$(V) WERROR=$(WERROR) $(3) tools
 asan-programs:
@@ -761,7 +761,7 @@ asan-programs:
 tsan-programs:
 	$(call sanitized,tsan,thread,threaded-tests)
 # Without those that say of themselves that they make no threads, and are held to it
-alone_src := $(shell grep -lw UNIT_MAIN_ALONE $(unit_src) $(fabric_src) $(net_src) $(spawn_src))
+alone_src := $(shell grep -lw UNIT_MAIN_ALONE /dev/null $(unit_src) $(fabric_src) $(net_src) $(spawn_src))
 threaded-tests: $(filter-out $(alone_src:%.c=$(O)/%),$(unit_bin) $(fabric_bin) $(net_bin) $(spawn_bin)) \
 	$(faults_bin) $(load_bin)
 
