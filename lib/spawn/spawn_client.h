@@ -21,7 +21,6 @@
 #define RGATE_CLIENT_SIGNALS	8
 
 struct client_signal {
-	uint32_t number;
 	int32_t signal;
 	uint32_t scope;
 };
@@ -72,7 +71,8 @@ struct rgate_spawn_job {
 	uint64_t given, taken;
 	bool given_all;
 	struct client_signal signals[RGATE_CLIENT_SIGNALS];
-	uint32_t signal_last;		/* number of the last one that was asked for, */
+	uint32_t signal_base;		/* what the server counted before its first status */
+	uint32_t signal_last;		/* behind it: number of the last that was asked for, */
 	uint32_t signal_sent;		/* sent */
 	uint32_t signal_seen;		/* and taken by the server */
 };

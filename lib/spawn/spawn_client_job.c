@@ -386,8 +386,7 @@ int rgate_spawn_job_kill(struct rgate_spawn_job *job, int signal, enum rgate_spa
 		err = -EAGAIN;
 	} else {
 		s = &job->signals[++job->signal_last % RGATE_CLIENT_SIGNALS];
-		*s = (struct client_signal){ .number = job->signal_last, .signal = signal,
-					     .scope = (uint32_t)scope };
+		*s = (struct client_signal){ .signal = signal, .scope = (uint32_t)scope };
 		client_need(job, RGATE_NEED_CONTROL);
 		client_process(sp);
 	}

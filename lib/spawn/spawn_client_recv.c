@@ -36,6 +36,23 @@ static bool take_streams(struct rgate_spawn_job *job, const struct rgate_spawn_s
 	return true;
 }
 
+/* The server counts the signals of all who were this job's client: those of one that attaches,
+ * whom the first status greets, begin where it found the count. More than were asked for, or
+ * fewer than before, it never took. */
+static bool take_signals(struct rgate_spawn_job *job, const struct rgate_spawn_status *st)
+{
+	const uint32_t count = le32toh(st->signals);
+	uint32_t seen;
+
+	if (!job->greeted)
+		job->signal_base = count;
+	seen = count - job->signal_base;
+	if (seen - job->signal_seen > job->signal_last - job->signal_seen)
+		return false;
+	job->signal_seen = seen;
+	return true;
+}
+
 static void take_words(struct rgate_spawn_result *r, const struct rgate_spawn_status *st)
 {
 	r->id = le64toh(st->id);
@@ -99,7 +116,8 @@ static void on_update(struct rgate_spawn_job *job)
 	job->asked_ns = 0;
 	if (job->leaves)
 		client_job_let_run(job);
-	if (state < RGATE_SPAWN_PENDING || state > RGATE_SPAWN_ERROR || !take_streams(job, &st)) {
+	if (state < RGATE_SPAWN_PENDING || state > RGATE_SPAWN_ERROR || !take_streams(job, &st) ||
+	    !take_signals(job, &st)) {
 		client_job_lose(job, -EPROTO, RGATE_SPAWN_AT_LOST,
 				"its status makes no sense");
 		return;
@@ -111,7 +129,6 @@ static void on_update(struct rgate_spawn_job *job)
 	take_words(&job->result, &st);
 	job->result.state = (uint32_t)state;
 	job->stream_ended |= le32toh(st.ended);
-	job->signal_seen = le32toh(st.signals);
 	client_news(job);
 	if (job->need)
 		client_need(job, 0);

@@ -53,7 +53,7 @@ static size_t fill_control(struct rgate_spawn_job *job, struct rgate_spawn_contr
 	if (job->signal_sent == job->signal_last)
 		return sizeof(*m);
 	s = &job->signals[(job->signal_sent + 1) % RGATE_CLIENT_SIGNALS];
-	m->signals = htole32(s->number);
+	m->signals = htole32(job->signal_base + job->signal_sent + 1);
 	m->signal = htole32((uint32_t)s->signal);
 	m->scope = htole32(s->scope);
 	return sizeof(*m);

@@ -275,11 +275,11 @@ static void lists(void **state)
 }
 
 /* The status of a job, as the node writes it, and word of it */
-static void update(const struct rgate_spawn_start *q, uint64_t taken)
+static void update(const struct rgate_spawn_start *q, uint64_t taken, uint32_t signals)
 {
 	const struct rgate_spawn_status st = {
 		.state = htole64(RGATE_SPAWN_RUNNING), .id = htole64(5), .pid = htole32(4711),
-		.taken = htole64(taken),
+		.taken = htole64(taken), .signals = htole32(signals),
 	};
 	const struct rgate_spawn_msg m = {
 		.service = htole32(RGATE_SPAWN_ASKER), .version = RGATE_SPAWN_VERSION,
@@ -313,16 +313,63 @@ static void untaken(void **state)
 	assert_int_equal(rgate_spawn_start(sp, &req, &job), 0);
 	assert_int_equal(rgate_peer_recv(d.peer[0], &msg, &q, sizeof(q), MS), 0);
 	assert_int_equal(q.h.type, RGATE_SPAWN_START);
-	update(&q, 0);
+	update(&q, 0, 0);
 	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), ring);
 	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), -EAGAIN);
-	update(&q, (uint64_t)ring);
+	update(&q, (uint64_t)ring, 0);
 	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), ring);
-	update(&q, 0);
+	update(&q, 0, 0);
 	assert_int_equal(rgate_spawn_job_write(job, some, sizeof(some), 0), -EPIPE);
 	assert_int_equal(rgate_spawn_job_wait(job, &r, 0), 0);
 	assert_int_equal(r.error, -EPROTO);
 	rgate_spawn_job_close(job);
+}
+
+/* The first signal that is sent. One message of a job is under way at a time: the next goes when
+ * that is over. */
+static struct rgate_spawn_control signalled(void)
+{
+	struct rgate_spawn_control c;
+	struct rgate_msg msg;
+
+	wait_for((rgate_spawn_process(sp),
+		  !rgate_peer_recv(d.peer[0], &msg, &c, sizeof(c), 0) &&
+		  c.h.type == RGATE_SPAWN_CONTROL && c.signals));
+	return c;
+}
+
+/* A node that took signals that were never sent, or gives back what it took, makes no sense. */
+static void signals(void **state)
+{
+	static const char *const argv[] = { "cat", NULL };
+	const struct rgate_spawn_request req = RGATE_OPTS(rgate_spawn_request, .argv = argv);
+	static const uint32_t lie[] = { 0x80000000U, 0, 3 };
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	struct rgate_spawn_control c;
+	struct rgate_spawn_start q;
+	struct rgate_spawn_job *job;
+	struct rgate_msg msg;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(lie); i++) {
+		assert_int_equal(rgate_spawn_start(sp, &req, &job), 0);
+		do
+			assert_int_equal(rgate_peer_recv(d.peer[0], &msg, &q, sizeof(q), MS), 0);
+		while (q.h.type != RGATE_SPAWN_START);
+		assert_int_equal(rgate_spawn_job_kill(job, SIGUSR1, RGATE_SPAWN_TO_TREE), 0);
+		assert_int_equal(rgate_spawn_job_kill(job, SIGUSR2, RGATE_SPAWN_TO_TREE), 0);
+		update(&q, 0, 0);
+		c = signalled();
+		assert_int_equal(le32toh(c.signals), 1);
+		assert_int_equal(le32toh(c.signal), SIGUSR1);
+		update(&q, 0, 1);
+		assert_int_equal(rgate_spawn_job_wait(job, &r, 0), -ETIMEDOUT);
+		update(&q, 0, lie[i]);
+		assert_int_equal(rgate_spawn_job_wait(job, &r, 0), 0);
+		assert_int_equal(r.error, -EPROTO);
+		rgate_spawn_job_close(job);
+	}
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
@@ -332,6 +379,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(late),
 	TEST(lies),
 	TEST(lists),
+	TEST(signals),
 	TEST(untaken),
 };
 

@@ -208,6 +208,31 @@ static void attach_again(void **state)
 	rgate_spawn_job_close(job);
 }
 
+/* Who attaches sends signals where another sent some before. */
+static void signal_attached(void **state)
+{
+	struct rgate_spawn_job *job;
+	struct rgate_spawn_result r = { .sz = sizeof(r) };
+	uint64_t id;
+	int i;
+
+	(void)state;
+	job = start(&s, RGATE_SPAWN_KEEP, "/bin/sh", "-c",
+		    "trap 'echo told' USR1; echo one; while :; do sleep 0.02; done");
+	assert_string_equal(line_of(job), "one");
+	id = rgate_spawn_job_id(job);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(rgate_spawn_job_kill(job, SIGUSR1, RGATE_SPAWN_TO_LEADER), 0);
+		assert_string_equal(line_of(job), "told");
+		assert_int_equal(rgate_spawn_job_detach(job, MS), 0);
+		assert_int_equal(rgate_spawn_attach(s.spawn, id, 0, &job), 0);
+	}
+	assert_int_equal(rgate_spawn_job_kill(job, SIGKILL, RGATE_SPAWN_TO_TREE), 0);
+	assert_int_equal(rgate_spawn_job_wait(job, &r, MS), 0);
+	assert_int_equal(r.signal, SIGKILL);
+	rgate_spawn_job_close(job);
+}
+
 /* Who asks for processes no more has none: those that he has not closed are killed. */
 static void closed_with_jobs(void **state)
 {
@@ -544,6 +569,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(closed_early, up, down),
 	cmocka_unit_test_setup_teardown(closed_with_jobs, up, down),
 	cmocka_unit_test_setup_teardown(attach_again, up, down),
+	cmocka_unit_test_setup_teardown(signal_attached, up, down),
 	cmocka_unit_test_setup_teardown(result_waits, up, down),
 	cmocka_unit_test_setup_teardown(listed_and_killed, up, down),
 	WITH(client_dies),
