@@ -68,6 +68,10 @@ ALL_CFLAGS += $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -f
 # gcc's thread sanitizer does not know fences and says so; clang has no such word.
 ALL_CFLAGS += $(if $(findstring thread,$(SANITIZE)),-Wno-unknown-warning-option -Wno-tsan)
 ALL_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+# Such programs start by the thousand: with a place of their own each description of a variable is
+# relocated first, and with two runtimes the leak check reads the tables of both.
+ASAN_LDFLAGS := $(if $(findstring address,$(SANITIZE)),-no-pie \
+	$(if $(findstring clang,$(CC)),,-static-libubsan))
 
 # What runs once is to be compiled soon: the native suites, but not what they test.
 TEST_CFLAGS ?= $(patsubst -O2,-O1,$(patsubst -g,-g1,$(CFLAGS)))
@@ -76,10 +80,10 @@ compile = $(CC) $(ALL_CFLAGS) $(EXTRA) $(CPPFLAGS) $(or $(OWN_CFLAGS),$(CFLAGS))
 # What is for tests alone is linked by what takes half the time, where it is installed.
 quick_ld_name := $(if $(findstring clang,$(CC)),lld,gold)
 quick_ld := $(if $(shell command -v ld.$(quick_ld_name) 2>/dev/null),-fuse-ld=$(quick_ld_name))
-link = $(CC) $(ALL_LDFLAGS) $(if $(or $(SANITIZE),$(filter $(O)/tests/%,$@)),$(quick_ld)) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(EXTRA_LIBS) $(LDLIBS)
+link = $(CC) $(ALL_LDFLAGS) $(ASAN_LDFLAGS) $(if $(or $(SANITIZE),$(filter $(O)/tests/%,$@)),$(quick_ld)) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(EXTRA_LIBS) $(LDLIBS)
 
 # Everything is built anew when the compiler or a flag changes.
-flags := $(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(TEST_CFLAGS) $(ALL_LDFLAGS) $(LDFLAGS) $(LDLIBS)
+flags := $(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(TEST_CFLAGS) $(ALL_LDFLAGS) $(ASAN_LDFLAGS) $(LDFLAGS) $(LDLIBS)
 flags_file := $(O)/flags
 ifneq ($(strip $(flags)),$(strip $(file <$(flags_file))))
 .PHONY: $(flags_file)
