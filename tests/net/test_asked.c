@@ -311,7 +311,7 @@ static int many(void)
 	struct rgate_completion c;
 	bool seen[MANY] = { false };
 	const char *argv[4] = { "/bin/sh", "-c" };
-	const uint32_t n = unit_emulated() ? MANY / 5 : MANY;
+	const uint32_t n = unit_rounds_or(MANY, MANY / 5);
 	uint32_t handle[MANY], i;
 	char script[32];
 

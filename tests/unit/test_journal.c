@@ -330,6 +330,7 @@ static void test_torn(void **state)
 /* Any bit of what was safe: it says so, changes nothing, and leaves it out when it is told to. */
 static void test_wrong(void **state)
 {
+	const size_t step = unit_rounds_or(1, 3);
 	size_t len, at, last = 0, now;
 	char *mem = some(&len), *again;
 	struct journal_reader r;
@@ -339,7 +340,7 @@ static void test_wrong(void **state)
 	assert_int_equal(journal_read_head(&r, mem, len), 0);
 	while (journal_read_next(&r, &got) == 1)
 		last = got.head.at;
-	for (at = 0; at < last; at++) {
+	for (at = 0; at < last; at += step) {
 		mem[at] ^= 1;
 		write_file(1, mem, len);
 		assert_int_equal(journal_check(&opts), -EBADMSG);

@@ -83,17 +83,18 @@ static void asks(struct runtime *r, uint64_t launches)
 static void side_by_side(void **state)
 {
 	struct runtime r[2];
+	const unsigned int turns = unit_rounds_or(30, 6);
 	uint64_t n = 0, launches;
-	int i, k;
+	unsigned int i, k;
 
 	(void)state;
 	for (k = 0; k < 2; k++) {
-		runtime_open(&r[k], (uint32_t)k + 1, 1, 64);
+		runtime_open(&r[k], k + 1, 1, 64);
 		assert_int_equal(cudaSetDevice(0), 0);
 		r[k].start.arg = &n;
 		assert_int_equal(rgate_gpu_start(r[k].gpu, &lanes, &r[k].start), 0);
 	}
-	for (i = 0; i < 30; i++)
+	for (i = 0; i < turns; i++)
 		for (k = 0; k < 2; k++) {
 			launches = runtime_launches(&r[k]);
 			assert_int_equal(rgate_ring_resize(r[k].ring[0], i & 1 ? 64 : 128, 256), 0);
@@ -102,10 +103,10 @@ static void side_by_side(void **state)
 		}
 	for (k = 0; k < 2; k++) {
 		assert_int_equal(rgate_gpu_stop(r[k].gpu, runtime_ms()), 0);
-		assert_true(fake.dev[k + 1].launches > 30);
+		assert_true(fake.dev[k + 1].launches > turns);
 		runtime_close(&r[k]);
 	}
-	assert_int_equal(n, 300);
+	assert_int_equal(n, 10 * turns);
 	assert_int_equal(fake.dev[0].made, 0);
 	assert_int_equal(fake.strays, 0);
 }
@@ -113,9 +114,10 @@ static void side_by_side(void **state)
 /* A time limit of a ms: the kernel is launched again and again, by the runtime's thread */
 static void limited(void **state)
 {
+	const unsigned int turns = unit_rounds_or(20, 5);
 	struct runtime r;
 	uint64_t n = 0;
-	int i;
+	unsigned int i;
 
 	(void)state;
 	runtime_open(&r, 2, 2, 64);
@@ -123,12 +125,12 @@ static void limited(void **state)
 	r.start.arg = &n;
 	r.start.limit_ms = 1;
 	assert_int_equal(rgate_gpu_start(r.gpu, &lanes, &r.start), 0);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < turns; i++) {
 		runtime_put(&r, 0, 10);
 		asks(&r, (uint64_t)i * 2);
 	}
 	assert_int_equal(rgate_gpu_stop(r.gpu, runtime_ms()), 0);
-	assert_int_equal(n, 200);
+	assert_int_equal(n, 10 * turns);
 	assert_int_equal(fake.dev[0].launches, 0);
 	assert_int_equal(fake.strays, 0);
 	runtime_close(&r);

@@ -35,6 +35,11 @@ unsigned int unit_rounds(unsigned int n)
 	return n / slower ? n / slower : 1;
 }
 
+unsigned int unit_rounds_or(unsigned int n, unsigned int few)
+{
+	return unit_rounds(100) < 100 ? few : n;
+}
+
 bool unit_emulated(void)
 {
 	return getenv("RGATE_TEST_EMULATED") != NULL;

@@ -16,6 +16,8 @@
 
 /* Sanitizers, valgrind and CPUs that are emulated slow everything down: fewer rounds there. */
 unsigned int unit_rounds(unsigned int n);
+/* ... @few of them there, where a tenth would not be what the test is about */
+unsigned int unit_rounds_or(unsigned int n, unsigned int few);
 
 /* RGATE_TEST_EMULATED is set: starting a process takes ten times as long as elsewhere */
 bool unit_emulated(void);
