@@ -782,7 +782,7 @@ check-cli: need-packages tools
 check-vm: need-packages vm-programs lab-kmod
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check rdma vm
 
-check-sanitized: need-packages asan-programs tsan-programs
+check-sanitized: need-packages tools asan-programs tsan-programs
 	$(Q)O=$(O) TESTS='$(TESTS)' scripts/check asan tsan
 
 check-fresh:

@@ -16,6 +16,8 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringgate-cli.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 # How much longer than usual things may take
 slow=${RGATE_SLOW:-1}
+# asan or tsan where the programs are built for one: what does the same again and again does it less
+sanitizer=${RGATE_TEST_SANITIZER:-}
 tests=0
 failures=0
 readable_names=()
@@ -28,6 +30,9 @@ readable_names=()
 . "$cli_dir/lib/json.sh"
 
 [ -x "$ringgate" ] || { echo "Bail out! $ringgate is not built"; exit 1; }
+
+# plain_cli: the CLI as users have it, where the daemon alone is for a sanitizer to judge
+plain_cli() { [ ! -x "${RGATE_TEST_PLAIN:-}" ] || ringgate=$RGATE_TEST_PLAIN; }
 
 # result OK NAME: OK is an exit status
 result()
