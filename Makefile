@@ -730,9 +730,10 @@ endef
 
 # CHECK='unit cli vm:t_ring*': only these groups of scripts/check
 check:
-	$(call prepare,build vm test fuzz fresh,check-programs,about 5 minutes)
+	$(call prepare,build vm test fuzz fresh,$(if $(CHECK),check-programs,check-first),about 5 minutes)
 	$(Q)echo '[4/4] tests'
-	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' scripts/check $(CHECK)
+	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' LATE='$(if $(CHECK),,$(built_late))' \
+		JOBS='$(or $(filter -j%,$(MAKEFLAGS)),$(all_cpus))' scripts/check $(CHECK)
 
 # What each group runs, besides `all`
 programs_unit := unit-tests
@@ -753,7 +754,11 @@ named = $(filter $(O)/tests/$(group_of)/$(subst *,%,$(word 2,$(subst :, ,$(1))))
 programs_of_word = $(if $(named),$(named) $(filter lab-kmod,$(programs_$(group_of))),$(programs_$(group_of)))
 
 check-programs: all $(if $(CHECK),$(foreach word,$(CHECK),$(call programs_of_word,$(word))), \
-	tests staged lab-kmod $(programs_gpu) $(programs_fuzz) $(programs_asan) $(programs_tsan))
+	check-first $(foreach group,$(built_late),$(programs_$(group))))
+
+# What all of scripts/check needs first; the rest, which takes longer, it builds while tests wait.
+check-first: all tests staged lab-kmod $(programs_gpu)
+built_late = asan tsan $(if $(programs_fuzz),fuzz)
 
 comma := ,
 # The native suites once more, for the sanitizers to judge; lines and functions are enough of what
@@ -943,7 +948,7 @@ help:
 
 .PHONY: need-tools need-libs $(need_others:%=need-%) need-packages
 .PHONY: all lib tools examples unit-tests fabric-tests net-tests spawn-tests threaded-tests vm-tests vm-programs staged debug-tests bench-programs \
-	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-programs \
+	demo-programs cluster-programs tests fuzz fuzz-programs fuzzers kmod lab-kmod lab-kunit check check-programs check-first \
 	asan-programs tsan-programs check-sanitized check-fresh check-unit check-cli check-fuzz check-vm check-cluster soak check-kernels check-debug \
 	check-model check-lab coverage mutate deps kver demo bench lint install install-kmod uninstall dkms dkms-deps dkms-source \
 	dkms-remove clean distclean help

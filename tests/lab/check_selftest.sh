@@ -100,6 +100,18 @@ again()
 	return 1
 }
 
+# late: what is built beside the tests and cannot be is a failure, and nothing waits for it
+late()
+{
+	rm -f "$dir"/asan/tests/*/*
+	CC=false LATE=asan O=$dir "$here/../../scripts/check" asan:test_link unit:test_lex \
+		>"$dir/out" 2>&1
+	[ $? = 1 ] && grep -q '^failed: asan: make asan-programs failed$' "$dir/out" &&
+		grep -q '^1 passed, 1 failed$' "$dir/out" && return
+	cat "$dir/out"
+	return 1
+}
+
 expect "both lanes of a sanitizer" interrupted TERM + 2 "asan:test_l*"
 expect "... and of the other one beside it" interrupted TERM + 4 "asan:test_l*" "tsan:test_l*"
 expect "... by a terminal" interrupted INT - 4 "asan:test_l*" "tsan:test_l*"
@@ -107,4 +119,5 @@ expect "what is waited for, and what runs beside it" interrupted TERM + 2 "unit:
 	"fabric:test_l*"
 expect "... by a terminal" interrupted INT - 2 "unit:test_l*" "fabric:test_l*"
 expect "a group that is given twice" again
+expect "a build that fails beside the tests" late
 tap_end
