@@ -67,7 +67,7 @@ $(O)/obj/tests/gpu/%.o: EXTRA = -D_GNU_SOURCE -Itests/gpu/lib -isystem $(gpu_cud
 $(O)/obj/tests/bench/gpu/%.o: EXTRA += -isystem $(gpu_cuda)/include
 
 $(O)/obj/%.cu.o: %.cu $(flags_file) lib/gpu/gpu.mk
-	@mkdir -p $(@D)
+	$(need_dir)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) $(nvcc_flags) $(or $(NVCC_CODES),$(gpu_codes)) $(NVCC_EXTRA) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
@@ -80,7 +80,7 @@ $(O)/obj/tests/bench/gpu/%.cu.o: NVCC_EXTRA = -Itests/bench/gpu/lib
 
 $(gpu_real): $(gpu_obj) $(base_obj) lib/gpu/libringgate-gpu.map \
 		$(O)/lib/libringgate.so.$(VERSION)
-	@mkdir -p $(@D)
+	$(need_dir)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
 		-Wl,-soname,libringgate-gpu.so.$(SOVERSION) \
@@ -90,7 +90,7 @@ $(gpu_real): $(gpu_obj) $(base_obj) lib/gpu/libringgate-gpu.map \
 	$(Q)ln -sf libringgate-gpu.so.$(SOVERSION) $(O)/lib/libringgate-gpu.so
 
 $(gpu_static): $(gpu_obj)
-	@mkdir -p $(@D)
+	$(need_dir)
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -98,7 +98,7 @@ $(gpu_static): $(gpu_obj)
 gpu_pc_text = $(call pc_text,lib/gpu/libringgate-gpu.pc.in)
 
 $(gpu_pc): lib/gpu/libringgate-gpu.pc.in Makefile
-	@mkdir -p $(@D)
+	$(need_dir)
 	$(call say,GEN,$@)
 	$(Q)$(gpu_pc_text) >$@
 
@@ -106,7 +106,7 @@ $(gpu_pc): lib/gpu/libringgate-gpu.pc.in Makefile
 gpu_sanitize = $(foreach s,$(subst $(comma), ,$(SANITIZE)),-Xcompiler -fsanitize=$(s))
 
 define gpu_program
-	@mkdir -p $(@D)
+	$(need_dir)
 	$(call say,LD,$@)
 	$(Q)$(NVCC) -cudart static $(gpu_sanitize) -o $@ $(filter %.o,$^) \
 		$(gpu_static) $(lib_static) -Xlinker --as-needed $(LIB_LIBS:-pthread=-lpthread) $(LDLIBS)
