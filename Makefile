@@ -747,7 +747,7 @@ endef
 
 # CHECK='unit cli vm:t_ring*': only these groups of scripts/check
 check:
-	$(call prepare,build vm test fuzz fresh,$(if $(CHECK),check-programs,check-first),about 5 minutes)
+	$(call prepare,$(check_deps),$(if $(CHECK),check-programs,check-first),about 5 minutes)
 	$(Q)echo '[4/4] tests'
 	$(Q)O=$(O) LAB_KERNEL=$(LAB_KERNEL) TESTS='$(TESTS)' LATE='$(if $(CHECK),,$(built_late))' \
 		JOBS='$(or $(filter -j%,$(MAKEFLAGS)),$(all_cpus))' scripts/check $(CHECK)
@@ -769,6 +769,11 @@ programs_tsan := tsan-programs
 group_of = $(firstword $(subst :, ,$(1)))
 named = $(filter $(O)/tests/$(group_of)/$(subst *,%,$(word 2,$(subst :, ,$(1)))),$($(group_of)_bin))
 programs_of_word = $(if $(named),$(named) $(filter lab-kmod,$(programs_$(group_of))),$(programs_$(group_of)))
+
+# clang is for fuzzers, and for BPF that scripts of some groups have need of
+needs_clang = $(filter-out unit fabric net spawn cli,$(if $(named),unit,$(group_of)))
+check_deps = build vm test $(if $(CHECK),$(if $(strip $(foreach word,$(CHECK),$(call \
+	needs_clang,$(word)))),fuzz) $(if $(filter fresh,$(foreach word,$(CHECK),$(call group_of,$(word)))),fresh),fuzz fresh)
 
 check-programs: all $(if $(CHECK),$(foreach word,$(CHECK),$(call programs_of_word,$(word))), \
 	check-first $(foreach group,$(built_late),$(programs_$(group))))
