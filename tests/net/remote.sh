@@ -18,6 +18,7 @@ fi
 . "$(dirname "$0")/../cli/lib/tap.sh"
 frames=$cli_dir/lib/frames.py
 ringgated=$build/tools/ringgated
+plain_cli tsan
 declare -A pid
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/../cli/lib/tap.sh"
 
 ringgated=$build/tools/ringgated
+plain_cli tsan
 pid=
 server=
 node=

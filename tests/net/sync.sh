@@ -9,6 +9,7 @@
 . "$(dirname "$0")/../cli/lib/tap.sh"
 
 ringgated=$build/tools/ringgated
+plain_cli tsan
 declare -A pid
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 

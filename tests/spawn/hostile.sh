@@ -10,7 +10,7 @@
 
 ringgated=$build/tools/ringgated
 # daemon.sh and asked.sh have the CLI judged
-plain_cli
+plain_cli asan
 [ "$(id -u)" = 0 ] || skip_all "needs root"
 [ "${RGATE_FABRIC_PROVIDER:-local}" = local ] || skip_all "is the same over any provider"
 # Two users that have no processes of their own, but another run's of this: in turns

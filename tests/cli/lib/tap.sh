@@ -31,8 +31,13 @@ readable_names=()
 
 [ -x "$ringgate" ] || { echo "Bail out! $ringgate is not built"; exit 1; }
 
-# plain_cli: the CLI as users have it, where the daemon alone is for a sanitizer to judge
-plain_cli() { [ ! -x "${RGATE_TEST_PLAIN:-}" ] || ringgate=$RGATE_TEST_PLAIN; }
+# plain_cli SANITIZER: the CLI as users have it, where the daemon alone is for that one to judge.
+# ThreadSanitizer tells nothing of what has no threads.
+plain_cli()
+{
+	[ -x "${RGATE_TEST_PLAIN:-}" ] || return 0
+	[ "$1" != "$sanitizer" ] || ringgate=$RGATE_TEST_PLAIN
+}
 
 # result OK NAME: OK is an exit status
 result()
