@@ -25,6 +25,7 @@ static unsigned char *berth(unsigned char *of, uint32_t n)
 static void docks(size_t len)
 {
 	const struct rgate_desc desc = peer_desc(theirs, len, PEER_KEY);
+	struct gate_result docked;
 	struct gate_question q;
 	struct rgate_desc mine;
 
@@ -37,8 +38,11 @@ static void docks(size_t len)
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): as peer_desc() made it */
 	ours = (unsigned char *)(uintptr_t)le64toh(mine.addr);
 	dock = q.serial;
-	say((struct gate_result){ .kind = GATE_DOCK, .number = q.number, .len = sizeof(desc),
-				  .data = &desc, .data_len = sizeof(desc) });
+	docked = (struct gate_result){
+		.kind = GATE_DOCK, .number = q.number, .len = sizeof(desc),
+		.data = &desc, .data_len = sizeof(desc),
+	};
+	say(docked);
 	answer(1, 0);
 	say(end_of(1, 0, 0));
 	assert_int_equal(asks_result(2, NULL), 0);
