@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
+# timeout: 600
 #
 # Who interrupts scripts/check has interrupted all of it: what runs beside, both lanes of a
 # sanitizer, and what is waited for. What is run twice counts twice.
