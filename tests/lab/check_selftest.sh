@@ -114,8 +114,7 @@ late()
 }
 
 expect "both lanes of a sanitizer" interrupted TERM + 2 "asan:test_l*"
-expect "... and of the other one beside it" interrupted TERM + 4 "asan:test_l*" "tsan:test_l*"
-expect "... by a terminal" interrupted INT - 4 "asan:test_l*" "tsan:test_l*"
+expect "... by a terminal" interrupted INT - 2 "tsan:test_l*"
 expect "what is waited for, and what runs beside it" interrupted TERM + 2 "unit:test_l*" \
 	"fabric:test_l*"
 expect "... by a terminal" interrupted INT - 2 "unit:test_l*" "fabric:test_l*"
