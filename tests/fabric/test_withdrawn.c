@@ -106,6 +106,20 @@ int __wrap_local_send(int sock, const struct local_packet *p, const struct iovec
 
 static const char mine[] = "what was asked for", others[] = "what nobody asked for";
 
+/* What is to be taken back. The thread that answers may still look whether it is time, and it is
+ * not: so that word is let be. */
+static void takes_back(struct end *e, struct rgate_prov_share *share, struct rgate_pool *pool,
+		       const int number[2])
+{
+	assert_false(__atomic_load_n(&back.ready, __ATOMIC_ACQUIRE));
+	back.end = e;
+	back.share = share;
+	back.pool = pool;
+	back.begun = false;
+	__atomic_store_n(&back.done, false, __ATOMIC_RELAXED);
+	memcpy(back.number, number, sizeof(back.number));
+}
+
 /* Asks for @rkey at @off, while back's owner takes it back */
 static void ask(struct end *e, uint32_t rkey, uint64_t off, bool at_dup, uint8_t flags)
 {
@@ -171,11 +185,7 @@ static void share_goes(struct end e[2], bool at_dup)
 	assert_int_equal(e[1].prov->share(e[1].ep, at, BYTES, fd, 0, RGATE_ACCESS_REMOTE, &sh), 0);
 	assert_int_equal(e[1].prov->bell(e[1].ep, &sh, bell), 0);
 	s = sh.priv;
-	memset(&back, 0, sizeof(back));
-	back.end = &e[1];
-	back.share = &sh;
-	back.number[0] = s->fd;
-	back.number[1] = s->bell;
+	takes_back(&e[1], &sh, NULL, (int[2]){ s->fd, s->bell });
 	ask(&e[0], sh.rkey, 0, at_dup, RGATE_OP_BELL);
 	assert_int_equal(eventfd_read(bell, &v), 0);
 	assert_int_equal(eventfd_read(back.other[1], &v), -1);
@@ -208,11 +218,7 @@ static void pool_goes(struct end e[2], bool at_dup)
 	assert_int_equal(rgate_pool_free(pool, buf), 0);
 	put_text((char *)r.addr + BYTES - 64, mine);
 	assert_int_equal(e[1].prov->use_pool(e[1].ep, RGATE_PROV_READABLE, pool), 0);
-	memset(&back, 0, sizeof(back));
-	back.end = &e[1];
-	back.pool = pool;
-	back.number[0] = r.fd;
-	back.number[1] = -1;
+	takes_back(&e[1], NULL, pool, (int[2]){ r.fd, -1 });
 	ask(&e[0], READABLE_BASE + !at_dup, BYTES - 64, at_dup, 0);
 	numbers_are_others();
 }
