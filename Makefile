@@ -34,19 +34,10 @@ MAKEOVERRIDES :=
 
 Q := $(if $(filter 1,$(V)),,@)
 # What make does itself takes no process, as printf and mkdir did, which came to a tenth of the CPU
-# of a compiler. Of what foreach makes of N words N - 1 spaces are left.
+# of a compiler.
 space := $() $()
-fill2 := 1 2 3 4 5 6
-fill3 := 1 2 3 4 5
-fill4 := 1 2 3 4
-fill_AR := $(fill2)
-fill_CC := $(fill2)
-fill_LD := $(fill2)
-fill_BPF := $(fill3)
-fill_GEN := $(fill3)
-fill_KMOD := $(fill4)
-fill_NVCC := $(fill4)
-say = $(if $(filter 1,$(V)),,$(info $(space) $(1)$(foreach i,$(fill_$(1)),$()) $(2)))
+labels := AR_____ CC_____ LD_____ BPF____ GEN____ KMOD___ NVCC___
+say = $(if $(filter 1,$(V)),,$(info $(space) $(subst _,$(space),$(filter $(1)%,$(labels))) $(2)))
 # Makes the target's directory, once
 need_dir = $(if $(have_dir_$(@D)),,$(shell mkdir -p $(@D))$(eval have_dir_$(@D) := 1))
 
@@ -770,10 +761,11 @@ group_of = $(firstword $(subst :, ,$(1)))
 named = $(filter $(O)/tests/$(group_of)/$(subst *,%,$(word 2,$(subst :, ,$(1)))),$($(group_of)_bin))
 programs_of_word = $(if $(named),$(named) $(filter lab-kmod,$(programs_$(group_of))),$(programs_$(group_of)))
 
-# clang is for fuzzers, and for BPF that scripts of some groups have need of
-needs_clang = $(filter-out unit fabric net spawn cli,$(if $(named),unit,$(group_of)))
-check_deps = build vm test $(if $(CHECK),$(if $(strip $(foreach word,$(CHECK),$(call \
-	needs_clang,$(word)))),fuzz) $(if $(filter fresh,$(foreach word,$(CHECK),$(call group_of,$(word)))),fresh),fuzz fresh)
+# clang is for fuzzers, and for BPF that scripts of some groups have need of; fresh has debootstrap.
+needs_clang = $(if $(named),,$(filter-out unit fabric net spawn cli,$(group_of)))
+needs_fresh = $(filter fresh,$(group_of))
+asked = $(strip $(foreach word,$(CHECK),$(call $(1),$(word))))
+check_deps = build vm test $(if $(CHECK),$(if $(call asked,needs_clang),fuzz) $(call asked,needs_fresh),fuzz fresh)
 
 check-programs: all $(if $(CHECK),$(foreach word,$(CHECK),$(call programs_of_word,$(word))), \
 	check-first $(foreach group,$(built_late),$(programs_$(group))))
