@@ -325,7 +325,7 @@ static void busy(void **state)
 	shell("RGATE_FABRIC_SLOW");
 	s = duo_sge(&d, 0, 0, DUO_BYTES);
 	b.peer = d.peer[0];
-	b.until = unit_now_ns() + unit_rounds_or(30, 15) * SILENT_MS * 100000ULL;
+	b.until = unit_now_ns() + unit_rounds_or(6, 3) * SILENT_MS / 2 * 1000000ULL;
 	for (i = 0; i < RGATE_POST_MAX; i++)
 		b.op[i] = (struct rgate_op){ .kind = RGATE_OP_WRITE, .nsge = 1, .sge = &s,
 					     .remote = d.at[1].addr, .rkey = d.at[1].rkey };

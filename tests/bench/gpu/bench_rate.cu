@@ -17,7 +17,7 @@
 #define SLOTS		4096U
 #define DEEPEST		65536U
 
-static uint32_t slots = SLOTS;
+static uint32_t ring_slots = SLOTS;
 
 static __device__ __forceinline__ uint32_t sum16(const unsigned char *p)
 {
@@ -154,7 +154,7 @@ static double roof_reads(struct rgate_gpu *gpu, const struct b_feed *f)
 		b_ok(gpu, rgate_gpu_ring_view(gpu, i, &ctx.ring[i], sizeof(ctx.ring[i]), NULL));
 	b_require(!cudaMalloc((void **)&out, 8) && !cudaMemset(out, 0, 8));
 	for (i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
-		double frames = (double)slots * f->rings, t;
+		double frames = (double)ring_slots * f->rings, t;
 		uint32_t laps;
 
 		t = time_reads(&ctx, blocks[i], bytes, 2, out, stream);
@@ -238,7 +238,7 @@ static void measure(const char *name, enum b_mode mode, const struct way *w, uin
 	struct b_feed f;
 	uint32_t i;
 
-	b_feed_open(&f, mode, rings, slots, slot_size, size);
+	b_feed_open(&f, mode, rings, ring_slots, slot_size, size);
 	b_ok(NULL, rgate_gpu_open(&gpu, NULL));
 	for (i = 0; i < rings; i++)
 		b_ok(gpu, rgate_gpu_bind(gpu, f.ring[i], NULL));
@@ -270,8 +270,9 @@ static void measure(const char *name, enum b_mode mode, const struct way *w, uin
 	b_ok(gpu, rgate_gpu_stop(gpu, 5000));
 	b_feed_stop(&f);
 	pps = (double)(n1 - n0) / ((double)(t1 - t0) / 1e9);
-	b_line(name, "size", (double)size, "slot_size", (double)slot_size, "slots", (double)slots,
-	       "rings", (double)rings, "pps", pps, "frame_bytes_per_s", pps * size, "read_bytes_per_s",
+	b_line(name, "size", (double)size, "slot_size", (double)slot_size, "slots",
+	       (double)ring_slots, "rings", (double)rings, "pps", pps, "frame_bytes_per_s",
+	       pps * size, "read_bytes_per_s",
 	       pps * (RGATE_SLOT_HDR + (size + 15) / 16 * 16), "roof_pps", reads, "threads",
 	       (double)f.threads, "blocks", (double)st.blocks, "packets_per_look",
 	       (double)(n1 - n0) / (double)(l1 - l0 ? l1 - l0 : 1), "warps_at_work",
@@ -337,9 +338,8 @@ static void deep(void)
 {
 	const struct way way = { "lanes", &lanes64 };
 
-	for (slots = SLOTS; slots <= DEEPEST; slots *= 2)
+	for (; ring_slots <= DEEPEST; ring_slots *= 2)
 		measure("rate_deep", B_REARM, &way, 64, 256, 1, true);
-	slots = SLOTS;
 }
 
 /*
