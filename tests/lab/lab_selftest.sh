@@ -77,6 +77,7 @@ expect "but not for ever" ended_with 125
 
 # The runner in the VM, with a stock module in place of the project's.
 in_vm=$(cat <<'END'
+echo "$(nproc) CPUs"
 program() { printf '#!/bin/bash\n%s\n' "$2" >"/run/$1"; chmod +x "/run/$1"; }
 program t1 'echo 1..1; [ -d /sys/module/tun ] && echo ok 1'
 program t2 'echo 1..1; echo "WARNING: of t2" >/dev/kmsg; echo ok 1'
@@ -90,7 +91,8 @@ cp "$LAB_CHECKOUT"/scripts/{run-tests,dmesg-check} /run
 /run/run-tests --dmesg /run/t4
 END
 )
-lab -- bash -c "$in_vm"
+lab --turns -- bash -c "$in_vm"
+expect "CPUs that take turns are two" said "^2 CPUs$"
 expect "judged faults do not fail the run again" ended_with 0
 expect "a fault is charged to its test" said "t2: the kernel complained"
 expect "expected messages are not" said "t4 1 passed, 0 failed"
