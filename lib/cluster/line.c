@@ -79,6 +79,11 @@ struct rgate_peer *line_peer(const struct line *l)
 	return l->session.peer;
 }
 
+uint64_t line_process(const struct line *l)
+{
+	return l->session.incarnation;
+}
+
 bool line_is_up(const struct line *l)
 {
 	return l->session.up;

@@ -23,6 +23,8 @@ void line_settle(struct line *l);
 
 uint32_t line_node(const struct line *l);
 struct rgate_peer *line_peer(const struct line *l);
+/* Of the node's process, rgate_node_incarnation(); 0: none was there so far */
+uint64_t line_process(const struct line *l);
 /* Is there a connection, as far as was told? */
 bool line_is_up(const struct line *l);
 

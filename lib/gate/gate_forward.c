@@ -72,6 +72,32 @@ uint64_t gate_caller_life(const struct gate_caller *c)
 	return c->node->life;
 }
 
+uint64_t gate_caller_process(const struct gate_caller *c)
+{
+	return line_process(c->node->line);
+}
+
+uint64_t gate_service_process(const struct gate_service *sv)
+{
+	return rgate_node_incarnation(rgate_hub_node(sv->o.hub));
+}
+
+int gate_service_whose(struct gate_service *sv, const struct rgate_seat *seat, uint32_t *node)
+{
+	const struct gate_node *n;
+	int err = -ENOENT;
+
+	fair_lock(&sv->lock);
+	for (n = sv->node; err && n < sv->node + RGATE_NODES_MAX; n++) {
+		if (!gate_guest_at(n, seat))
+			continue;
+		*node = (uint32_t)(n - sv->node);
+		err = 0;
+	}
+	fair_unlock(&sv->lock);
+	return err;
+}
+
 int gate_service_limits(struct gate_service *sv, uid_t uid, struct rgate_limits *limits)
 {
 	int err = 0;

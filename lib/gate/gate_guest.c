@@ -140,6 +140,16 @@ struct guest *gate_guest_of(struct gate_node *n, uint64_t id)
 	return NULL;
 }
 
+bool gate_guest_at(const struct gate_node *n, const struct rgate_seat *seat)
+{
+	const struct link *l;
+
+	for (l = n->guests.next; l != &n->guests; l = l->next)
+		if (container_of(l, struct guest, of_node)->seat == seat)
+			return true;
+	return false;
+}
+
 bool gate_guest_is_gone(const struct gate_node *n, uint64_t id)
 {
 	unsigned int i;

@@ -350,6 +350,7 @@ void gate_serve_up(struct gate_node *n);
  */
 int gate_guest_new(struct gate_node *n, uint64_t id, uid_t uid, struct guest **out);
 struct guest *gate_guest_of(struct gate_node *n, uint64_t id);
+bool gate_guest_at(const struct gate_node *n, const struct rgate_seat *seat);
 /* Was there one of that id, or may there have been? It does not come back. */
 bool gate_guest_is_gone(const struct gate_node *n, uint64_t id);
 /* All that it has ends. */

@@ -76,6 +76,14 @@ bool gate_caller_is_lost(const struct gate_caller *caller);
  */
 uint64_t gate_caller_life(const struct gate_caller *caller);
 
+/* Likewise, which one that is: as gate_service_process() of its own node has it */
+uint64_t gate_caller_process(const struct gate_caller *caller);
+/* This process, as no other one of this node, before or after it */
+uint64_t gate_service_process(const struct gate_service *service);
+
+/* Whose guest it is: a node; -ENOENT: nobody's, or not any more */
+int gate_service_whose(struct gate_service *service, const struct rgate_seat *seat, uint32_t *node);
+
 /*
  * gate_service_limits - what a session of this node may that asks for @uid, of its own accord
  * -EACCES: nothing; -ECONNRESET: gate_service_quit() was called: no session is to be made

@@ -263,6 +263,8 @@ static const uint16_t queue_has[] = {
 	OP(LIST) = GATE_HAS_WHOLE | GATE_HAS_NODE, OP(PEEK) = GATE_HAS_OUT | GATE_HAS_STREAM,
 	OP(DISCARD) = 0, OP(REMOVE) = 0, OP(COMPLETE_MANY) = GATE_HAS_IN,
 	OP(FOLLOW) = GATE_HAS_OUT, OP(OVER) = GATE_HAS_IN | GATE_HAS_OUT,
+	OP(AGAIN) = GATE_HAS_IN, OP(COPIES) = GATE_HAS_IN | GATE_HAS_OUT,
+	OP(MIRROR) = GATE_HAS_IN | GATE_HAS_NODE,
 };
 
 /* No task has more, with its result and what PEEK tells of it. */

@@ -17,6 +17,14 @@ void keep_count(uint64_t *at, uint64_t n)
 	__atomic_store_n(at, *at + n, __ATOMIC_RELAXED);
 }
 
+/* More tasks, or -@n fewer */
+static void count_tasks(const struct keep_user *u, uint64_t n)
+{
+	struct queue_kept_stats *count = &u->keeper->count;
+
+	keep_count(u->mirrors ? &count->copies : &count->tasks, n);
+}
+
 void keep_refuse(struct keeper *k)
 {
 	keep_count(&k->count.refused, 1);
@@ -64,7 +72,7 @@ static int take(struct kept_queue *q, uint64_t bytes)
 	return 0;
 }
 
-static void free_task(struct kept_queue *q, struct kept *t)
+void keep_free(struct kept_queue *q, struct kept *t)
 {
 	charge(q, -cost(t->put.len));
 	free(t);
@@ -86,8 +94,8 @@ void keep_forget(struct kept_queue *q, struct kept *t)
 	pass(&q->check_at, t);
 	list_del(&t->of_queue);
 	q->n--;
-	keep_count(&q->user->keeper->count.tasks, -1ULL);
-	free_task(q, t);
+	count_tasks(q->user, -1ULL);
+	keep_free(q, t);
 }
 
 void keep_doubt(struct kept_queue *q)
@@ -150,14 +158,14 @@ static void drop_strays(struct kept_queue *q)
 
 /* ---- Users and queues ---- */
 
-static struct keep_user *user_of(struct keeper *k, uid_t uid)
+struct keep_user *keep_user_of(struct keeper *k, uid_t uid, bool mirrors)
 {
 	struct keep_user *u;
 	struct link *l;
 
 	for (l = k->users.next; l != &k->users; l = l->next) {
 		u = container_of(l, struct keep_user, of_keeper);
-		if (u->uid == uid)
+		if (u->uid == uid && u->mirrors == mirrors)
 			return u;
 	}
 	u = calloc(1, sizeof(*u));
@@ -165,6 +173,7 @@ static struct keep_user *user_of(struct keeper *k, uid_t uid)
 		return NULL;
 	u->keeper = k;
 	u->uid = uid;
+	u->mirrors = mirrors;
 	u->idle_ns = k->home->now;
 	k->due = 0;
 	list_init(&u->queues);
@@ -213,23 +222,23 @@ static struct kept_queue *make(struct keep_user *u, uint32_t node, const struct 
 	q->as = *as;
 	q->as.flags &= QUEUE_MADE_FLAGS;
 	list_init(&q->tasks);
+	q->fresh = u->mirrors;
 	q->purge_at = q->again_at = q->check_at = &q->tasks;
 	list_add_tail(&u->queues, &q->of_user);
 	count_queue(q, 1);
 	return q;
 }
 
-static int queue_for(struct keeper *k, uid_t uid, uint32_t node, const struct queue_open *as,
-		     struct kept_queue **out)
+int keep_queue_for(struct keep_user *u, uint32_t node, const struct queue_open *as,
+		   struct kept_queue **out)
 {
-	struct keep_user *u = user_of(k, uid);
+	const uint32_t most = u->mirrors ? KEEP_MIRRORS : KEEP_QUEUES;
+	struct keeper *k = u->keeper;
 
-	if (!u)
-		return -ENOMEM;
 	*out = find(u, node, as);
 	if (*out)
 		return 0;
-	if (!has_room(u->n, u->of_home[node].queues, 1, KEEP_QUEUES) ||
+	if (!has_room(u->n, u->of_home[node].queues, 1, most) ||
 	    !has_room(k->n, k->of_home[node].queues, 1, QUEUES_MOST))
 		return -EDQUOT;
 	*out = make(u, node, as);
@@ -244,8 +253,8 @@ void keep_queue_free(struct kept_queue *q)
 	while (!list_empty(&q->tasks)) {
 		t = container_of(q->tasks.next, struct kept, of_queue);
 		list_del(&t->of_queue);
-		keep_count(&u->keeper->count.tasks, -1ULL);
-		free_task(q, t);
+		count_tasks(u, -1ULL);
+		keep_free(q, t);
 	}
 	free(q->table);
 	free(q->strays);
@@ -259,11 +268,33 @@ void keep_queue_free(struct kept_queue *q)
 
 /* ---- SUBMIT ---- */
 
+struct kept *keep_make(struct kept_queue *q, const struct rgate_queue_put *put, const char *data,
+		       int *err)
+{
+	struct kept *t;
+
+	*err = take(q, cost(put->len));
+	if (*err)
+		return NULL;
+	t = malloc(sizeof(*t) + put->len);
+	if (!t) {
+		charge(q, -cost(put->len));
+		*err = -ENOMEM;
+		return NULL;
+	}
+	*t = (struct kept){ .put = *put, .tag = q->user->keeper->tag };
+	if (put->delay_ms)
+		t->due_ns = q->user->keeper->home->now + put->delay_ms * 1000000ULL;
+	if (put->len)
+		memcpy(t->data, data, put->len);
+	list_init(&t->of_queue);
+	return t;
+}
+
 /* One of @left bytes at @mem. NULL: the home refuses it; or @err: -ENOMEM, -EDQUOT */
 static struct kept *copy_task(struct kept_queue *q, const char *mem, uint32_t left, int *err)
 {
 	struct rgate_queue_put put;
-	struct kept *t;
 
 	*err = 0;
 	if (left < sizeof(put))
@@ -271,21 +302,7 @@ static struct kept *copy_task(struct kept_queue *q, const char *mem, uint32_t le
 	memcpy(&put, mem, sizeof(put));
 	if (queue_put_check(&put) || put.len > left - sizeof(put))
 		return NULL;
-	*err = take(q, cost(put.len));
-	if (*err)
-		return NULL;
-	t = malloc(sizeof(*t) + put.len);
-	if (!t) {
-		*err = -ENOMEM;
-		return NULL;
-	}
-	*t = (struct kept){ .put = put };
-	if (put.delay_ms)
-		t->due_ns = q->user->keeper->home->now + put.delay_ms * 1000000ULL;
-	if (put.len)
-		memcpy(t->data, mem + sizeof(put), put.len);
-	list_init(&t->of_queue);
-	return t;
+	return keep_make(q, &put, mem + sizeof(put), err);
 }
 
 static int copy_all(struct keeping *g, const struct rgate_req *r)
@@ -308,7 +325,7 @@ static int copy_all(struct keeping *g, const struct rgate_req *r)
 
 bool keep_is_idle(const struct kept_queue *q)
 {
-	return !q->n && !q->under_way && !q->handle && !q->asked;
+	return !q->n && !q->under_way && !q->handle && !q->asked && !q->fresh;
 }
 
 static void drop_copies(struct keeping *g)
@@ -318,7 +335,7 @@ static void drop_copies(struct keeping *g)
 	while (!list_empty(&g->tasks)) {
 		t = container_of(g->tasks.next, struct kept, of_queue);
 		list_del(&t->of_queue);
-		free_task(g->queue, t);
+		keep_free(g->queue, t);
 	}
 }
 
@@ -338,13 +355,15 @@ int keep_begin(struct keeper *k, struct rgate_req *r, uint32_t node, const struc
 	       struct gate_caller *caller, struct keeping **out)
 {
 	struct kept_queue *q;
+	struct keep_user *u;
 	struct keeping *g;
 	int err;
 
 	*out = NULL;
 	if (keep_is_own(k, rgate_req_seat(r)))
 		return 0;
-	err = queue_for(k, rgate_seat_uid(rgate_req_seat(r)), node, as, &q);
+	u = keep_user_of(k, rgate_seat_uid(rgate_req_seat(r)), false);
+	err = u ? keep_queue_for(u, node, as, &q) : -ENOMEM;
 	if (err)
 		return err;
 	g = calloc(1, sizeof(*g));
@@ -394,6 +413,8 @@ int keep_over(void *ctx, int result, uint64_t *value)
 		g->n = (uint32_t)result;
 		g->of = keep_of(gate_caller_life(g->caller), RGATE_SUBMIT_QUEUE(*value));
 		g->first = RGATE_SUBMIT_FIRST(*value);
+		g->origin.process = gate_caller_process(g->caller);
+		g->origin.word = *value;
 		*value = g->first;
 	}
 	g->next = __atomic_load_n(&k->ended, __ATOMIC_RELAXED);
@@ -419,26 +440,33 @@ static void line_up(struct kept_queue *q, struct kept *t)
 	list_add_tail(at, &t->of_queue);
 }
 
+int keep_enter(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
+{
+	int err = keep_grow(q);
+
+	if (err)
+		keep_count(&q->user->keeper->count.lost, 1);
+	else
+		err = keep_place(q, t, of, id);
+	if (err) {
+		keep_free(q, t);
+		return err;
+	}
+	line_up(q, t);
+	q->n++;
+	count_tasks(q->user, 1);
+	return 0;
+}
+
 /* The home has it */
 static void keep(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id)
 {
 	if (take_stray(q, of, id)) {
-		free_task(q, t);
+		keep_free(q, t);
 		return;
 	}
-	if (keep_grow(q)) {
-		keep_count(&q->user->keeper->count.lost, 1);
-		free_task(q, t);
-		return;
-	}
-	if (keep_place(q, t, of, id)) {
+	if (keep_enter(q, t, of, id) == -EEXIST)
 		keep_refuse(q->user->keeper);
-		free_task(q, t);
-		return;
-	}
-	line_up(q, t);
-	q->n++;
-	keep_count(&q->user->keeper->count.tasks, 1);
 }
 
 static void settle(struct keeping *g)
@@ -450,6 +478,8 @@ static void settle(struct keeping *g)
 	for (i = 0; i < g->n; i++) {
 		t = container_of(g->tasks.next, struct kept, of_queue);
 		list_del(&t->of_queue);
+		t->origin = g->origin;
+		t->origin.word += i;
 		keep(q, t, g->of, g->first + i);
 	}
 	if (g->lie)
@@ -503,7 +533,7 @@ static uint64_t look_after(struct keep_user *u)
 		at = keep_talk(container_of(l, struct kept_queue, of_user));
 		least = at < least ? at : least;
 	}
-	if (u->n)
+	if (u->n || u->asks)
 		return least;
 	if (k->home->now < u->idle_ns + IDLE_NS)
 		return u->idle_ns + IDLE_NS;

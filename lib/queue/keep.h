@@ -20,6 +20,7 @@
 #include "queues.h"
 
 #define KEEP_QUEUES	256U	/* of a user, and as many requests under way */
+#define KEEP_MIRRORS	32U	/* of a user, of other nodes' queues: with more of each at once */
 #define KEEP_STRAYS	1024U	/* ends that were told before their SUBMIT's */
 #define KEEP_SLOT	4096U	/* bytes of a queue's requests */
 
@@ -31,6 +32,8 @@ struct kept {
 	uint64_t id;			/* there */
 	uint64_t due_ns;		/* it is delayed till then */
 	uint32_t asked;			/* of its queue, when this was heard of */
+	uint32_t tag;			/* of who has submitted it */
+	struct rgate_queue_origin origin;
 	struct rgate_queue_put put;
 	char data[];
 };
@@ -74,6 +77,10 @@ struct kept_queue {
 	bool closes;			/* its handle is good for CLOSE alone */
 	bool crowded;			/* too many follow it: no place to wait in */
 	uint32_t quiet;			/* times that it told of nothing, in a row */
+	/* Of copies: */
+	bool fresh;			/* it was not opened yet */
+	enum copies_full { FULL_NOT, FULL_SAY, FULL_SAID } full; /* no room for some: the home is told */
+	uint64_t after;			/* as struct rgate_queue_copies has it */
 	uint32_t handle;		/* 0: it is not open */
 	uint64_t of;			/* which it is */
 	uint32_t asks;			/* times that this was asked, or whether it is there */
@@ -98,10 +105,15 @@ struct keep_share {
 	uint32_t queues;
 };
 
+/*
+ * A user's tasks that are kept, for which there is a session. Those of which this node has copies
+ * are of another one: of these each queue has a whole part of memory.
+ */
 struct keep_user {
 	struct link of_keeper;
 	struct keeper *keeper;
 	uid_t uid;
+	bool mirrors;
 	uint64_t bytes;
 	struct link queues;
 	uint32_t n;
@@ -114,6 +126,10 @@ struct keep_user {
 	struct kept_queue *submits;	/* whose AGAIN is under way */
 	struct kept *batch[QUEUE_STEPS];
 	uint32_t nbatch;
+	/* A node that is asked to have copies of a queue of this one */
+	bool asks;
+	uint64_t asks_serial;
+	uint32_t asks_which;
 };
 
 /* A SUBMIT of a program */
@@ -131,6 +147,7 @@ struct keeping {
 	bool sound;			/* the home has nothing to refuse but the tag */
 	bool limited;			/* who submits has a limit of his own, in time */
 	uint64_t of, first;
+	struct rgate_queue_origin origin; /* of the first one */
 };
 
 struct keeper {
@@ -219,6 +236,39 @@ void keep_count(uint64_t *at, uint64_t n);
 
 /* Goes on with it, as far as can be: when again. It may be freed */
 uint64_t keep_talk(struct kept_queue *q);
+/* ---- keep_mirror.c: copies ---- */
+
+/* Copies of the tasks of a queue of @node from now on. -EDQUOT, -ENOMEM */
+int keep_mirror_begin(struct keeper *k, uid_t uid, uint32_t node, const struct queue_open *as);
+/*
+ * @node is asked for that, for a queue of this one; queue_mirror_asked() tells what it says. -EBUSY:
+ * another one is, in that user's name; as keep_session_begin()
+ */
+int keep_mirror_ask(struct keeper *k, const struct queue_open *as, uint32_t node, uint64_t serial,
+		    uint32_t which);
+void keep_mirror_asked(struct keep_user *u, int result);
+/* Asks for more; what it has said */
+void keep_copies(struct kept_queue *q);
+void keep_copied(struct kept_queue *q, int result, uint64_t value);
+/* Has it copies, in whichever node? So who submits again says which tasks they are */
+static inline bool keep_is_mirrored(const struct kept_queue *q)
+{
+	return q->as.flags & RGATE_QUEUE_MIRROR;
+}
+
+/* ---- keep.c, for these ---- */
+
+struct keep_user *keep_user_of(struct keeper *k, uid_t uid, bool mirrors);
+int keep_queue_for(struct keep_user *u, uint32_t node, const struct queue_open *as,
+		   struct kept_queue **out);
+/* A task of these bytes, which is in no list. NULL: @err: -ENOMEM, -EDQUOT */
+struct kept *keep_make(struct kept_queue *q, const struct rgate_queue_put *put, const char *data,
+		       int *err);
+void keep_free(struct kept_queue *q, struct kept *t);
+/* It has it, by that number. -EEXIST, -ENOMEM: it is not, and was freed */
+int keep_enter(struct kept_queue *q, struct kept *t, uint64_t of, uint64_t id);
+int keep_session_begin(struct keep_user *u);
+
 /* What the home has answered */
 void keep_hear(struct keep_user *u);
 /* Closes it, if there is one; u->seat is there until the engine has buried it */

@@ -10,15 +10,25 @@ static uint32_t delay_of(const struct kept *t, uint64_t at)
 	return t->due_ns > at ? (uint32_t)((t->due_ns - at) / KEEP_MS) : 0;
 }
 
-static uint32_t write_task(const struct kept *t, unsigned char *mem, uint64_t at)
+static uint32_t head_len(const struct kept_queue *q)
 {
-	struct rgate_queue_put put = t->put;
-	const uint32_t len = (uint32_t)(sizeof(put) + RGATE_QUEUE_PADDED(put.len));
+	return keep_is_mirrored(q) ? sizeof(struct rgate_queue_copy) :
+				     sizeof(struct rgate_queue_put);
+}
 
-	put.delay_ms = delay_of(t, at);
+static uint32_t write_task(const struct kept_queue *q, const struct kept *t, unsigned char *mem)
+{
+	struct rgate_queue_copy copy = { .origin = t->origin, .tag = t->tag, .put = t->put };
+	const uint32_t head = head_len(q);
+	const uint32_t len = (uint32_t)(head + RGATE_QUEUE_PADDED(t->put.len));
+
+	copy.put.delay_ms = delay_of(t, keep_now(q));
 	memset(mem, 0, len);
-	memcpy(mem, &put, sizeof(put));
-	memcpy(mem + sizeof(put), t->data, put.len);
+	if (keep_is_mirrored(q))
+		memcpy(mem, &copy, sizeof(copy));
+	else
+		memcpy(mem, &copy.put, sizeof(copy.put));
+	memcpy(mem + head, t->data, t->put.len);
 	return len;
 }
 
@@ -44,7 +54,7 @@ static uint32_t fill_batch(struct kept_queue *q)
 	u->nbatch = 0;
 	for (i = 0; i < QUEUE_STEPS && q->again_at != &q->tasks; i++) {
 		t = container_of(q->again_at, struct kept, of_queue);
-		if (off + sizeof(t->put) + RGATE_QUEUE_PADDED(t->put.len) > KEEP_ROOM)
+		if (off + head_len(q) + RGATE_QUEUE_PADDED(t->put.len) > KEEP_ROOM)
 			break;
 		q->again_at = t->of_queue.next;
 		if (t->of == q->of || keep_life(t->of) > keep_life(q->of))
@@ -53,7 +63,7 @@ static uint32_t fill_batch(struct kept_queue *q)
 			in_another(q, t);
 			continue;
 		}
-		off += write_task(t, u->mem + off, keep_now(q));
+		off += write_task(q, t, u->mem + off);
 		u->batch[u->nbatch++] = t;
 	}
 	return off;
@@ -67,7 +77,8 @@ void keep_again(struct kept_queue *q)
 		q->behind = q->again_at != &q->tasks;
 		return;
 	}
-	ASK(q, AGAIN, .op = RGATE_REQ_QUEUE_SUBMIT, .len = len);
+	ASK(q, AGAIN, .len = len, .op = keep_is_mirrored(q) ? RGATE_REQ_QUEUE_AGAIN :
+							       RGATE_REQ_QUEUE_SUBMIT);
 	if (q->asked)
 		q->user->submits = q;
 	else
@@ -99,9 +110,14 @@ void keep_submitted(struct kept_queue *q, int result, uint64_t value)
 	}
 	for (i = 0; i < result; i++)
 		if (keep_place(q, u->batch[i], q->of, RGATE_SUBMIT_FIRST(value) + (uint32_t)i)) {
-			keep_refuse(k);
+			/* A copy of it is there by now. */
+			if (!u->mirrors)
+				keep_refuse(k);
 			keep_forget(q, u->batch[i]);
 		}
+	/* Some were there before, and may have ended. */
+	if (result > 0 && keep_is_mirrored(q))
+		keep_doubt(q);
 	if (result > 0)
 		keep_count(&k->count.again, (uint64_t)result);
 	i = result > 0 ? result : 0;

@@ -15,8 +15,6 @@
 #include "queue_priv.h"
 #include "session_at.h"
 
-#define ANSWER_US	10000000U	/* a home that has not answered by then is lost */
-
 /* ---- The session ---- */
 
 /* That is when it was removed, or when the engine stops. */
@@ -28,13 +26,13 @@ static void seat_over(void *ctx)
 	u->keeper->due = 0;
 }
 
-static int session_begin(struct keep_user *u)
+int keep_session_begin(struct keep_user *u)
 {
 	struct keeper *k = u->keeper;
 	struct rgate_limits limits;
 	const struct rgate_seat_opts o = RGATE_OPTS(rgate_seat_opts, .uid = u->uid,
-		.requests = KEEP_QUEUES, .completions = KEEP_QUEUES, .limits = &limits,
-		.modest = true, .memory = KEEP_ROOM + KEEP_QUEUES * KEEP_SLOT,
+		.requests = 2 * KEEP_QUEUES, .completions = 2 * KEEP_QUEUES, .limits = &limits,
+		.modest = true, .memory = keep_slot_at(u, keep_slots(u)) + KEEP_SLOT,
 		.over = seat_over, .ctx = u);
 	int err;
 
@@ -80,7 +78,7 @@ void keep_ask(struct kept_queue *q, enum talk state, struct rgate_request r)
 	r.cookie = q->slot;
 	/* Others wait for what a queue has under way; only the ends of tasks may take long. */
 	if (state != TALK_FOLLOW || (uint32_t)r.a1 & RGATE_FOLLOW_NOW)
-		r.deadline_us = ANSWER_US;
+		r.deadline_us = KEEP_ANSWER_US;
 	q->state = state;
 	q->asked = !rgate_session_submit(q->user->session, &r);
 	if (!q->asked)
@@ -95,7 +93,7 @@ static void open_it(struct kept_queue *q)
 		q->make ? q->as.flags | RGATE_QUEUE_CREATE | RGATE_QUEUE_EXCLUSIVE : 0;
 	struct rgate_queue_place place = q->as.place;
 
-	if (session_begin(q->user)) {
+	if (keep_session_begin(q->user)) {
 		q->due = keep_now(q) + KEEP_RETRY_NS;
 		return;
 	}
@@ -132,6 +130,9 @@ static void is_not_there(struct kept_queue *q)
 	if (keep_life(q->latest) >= life)
 		begin_purge(q, life, 0);
 	q->all_gone = keep_life(q->latest) > life;
+	/* Nobody needs copies of nothing. */
+	if (!q->n && q->user->mirrors)
+		return;
 	if (q->as.owner == q->user->uid)
 		q->make = true;
 	else
@@ -142,7 +143,7 @@ static void opened(struct kept_queue *q, int result, uint64_t value)
 {
 	const bool makes = q->make;
 
-	q->make = false;
+	q->make = q->fresh = false;
 	if (!result) {
 		q->handle = (uint32_t)value;
 		q->looked = q->ruled = false;
@@ -238,7 +239,10 @@ static void looked(struct kept_queue *q, int result, uint64_t value)
 	q->behind = true;
 	q->again_at = q->tasks.next;
 	keep_doubt(q);
-	q->again_due = 0;
+	/* Who has submitted them does so again first, if he is there: what he has is no copy. */
+	q->again_due = q->user->mirrors ? keep_now(q) + KEEP_PAUSE_NS * 3 : 0;
+	q->after = 0;
+	q->full = FULL_NOT;
 }
 
 static void ask_rules(struct kept_queue *q)
@@ -273,7 +277,7 @@ static void ruled(struct kept_queue *q)
 /* What is next, of a queue that is open */
 static void go_on(struct kept_queue *q)
 {
-	if (q->closes || (q->looked && !q->n && !q->behind))
+	if (q->closes || (q->looked && !q->n && !q->behind && !q->user->mirrors))
 		close_it(q);
 	else if (!q->looked)
 		look(q);
@@ -283,6 +287,8 @@ static void go_on(struct kept_queue *q)
 		keep_again(q);
 	else if (q->unsure)
 		keep_check(q);
+	else if (q->user->mirrors)
+		keep_copies(q);
 	else
 		keep_follow(q);
 }
@@ -351,6 +357,8 @@ static void heard(struct kept_queue *q, int result, uint64_t value)
 		ruled(q);
 	else if (q->state == TALK_CHECK)
 		keep_checked(q, result);
+	else if (q->user->mirrors)
+		keep_copied(q, result, value);
 	else
 		keep_followed(q, result, value);
 }
@@ -362,6 +370,10 @@ void keep_hear(struct keep_user *u)
 	uint64_t at;
 
 	while (u->session && u->seat && rgate_session_poll(u->session, &done, 1) == 1) {
+		if (done.cookie == KEEP_QUEUES) {
+			keep_mirror_asked(u, done.result);
+			continue;
+		}
 		q = done.cookie < KEEP_QUEUES ? u->slot[done.cookie] : NULL;
 		if (!q || !q->asked)
 			continue;

@@ -8,6 +8,7 @@
 #define KEEP_MS		1000000ULL
 #define KEEP_RETRY_NS	(1000 * KEEP_MS)
 #define KEEP_PAUSE_NS	(100 * KEEP_MS)	/* where it is asked again and again */
+#define KEEP_ANSWER_US	10000000U	/* a home that has not answered by then is lost */
 /* Bytes for a SUBMIT, in front of those of each queue */
 #define KEEP_ROOM	RGATE_QUEUE_PART_MAX
 
@@ -16,9 +17,25 @@ static inline uint64_t keep_now(const struct kept_queue *q)
 	return q->user->keeper->home->now;
 }
 
+static inline uint32_t keep_slots(const struct keep_user *u)
+{
+	return u->mirrors ? KEEP_MIRRORS : KEEP_QUEUES;
+}
+
+static inline uint32_t keep_slot_len(const struct keep_user *u)
+{
+	return u->mirrors ? RGATE_QUEUE_PART_MAX : KEEP_SLOT;
+}
+
+/* Behind the last one there is a place for what is not of a kept queue. */
+static inline uint64_t keep_slot_at(const struct keep_user *u, uint32_t slot)
+{
+	return KEEP_ROOM + (uint64_t)slot * keep_slot_len(u);
+}
+
 static inline uint64_t keep_slot_off(const struct kept_queue *q)
 {
-	return KEEP_ROOM + (uint64_t)q->slot * KEEP_SLOT;
+	return keep_slot_at(q->user, q->slot);
 }
 
 static inline unsigned char *keep_slot_mem(const struct kept_queue *q)

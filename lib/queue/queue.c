@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "journal.h"
+#include "mirror.h"
 #include "queues.h"
 
 /* ---- The journal ---- */
@@ -243,6 +244,8 @@ void queue_add(struct queue *q, struct task *t)
 	q->home->ntasks++;
 	q->count.bytes += t->len;
 	list_add_tail(&q->tasks, &t->of_queue);
+	if (q->mirror)
+		mirror_comes(q->mirror, t);
 	queue_table_enter(q, t);
 }
 
@@ -322,6 +325,8 @@ void queue_drop(struct queue *q, struct task *t)
 	queue_tell(t, -ENOENT);
 	drop_end(q, t);
 	set_state(q, t, 0);
+	if (q->mirror)
+		mirror_goes(q->mirror, t);
 	list_del(&t->of_queue);
 	queue_table_leave(q, t);
 	quota_give(q->quota, queue_cost(t->len));

@@ -22,7 +22,10 @@
 #include "heap.h"
 #include "list.h"
 
+struct mirror;
+struct origin;
 struct queues;
+struct rgate_req;
 struct segment;
 
 /* Who claims: what he has */
@@ -50,6 +53,10 @@ struct task {
 	uid_t uid;
 	uint8_t state, type, priority, flags;
 	bool taken;			/* by a waiter */
+	bool told;			/* of its end was, who follows */
+	bool again;			/* who has submitted it had it before */
+	uint8_t from;			/* with a mirror: a node, or MIRROR_HOME */
+	struct origin *origin;		/* likewise; NULL: its own */
 	char *end;			/* result or reason; NULL: none */
 	struct segment *seg;		/* of the journal, that has it; NULL: none */
 	struct link of_seg;
@@ -62,6 +69,9 @@ struct follower {
 	uint64_t next;			/* where he goes on; 0: nowhere so far */
 	uint32_t tag;
 	uid_t uid;
+	/* Not NULL: all tasks, but those that this node has submitted first; and copies */
+	const void *copies;
+	uint32_t node;
 };
 
 struct ends;
@@ -108,6 +118,7 @@ struct queue {
 	/* who waits */
 	struct link claims, rooms, idle, follows;
 	struct ends *ends;		/* NULL: nobody has asked for them */
+	struct mirror *mirror;		/* NULL: it has none */
 	uint32_t nclaims;
 	uint64_t wanted;		/* types, or more */
 	struct rgate_queue_info count;	/* all but what is read off the queue */
@@ -234,7 +245,7 @@ bool queue_is_idle(const struct queue *q);
 /* Tells who waits for what is there now. The queue is gone, if nobody needs it any more. */
 void queue_settle(struct queue *q);
 
-/* ---- queue_ends.c: tasks with a tag that have ended, of which so many are remembered ---- */
+/* ---- queue_ends.c: tasks that have ended, with a tag or copies, of which so many are known ---- */
 
 #define QUEUE_ENDS	4096U
 #define QUEUE_FOLLOWERS	256U	/* who wait */
@@ -243,6 +254,8 @@ struct ended {
 	uint64_t id;
 	uint32_t tag;
 	uid_t uid;
+	uint8_t from;
+	bool again;
 };
 
 struct ends {

@@ -232,6 +232,13 @@ int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node
 	return err ? err : gate_forward(v->caller, r, &as);
 }
 
+int queue_away_mirror(struct queue_service *sv, struct rgate_req *r, uint32_t node)
+{
+	if (!keep_is_own(&sv->keeper, rgate_req_seat(r)))
+		return -EINVAL;
+	return queue_away_list(sv, r, node);
+}
+
 /*
  * A home that says nothing for too long may have done it, where -ETIMEDOUT of a program's own
  * limits says that nothing was done. What it had there is lost with it in any case.
@@ -269,6 +276,12 @@ static int submit(struct queue_service *sv, struct rgate_req *r, struct away *a,
 	return result;
 }
 
+/* What programs would submit by that nobody would keep. */
+static bool is_daemons(uint32_t op)
+{
+	return op == RGATE_REQ_QUEUE_AGAIN || op == RGATE_REQ_QUEUE_COPIES;
+}
+
 int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a)
 {
 	struct gate_as as = {
@@ -278,6 +291,11 @@ int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a
 
 	if (!as.handle)
 		return -EBADF;
+	if (is_daemons(rgate_req_get(r)->op) && !keep_is_own(&sv->keeper, rgate_req_seat(r)))
+		return -EINVAL;
+	/* The rest of it is for what comes back. */
+	if (rgate_req_get(r)->op == RGATE_REQ_QUEUE_COPIES)
+		as.sent = sizeof(struct rgate_queue_copies);
 	if (!is_alive(a->visit) || a->life != a->visit->life)
 		return -ECONNRESET;
 	if (rgate_req_get(r)->op == RGATE_REQ_QUEUE_SUBMIT)

@@ -2,7 +2,8 @@
 /*
  * Which tasks have ended, for those who keep them elsewhere until then. The last QUEUE_ENDS are
  * remembered, each at a place of its own in all that there were: who follows says at which one he
- * is. Only of tasks with a tag, and once each: who kicks a buried one does so for himself.
+ * is. Only of tasks with a tag, or of a queue with a mirror, and once each: who kicks a buried one
+ * does so for himself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,17 +35,21 @@ void queue_ends_add(struct queue *q, struct task *t)
 {
 	struct ends *e = q->ends;
 
-	if (e && t->tag) {
-		e->at[e->next % QUEUE_ENDS] = (struct ended){ .id = t->id, .tag = t->tag,
-							      .uid = t->uid };
+	if (e && !t->told && (t->tag || q->mirror)) {
+		e->at[e->next % QUEUE_ENDS] = (struct ended){
+			.id = t->id, .tag = t->tag, .uid = t->uid, .from = t->from,
+			.again = t->again };
 		e->next++;
 	}
-	t->tag = 0;
+	t->told = true;
 }
 
+/* What a node has submitted it keeps, and has no copy of: unless it did so for having one. */
 static bool is_his(const struct ended *at, const struct follower *who)
 {
-	return at->tag == who->tag && at->uid == who->uid;
+	if (who->copies)
+		return at->from != who->node || at->again;
+	return at->tag && at->tag == who->tag && at->uid == who->uid;
 }
 
 /* The first place that is remembered */

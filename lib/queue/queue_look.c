@@ -2,6 +2,7 @@
 /* What a queue has */
 #include <string.h>
 
+#include "mirror.h"
 #include "queue.h"
 #include "queues.h"
 
@@ -88,5 +89,6 @@ void queue_info(const struct queue *q, struct rgate_queue_info *info)
 	info->flags = q->rules.flags |
 		      (q->home->journal && q->journaled ? RGATE_QUEUE_JOURNALED : 0);
 	info->oldest_ms = t ? age_ms(t) : 0;
+	info->mirror = q->mirror ? mirror_info(q->mirror) : 0;
 	memcpy(info->name, q->name, sizeof(info->name));
 }

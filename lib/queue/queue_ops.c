@@ -66,6 +66,8 @@ static int submit_one(struct rgate_req *r, struct opened *o, uint32_t *off, uint
 		err = queue_submit(o->queue, o->uid, queue_high(rgate_req_get(r)->a1), &put,
 				   mem + sizeof(put), id);
 	*off += (uint32_t)(sizeof(put) + RGATE_QUEUE_PADDED(put.len));
+	if (!err && o->queue->mirror)
+		queue_find(o->queue, *id)->from = (uint8_t)o->from;
 	return err;
 }
 
@@ -348,7 +350,7 @@ static int begin_remove(struct rgate_req *r, void *ctx)
 
 /* ---- Handles ---- */
 
-static int read_open(struct rgate_req *r, struct queue_open *as)
+int queue_read_open(struct rgate_req *r, struct queue_open *as)
 {
 	const struct rgate_request *q = rgate_req_get(r);
 
@@ -376,6 +378,7 @@ static int open_here(struct queue_service *sv, struct rgate_req *r, const struct
 		return -ENOMEM;
 	o->sv = sv;
 	o->uid = rgate_seat_uid(rgate_req_seat(r));
+	o->from = MIRROR_HOME;
 	list_init(&o->pending);
 	err = queues_open(&sv->home, o->uid, as, &o->queue);
 	if (err) {
@@ -383,6 +386,8 @@ static int open_here(struct queue_service *sv, struct rgate_req *r, const struct
 		return err;
 	}
 	o->rights = rights_of(o->queue, o->uid);
+	if (o->queue->mirror && sv->gate)
+		(void)gate_service_whose(sv->gate, rgate_req_seat(r), &o->from);
 	queue_worker_init(o->queue, &o->worker);
 	err = rgate_seat_handle(rgate_req_seat(r), RGATE_REQ_QUEUE, o, &o->number);
 	if (err) {
@@ -403,11 +408,15 @@ static int begin_open(struct rgate_req *r, void *ctx)
 
 	err = queue_away_node(sv, r, &node);
 	if (!err)
-		err = read_open(r, &as);
+		err = queue_read_open(r, &as);
 	if (err)
 		return err;
 	if (node != BOARD_HERE)
 		return queue_away_open(sv, r, node, &as);
+	if (as.flags & RGATE_QUEUE_MIRROR)
+		err = queue_mirror_check(sv);
+	if (err)
+		return err;
 	queue_look_at_clock(sv);
 	return open_here(sv, r, &as);
 }
@@ -474,17 +483,28 @@ static int begin_list(struct rgate_req *r, void *ctx)
 	return 1;
 }
 
+/* What waits for copies has been done: it is told so, without them. */
+static int cancel_here(struct rgate_req *r, enum named *named)
+{
+	struct queue *q = named && *named == NAMED_HERE ?
+			  container_of(named, struct opened, named)->queue : NULL;
+
+	if (q && q->mirror && !rgate_req_data(r))
+		mirror_let_go(q, r);
+	return pend_cancel(r);
+}
+
 static int cancel(struct rgate_req *r, void *ctx)
 {
-	const enum named *named = rgate_req_object(r);
+	enum named *named = rgate_req_object(r);
 	struct queue_service *sv = ctx;
 	int err;
 
 	/* The gate's lock is nothing that a queue of this node should wait for. */
 	if ((named && *named == NAMED_HERE) || !sv->gate)
-		return pend_cancel(r);
+		return cancel_here(r, named);
 	err = gate_forward_cancel(sv->gate, r);
-	return err == -ENOENT ? pend_cancel(r) : err;
+	return err == -ENOENT ? cancel_here(r, named) : err;
 }
 
 static uint64_t tick_journal(struct queue_service *sv, uint64_t now)
@@ -503,6 +523,8 @@ static uint64_t tick(void *ctx, uint64_t now)
 
 	queue_away_sweep(sv);
 	kept = keeper_tick(&sv->keeper);
+	at = kept < at ? kept : at;
+	kept = queue_mirrors_tick(sv);
 	at = kept < at ? kept : at;
 	if (sv->journal) {
 		kept = tick_journal(sv, mine);
@@ -542,6 +564,9 @@ static const struct rgate_req_op ops[] = {
 	OP(COMPLETE_MANY, "complete_many", HANDLE | MEM, queue_begin_complete_many),
 	OP(FOLLOW, "follow", HANDLE | A0 | A1 | MEM, queue_begin_follow),
 	OP(OVER, "over", HANDLE | A0 | MEM, queue_begin_over),
+	OP(AGAIN, "again", HANDLE | MEM, queue_begin_again),
+	OP(COPIES, "copies", HANDLE | A1 | MEM, queue_begin_copies),
+	OP(MIRROR, "mirror", A0 | A1 | MEM, queue_begin_mirror),
 };
 
 const struct rgate_req_service queue_requests = {

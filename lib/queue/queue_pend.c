@@ -71,6 +71,14 @@ static void ends_there(struct waiter *w, int err)
 	end_as(p, result, w->who.next, true);
 }
 
+static void copies_there(struct waiter *w, int err)
+{
+	struct pending *p = container_of(w, struct pending, waiter);
+	int result = err ? err : queue_ops_copies(p->r, p->o, &w->who);
+
+	end_as(p, result, w->who.next, false);
+}
+
 static uint32_t first_len(const struct rgate_req *r)
 {
 	struct rgate_queue_put put;
@@ -99,6 +107,10 @@ static int await(struct pending *p, enum pend_for what, struct task *t)
 	case PEND_FOLLOW:
 		p->waiter.over = ends_there;
 		p->waiter.who = queue_follower_of(p->r, p->o);
+		return queue_await_ends(q, &p->waiter);
+	case PEND_COPIES:
+		p->waiter.over = copies_there;
+		p->waiter.who = queue_copies_of(p->r, p->o);
 		return queue_await_ends(q, &p->waiter);
 	default:
 		p->waiter.over = all_over;

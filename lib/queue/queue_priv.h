@@ -4,10 +4,12 @@
  *	queue_ops.c	what requests do; queue_ops_claimed.c: on tasks that are claimed;
  *			queue_ops_ends.c: to who follows what becomes of tasks
  *	queue_pend.c	those that wait
+ *			queue_ops_mirror.c: on queues of which other nodes have copies
  *	queue_away.c	those on queues of other nodes, which lib/gate hands over
- *	keep*.c		tasks that went there
+ *	keep*.c		tasks that went there, or are copies of theirs
  *	journal*.c	tasks that outlive the process
  *	queues.c	queues whose home is this node
+ *	mirror.c, origin.c	who has copies of a queue's tasks, and what came back from there
  *	queue.c, queue_table.c, queue_wait.c, queue_ends.c, queue_look.c	one of them
  */
 #ifndef RGATE_QUEUE_PRIV_H
@@ -16,6 +18,7 @@
 #include "gate_service.h"
 #include "journal.h"
 #include "keep.h"
+#include "mirror.h"
 #include "queue_service.h"
 #include "queues.h"
 
@@ -41,6 +44,7 @@ struct opened {
 	struct link pending;
 	uint32_t rights;		/* enum right */
 	uint32_t number;
+	uint32_t from;			/* of a queue with a mirror: whose guest, or MIRROR_HOME */
 	uid_t uid;
 };
 
@@ -119,7 +123,23 @@ struct follower queue_follower_of(const struct rgate_req *r, const struct opened
 /* What there is from where he is on, which is brought up to date: as begin(); -EAGAIN: nothing */
 int queue_ops_ends(struct rgate_req *r, struct opened *o, struct follower *who);
 
+/* queue_ops_mirror.c: of other daemons, which have copies, or are to have some */
+int queue_begin_again(struct rgate_req *r, void *ctx);
+int queue_begin_copies(struct rgate_req *r, void *ctx);
+int queue_begin_mirror(struct rgate_req *r, void *ctx);
+/* As queue_follower_of() */
+struct follower queue_copies_of(const struct rgate_req *r, const struct opened *o);
+/* What there is, as queue_ops_ends() */
+int queue_ops_copies(struct rgate_req *r, struct opened *o, struct follower *who);
+/* May it have a mirror here? -ENONET: there are not enough nodes */
+int queue_mirror_check(struct queue_service *sv);
+/* What the node said that was asked to have copies of a queue, as its copier @which */
+void queue_mirror_asked(struct queue_service *sv, uint64_t serial, uint32_t which, int result);
+/* Asks others to have copies, and answers who waits for too long; when again */
+uint64_t queue_mirrors_tick(struct queue_service *sv);
+
 /* queue_ops.c */
+int queue_read_open(struct rgate_req *r, struct queue_open *as);
 /* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
 int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
 	     int (*fn)(struct rgate_req *r, struct opened *o));
@@ -145,10 +165,11 @@ enum pend_for {
 	PEND_ROOM,
 	PEND_IDLE,
 	PEND_FOLLOW,
+	PEND_COPIES,
 };
 
 /*
- * @r says what PEND_TASKS, PEND_ROOM and PEND_FOLLOW wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS,
+ * @r says what PEND_TASKS, PEND_ROOM, PEND_FOLLOW and PEND_COPIES wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS,
  * -EMSGSIZE
  */
 int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task *t);
@@ -164,6 +185,8 @@ int queue_away_node(const struct queue_service *sv, const struct rgate_req *r, u
 int queue_away_open(struct queue_service *sv, struct rgate_req *r, uint32_t node,
 		    const struct queue_open *as);
 int queue_away_list(struct queue_service *sv, struct rgate_req *r, uint32_t node);
+/* MIRROR, by the keeper alone */
+int queue_away_mirror(struct queue_service *sv, struct rgate_req *r, uint32_t node);
 /* The request's handle is that one. */
 int queue_away_ask(struct queue_service *sv, struct rgate_req *r, struct away *a);
 int queue_away_close(struct queue_service *sv, struct rgate_req *r, struct away *a);

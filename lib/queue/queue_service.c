@@ -22,6 +22,8 @@ void opened_free(struct opened *o)
 
 	o->worker.over = worker_over;
 	queues_worker_gone(q, &o->worker);
+	if (q->mirror)
+		mirror_detach(q, o);
 	q->handles--;
 	queue_settle(q);
 }
@@ -78,12 +80,25 @@ int queue_service_kept(const struct queue_service *sv, struct queue_kept_stats *
 	stats->refused = read_count(&c->refused);
 	stats->late = read_count(&c->late);
 	stats->lost = read_count(&c->lost);
+	stats->copies = read_count(&c->copies);
+	stats->unmirrored = read_count(&sv->home.unmirrored);
 	return 0;
 }
 
 int queue_service_journal(const struct queue_service *sv, struct journal_stats *stats)
 {
 	return sv->journal ? journal_stats(sv->journal, stats) : -ENOENT;
+}
+
+/* It is told when another node has copies. */
+static int hold(struct rgate_req *r, const struct queue *q, int result, uint64_t value)
+{
+	const enum named *named = rgate_req_object(r);
+	const bool here = named && *named == NAMED_HERE;
+	const uint64_t last = RGATE_SUBMIT_FIRST(value) + (uint32_t)result - 1;
+
+	return mirror_hold(q->mirror->queue, r, result, value, last,
+			   here ? container_of(named, struct opened, named)->from : MIRROR_HOME);
 }
 
 /* What was read of memory that may be lost is told when it cannot be any more. */
@@ -96,6 +111,8 @@ int queue_tell_later(struct queue_service *sv, struct rgate_req *r, const struct
 		.wait = rgate_req_get(r)->op == RGATE_REQ_QUEUE_WAIT,
 	};
 
+	if (a.submit && result > 0 && q->mirror)
+		return hold(r, q, result, value);
 	/* Who keeps them knows what to do: they are in no journal, and cannot be taken back. */
 	if (a.submit && queue_high(rgate_req_get(r)->a1))
 		return result;

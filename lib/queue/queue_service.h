@@ -43,6 +43,8 @@ struct queue_kept_stats {
 	uint64_t lost;		/* tasks that the next process can never have, or for want of
 				 * memory
 				 */
+	uint64_t copies;	/* of tasks of other nodes' queues, now; their bytes are in bytes */
+	uint64_t unmirrored;	/* tasks of queues here that were taken without a copy, so far */
 };
 
 /* Any thread; @stats->sz is set by the caller. -EINVAL */

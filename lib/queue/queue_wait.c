@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "journal.h"
+#include "mirror.h"
 #include "queue.h"
 #include "queues.h"
 
@@ -185,5 +186,7 @@ void queue_settle(struct queue *q)
 	if (queue_is_idle(q))
 		tell_list(q, &q->idle, 0);
 	queue_ends_tell(q);
+	if (q->mirror)
+		mirror_settle(q);
 	queues_put(q);
 }

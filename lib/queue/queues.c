@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "journal.h"
+#include "mirror.h"
 #include "regions.h"
 
 #define TASKS		65536U		/* of a queue that says nothing */
@@ -24,6 +25,8 @@ void queues_init(struct queues *qs)
 	list_init(&qs->gone);
 	list_init(&qs->removed);
 	list_init(&qs->due);
+	list_init(&qs->mirrors);
+	qs->mirror_due = UINT64_MAX;
 }
 
 bool queue_name_ok(const char name[RGATE_QUEUE_NAME_ROOM])
@@ -39,6 +42,9 @@ int queue_open_check(const struct queue_open *as)
 	const struct rgate_queue_place *p = &as->place;
 
 	if (as->flags & ~RGATE_QUEUE_FLAGS || !queue_name_ok(p->name))
+		return -EINVAL;
+	/* Copies of a user's tasks are with other nodes in his name alone. */
+	if (as->flags & RGATE_QUEUE_MIRROR && as->flags & RGATE_QUEUE_SUBMIT)
 		return -EINVAL;
 	if (!(as->flags & RGATE_QUEUE_CREATE))
 		return made || p->bytes || p->tasks || p->attempts || p->run_ms || p->result_ms ?
@@ -124,6 +130,9 @@ static void set_rules(struct queue *q, const struct queue_open *as)
 		.result_ms = p->result_ms ? p->result_ms : RESULT_MS,
 		.flags = as->flags & QUEUE_MADE_FLAGS,
 	};
+	/* Who has copies submits them again: they would be twice. */
+	if (q->rules.flags & RGATE_QUEUE_MIRROR)
+		q->rules.flags |= RGATE_QUEUE_NO_JOURNAL;
 }
 
 static struct queue *make(struct queues *qs, const struct queue_open *as, struct quota *quota)
@@ -149,6 +158,10 @@ static struct queue *make(struct queues *qs, const struct queue_open *as, struct
 	list_init(&q->follows);
 	for (i = 0; i < RGATE_QUEUE_PRIORITIES * RGATE_QUEUE_TYPES; i++)
 		list_init(&q->ready[i / RGATE_QUEUE_TYPES][i % RGATE_QUEUE_TYPES]);
+	if (q->rules.flags & RGATE_QUEUE_MIRROR && mirror_create(q)) {
+		free(q);
+		return NULL;
+	}
 	list_add_tail(&qs->all, &q->of_home);
 	quota->queues++;
 	qs->n++;
@@ -262,6 +275,7 @@ static void destroy(struct queue *q)
 
 	forget(q);
 	empty(q);
+	mirror_destroy(q->mirror);
 	queue_table_free(q);
 	queue_ends_free(q);
 	list_del(&q->of_home);
@@ -276,6 +290,12 @@ void queues_put(struct queue *q)
 {
 	if (q->handles || q->n || (!q->removed && q->rules.flags & RGATE_QUEUE_KEEP))
 		return;
+	/* Nobody needs it but those who have copies, of nothing: they are told. */
+	if (q->mirror && q->mirror->handles) {
+		if (!q->removed)
+			queues_remove(q);
+		return;
+	}
 	destroy(q);
 }
 
@@ -294,6 +314,8 @@ void queues_remove(struct queue *q)
 	q->removed = true;
 	forget(q);
 	list_del(&q->of_home);
+	if (q->mirror)
+		mirror_let_all_go(q->mirror);
 	queue_tell_all(q);
 	queue_ends_free(q);
 	drop_some(q);

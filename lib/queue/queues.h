@@ -13,7 +13,7 @@
 
 /* What stays of the flags that it was made with */
 #define QUEUE_MADE_FLAGS	(RGATE_QUEUE_KEEP | RGATE_QUEUE_SUBMIT | RGATE_QUEUE_WORK | \
-				 RGATE_QUEUE_NO_JOURNAL)
+				 RGATE_QUEUE_NO_JOURNAL | RGATE_QUEUE_MIRROR)
 
 #define QUEUES_MOST	1024U	/* of all, */
 #define QUEUES_UID	256U	/* of a user */
@@ -38,6 +38,9 @@ struct queues {
 	struct link gone;	/* workers who are, with tasks left */
 	struct link removed;	/* queues that are, likewise */
 	struct link due;	/* queues: queue_settle() has not told all */
+	struct link mirrors;	/* of queues */
+	uint64_t mirror_due;	/* something of these is to be done */
+	uint64_t unmirrored;	/* atomic: tasks that were taken without a copy */
 	uint32_t steps;		/* since the last tick, of what is gone */
 	uint64_t serial;
 	uint64_t bytes;

@@ -37,7 +37,7 @@ struct action {
 };
 
 enum { OPT_OWNER = 256, OPT_TASKS, OPT_BYTES, OPT_ATTEMPTS, OPT_RUN_TIME, OPT_RESULT_TIME,
-	OPT_OTHERS, OPT_RETRY, OPT_NO_JOURNAL };
+	OPT_OTHERS, OPT_RETRY, OPT_NO_JOURNAL, OPT_MIRROR };
 
 static const struct argp_option options[] = {
 	{ "socket", 'S', "PATH", 0, "The daemon's socket of requests", 0 },
@@ -56,6 +56,7 @@ static const struct argp_option options[] = {
 	  "(default: 600)", 0 },
 	{ "no-journal", OPT_NO_JOURNAL, NULL, 0, "create: its tasks go with the daemon, also with a "
 	  "journal", 0 },
+	{ "mirror", OPT_MIRROR, NULL, 0, "create: a third node has a copy of each task", 0 },
 	{ "others", OPT_OTHERS, "WHAT", 0, "create: other users may 'put' or 'run', too", 0 },
 	{ "parallel", 'P', "N", 0, "run: so many commands at once (default: 1)", 0 },
 	{ "retry", OPT_RETRY, "SECONDS", 0, "run: until one that failed is run again (default: 1)",
@@ -119,6 +120,21 @@ static const char *const states[RGATE_TASK_STATES] = {
 	[RGATE_TASK_BURIED] = "buried", [RGATE_TASK_DONE] = "done",
 };
 
+static void mirror_json(struct json *j, uint32_t mirror)
+{
+	int i;
+
+	json_object(j, "mirror");
+	json_array(j, "nodes");
+	for (i = 0; i < 2; i++)
+		if (RGATE_MIRROR_NODE(mirror, i) >= 0)
+			json_u64(j, NULL, (uint64_t)RGATE_MIRROR_NODE(mirror, i));
+	json_array_end(j);
+	json_bool(j, "late", mirror & RGATE_MIRROR_LATE);
+	json_u64(j, "missed", RGATE_MIRROR_MISSED(mirror));
+	json_object_end(j);
+}
+
 static void info_json(struct json *j, const struct rgate_queue_info *info)
 {
 	unsigned int i;
@@ -142,6 +158,8 @@ static void info_json(struct json *j, const struct rgate_queue_info *info)
 	json_u64(j, "waiting", info->claims);
 	json_u64(j, "open", info->handles);
 	json_bool(j, "journaled", info->flags & RGATE_QUEUE_JOURNALED);
+	if (info->flags & RGATE_QUEUE_MIRROR)
+		mirror_json(j, info->mirror);
 	json_object_end(j);
 }
 
@@ -386,6 +404,8 @@ static void end_of_args(const struct queue_args *a, struct argp_state *state)
 		argp_error(state, "which queue?");
 	else if (is(a, "run") && !a->run.command)
 		argp_error(state, "which command?");
+	else if (a->opts.flags & RGATE_QUEUE_MIRROR && a->opts.flags & RGATE_QUEUE_SUBMIT)
+		argp_error(state, "--mirror is for the owner's own tasks: without '--others put'");
 }
 
 static uint32_t arg_ms(struct argp_state *state, const char *what, const char *arg)
@@ -430,6 +450,9 @@ static error_t parse_rules(struct queue_args *a, int key, char *arg, struct argp
 		break;
 	case OPT_NO_JOURNAL:
 		a->opts.flags |= RGATE_QUEUE_NO_JOURNAL;
+		break;
+	case OPT_MIRROR:
+		a->opts.flags |= RGATE_QUEUE_MIRROR;
 		break;
 	case OPT_OTHERS:
 		parse_others(a, arg, state);

@@ -167,6 +167,8 @@ static void json_queues(struct daemon *d, struct json *j)
 	json_u64(j, "kept_refused", ks.refused);
 	json_u64(j, "kept_late", ks.late);
 	json_u64(j, "kept_lost", ks.lost);
+	json_u64(j, "copies", ks.copies);
+	json_u64(j, "unmirrored", ks.unmirrored);
 	json_journal(d, j);
 	json_object_end(j);
 }

@@ -34,7 +34,9 @@
 #define RGATE_QUEUE_SUBMIT	(1U << 3)	/* likewise: other users may submit, */
 #define RGATE_QUEUE_WORK	(1U << 4)	/* likewise: or claim */
 #define RGATE_QUEUE_NO_JOURNAL	(1U << 5)	/* likewise: its tasks are in no journal */
-#define RGATE_QUEUE_FLAGS	63U
+/* likewise: other nodes have copies of its tasks; without SUBMIT, and in no journal */
+#define RGATE_QUEUE_MIRROR	(1U << 6)
+#define RGATE_QUEUE_FLAGS	127U
 #define RGATE_QUEUE_JOURNALED	(1U << 31)	/* of STATE, LIST: its tasks outlive the daemon */
 #define RGATE_QUEUE_OPEN_A1(owner, flags)	((__u64)(flags) << 32 | (__u32)(owner))
 
@@ -149,6 +151,42 @@ struct rgate_queue_ends {
 };
 #define RGATE_ENDS_MISSED	(1U << 0) /* others have, which nobody remembers: OVER tells */
 
+/*
+ * Which task it is, whatever becomes of its home: the number, and the queue as RGATE_SUBMIT_QUEUE()
+ * has it, that it had in that process of the home which was first to take it.
+ */
+struct rgate_queue_origin {
+	__aligned_u64 process;
+	__aligned_u64 word;	/* as the value of SUBMIT with a tag has it */
+};
+
+/* Of a task, in the part of AGAIN and COPIES: its bytes follow, then zeros up to a multiple of 8 */
+struct rgate_queue_copy {
+	struct rgate_queue_origin origin;
+	__aligned_u64 id;	/* now; 0 in AGAIN */
+	__u32 tag;		/* of who follows what becomes of it; 0: nobody */
+	__u32 reserved;
+	struct rgate_queue_put put;	/* its delay is what is left of it */
+};
+
+/* In COPIES' part: how far he is who has the copies; then how far he is with what follows it */
+struct rgate_queue_copies {
+	__aligned_u64 process;	/* of the home; 0 in what is asked */
+	__aligned_u64 after;	/* he has all copies of tasks up to that number that are for him */
+	__aligned_u64 next;	/* as the value of FOLLOW */
+	__u32 queue;		/* as RGATE_SUBMIT_QUEUE() has it; 0 in what is asked */
+	__u32 flags;		/* RGATE_ENDS_MISSED; asked: RGATE_COPIES_FULL */
+	__u32 ends;		/* so many numbers of tasks that have ended follow, */
+	__u32 copies;		/* then so many struct rgate_queue_copy */
+};
+#define RGATE_COPIES_NOW	(1U << 0)	/* of a1: does not wait */
+#define RGATE_COPIES_FULL	(1U << 1)	/* he had no room for some of those */
+
+/* struct rgate_queue_info.mirror: the nodes that have copies, 0 and 1; -1: there is none */
+#define RGATE_MIRROR_NODE(mirror, i)	((int)((mirror) >> 4 * (i) & 15) - 1)
+#define RGATE_MIRROR_LATE	(1U << 8)	/* not all tasks have copies, and none waits for one */
+#define RGATE_MIRROR_MISSED(mirror)	((mirror) >> 16) /* tasks taken without, up to 65535 */
+
 /* STATE and LIST */
 struct rgate_queue_info {
 	__aligned_u64 submitted;	/* so far */
@@ -173,7 +211,7 @@ struct rgate_queue_info {
 	__u32 owner;			/* uid */
 	__u32 flags;			/* RGATE_QUEUE_KEEP, _SUBMIT, _WORK, _JOURNALED, ... */
 	__u32 oldest_ms;		/* since its oldest task was submitted */
-	__u32 reserved;
+	__u32 mirror;			/* RGATE_MIRROR_*; 0 without RGATE_QUEUE_MIRROR */
 	char name[RGATE_QUEUE_NAME_ROOM];
 };
 
@@ -217,6 +255,21 @@ RGATE_AT(struct rgate_queue_ends, n, 4);
 RGATE_AT(struct rgate_queue_ends, flags, 8);
 RGATE_ASSERT(sizeof(struct rgate_queue_ends) == 16);
 
+RGATE_AT(struct rgate_queue_copy, origin, 0);
+RGATE_AT(struct rgate_queue_copy, id, 16);
+RGATE_AT(struct rgate_queue_copy, tag, 24);
+RGATE_AT(struct rgate_queue_copy, put, 32);
+RGATE_ASSERT(sizeof(struct rgate_queue_copy) == 48);
+
+RGATE_AT(struct rgate_queue_copies, process, 0);
+RGATE_AT(struct rgate_queue_copies, after, 8);
+RGATE_AT(struct rgate_queue_copies, next, 16);
+RGATE_AT(struct rgate_queue_copies, queue, 24);
+RGATE_AT(struct rgate_queue_copies, flags, 28);
+RGATE_AT(struct rgate_queue_copies, ends, 32);
+RGATE_AT(struct rgate_queue_copies, copies, 36);
+RGATE_ASSERT(sizeof(struct rgate_queue_copies) == 40);
+
 RGATE_AT(struct rgate_queue_memory, magic, 0);
 RGATE_AT(struct rgate_queue_memory, off, 8);
 RGATE_AT(struct rgate_queue_memory, len, 16);
@@ -230,6 +283,7 @@ RGATE_AT(struct rgate_queue_info, bytes, 72);
 RGATE_AT(struct rgate_queue_info, tasks_max, 96);
 RGATE_AT(struct rgate_queue_info, now, 112);
 RGATE_AT(struct rgate_queue_info, handles, 144);
+RGATE_AT(struct rgate_queue_info, mirror, 164);
 RGATE_AT(struct rgate_queue_info, name, 168);
 RGATE_ASSERT(sizeof(struct rgate_queue_info) == 232);
 

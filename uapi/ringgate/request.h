@@ -277,6 +277,20 @@ enum rgate_req_service_number {
  * written: of those that were set the bits are left whose tasks have ended; result: bytes
  */
 #define RGATE_REQ_QUEUE_OVER	RGATE_REQ_OP(RGATE_REQ_QUEUE, 18)
+/*
+ * The next three are of daemons, which keep tasks of queues with RGATE_QUEUE_MIRROR.
+ *
+ * handle; mem, off, len: of each task struct rgate_queue_copy and its bytes; result: how many are
+ * there now, from the first one on, whoever has submitted them again; value: as SUBMIT with a tag
+ */
+#define RGATE_REQ_QUEUE_AGAIN	RGATE_REQ_OP(RGATE_REQ_QUEUE, 19)
+/*
+ * handle; a1: RGATE_COPIES_NOW; mem, off, len: struct rgate_queue_copies, read, and written with
+ * what follows it; waits for some; result: bytes; value: as FOLLOW
+ */
+#define RGATE_REQ_QUEUE_COPIES	RGATE_REQ_OP(RGATE_REQ_QUEUE, 20)
+/* as OPEN, of a queue of the node that asks: have copies of its tasks, from now on */
+#define RGATE_REQ_QUEUE_MIRROR	RGATE_REQ_OP(RGATE_REQ_QUEUE, 21)
 
 /* rgate_request.flags; unknown ones are refused */
 #define RGATE_REQ_LINK		(1U << 0)	/* the next begins when this one succeeded */
