@@ -465,6 +465,8 @@ $(O)/tests/unit/test_gate_heard: EXTRA_LIBS += $(call wrap,calloc)
 $(O)/tests/unit/test_gate_left: EXTRA_LIBS += $(call wrap,clock_gettime rgate_seat_uid)
 $(O)/tests/unit/test_gate_unbegun: EXTRA_LIBS += $(call wrap,rgate_session_submit calloc realloc free)
 $(O)/tests/unit/test_journal_lost: EXTRA_LIBS += $(call wrap,fdatasync)
+$(O)/tests/unit/test_queue_mirror: EXTRA_LIBS += $(call wrap,$(addprefix gate_,service_find service_whose \
+	service_process service_limits caller_new caller_leave caller_is_lost forward forward_cancel))
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \
 	gate_forward)
 $(O)/tests/unit/test_queue_lies $(O)/tests/unit/test_queue_memory: EXTRA_LIBS += $(call wrap,sync_client_ask)
