@@ -254,7 +254,7 @@ node_queue := $(patsubst %,$(O)/obj/tests/unit/node/%.o,gate_bed queue_bed queue
 node_test_bin := $(patsubst %,$(O)/tests/unit/test_%,line board errand memory_nodes gate gate_callers \
 	gate_dock gate_dock_berths gate_dock_serve gate_dock_storm gate_dock_wide gate_ending gate_heard gate_left \
 	gate_many gate_many_serve gate_many_storm gate_serve gate_slots gate_slots_serve gate_unbegun \
-	queue_serve queue_nodes queue_kept queue_keeper)
+	queue_serve queue_nodes queue_kept queue_keeper queue_copies)
 gate_test_bin := $(filter $(O)/tests/unit/test_gate%,$(node_test_bin))
 queue_test_bin := $(filter $(O)/tests/unit/test_queue_%,$(node_test_bin))
 vm_bin := $(vm_src:%.c=$(O)/%)
@@ -465,6 +465,7 @@ $(O)/tests/unit/test_gate_heard: EXTRA_LIBS += $(call wrap,calloc)
 $(O)/tests/unit/test_gate_left: EXTRA_LIBS += $(call wrap,clock_gettime rgate_seat_uid)
 $(O)/tests/unit/test_gate_unbegun: EXTRA_LIBS += $(call wrap,rgate_session_submit calloc realloc free)
 $(O)/tests/unit/test_journal_lost: EXTRA_LIBS += $(call wrap,fdatasync)
+$(O)/tests/unit/test_queue_copies: EXTRA_LIBS += $(call wrap,clock_gettime usleep)
 $(O)/tests/unit/test_queue_mirror: EXTRA_LIBS += $(call wrap,$(addprefix gate_,service_find service_whose \
 	service_process service_limits caller_new caller_leave caller_is_lost forward forward_cancel))
 $(O)/tests/unit/test_queue_keeper: EXTRA_LIBS += $(call wrap,clock_gettime rgate_session_submit \

@@ -137,6 +137,67 @@ void home_lets_go(unsigned int i, uint32_t n)
 	home_ends(&home.held[i], (int)n, (uint64_t)home.serial << 40 | home.first[i], NULL, 0);
 }
 
+static void copies_asked(const struct gate_question *q)
+{
+	/* nothing else of it is sent */
+	assert_int_equal(q->data_len, sizeof(home.has));
+	assert_int_equal(q->len, RGATE_QUEUE_PART_MAX);
+	memcpy(&home.has, q->data, sizeof(home.has));
+	home.copying = *q;
+	if (q->a1 & RGATE_COPIES_NOW) {
+		home.copied_now++;
+		home_copies(&(struct rgate_queue_copies){ .after = home.has.after }, NULL, 0, "");
+		return;
+	}
+	assert_false(home.copied);
+	home.copied = true;
+}
+
+void home_copies(const struct rgate_queue_copies *as, const uint64_t *ends, uint64_t id,
+		 const char *letters)
+{
+	struct rgate_queue_copy copy = { .tag = 3, .put = { .len = 1 } };
+	struct rgate_queue_copies head = *as;
+	unsigned char msg[GATE_PIECE] = { 0 };
+	uint32_t len = sizeof(head) + head.ends * 8;
+
+	if (ends)
+		memcpy(msg + sizeof(head), ends, head.ends * 8);
+	for (; *letters; letters++, len += sizeof(copy) + 8, id++, head.copies++) {
+		assert_true(len + sizeof(copy) + 8 <= sizeof(msg));
+		copy.id = id;
+		copy.origin.process = home.info.submitted + 1;
+		copy.origin.word = (uint64_t)home.serial << 40 | id;
+		memcpy(msg + len, &copy, sizeof(copy));
+		msg[len + sizeof(copy)] = (unsigned char)*letters;
+	}
+	head.queue = as->queue ? as->queue : home.serial;
+	head.next = home.next += head.ends;
+	head.process = home.info.submitted + 1;
+	memcpy(msg, &head, sizeof(head));
+	home.copied = false;
+	home_ends(&home.copying, (int)len, head.next, msg, len);
+}
+
+static void comes_again(const struct gate_question *q)
+{
+	const unsigned char *mem = q->data;
+	struct rgate_queue_copy *copy;
+	uint32_t off, n = 0;
+
+	home.submits++;
+	for (off = 0; off < q->len; n++) {
+		copy = &home.again[home.ngot];
+		memcpy(copy, mem + off, sizeof(*copy));
+		home.puts[home.ngot] = copy->put;
+		home.got[home.ngot++] = (char)mem[off + sizeof(*copy)];
+		off += (uint32_t)(sizeof(*copy) + RGATE_QUEUE_PADDED(copy->put.len));
+	}
+	home_ends(q, (int)n, (uint64_t)home.serial << 40 | (home.was ? home.was : home.last + 1),
+		  NULL, 0);
+	home.last += home.was ? 0 : n;
+}
+
 static void is_over(const struct gate_question *q)
 {
 	unsigned char bits[RGATE_QUEUE_OVER_MAX / 8];
@@ -171,6 +232,12 @@ static void carries_out(const struct gate_question *q)
 		break;
 	case RGATE_REQ_QUEUE_OVER:
 		is_over(q);
+		break;
+	case RGATE_REQ_QUEUE_COPIES:
+		copies_asked(q);
+		break;
+	case RGATE_REQ_QUEUE_AGAIN:
+		comes_again(q);
 		break;
 	case RGATE_REQ_QUEUE_WAIT:
 		break;
@@ -219,7 +286,7 @@ void home_dies(uint64_t incarnation, uint32_t serial)
 	home.there = serial != 0;
 	home.serial = serial ? serial : 1;
 	home.last = 0;
-	home.followed = false;
+	home.followed = home.copied = false;
 	home.next = 1;
 	home.nheld = 0;
 	home.ngot = 0;
@@ -277,7 +344,7 @@ void home_stands_still(void)
 	unsigned int i;
 
 	other_goes_down();
-	home.followed = false;
+	home.followed = home.copied = false;
 	for (i = 0; i < 8; i++) {
 		turn();
 		usleep(SILENT_MS * 1000 / 2);

@@ -41,6 +41,14 @@ struct home {
 	struct rgate_queue_put puts[HOME_TASKS];
 	unsigned int ngot;
 	struct rgate_queue_info info;	/* of the queue */
+	/* With a mirror: who has copies waits with COPIES, or has asked at once; what he said */
+	bool copied;
+	unsigned int copied_now;
+	struct gate_question copying;
+	struct rgate_queue_copies has;
+	/* What came again, in got[] and puts[], and when it was of two: the number of the first one */
+	struct rgate_queue_copy again[HOME_TASKS];
+	uint64_t was;
 };
 
 extern struct home home;
@@ -67,6 +75,9 @@ void home_ends(const struct gate_question *q, int result, uint64_t value, const 
 	       uint32_t len);
 /* Who follows is told that. */
 void home_tells(const struct gate_question *q, const uint64_t *ids, uint32_t n, uint32_t flags);
+/* Who waits with COPIES is told of that: @n tasks from number @id on, of a letter each. */
+void home_copies(const struct rgate_queue_copies *head, const uint64_t *ends, uint64_t id,
+		 const char *letters);
 /* Of the @i-th SUBMIT that was held: so many were taken, it says */
 void home_lets_go(unsigned int i, uint32_t n);
 
