@@ -52,6 +52,8 @@ queue create --attempts 2 a
 is "create" "$rc/$err" "0/"
 queue create a
 like "... once" "$rc $err" "^1 .*already"
+queue create --mirror m
+like "a mirror needs others" "$rc $err" "^1 .*cluster of three nodes"
 seq 20 | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
 is "put" $? 0
 queue peek a 2

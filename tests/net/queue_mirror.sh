@@ -62,6 +62,20 @@ is "... and done once" "$(tr '\n' ' ' <"$tmp/third")" "$(seq 31 40 | tr '\n' ' '
 ok "nothing is kept, nor copied" wait_for 20 count_is 0 copies 0
 ok "... at any node" wait_for 20 count_is 2 kept 0
 
+# Who has copies dies: what is put then is taken without, late, and has copies when he is back.
+seq 41 50 | put 2 a
+kill_node 0
+seq 51 60 | put 2 a
+is "the third node is killed: what is put is taken" "$?/$(stat_of 1 a 'j["ready"]')" "0/20"
+is "... and the queue says that it is late" "$(mirror_of 1 late)/$(count_of 1 unmirrored)" "True/10"
+start 0
+ok "it is back" wait_for 20 ready 0
+ok "... and has copies of all" wait_for 20 count_is 0 copies 20
+has_all() { [ "$(mirror_of 1 late)/$(mirror_of 1 nodes)/$(mirror_of 1 missed)" = "False/[0]/10" ]; }
+ok "... as the queue says" wait_for 20 has_all
+queue 0 run a -- true
+ok "... until they are done" wait_for 20 count_is 0 copies 0
+
 end_all
 is "nothing was complained of" "$(complaints "$tmp"/log[012])" ""
 finish

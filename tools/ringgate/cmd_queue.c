@@ -542,7 +542,9 @@ static int act(struct queue_args *a)
 	err = rgate_queue_open(&q, a->name, &a->opts);
 	if (err == -EINVAL) {
 		say("'%s' cannot be a queue's name: letters, digits and . _ - /, %u at most, or an "
-		    "option is of create alone", a->name, RGATE_QUEUE_NAME_MAX);
+		    "option is of create alone%s", a->name, RGATE_QUEUE_NAME_MAX,
+		    a->opts.flags & RGATE_QUEUE_MIRROR ?
+		    ", or its home's ringgated is older than --mirror: update it" : "");
 		return EXIT_USAGE;
 	}
 	if (err)

@@ -59,7 +59,8 @@ struct rgate_queue_opts {
  * @opts: NULL: this user's, made if it is not there; else it is made with RGATE_QUEUE_CREATE
  * -EINVAL: name, options; -ENOENT: it is not there, and not to be made here; -EEXIST:
  * RGATE_QUEUE_EXCLUSIVE; -EACCES: it is not for this user; -ECONNREFUSED: there is no daemon;
- * -EOPNOTSUPP: one without queues; -EDQUOT, -ENOSPC: too many; -ETIMEDOUT; -EPIPE; and as
+ * -EOPNOTSUPP: one without queues; -EDQUOT, -ENOSPC: too many; -ENONET: RGATE_QUEUE_MIRROR needs
+ * a cluster of three nodes; -ETIMEDOUT; -EPIPE; and as
  * rgate_session_open(). With RGATE_QUEUE_AT: -ENXIO: there is no such node; -ENOTCONN, -ETIMEDOUT:
  * it is not there, or does not answer; -EUSERS: this node's sessions come and go too fast for it;
  * -EPROTONOSUPPORT: it has another version. From then on each call can also end with -ENOTCONN; and
