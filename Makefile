@@ -648,6 +648,7 @@ $(O)/tests/fuzz/user/fuzz_gate: EXTRA_LIBS += $(call wrap,$(fake_hub) rgate_thre
 	$(addprefix rgate_req_,get seat mem data set_data shots more end) \
 	$(addprefix rgate_seat_,memory uid handle))
 $(O)/tests/fuzz/user/fuzz_queue: EXTRA_LIBS += $(call wrap, \
+	$(addprefix gate_,service_find service_whose service_process service_limits forward_cancel) \
 	$(addprefix rgate_req_,get seat mem data object set_data set_value end) \
 	$(addprefix rgate_seat_,uid handle release))
 $(O)/tests/fuzz/user/fuzz_shim: $(patsubst %,$(O)/obj/lib/shim/shim_%.o,datagram names)

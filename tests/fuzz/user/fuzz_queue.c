@@ -7,11 +7,14 @@
  */
 #include <errno.h>
 
+#include "board.h"
 #include "fuzz.h"
 #include "queue_priv.h"
 
 #define STEPS	96
-#define SEATS	3U
+#define USERS	3U
+#define SEATS	5U		/* the last two are guests, of other nodes, of the first user */
+#define PROCESS	5U
 #define HANDLES	6U
 #define WAITING	24U
 
@@ -28,10 +31,12 @@ struct rgate_req {
 	void *data;
 	uint64_t value;
 	bool waits;		/* begin() has returned RGATE_REQ_LATER */
+	bool ended;		/* before that */
 };
 
 static struct rgate_seat seats[SEATS];
 static struct rgate_req *waiting[WAITING];
+static struct rgate_req *begins;
 static struct queue_service *service;
 static uint64_t now;
 
@@ -118,13 +123,57 @@ void *__wrap_rgate_seat_release(struct rgate_seat *seat, uint32_t number, uint32
 	return object;
 }
 
+/* ---- Other nodes: 0 and 2, which nobody can ask ---- */
+
+int __wrap_gate_service_find(const struct gate_service *s, uint64_t number, uint32_t *node);
+int __wrap_gate_service_whose(struct gate_service *s, const struct rgate_seat *seat,
+			      uint32_t *node);
+uint64_t __wrap_gate_service_process(const struct gate_service *s);
+int __wrap_gate_service_limits(struct gate_service *s, uid_t uid, struct rgate_limits *limits);
+int __wrap_gate_forward_cancel(struct gate_service *s, struct rgate_req *r);
+
+int __wrap_gate_service_find(const struct gate_service *s, uint64_t number, uint32_t *node)
+{
+	(void)s;
+	*node = number == 1 || number == RGATE_QUEUE_HERE ? BOARD_HERE : (uint32_t)number;
+	return *node == BOARD_HERE || number < USERS ? 0 : -ENXIO;
+}
+
+int __wrap_gate_service_whose(struct gate_service *s, const struct rgate_seat *seat, uint32_t *node)
+{
+	(void)s;
+	*node = seat == &seats[USERS] ? 2 : 0;
+	return seat >= &seats[USERS] ? 0 : -ENOENT;
+}
+
+uint64_t __wrap_gate_service_process(const struct gate_service *s)
+{
+	(void)s;
+	return PROCESS;
+}
+
+int __wrap_gate_service_limits(struct gate_service *s, uid_t uid, struct rgate_limits *limits)
+{
+	(void)s;
+	(void)uid;
+	(void)limits;
+	return -EACCES;
+}
+
+int __wrap_gate_forward_cancel(struct gate_service *s, struct rgate_req *r)
+{
+	(void)s;
+	(void)r;
+	return -ENOENT;
+}
+
 /* What a request says that it has written */
 static void check_result(const struct rgate_req *r, int result)
 {
 	FUZZ_CHECK(result >= -4095 && result <= (int)(2 * RGATE_QUEUE_PART_MAX));
 	if (result > 0 && (r->q.op == RGATE_REQ_QUEUE_CLAIM || r->q.op == RGATE_REQ_QUEUE_PEEK ||
 			   r->q.op == RGATE_REQ_QUEUE_WAIT || r->q.op == RGATE_REQ_QUEUE_FOLLOW ||
-			   r->q.op == RGATE_REQ_QUEUE_OVER))
+			   r->q.op == RGATE_REQ_QUEUE_OVER || r->q.op == RGATE_REQ_QUEUE_COPIES))
 		FUZZ_CHECK((uint32_t)result <= r->q.len);
 }
 
@@ -139,6 +188,11 @@ void __wrap_rgate_req_end(struct rgate_req *r, int result, uint64_t value)
 	unsigned int i;
 
 	(void)value;
+	if (r == begins) {
+		FUZZ_CHECK(!r->ended);
+		r->ended = true;
+		return;
+	}
 	for (i = 0; i < WAITING && waiting[i] != r; i++)
 		;
 	FUZZ_CHECK(i < WAITING && r->waits);
@@ -152,15 +206,33 @@ static const struct rgate_req_op *op_of(const struct rgate_req *r)
 	return &queue_requests.ops[r->q.op & ((1U << RGATE_REQ_OP_SHIFT) - 1)];
 }
 
+/* What waits for a copy only, or has lost its handle, ends as what it is. */
+static void cancel(unsigned int i)
+{
+	struct rgate_req *r = waiting[i];
+	bool submit;
+	int err;
+
+	if (!r)
+		return;
+	submit = r->q.op == RGATE_REQ_QUEUE_SUBMIT;
+	err = op_of(r)->cancel(r, service);
+	FUZZ_CHECK(!err || (err == -EALREADY && submit));
+	FUZZ_CHECK(!waiting[i]);
+}
+
 /* Takes @r, whatever comes of it. No place to wait: it is cancelled at once */
 static void begin(struct rgate_req *r)
 {
-	int result = op_of(r)->begin(r, service);
 	unsigned int i;
+	int result;
 
-	if (result != RGATE_REQ_LATER) {
-		FUZZ_CHECK(!r->data);
-		check_result(r, result);
+	begins = r;
+	result = op_of(r)->begin(r, service);
+	begins = NULL;
+	if (result != RGATE_REQ_LATER || r->ended) {
+		FUZZ_CHECK(!r->data && r->ended == (result == RGATE_REQ_LATER));
+		check_result(r, r->ended ? 0 : result);
 		free_request(r);
 		return;
 	}
@@ -170,7 +242,7 @@ static void begin(struct rgate_req *r)
 	FUZZ_CHECK(!waiting[i]);
 	waiting[i] = r;
 	if (i == WAITING - 1)
-		FUZZ_CHECK(!op_of(r)->cancel(r, service) && !waiting[i]);
+		cancel(i);
 }
 
 /* As a client may, while it waits */
@@ -180,14 +252,6 @@ static void scribble(struct fuzz_in *in)
 
 	if (r && r->q.len)
 		fuzz_bytes(in, r->mem, r->q.len < 40 ? r->q.len : 40);
-}
-
-static void cancel(unsigned int i)
-{
-	if (!waiting[i])
-		return;
-	FUZZ_CHECK(!op_of(waiting[i])->cancel(waiting[i], service));
-	FUZZ_CHECK(!waiting[i]);
 }
 
 /* All that it waits for is cancelled, then its handles are dropped. */
@@ -255,6 +319,34 @@ static void check_waiters(const struct queue *q)
 	FUZZ_CHECK(w->most <= q->rules.bytes);
 }
 
+/* Who has copies, and who waits for them; what came again */
+static uint64_t check_mirror(const struct queue *q)
+{
+	struct mirror *m = q->mirror;
+	uint32_t n = 0, handles = 0;
+	const struct copier *c;
+	const struct held *h;
+	const struct link *l;
+
+	FUZZ_CHECK(!m == !(q->rules.flags & RGATE_QUEUE_MIRROR));
+	if (!m)
+		return 0;
+	for (c = m->copier; c < m->copier + MIRROR_COPIERS; c++) {
+		handles += c->by != NULL;
+		FUZZ_CHECK(c->acked <= q->last && c->sent <= q->last);
+		FUZZ_CHECK(c->flies || c->at != &q->tasks || !c->by || c->acked == q->last);
+		for (l = q->tasks.next, n = 0; l != &q->tasks; l = l->next)
+			n += c->at == l;
+		FUZZ_CHECK(n == 1 || c->at == &q->tasks);
+	}
+	FUZZ_CHECK(handles == m->handles);
+	for (l = m->held.next; l != &m->held; l = l->next) {
+		h = container_of(l, struct held, in);
+		FUZZ_CHECK(h->last <= q->last && !q->removed);
+	}
+	return m->norigins * sizeof(struct origin) + m->places * sizeof(struct origin *);
+}
+
 static uint64_t check_queue(const struct queue *q)
 {
 	uint32_t n = 0, of[RGATE_TASK_STATES] = { 0 };
@@ -278,7 +370,7 @@ static uint64_t check_queue(const struct queue *q)
 	FUZZ_CHECK(q->count.done <= q->count.submitted);
 	FUZZ_CHECK(q->handles || q->n || q->rules.flags & RGATE_QUEUE_KEEP);
 	check_waiters(q);
-	return all + q->places * sizeof(struct task *);
+	return all + q->places * sizeof(struct task *) + check_mirror(q);
 }
 
 static void check(void)
@@ -332,7 +424,7 @@ static void write_place(struct fuzz_in *in, struct rgate_req *r)
 
 	p.name[0] = (char)(p.name[0] + fuzz_u8(in) % 3);
 	r->q.a0 = RGATE_QUEUE_HERE;
-	r->q.a1 = RGATE_QUEUE_OPEN_A1(fuzz_u8(in) % SEATS, fuzz_u8(in) & RGATE_QUEUE_FLAGS);
+	r->q.a1 = RGATE_QUEUE_OPEN_A1(fuzz_u8(in) % USERS, fuzz_u8(in) & RGATE_QUEUE_FLAGS);
 	r->q.len = sizeof(p);
 	r->mem = realloc(r->mem, sizeof(p));
 	memcpy(r->mem, &p, sizeof(p));
@@ -357,6 +449,43 @@ static void write_tasks(struct fuzz_in *in, struct rgate_req *r)
 	r->q.len = off;
 	r->mem = realloc(r->mem, off);
 	r->q.a1 = RGATE_SUBMIT_A1(fuzz_u8(in) % 3, fuzz_u8(in) & RGATE_SUBMIT_ROOM);
+}
+
+/* Of this process, and of others */
+static void write_again(struct fuzz_in *in, struct rgate_req *r)
+{
+	unsigned int i, n = 1 + fuzz_u8(in) % 3;
+	uint32_t off = 0, step;
+
+	r->mem = realloc(r->mem, 3 * (sizeof(struct rgate_queue_copy) + 32));
+	for (i = 0; i < n; i++, off += step) {
+		struct rgate_queue_copy copy = {
+			.origin.process = PROCESS + fuzz_u8(in) % 3, .tag = fuzz_u8(in) % 3,
+			.origin.word = (uint64_t)(fuzz_u8(in) % 4) << 40 | fuzz_u8(in) % 16,
+			.put.len = fuzz_u8(in) % 32, .put.type = fuzz_u8(in) % 4,
+		};
+
+		step = (uint32_t)(sizeof(copy) + RGATE_QUEUE_PADDED(copy.put.len));
+		memset(r->mem + off, (int)i, step);
+		memcpy(r->mem + off, &copy, sizeof(copy));
+	}
+	r->q.len = off;
+	r->mem = realloc(r->mem, off);
+}
+
+static void write_copies(struct fuzz_in *in, struct rgate_req *r)
+{
+	const struct queue *q = r->object ? r->object->queue : NULL;
+	const struct copier *c = q && q->mirror ? mirror_copier(q->mirror, r->object) : NULL;
+	const struct rgate_queue_copies head = {
+		.after = c && fuzz_u8(in) % 4 ? c->told : fuzz_u8(in) % 16,
+		.next = fuzz_u8(in) % 8, .flags = fuzz_u8(in) % 16 ? 0 : RGATE_COPIES_FULL,
+	};
+
+	r->mem = realloc(r->mem, RGATE_QUEUE_PART_MAX);
+	memcpy(r->mem, &head, sizeof(head));
+	r->q.len = RGATE_QUEUE_PART_MAX;
+	r->q.a1 = fuzz_u8(in) & RGATE_COPIES_NOW;
 }
 
 /* Some that there are, and some that are not theirs or of none */
@@ -399,7 +528,14 @@ static void name_task(struct fuzz_in *in, struct rgate_req *r)
 static void write_sensibly(struct fuzz_in *in, struct rgate_req *r)
 {
 	switch (r->q.op) {
+	case RGATE_REQ_QUEUE_AGAIN:
+		write_again(in, r);
+		break;
+	case RGATE_REQ_QUEUE_COPIES:
+		write_copies(in, r);
+		break;
 	case RGATE_REQ_QUEUE_OPEN:
+	case RGATE_REQ_QUEUE_MIRROR:
 		write_place(in, r);
 		break;
 	case RGATE_REQ_QUEUE_SUBMIT:
@@ -457,7 +593,8 @@ static void request(struct fuzz_in *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct queue_opts o = { .sz = sizeof(o), .clock = clock_now };
+	const struct queue_opts o = { .sz = sizeof(o), .clock = clock_now,
+				      .gate = (struct gate_service *)&now };
 	struct fuzz_in in = { .p = data, .len = size };
 	unsigned int i;
 
@@ -465,7 +602,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(seats, 0, sizeof(seats));
 	FUZZ_CHECK(!queue_service_create(&service, &o));
 	for (i = 0; i < SEATS; i++)
-		seats[i].uid = i;
+		seats[i].uid = i < USERS ? i : 0;
 	for (i = 0; in.len && i < STEPS; i++) {
 		switch (fuzz_u8(&in) % 16) {
 		case 0:
