@@ -335,6 +335,8 @@ $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
 $(O)/tests/unit/test_listen: $(O)/obj/tools/ringgated/listen.o
+$(O)/tests/unit/test_daemon_config: $(patsubst %,$(O)/obj/tools/%.o,ringgated/config ringgate/address ringgate/number)
+$(O)/tests/unit/test_daemon_rights: $(patsubst %,$(O)/obj/tools/%.o,ringgated/requests_policy ringgate/number)
 $(O)/tests/unit/test_shim_datagram: $(addprefix $(O)/obj/lib/shim/,shim_datagram.o shim_mark.o shim_addr.o)
 $(O)/tests/unit/test_shim_agent: $(addprefix $(O)/obj/lib/shim/,shim_agent.o shim_addr.o)
 $(filter-out $(cli_test_bin) $(sync_test_bin) $(node_test_bin),$(unit_bin)): $(O)/%: $(O)/obj/%.o $(call objects_of,tests/unit) $(lib_static)
