@@ -124,6 +124,13 @@ is "rules as JSON" "$(talk 0 "steer list-json" | sed 's/^ok //' | json 'j')" \
 is "a rule before another" "$(talk 0 "steer insert dns web node:1 port 80" "steer list-json" |
 	sed -n '2,$s/^ok //;2,$p' | json '[r["rule"] for r in j]')" "['web node:1 port 80', 'dns node:1 port 53', 'all node:1']"
 like "... or before none" "$(talk 0 "steer insert nosuch ntp node:1 port 123")" "^err [0-9]+ .*nosuch"
+# of which half would be another rule
+long=$(printf '%-4096s' "steer add long node:1 port 80")
+is "a request that is too long" "$(talk 0 "$long or port 81" "steer remove long")" \
+	"err 90 a request has up to 4096 bytes
+err 2 there is no rule 'long'"
+like "... the longest that is not" "$(talk 0 "$(printf '%-4096s' "steer list-json")")" '^ok \['
+
 if [ "$(id -u)" = 0 ]; then
 	is "rules are changed by root alone" "$(setpriv --reuid nobody --clear-groups /usr/bin/python3 - "$tmp/s0" <<-'END'
 		import socket, sys

@@ -95,6 +95,7 @@ static void allow(void **state)
 		{ "allow any barrier", CORE | 1U << RGATE_REQ_BARRIER },
 		{ "allow any socket", CORE | 1U << RGATE_REQ_SOCKET },
 		{ "allow any queue lock", CORE | 1U << RGATE_REQ_QUEUE | 1U << RGATE_REQ_LOCK },
+		{ "allow any 0", CORE },
 		{ "allow any 31", CORE | 1U << 31 },
 		{ "allow any all", UINT32_MAX },
 		{ "allow user:4000 queue", CORE | 1U << RGATE_REQ_QUEUE },
@@ -269,6 +270,8 @@ static void wrong(void **state)
 	}
 	snprintf(node, sizeof(node), "node %u any", RGATE_NODES_MAX);
 	assert_int_equal(load(&policy, node), -EINVAL);
+	snprintf(node, sizeof(node), "0 to %u, or any", RGATE_NODES_MAX - 1U);
+	assert_non_null(strstr(said, node));
 	assert_int_equal(request_policy_load(&policy, "/nonexistent/p"), -ENOENT);
 }
 

@@ -463,13 +463,17 @@ static void serve_client(struct control *ctl, struct client *c)
 	ssize_t n;
 
 	hurry_begin(&hurry);
-	n = recv(c->sock, text, sizeof(text) - 1, MSG_DONTWAIT);
+	/* How long it is, too, where it is longer: half of a rule is another one. */
+	n = recv(c->sock, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_TRUNC);
 	hurry_end(&hurry);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0) {
-		text[n] = '\0';
+	if (n > 0)
 		c->heard = util_now();
+	if (n > REQUEST_MAX) {
+		refuse(c, -EMSGSIZE, "a request has up to %d bytes", REQUEST_MAX);
+	} else if (n > 0) {
+		text[n] = '\0';
 		request(ctl, c, text);
 	}
 	if (n <= 0 || c->deaf)
