@@ -528,7 +528,8 @@ $(O)/tests/spawn/test_streams: EXTRA_LIBS += $(call wrap,read splice)
 $(O)/tests/spawn/test_third: EXTRA_LIBS += $(call wrap,rgate_peer_post)
 $(O)/tests/spawn/test_order: EXTRA_LIBS += $(call wrap,rgate_peer_done rgate_peer_post rgate_node_stage chdir)
 $(O)/tests/net/test_exhausted $(O)/tests/spawn/test_exhausted $(O)/tests/unit/test_request_exhausted \
-$(O)/tests/unit/test_agent_refused $(O)/tests/unit/test_socket_refused $(O)/tests/unit/test_spawn_policy: \
+$(O)/tests/unit/test_agent_refused $(O)/tests/unit/test_socket_refused $(O)/tests/unit/test_spawn_policy \
+$(O)/tests/unit/test_daemon_config $(O)/tests/unit/test_daemon_rights: \
 	EXTRA_LIBS += $(call wrap,$(refused))
 $(vm_bin) $(debug_bin) $(fuzz_device): EXTRA_LIBS = $(LIB_LIBS)
 $(xdp_test_bin): EXTRA_LIBS += $(TOOL_LIBS)

@@ -11,6 +11,7 @@
 #include <ringgate/rgate_daemon.h>
 
 #include "../../tools/ringgated/config.h"
+#include "refuse.h"
 
 static char said[4096];
 
@@ -25,6 +26,11 @@ void say(const char *fmt, ...)
 	vsnprintf(said + at, sizeof(said) - at, fmt, ap);
 	va_end(ap);
 	strncat(said, ";", sizeof(said) - strlen(said) - 1);
+}
+
+static bool refuse_mine(void)
+{
+	return true;
 }
 
 static void put(char *to, const char *key, const char *value)
@@ -349,12 +355,51 @@ static void files(void **state)
 	config_free(&c);
 }
 
+/* Memory that there is not, at each place: it is said, and nothing stays */
+static void refused_each(void **state)
+{
+	static const char *const lines[] = {
+		"user u", "cluster-line a", "requests sockets /s", "spawn cgroup none",
+		"journal /j repair", "source packet a filter udp or tcp",
+	};
+	struct config c;
+	unsigned int i, n;
+	int err, injected;
+
+	(void)state;
+	refuse_setup();
+	for (i = 0; i < ARRAY_LEN(lines); i++) {
+		for (n = 1;; n++) {
+			refuse(n);
+			err = config_load(&c, "/nonexistent/conf", false);
+			err = err ? err : config_line(&c, "at", lines[i]);
+			injected = refusal->injected;
+			refuse(0);
+			config_free(&c);
+			assert_int_equal(err, -injected);
+			if (!err)
+				break;
+		}
+		/* the default, the file, the line itself, and what is kept of it */
+		assert_int_equal(n, 5);
+	}
+	/* what was there before stays */
+	begin(&c);
+	assert_int_equal(config_line(&c, "at", "user a"), 0);
+	refuse(2);
+	assert_int_equal(config_line(&c, "at", "user b"), -ENOMEM);
+	refuse(0);
+	assert_string_equal(told(&c), "user=a ");
+	config_free(&c);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(right),
 	cmocka_unit_test(wrong),
 	cmocka_unit_test(too_many),
 	cmocka_unit_test(again),
 	cmocka_unit_test(files),
+	cmocka_unit_test(refused_each),
 };
 
 UNIT_MAIN_ALONE(tests)

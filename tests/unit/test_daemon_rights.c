@@ -12,6 +12,7 @@
 #include <ringgate/rgate.h>
 
 #include "../../tools/ringgated/requests_policy.h"
+#include "refuse.h"
 
 #define USER	4000U
 #define OTHER	4001U
@@ -19,6 +20,11 @@
 #define CORE	(1U << RGATE_REQ_CORE)
 
 static char said[1024];
+
+static bool refuse_mine(void)
+{
+	return true;
+}
 
 static void on_log(void *ctx, enum rgate_log_level level, const char *line)
 {
@@ -275,6 +281,43 @@ static void wrong(void **state)
 	assert_int_equal(request_policy_load(&policy, "/nonexistent/p"), -ENOENT);
 }
 
+/* Memory that there is not, at each place: it is said, and nothing stays */
+static void refused_each(void **state)
+{
+	struct request_policy *policy = NULL;
+	char dir[UNIT_DIR_ROOM], path[UNIT_DIR_ROOM + 8];
+	unsigned int n;
+	FILE *f;
+	int err, injected;
+
+	(void)state;
+	refuse_setup();
+	unit_dir_make(dir);
+	snprintf(path, sizeof(path), "%s/p", dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs("allow any lock\nlimit any sessions 3\n", f);
+	fclose(f);
+	assert_int_equal(chmod(path, 0600), 0);
+	for (n = 1;; n++) {
+		rgate_log_set(on_log, NULL);
+		refuse(n);
+		err = request_policy_load(&policy, path);
+		injected = refusal->injected;
+		refuse(0);
+		rgate_log_set(NULL, NULL);
+		assert_int_equal(err, -injected);
+		if (!err)
+			break;
+		assert_null(policy);
+	}
+	/* itself, and a rule for each line, at least */
+	assert_true(n > 3);
+	request_policy_free(policy);
+	unit_dir_empty(dir);
+	rmdir(dir);
+}
+
 /* Words of a line: 64, and one more */
 static void words(void **state)
 {
@@ -343,6 +386,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(limits),
 	cmocka_unit_test(nodes),
 	cmocka_unit_test(wrong),
+	cmocka_unit_test(refused_each),
 	cmocka_unit_test(words),
 	cmocka_unit_test(added),
 	cmocka_unit_test(engine),
