@@ -175,6 +175,84 @@ static void families(void **state)
 	all_gone();
 }
 
+static struct rgate_socket_addr at_host(const char *host, uint16_t port)
+{
+	struct rgate_socket_addr a = { .family = strchr(host, ':') ? AF_INET6 : AF_INET,
+				       .port = port };
+
+	assert_int_equal(inet_pton(a.family, host, a.addr), 1);
+	return a;
+}
+
+/* Who is bound at a host, by who is asked for, and whether they meet */
+static const struct {
+	const char *bound, *asked;
+	bool meet;
+} hosts[] = {
+	{ "127.0.0.1", "127.0.0.1", true }, { "127.0.0.1", "127.0.0.2", false },
+	{ "127.0.0.2", "127.0.0.2", true }, { "127.0.0.2", "0.0.0.0", false },
+	{ "0.0.0.0", "127.0.0.1", true }, { "0.0.0.0", "127.0.0.2", true },
+	{ "0.0.0.0", "0.0.0.0", true }, { "0.0.0.0", "::1", false },
+	{ "0.0.0.0", "::ffff:127.0.0.1", true }, { "127.0.0.1", "::ffff:127.0.0.1", true },
+	{ "127.0.0.1", "::1", false }, { "127.0.0.1", "::", false },
+	{ "::1", "::1", true }, { "::1", "::", true }, { "::1", "127.0.0.1", false },
+	{ "::", "::1", true }, { "::", "127.0.0.1", true }, { "::", "0.0.0.0", true },
+};
+
+static void which_host(void **state)
+{
+	struct rgate_socket_addr to;
+	unsigned int i;
+	int a, b, err;
+	char got[4];
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(hosts); i++) {
+		to = at_host(hosts[i].bound, 0);
+		a = new_udp(to.family);
+		assert_int_equal(ASK(a, NULL, NULL, .what = AGENT_BIND, .addr = to), 0);
+		to = at_host(hosts[i].asked, port_of(a));
+		b = new_udp(to.family);
+		if (hosts[i].meet) {
+			assert_int_equal(send_with(b, &to, "x", 1, 0), 0);
+			assert_int_equal(recv_from(a, NULL, got, sizeof(got)), 1);
+		}
+		/* Who is connected is told that there is nobody. */
+		assert_int_equal(ASK(b, NULL, NULL, .what = AGENT_CONNECT, .addr = to), 0);
+		send_to(b, 0, "xy", 2);
+		err = recv_from(hosts[i].meet ? a : b, NULL, got, sizeof(got));
+		assert_int_equal(err, hosts[i].meet ? 2 : -ECONNREFUSED);
+		close(a);
+		close(b);
+	}
+	all_gone();
+	assert_int_equal(info_now().sent, 0);
+}
+
+static void which_listener(void **state)
+{
+	struct rgate_socket_addr to;
+	struct agent_answer answer;
+	unsigned int i;
+	int a, b;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(hosts); i++) {
+		to = at_host(hosts[i].bound, 0);
+		assert_int_equal(ASK(-1, NULL, &a, .what = AGENT_SOCKET, .a = to.family), 0);
+		assert_int_equal(ASK(a, NULL, NULL, .what = AGENT_BIND, .addr = to), 0);
+		assert_int_equal(ASK(a, NULL, NULL, .what = AGENT_LISTEN, .a = 4), 0);
+		to = at_host(hosts[i].asked, port_of(a));
+		assert_int_equal(ASK(-1, NULL, &b, .what = AGENT_SOCKET, .a = to.family), 0);
+		assert_int_equal(ASK(b, &answer, NULL, .what = AGENT_CONNECT, .addr = to),
+				 hosts[i].meet ? 0 : -ECONNREFUSED);
+		assert_int_equal(answer.len, hosts[i].meet ? sizeof(uint64_t) : 0);
+		close(a);
+		close(b);
+	}
+	all_gone();
+}
+
 /* To both: what is connected within hears nothing from outside until it is connected no more. */
 static void both_places(void **state)
 {
@@ -235,6 +313,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(stays_within, up_own, down),
 	cmocka_unit_test_setup_teardown(unbound, up_own, down),
 	cmocka_unit_test_setup_teardown(families, up_own, down),
+	cmocka_unit_test_setup_teardown(which_host, up_own, down),
+	cmocka_unit_test_setup_teardown(which_listener, up_own, down),
 	cmocka_unit_test_setup_teardown(both_places, up_own, down),
 	cmocka_unit_test_setup_teardown(ends_asking, up_own, down),
 };
