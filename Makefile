@@ -88,7 +88,7 @@ compile = $(CC) $(ALL_CFLAGS) $(EXTRA) $(CPPFLAGS) $(or $(OWN_CFLAGS),$(CFLAGS))
 # What is for tests alone is linked by what takes half the time, where it is installed.
 quick_ld_name := $(if $(findstring clang,$(CC)),lld,gold)
 quick_ld := $(if $(shell command -v ld.$(quick_ld_name) 2>/dev/null),-fuse-ld=$(quick_ld_name))
-link = $(CC) $(ALL_LDFLAGS) $(ASAN_LDFLAGS) $(if $(or $(SANITIZE),$(filter $(O)/tests/%,$@)),$(quick_ld)) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(EXTRA_LIBS) $(LDLIBS)
+link = $(CC) $(ALL_LDFLAGS) $(ASAN_LDFLAGS) $(if $(or $(SANITIZE),$(filter $(O)/tests/%,$@)),$(quick_ld)) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(EXTRA_LIBS) $(LDLIBS)
 
 # Everything is built anew when the compiler or a flag changes.
 flags := $(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(TEST_CFLAGS) $(ALL_LDFLAGS) $(ASAN_LDFLAGS) $(LDFLAGS) $(LDLIBS)
@@ -336,6 +336,7 @@ $(bench_src:%.c=$(O)/obj/%.o) $(call objects_of,tests/bench): | need-liburing
 $(O)/tests/net/test_lingering: $(O)/obj/tools/ringgated/hurry.o
 $(O)/tests/unit/test_listen: $(O)/obj/tools/ringgated/listen.o
 $(O)/tests/unit/test_daemon_config: $(patsubst %,$(O)/obj/tools/%.o,ringgated/config ringgate/address ringgate/number)
+$(O)/tests/unit/test_daemon_log: $(patsubst %,$(O)/obj/tools/%.o,ringgated/requests_log ringgate/clean)
 $(O)/tests/unit/test_daemon_rights: $(patsubst %,$(O)/obj/tools/%.o,ringgated/requests_policy ringgate/number)
 $(O)/tests/unit/test_shim_datagram: $(addprefix $(O)/obj/lib/shim/,shim_datagram.o shim_mark.o shim_addr.o)
 $(O)/tests/unit/test_shim_agent: $(addprefix $(O)/obj/lib/shim/,shim_agent.o shim_addr.o)
@@ -454,6 +455,7 @@ $(O)/tests/unit/test_agent_domain: EXTRA_LIBS += $(call wrap,getaddrinfo)
 $(O)/tests/unit/test_agent_renew: EXTRA_LIBS += $(call wrap,rgate_sockets_next rgate_socket_bind \
 	rgate_socket_listen rgate_socket_name rgate_socket_setopt socket_is_lost)
 $(O)/tests/unit/test_conf: EXTRA_LIBS += $(call wrap,getgrnam_r)
+$(O)/tests/unit/test_daemon_log: EXTRA_LIBS += $(call wrap,open_memstream)
 $(O)/tests/unit/test_events: EXTRA_LIBS += $(call wrap,eventfd)
 $(O)/tests/unit/test_index: EXTRA_LIBS += $(call wrap,malloc)
 $(O)/tests/unit/test_journal: EXTRA_LIBS += $(call wrap,fdatasync rgate_req_end)

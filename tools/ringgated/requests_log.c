@@ -171,13 +171,11 @@ static int queue(struct request_log *log, uid_t uid, const char *text, size_t le
 	u->at = util_now();
 	if (!limit_pass(&u->limit, BURST, EACH_NS, u->at, &swallowed))
 		return -EAGAIN;
-	if (log->count == QUEUE) {
+	line = log->count < QUEUE ? make_line(uid, text, len, swallowed) : NULL;
+	if (!line) {
 		u->limit.swallowed = swallowed + 1;
-		return -EAGAIN;
+		return log->count < QUEUE ? -ENOMEM : -EAGAIN;
 	}
-	line = make_line(uid, text, len, swallowed);
-	if (!line)
-		return -ENOMEM;
 	log->line[(log->first + log->count++) % QUEUE] = line;
 	pthread_cond_signal(&log->more);
 	return 0;
