@@ -73,6 +73,58 @@ static void garbage(void **state)
 	eventually(info_now().now == 0);
 }
 
+/* At each bound of what could be a question, and one beyond: -EINVAL is a lie, and counted */
+static void bounds(void **state)
+{
+	struct agent_ask q = { .what = AGENT_REFUSED, .a = AF_PACKET, .b = SOCK_RAW };
+	struct agent_answer answer;
+	uint64_t lies;
+
+	(void)state;
+	lies = info_now().lies;
+	q.len = sizeof(q.value);
+	assert_int_equal(ask(q, -1, NULL, NULL), 0);
+	q.len++;
+	assert_int_equal(ask(q, -1, NULL, NULL), -EINVAL);
+	q.len = 0;
+	q.what = AGENT_SOCKET - 1;
+	assert_int_equal(ask(q, -1, NULL, NULL), -EINVAL);
+	q.what = AGENT_RESOLVE + 1;
+	assert_int_equal(ask(q, -1, NULL, NULL), -EINVAL);
+	q = (struct agent_ask){ .version = AGENT_VERSION + 1, .what = AGENT_REFUSED };
+	assert_int_equal(ask_raw(&q, sizeof(q), NULL, 0, &answer, NULL), sizeof(answer));
+	assert_int_equal(answer.result, -EPROTONOSUPPORT);
+	/* no descriptor, or one that is not its */
+	assert_int_equal(ASK(-1, NULL, NULL, .what = AGENT_NAME), -ENOTSOCK);
+	eventually(info_now().lies >= lies + 5);
+	assert_int_equal(info_now().lies, lies + 5);
+}
+
+static atomic_uint warned;
+
+static void on_log(void *ctx, enum rgate_log_level level, const char *text)
+{
+	(void)ctx;
+	(void)level;
+	warned += !strcmp(text, "a program asked for a socket of family 17 and type 3, and was refused: there are TCP and UDP alone");
+}
+
+/* What there is no socket for is counted each time, and told once. */
+static void told_once(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	warned = 0;
+	rgate_log_set(on_log, NULL);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(ASK(-1, NULL, NULL, .what = AGENT_REFUSED, .a = 17, .b = 3), 0);
+		assert_int_equal(warned, 1);
+	}
+	eventually(info_now().refused == 3);
+	rgate_log_set(NULL, NULL);
+}
+
 static void others_descriptors(void **state)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), pair[2], many[4], tcp;
@@ -511,6 +563,8 @@ static void no_descriptors(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(as_the_kernel, up, down),
 	cmocka_unit_test_setup_teardown(garbage, up, down),
+	cmocka_unit_test_setup_teardown(bounds, up, down),
+	cmocka_unit_test_setup_teardown(told_once, up, down),
 	cmocka_unit_test_setup_teardown(others_descriptors, up, down),
 	cmocka_unit_test_setup_teardown(forged_name, up, down),
 	cmocka_unit_test_setup_teardown(near_names, up, down),
