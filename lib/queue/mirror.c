@@ -31,8 +31,7 @@ void mirror_destroy(struct mirror *m)
 {
 	if (!m)
 		return;
-	mirror_let_all_go(m);
-	origins_free(m);
+	mirror_quit(m);
 	list_del(&m->of_home);
 	free(m);
 }
@@ -72,34 +71,34 @@ static struct held *first_held(const struct mirror *m)
 	return list_empty(&m->held) ? NULL : container_of(m->held.next, struct held, in);
 }
 
-void mirror_let_all_go(struct mirror *m)
+void mirror_quit(struct mirror *m)
 {
 	struct held *h;
 
 	while ((h = first_held(m)))
 		end(h);
+	origins_free(m);
 }
 
-int mirror_hold(struct queue *q, struct rgate_req *r, int result, uint64_t value, uint64_t last,
-		uint32_t from)
+int mirror_hold(struct queue *q, const struct held *as)
 {
 	struct mirror *m = q->mirror;
-	struct copier *c = copier_for(m, from);
+	struct copier *c = copier_for(m, as->from);
 	struct held *h = NULL;
 
 	if (!c->wanted) {
 		c->wanted = true;
-		c->avoid = from;
+		c->avoid = as->from;
 		q->home->mirror_due = 0;
 	}
 	if (!c->late)
 		h = malloc(sizeof(*h));
 	if (!h) {
-		miss(m, (uint32_t)result);
-		return result;
+		miss(m, (uint32_t)as->result);
+		return as->result;
 	}
-	*h = (struct held){ .r = r, .result = result, .value = value, .last = last, .from = from,
-			    .due = q->home->now + MIRROR_WAIT_NS };
+	*h = *as;
+	h->due = q->home->now + MIRROR_WAIT_NS;
 	list_add_tail(&m->held, &h->in);
 	if (h->due < q->home->mirror_due)
 		q->home->mirror_due = h->due;
@@ -114,7 +113,23 @@ static void give_up(struct mirror *m, struct held *h)
 	end(h);
 }
 
-void mirror_let_go(struct queue *q, const struct rgate_req *r)
+void mirror_close(struct queue *q, const void *by)
+{
+	struct mirror *m = q->mirror;
+	struct link *l, *next;
+	struct held *h;
+
+	for (l = m->held.next; l != &m->held; l = next) {
+		next = l->next;
+		h = container_of(l, struct held, in);
+		if (h->by != by)
+			continue;
+		miss(m, (uint32_t)h->result);
+		end(h);
+	}
+}
+
+bool mirror_let_go(struct queue *q, const struct rgate_req *r)
 {
 	struct mirror *m = q->mirror;
 	struct held *h;
@@ -126,8 +141,9 @@ void mirror_let_go(struct queue *q, const struct rgate_req *r)
 			continue;
 		miss(m, (uint32_t)h->result);
 		end(h);
-		return;
+		return true;
 	}
+	return false;
 }
 
 uint64_t mirror_expire(struct mirror *m, uint64_t now)

@@ -42,6 +42,7 @@ struct held {
 	struct rgate_req *r;
 	int result;
 	uint64_t value, last, due;
+	const void *by;			/* the handle, which may not be there any more */
 	uint32_t from;
 };
 
@@ -72,12 +73,14 @@ void mirror_destroy(struct mirror *m);
 
 /* ---- Who submits ---- */
 
-/* The last @n tasks up to @last come from there: RGATE_REQ_LATER, or @result at once */
-int mirror_hold(struct queue *q, struct rgate_req *r, int result, uint64_t value, uint64_t last,
-		uint32_t from);
-/* It is answered now, if it waits. */
-void mirror_let_go(struct queue *q, const struct rgate_req *r);
-void mirror_let_all_go(struct mirror *m);
+/* @as: as many tasks as its result, up to the last one: RGATE_REQ_LATER, or the result at once */
+int mirror_hold(struct queue *q, const struct held *as);
+/* All that were asked by that handle, which is closed */
+void mirror_close(struct queue *q, const void *by);
+/* It is answered now, if it waits: true */
+bool mirror_let_go(struct queue *q, const struct rgate_req *r);
+/* So are all, and nothing comes again: its queue is removed. */
+void mirror_quit(struct mirror *m);
 /* What waits for too long is answered; when again, UINT64_MAX: never */
 uint64_t mirror_expire(struct mirror *m, uint64_t now);
 

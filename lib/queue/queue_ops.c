@@ -489,8 +489,8 @@ static int cancel_here(struct rgate_req *r, enum named *named)
 	struct queue *q = named && *named == NAMED_HERE ?
 			  container_of(named, struct opened, named)->queue : NULL;
 
-	if (q && q->mirror && !rgate_req_data(r))
-		mirror_let_go(q, r);
+	if (q && q->mirror && !rgate_req_data(r) && mirror_let_go(q, r))
+		return -EALREADY;
 	return pend_cancel(r);
 }
 

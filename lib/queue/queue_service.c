@@ -22,8 +22,10 @@ void opened_free(struct opened *o)
 
 	o->worker.over = worker_over;
 	queues_worker_gone(q, &o->worker);
-	if (q->mirror)
+	if (q->mirror) {
+		mirror_close(q, o);
 		mirror_detach(q, o);
+	}
 	q->handles--;
 	queue_settle(q);
 }
@@ -93,12 +95,13 @@ int queue_service_journal(const struct queue_service *sv, struct journal_stats *
 /* It is told when another node has copies. */
 static int hold(struct rgate_req *r, const struct queue *q, int result, uint64_t value)
 {
-	const enum named *named = rgate_req_object(r);
-	const bool here = named && *named == NAMED_HERE;
-	const uint64_t last = RGATE_SUBMIT_FIRST(value) + (uint32_t)result - 1;
+	const struct opened *o = container_of(rgate_req_object(r), struct opened, named);
+	const struct held as = {
+		.r = r, .result = result, .value = value, .by = o, .from = o->from,
+		.last = RGATE_SUBMIT_FIRST(value) + (uint32_t)result - 1,
+	};
 
-	return mirror_hold(q->mirror->queue, r, result, value, last,
-			   here ? container_of(named, struct opened, named)->from : MIRROR_HOME);
+	return mirror_hold(q->mirror->queue, &as);
 }
 
 /* What was read of memory that may be lost is told when it cannot be any more. */

@@ -315,7 +315,7 @@ void queues_remove(struct queue *q)
 	forget(q);
 	list_del(&q->of_home);
 	if (q->mirror)
-		mirror_let_all_go(q->mirror);
+		mirror_quit(q->mirror);
 	queue_tell_all(q);
 	queue_ends_free(q);
 	drop_some(q);

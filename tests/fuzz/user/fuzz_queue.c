@@ -582,6 +582,9 @@ static void request(struct fuzz_in *in)
 	fuzz_bytes(in, r->mem, len < 64 ? len : 64);
 	if (fuzz_u8(in) % 8)
 		write_sensibly(in, r);
+	/* Other nodes are fuzz_gate's. */
+	if (!(op->uses & RGATE_USES_HANDLE) && r->q.a0 < USERS)
+		r->q.a0 = RGATE_QUEUE_HERE;
 	/* The engine lets nothing pass that the operation does not use, or that has no object. */
 	if (!(op->uses & RGATE_USES_MEM))
 		r->q.len = 0;
