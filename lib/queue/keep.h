@@ -79,7 +79,7 @@ struct kept_queue {
 	uint32_t quiet;			/* times that it told of nothing, in a row */
 	/* Of copies: */
 	bool fresh;			/* it was not opened yet */
-	enum copies_full { FULL_NOT, FULL_SAY, FULL_SAID } full; /* no room for some: the home is told */
+	bool full;			/* no room for some: the home is to be told */
 	uint64_t after;			/* as struct rgate_queue_copies has it */
 	uint32_t handle;		/* 0: it is not open */
 	uint64_t of;			/* which it is */
@@ -241,8 +241,8 @@ uint64_t keep_talk(struct kept_queue *q);
 /* Copies of the tasks of a queue of @node from now on. -EDQUOT, -ENOMEM */
 int keep_mirror_begin(struct keeper *k, uid_t uid, uint32_t node, const struct queue_open *as);
 /*
- * @node is asked for that, for a queue of this one; queue_mirror_asked() tells what it says. -EBUSY:
- * another one is, in that user's name; as keep_session_begin()
+ * @node is asked for that, for a queue of this one; queue_mirror_asked() tells what it says.
+ * -EBUSY: another one is, in that user's name; as keep_session_begin()
  */
 int keep_mirror_ask(struct keeper *k, const struct queue_open *as, uint32_t node, uint64_t serial,
 		    uint32_t which);

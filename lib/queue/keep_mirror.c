@@ -31,13 +31,13 @@ void keep_copies(struct kept_queue *q)
 {
 	const struct rgate_queue_copies head = {
 		.after = q->after, .next = q->next,
-		.flags = q->full == FULL_SAY ? RGATE_COPIES_FULL : 0,
+		.flags = q->full ? RGATE_COPIES_FULL : 0,
 	};
 
 	memcpy(keep_slot_mem(q), &head, sizeof(head));
 	ASK(q, FOLLOW, .op = RGATE_REQ_QUEUE_COPIES, .off = keep_slot_off(q),
 	    .len = RGATE_QUEUE_PART_MAX,
-	    .a1 = q->full == FULL_SAY || q->behind ? RGATE_COPIES_NOW : 0);
+	    .a1 = q->full || q->behind ? RGATE_COPIES_NOW : 0);
 }
 
 /* One of @left bytes at @mem: how many it has; 0: it cannot be, or @full: there is no room */
@@ -77,7 +77,7 @@ static bool take_copies(struct kept_queue *q, const unsigned char *mem, uint32_t
 	for (; n; n--, mem += len, left -= len) {
 		len = take_copy(q, mem, left, &full);
 		if (full)
-			q->full = FULL_SAY;
+			q->full = true;
 		if (!len)
 			return full;
 	}
@@ -101,7 +101,7 @@ static void take_ends(struct kept_queue *q, const unsigned char *mem, uint32_t n
 /* The home knows that there was no room: all of it is asked for anew, after a while. */
 static void was_full(struct kept_queue *q)
 {
-	q->full = FULL_NOT;
+	q->full = false;
 	q->after = 0;
 	q->due = keep_now(q) + ROOM_NS;
 }
@@ -112,7 +112,7 @@ void keep_copied(struct kept_queue *q, int result, uint64_t value)
 	struct rgate_queue_copies head = { .queue = ~0U };
 	uint64_t ends;
 
-	if (q->full == FULL_SAY) {
+	if (q->full) {
 		was_full(q);
 		return;
 	}

@@ -242,7 +242,7 @@ static void looked(struct kept_queue *q, int result, uint64_t value)
 	/* Who has submitted them does so again first, if he is there: what he has is no copy. */
 	q->again_due = q->user->mirrors ? keep_now(q) + KEEP_PAUSE_NS * 3 : 0;
 	q->after = 0;
-	q->full = FULL_NOT;
+	q->full = false;
 }
 
 static void ask_rules(struct kept_queue *q)

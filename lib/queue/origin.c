@@ -2,7 +2,8 @@
 /*
  * Which tasks have been submitted again, to this process of the home: the node that has kept one
  * and the node that has a copy both do so, and the second one, however late it comes, is told the
- * number that the first one was. So what has ended is remembered, too, as long as the queue is there.
+ * number that the first one was. So what has ended is remembered, too, as long as the queue is
+ * there.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -245,7 +245,7 @@ bool queue_is_idle(const struct queue *q);
 /* Tells who waits for what is there now. The queue is gone, if nobody needs it any more. */
 void queue_settle(struct queue *q);
 
-/* ---- queue_ends.c: tasks that have ended, with a tag or copies, of which so many are known ---- */
+/* ---- queue_ends.c: tasks with a tag, or copies, that have ended: so many are remembered ---- */
 
 #define QUEUE_ENDS	4096U
 #define QUEUE_FOLLOWERS	256U	/* who wait */

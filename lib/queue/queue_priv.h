@@ -169,8 +169,8 @@ enum pend_for {
 };
 
 /*
- * @r says what PEND_TASKS, PEND_ROOM, PEND_FOLLOW and PEND_COPIES wait for. RGATE_REQ_LATER; -ENOMEM, -ENOBUFS,
- * -EMSGSIZE
+ * @r says what PEND_TASKS, PEND_ROOM, PEND_FOLLOW and PEND_COPIES wait for. RGATE_REQ_LATER;
+ * -ENOMEM, -ENOBUFS, -EMSGSIZE
  */
 int pend(struct rgate_req *r, struct opened *o, enum pend_for what, struct task *t);
 /* As rgate_req_op.cancel has it */
