@@ -435,6 +435,27 @@ static void goes_and_returns(void **state)
 	assert_int_equal(kept_unmirrored(), 0);
 }
 
+/* It is the home's alone: who follows has been told that it has ended. */
+static void is_buried(void **state)
+{
+	struct rgate_queue_task t;
+	uint64_t n;
+
+	(void)state;
+	attaches(2);
+	n = puts_some(1, "ab");
+	assert_true(ask(HERE, CLAIM, .a1 = RGATE_CLAIM_A1(1, RGATE_CLAIM_NOW), .off = ROOM,
+			.len = 4096) > 0);
+	memcpy(&t, c[HERE].mem + ROOM, sizeof(t));
+	assert_int_equal(ask(HERE, BURY, .a0 = t.id, .a1 = t.claim), 0);
+	gets(2, asks(2, got.head.after, got.head.next));
+	assert_string_equal(got.letters, "b");
+	assert_int_equal(got.head.ends, 1);
+	(void)asks(2, got.head.after, got.head.next);
+	assert_int_equal(result_of(1, n, NULL), 2);
+	assert_int_equal(info().now[RGATE_TASK_BURIED], 1);
+}
+
 static void has_no_room(void **state)
 {
 	uint64_t n;
@@ -768,7 +789,8 @@ static void is_left(void **state)
 #define BED(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	BED(each_has_a_copy), BED(is_late), BED(goes_and_returns), BED(has_no_room), BED(its_own),
+	BED(each_has_a_copy), BED(is_late), BED(goes_and_returns), BED(is_buried),
+	BED(has_no_room), BED(its_own),
 	BED(who_is_asked), BED(too_few_nodes), BED(comes_twice), BED(many_again),
 	BED(its_own_again), BED(nonsense), BED(nobody_needs_it), BED(ends_meanwhile), BED(is_left),
 };
