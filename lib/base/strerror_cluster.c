@@ -284,7 +284,7 @@ const struct rgate_error_row rgate_errors_cluster[] = {
 	  "take it first" },
 	{ "rgate_queue_wait_start", EBUSY, false, "another one is in the background: "
 	  "take it first" },
-	{ "rgate_queue_open", ENONET, false, "a mirror needs a cluster of three nodes: without one "
+	{ "rgate_queue_", ENONET, false, "a mirror needs a cluster of three nodes: without one "
 	  "`ringgated --journal` keeps the tasks of a machine" },
 	{ "rgate_queue_open", EEXIST, false, "there is a queue of that name already: open it, or "
 	  "give this one another name" },
