@@ -58,6 +58,9 @@ is "... and one that is not journaled" "$rc/$err" "0/"
 seq 10 | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put a
 seq 10 | RGATE_REQUESTS=$tmp/r0 "$ringgate" queue put b
 queue stats --json a
+is "what is told of the journal" "$("$ringgate" cluster status -s "$tmp/s0" --json |
+	json "(lambda q: (' '.join(sorted(q)), q['directory'], 0 < q['live_bytes'] <= q['bytes'], q['error'], q['failed'], q['refused']))(j['requests']['queues']['journal'])")" \
+	"('bytes directory error failed files live_bytes records refused restored syncs writes', '$tmp/j', True, '', 0, 0)"
 is "stats tells" "$(json '(j["ready"], j["journaled"])' <<<"$out")" "(10, True)"
 queue stats --json b
 is "... of the other one" "$(json '(j["ready"], j["journaled"])' <<<"$out")" "(10, False)"

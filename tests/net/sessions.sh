@@ -197,7 +197,19 @@ s.recv(1)' >"$tmp/hold" &
 hold
 is "a user has sessions" "$(status --json | json '[(u["uid"], u["sessions"], u["memory"] > 8192) for u in j["requests"]["users"]]')" \
 	"[($(id -u "${as:+nobody}"), 1, True)]"
-like "... which are told in words" "$(status)" \
+# Every number that there is, by its name: one that is left out is missed.
+keys() { status --json | json "' '.join(sorted($1))"; }
+is "what is told of requests" "$(keys 'j["requests"]')" "cancelled completions denied failed handles log_dropped \
+log_lines malformed memory opened queues refused removed requests sessions silent sleeps socket sockets timed_out \
+under_way users wakeups"
+is "... of a user" "$(keys 'j["requests"]["users"][0]')" \
+	"completions handles memory refused requests sessions uid under_way"
+guests="docks_again guests guests_came guests_turned_away"
+is "... of sockets" "$(keys 'j["requests"]["sockets"]')" \
+	"accepted $guests killed open opened received refused sent"
+is "... of queues" "$(keys 'j["requests"]["queues"]')" \
+	"$guests kept kept_again kept_bytes kept_late kept_lost kept_refused"
+like "which are told in words" "$(status)" \
 	"sessions: open 1, .*USER +SESSIONS.*[[:space:]]$(id -u "${as:+nobody}") +1 "
 printf 'nonsense\n' >"$tmp/policy"
 kill -HUP $pid
