@@ -40,6 +40,76 @@ static void as_the_kernel(void **state)
 	eventually(info_now().now == 0);
 }
 
+static int option_of(int fd, uint32_t which)
+{
+	struct agent_answer answer;
+	int value, err = ASK(fd, &answer, NULL, .what = AGENT_GETOPT, .a = which, .len = sizeof(int));
+
+	if (err)
+		return err;
+	assert_int_equal(answer.len, sizeof(int));
+	memcpy(&value, answer.value, sizeof(value));
+	return value;
+}
+
+static int set_option(int fd, uint32_t which, int value, uint32_t len)
+{
+	struct agent_ask q = { .what = AGENT_SETOPT, .a = which, .len = len };
+
+	memcpy(q.value, &value, sizeof(value));
+	return ask(q, fd, NULL, NULL);
+}
+
+/* Of a socket's, and of what is not connected yet */
+static void options(void **state)
+{
+	static const uint32_t switches[] = {
+		RGATE_SOCKET_TCP_NODELAY, RGATE_SOCKET_TCP_CORK, RGATE_SOCKET_TCP_QUICKACK,
+		RGATE_SOCKET_KEEPALIVE,
+	};
+	uint16_t port;
+	int peer = -1, listener = server(&port), fd = new_socket(), six, udp;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(ASK(-1, NULL, &six, .what = AGENT_SOCKET, .a = AF_INET6), 0);
+	assert_int_equal(ASK(-1, NULL, &udp, .what = AGENT_SOCKET, .a = AF_INET,
+			     .b = AGENT_DATAGRAM), 0);
+	assert_int_equal(option_of(fd, RGATE_SOCKET_DOMAIN), AF_INET);
+	assert_int_equal(option_of(six, RGATE_SOCKET_DOMAIN), AF_INET6);
+	assert_int_equal(option_of(udp, RGATE_SOCKET_DOMAIN), AF_INET);
+	for (i = 0; i < 2; i++) {
+		unsigned int k;
+
+		for (k = 0; k < ARRAY_LEN(switches); k++) {
+			assert_int_equal(set_option(fd, switches[k], 1, sizeof(int)), 0);
+			assert_true(option_of(fd, switches[k]) > 0);
+			/* a byte too few is told, whoever knows it */
+			assert_int_equal(set_option(fd, switches[k], 1, sizeof(int) - 1), -EINVAL);
+		}
+		assert_int_equal(set_option(fd, RGATE_SOCKET_TCP_NODELAY, 0, sizeof(int)), 0);
+		assert_int_equal(set_option(fd, RGATE_SOCKET_TCP_CORK, 0, sizeof(int)), 0);
+		assert_int_equal(option_of(fd, RGATE_SOCKET_TCP_NODELAY), 0);
+		assert_true(set_option(fd, 9999, 1, sizeof(int)) < 0);
+		assert_true(option_of(fd, 9999) < 0);
+		assert_int_equal(set_option(fd, RGATE_SOCKET_LINGER, 1, sizeof(int)), -EINVAL);
+		/* what is not for UDP is told by whoever has it */
+		assert_true(set_option(udp, RGATE_SOCKET_TCP_NODELAY, 1, sizeof(int)) < 0);
+		if (i)
+			break;
+		assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .addr = loop_at(port)), 0);
+		peer = accept(listener, NULL, NULL);
+		assert_true(peer >= 0);
+	}
+	close(listener);
+	assert_int_equal(option_of(fd, RGATE_SOCKET_ERROR_CODE), 0);
+	close(six);
+	close(udp);
+	close(fd);
+	close(peer);
+	eventually(info_now().now == 0);
+}
+
 /* ---- Those who lie ---- */
 
 static void garbage(void **state)
@@ -562,6 +632,7 @@ static void no_descriptors(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(as_the_kernel, up, down),
+	cmocka_unit_test_setup_teardown(options, up, down),
 	cmocka_unit_test_setup_teardown(garbage, up, down),
 	cmocka_unit_test_setup_teardown(bounds, up, down),
 	cmocka_unit_test_setup_teardown(told_once, up, down),
