@@ -165,9 +165,11 @@ expect "survivors are shown with their line" said "^lib/toy/toy.c:$(at 'n > 100'
 expect "as a difference" said "^  [+].*return n >= 100;|^  [+].*return n > 101;"
 expect "and with what ran" said "^  ran: tests/unit/test_toy$"
 mutate -n 5 --list lib/toy
-first=$output
+first=$output before=$(stat -c %y "$dir"/build/mutate/0/count_exit.h)
 mutate -n 5 --list lib/toy
 expect "a seed draws the same again" test "$output" = "$first"
+expect "what all that is counted includes stays as it is" \
+	test "$(stat -c %y "$dir"/build/mutate/0/count_exit.h)" = "$before"
 expect "the checkout stays as it is" test -z "$(git -C "$dir" diff --name-only)"
 
 printf '%s\n' lib/toy/toy.c '- return n > 100;' '# the test of a test' >"$dir/scripts/mutate-equivalent"

@@ -78,8 +78,16 @@ class Tree:
         os.makedirs(self.path, exist_ok=True)
         os.makedirs(self.temporary, exist_ok=True)
         os.chmod(self.temporary, 0o1777)
-        shutil.copyfile(os.path.join(SCRIPTS, "lib/mutate/count_exit.h"), os.path.join(directory, "count_exit.h"))
+        self._bring(os.path.join(SCRIPTS, "lib/mutate/count_exit.h"), os.path.join(directory, "count_exit.h"))
         self._copy()
+
+    @staticmethod
+    def _bring(source, target):
+        """A file's time stays where it is the same: all that is counted includes one of these."""
+        if same(source, target):
+            return
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
 
     def _copy(self):
         """What git knows or does not ignore; times stay, so that make builds what changed."""
@@ -93,11 +101,8 @@ class Tree:
                     os.remove(path)
         for name in wanted:
             source, target = os.path.join(self.top, name), os.path.join(self.path, name)
-            if same(source, target):
-                continue
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(source, target)
-            shutil.copymode(source, target)
+            self._bring(source, target)
         cache, link = os.path.join(self.top, ".cache"), os.path.join(self.path, ".cache")
         if os.path.isdir(cache) and not os.path.lexists(link):
             os.symlink(os.path.realpath(cache), link)
