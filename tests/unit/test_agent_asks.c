@@ -43,7 +43,8 @@ static void as_the_kernel(void **state)
 static int option_of(int fd, uint32_t which)
 {
 	struct agent_answer answer;
-	int value, err = ASK(fd, &answer, NULL, .what = AGENT_GETOPT, .a = which, .len = sizeof(int));
+	int value, err = ASK(fd, &answer, NULL, .what = AGENT_GETOPT, .a = which,
+			     .len = sizeof(int));
 
 	if (err)
 		return err;
@@ -97,7 +98,8 @@ static void options(void **state)
 		assert_true(set_option(udp, RGATE_SOCKET_TCP_NODELAY, 1, sizeof(int)) < 0);
 		if (i)
 			break;
-		assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT, .addr = loop_at(port)), 0);
+		assert_int_equal(ASK(fd, NULL, NULL, .what = AGENT_CONNECT,
+				     .addr = loop_at(port)), 0);
 		peer = accept(listener, NULL, NULL);
 		assert_true(peer >= 0);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Lines of users in ringgated's log: what becomes of their bytes, each user's share, the queue's end */
+/* Lines of users in ringgated's log: their bytes, each user's share, the queue's end */
 #include "unit.h"
 
 #include <errno.h>
