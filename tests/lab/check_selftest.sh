@@ -120,4 +120,7 @@ expect "what is waited for, and what runs beside it" interrupted TERM + 2 "unit:
 expect "... by a terminal" interrupted INT - 2 "unit:test_l*" "fabric:test_l*"
 expect "a group that is given twice" again
 expect "a build that fails beside the tests" late
+run env -u TESTS O="$dir" "$here/../../scripts/check" unit:nothing
+expect "who asks for what is not there hears what he asked for" said "^check: no test matches unit:nothing$"
+expect "and it is a failure" ended_with 1
 tap_end
