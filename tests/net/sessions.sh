@@ -208,7 +208,7 @@ guests="docks_again guests guests_came guests_turned_away"
 is "... of sockets" "$(keys 'j["requests"]["sockets"]')" \
 	"accepted $guests killed open opened received refused sent"
 is "... of queues" "$(keys 'j["requests"]["queues"]')" \
-	"$guests kept kept_again kept_bytes kept_late kept_lost kept_refused"
+	"copies $guests kept kept_again kept_bytes kept_late kept_lost kept_refused unmirrored"
 like "which are told in words" "$(status)" \
 	"sessions: open 1, .*USER +SESSIONS.*[[:space:]]$(id -u "${as:+nobody}") +1 "
 printf 'nonsense\n' >"$tmp/policy"
