@@ -375,6 +375,40 @@ static uint64_t words_at(void)
 	return sizeof(struct rgate_shard_geometry) + 2 * sizeof(struct rgate_shard_seat);
 }
 
+/* Each argument that is not there, and a number of what is none, or one too many */
+static void nothing_named(struct bed *b)
+{
+	struct rgate_shard_claim c[MANY + 1] = { { 0 } };
+	struct rgate_shard_result r[MANY + 1] = { { 0 } };
+	struct rgate_shard_taken taken[MANY + 1];
+	struct rgate_shard_task t[MANY + 1] = { { 0 } };
+	struct rgate_desc d;
+
+	assert_int_equal(rgate_shard_claim(NULL, c, 1, b->buf), -EINVAL);
+	assert_int_equal(rgate_shard_claim(b->far, NULL, 1, b->buf), -EINVAL);
+	assert_int_equal(rgate_shard_claim(b->far, c, 1, NULL), -EINVAL);
+	assert_int_equal(rgate_shard_complete(NULL, r, 1), -EINVAL);
+	assert_int_equal(rgate_shard_complete(b->far, NULL, 1), -EINVAL);
+	assert_int_equal(rgate_shard_complete(b->far, r, 0), -EINVAL);
+	assert_int_equal(rgate_shard_complete(b->far, r, MANY + 1), -EINVAL);
+	assert_int_equal(rgate_shard_release(NULL, c, 1), -EINVAL);
+	assert_int_equal(rgate_shard_release(b->far, NULL, 1), -EINVAL);
+	assert_int_equal(rgate_shard_release(b->far, c, 0), -EINVAL);
+	assert_int_equal(rgate_shard_release(b->far, c, MANY + 1), -EINVAL);
+	assert_int_equal(rgate_shard_submit(NULL, t, 1, NULL), -EINVAL);
+	assert_int_equal(rgate_shard_submit(b->home, NULL, 1, NULL), -EINVAL);
+	assert_int_equal(rgate_shard_submit(b->home, t, MANY + 1, NULL), -EINVAL);
+	assert_int_equal(rgate_shard_take(NULL, taken, 1, b->results), -EINVAL);
+	assert_int_equal(rgate_shard_take(b->home, NULL, 1, b->results), -EINVAL);
+	assert_int_equal(rgate_shard_take(b->home, taken, 1, NULL), -EINVAL);
+	assert_int_equal(rgate_shard_take(b->home, taken, 0, b->results), -EINVAL);
+	assert_int_equal(rgate_shard_take(b->home, taken, MANY + 1, b->results), -EINVAL);
+	assert_int_equal(rgate_shard_admit(NULL, b->self), -EINVAL);
+	assert_int_equal(rgate_shard_admit(b->home, NULL), -EINVAL);
+	assert_int_equal(rgate_shard_desc(NULL, &d), -EINVAL);
+	assert_int_equal(rgate_shard_desc(b->home, NULL), -EINVAL);
+}
+
 /* All kinds of words where there is a task, and where there is none: each task ends once */
 static void nonsense(void **state)
 {
@@ -669,6 +703,8 @@ static void refused(void **state)
 	assert_int_equal(rgate_shard_claim(b.far, c, MANY + 1, b.buf), -EINVAL);
 	assert_int_equal(rgate_shard_complete(b.far, &r, 1), -EMSGSIZE);
 	assert_int_equal(rgate_shard_look(b.far, 64), -EINVAL);
+	assert_int_equal(rgate_shard_look(NULL, 0), -EINVAL);
+	nothing_named(&b);
 	/* claims that were never one */
 	memset(c, 0xff, sizeof(c));
 	r.len = 0;
