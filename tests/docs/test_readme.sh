@@ -43,9 +43,8 @@ ok $? "links lead somewhere"
 [ ! -s "$tmp/log" ]
 ok $? "make targets are there"
 
-git ls-files -co --exclude-standard 2>/dev/null | grep -v '^LICENSES/' |
-	while read -r f; do head -n 2 "$f" 2>/dev/null |
-		grep -aohE 'SPDX-License-Identifier: .*'; done |
+git ls-files -zco --exclude-standard ':!LICENSES' 2>/dev/null |
+	xargs -0 head -qn 2 2>/dev/null | grep -aohE 'SPDX-License-Identifier: .*' |
 	sed -e 's/SPDX-License-Identifier: //' -e 's,\*/,,' -e 's/-->//' |
 	sed 's/[ ()]/\n/g' |
 	grep -vE '^(OR|AND|WITH|)$' | sed 's/-only$//' | sort -u >"$tmp/names"
