@@ -97,6 +97,140 @@ static void many(void **state)
 	gpu_dev_free(d);
 }
 
+static void say_head(const struct gpu_dev *d, uint64_t head)
+{
+	((struct rgate_prod *)(uintptr_t)d->ctx.ring[0].prod)->head = head;
+}
+
+/* What a look at @batches from the first one on sees */
+static uint32_t full_of(const struct gpu_dev *d, uint64_t pos, uint32_t batches)
+{
+	uint32_t full, n = rgate_dring_look(&d->ctx.ring[0], pos, batches, 1, &full);
+
+	assert_int_equal(n, full ? full * 32 - pos % 32 : n);
+	return full;
+}
+
+/* Beyond those whose ends have a lane each it is head that tells, and only of more. */
+static void told(void **state)
+{
+	struct rgate_ring *ring = unit_ring(4096, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(ring);
+	struct rgate_producer p;
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	for (i = 0; i < 100 * 32; i++)
+		assert_int_equal(unit_put(&p, i, 64), 0);
+	rgate_producer_flush(&p);
+	assert_int_equal(full_of(d, 0, RGATE_DLOOK_AHEAD), 100);
+	assert_int_equal(full_of(d, 7, RGATE_DLOOK_AHEAD), 100);
+	assert_int_equal(full_of(d, 0, 99), 99);
+	assert_int_equal(full_of(d, 0, RGATE_DLOOK_BATCHES), RGATE_DLOOK_BATCHES);
+	assert_int_equal(full_of(d, 99 * 32, RGATE_DLOOK_AHEAD), 1);
+	assert_int_equal(full_of(d, 100 * 32, RGATE_DLOOK_AHEAD), 0);
+	/* a part of a batch is none */
+	say_head(d, 40 * 32 + 31);
+	assert_int_equal(full_of(d, 0, RGATE_DLOOK_AHEAD), 40);
+	say_head(d, 40 * 32);
+	assert_int_equal(full_of(d, 31, RGATE_DLOOK_AHEAD), 40);
+	assert_int_equal(full_of(d, 40 * 32 - 1, RGATE_DLOOK_AHEAD), RGATE_DLOOK_BATCHES);
+	say_head(d, 31);
+	assert_int_equal(full_of(d, 0, RGATE_DLOOK_AHEAD), RGATE_DLOOK_BATCHES);
+	/* one that is behind says nothing */
+	say_head(d, 20 * 32);
+	assert_int_equal(full_of(d, 0, RGATE_DLOOK_AHEAD), RGATE_DLOOK_BATCHES);
+	/* and where each has a lane none is asked */
+	say_head(d, UINT64_MAX);
+	assert_int_equal(full_of(d, 90 * 32, RGATE_DLOOK_BATCHES), 10);
+	rgate_producer_fini(&p);
+	gpu_dev_free(d);
+}
+
+/* As far as the runtime's kernels look: all that there is, in few looks */
+static void deep(void **state)
+{
+	struct rgate_ring *ring = unit_ring(8192, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(ring);
+	struct rgate_dseen seen;
+	struct rgate_producer p;
+	uint64_t i, next = 0;
+	uint32_t looks = 0;
+
+	(void)state;
+	d->poll[0].check_end = 0;
+	assert_int_equal(rgate_producer_init(&p, ring), 0);
+	for (i = 0; i < 8192; i++)
+		assert_int_equal(unit_put(&p, i, 64), 0);
+	for (;; looks++) {
+		rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DLOOK_AHEAD, 1, &seen);
+		if (!seen.run.count)
+			break;
+		assert_int_equal(seen.run.pos, next);
+		next += seen.run.count;
+		rgate_dpoll_note(&d->poll[0], &seen);
+	}
+	assert_int_equal(next, 8192);
+	assert_int_equal(looks, 9);	/* 1 + 2 + 4 + ... + 64 + 128 + 1 batches */
+	rgate_producer_fini(&p);
+	gpu_dev_free(d);
+}
+
+/* All that a look finds, however often: where it ends */
+static uint64_t find_all(struct gpu_dev *d)
+{
+	struct rgate_dseen seen;
+
+	for (;;) {
+		rgate_dpoll_find(&d->ctx, &d->poll[0], RGATE_DLOOK_AHEAD, 1, &seen);
+		if (!seen.run.count)
+			return d->poll[0].next;
+		rgate_dpoll_note(&d->poll[0], &seen);
+	}
+}
+
+static void done(struct gpu_dev *d, uint64_t batch)
+{
+	const struct rgate_drun run = { .pos = batch * 32, .count = 32 };
+
+	rgate_drun_done(&d->ctx, &run);
+}
+
+/* As one would that does not wait for credits, and whose head lies */
+static void publish_lap(struct gpu_dev *d, uint64_t lap)
+{
+	const struct rgate_dring *r = &d->ctx.ring[0];
+	uint64_t i;
+
+	for (i = 0; i <= r->mask; i++)
+		((struct rgate_slot *)(uintptr_t)rgate_dring_slot(r, i))->seq = lap;
+	say_head(d, UINT64_MAX);
+}
+
+/* Whatever a producer says, no slot is taken before all are done with its lap before. */
+static void head_of_liar(void **state)
+{
+	struct rgate_ring *ring = unit_ring(2048, 256, 0, RGATE_POLICY_DROP);
+	struct gpu_dev *d = gpu_dev_new(ring);
+	uint64_t i;
+
+	(void)state;
+	d->poll[0].check_end = 0;
+	publish_lap(d, 1);
+	assert_int_equal(find_all(d), 2048);
+	publish_lap(d, 2);
+	assert_int_equal(find_all(d), 2048);
+	for (i = 0; i < 64; i++)
+		if (i != 5 && i != 40)
+			done(d, i);
+	d->poll[0].batches = RGATE_DLOOK_AHEAD;
+	assert_int_equal(find_all(d), 2048 + 5 * 32);
+	done(d, 5);
+	assert_int_equal(find_all(d), 2048 + 40 * 32);
+	gpu_dev_free(d);
+}
+
 /* In the first lap only one batch is looked at, and those returned before are skipped. */
 static void returned_before(void **state)
 {
@@ -383,7 +517,7 @@ static void end_of_liar(void **state)
 	assert_int_equal(rgate_producer_init(&p, ring), 0);
 	assert_int_equal(unit_put(&p, 0, 64), 0);
 	rgate_producer_fini(&p);
-	((struct rgate_prod *)(uintptr_t)d->ctx.ring[0].prod)->head = UINT64_MAX;
+	say_head(d, UINT64_MAX);
 	rgate_dpoll_end(&d->ctx, &d->poll[0]);
 	assert_int_equal(d->poll[0].ended, 0);
 	assert_int_equal(gpu_dev_find(d, &run), 1);
@@ -570,6 +704,9 @@ static void threads(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_by_one),
 	cmocka_unit_test(many),
+	cmocka_unit_test(told),
+	cmocka_unit_test(deep),
+	cmocka_unit_test(head_of_liar),
 	cmocka_unit_test(returned_before),
 	cmocka_unit_test(through_queue),
 	cmocka_unit_test(any_order),

@@ -61,7 +61,7 @@ RGATE_DEV uint32_t rgate_dpoll_ahead(const struct rgate_dctx *ctx)
 
 	if (n < RGATE_DPOLL_LEAST)
 		return RGATE_DPOLL_LEAST;
-	return n < RGATE_DLOOK_BATCHES ? n : RGATE_DLOOK_BATCHES;
+	return n < RGATE_DLOOK_AHEAD ? n : RGATE_DLOOK_AHEAD;
 }
 
 /* A polling warp's helpers; in shared memory */

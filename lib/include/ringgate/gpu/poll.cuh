@@ -17,7 +17,7 @@
 #define RGATE_DSTOP_ROUNDS	64U	/* rounds between two readings of ctl->stop */
 #define RGATE_DREPORT_LOOKS	64U	/* looks between two reports */
 #define RGATE_DPOLL_LOOKS	8U	/* looks in a row by a warp with one ring */
-#define RGATE_DPOLL_AHEAD	64U	/* batches that all polling warps look ahead */
+#define RGATE_DPOLL_AHEAD	96U	/* batches that all polling warps look ahead */
 #define RGATE_DPOLL_LEAST	8U	/* ... and each at least may */
 
 /* A run of slots inside one batch */
@@ -204,22 +204,32 @@ RGATE_DEV int rgate_dpoll_returned(const struct rgate_dctx *ctx, const struct rg
 	       rgate_dbatch_finished(&ctx->ring[p->ring], &ctx->state[p->ring], pos);
 }
 
-/* The whole warp: batches from number @b on of which the lap before is finished, 32 at most */
-RGATE_DEV uint32_t rgate_dpoll_over(const struct rgate_dctx *ctx, uint32_t ring, uint64_t b)
+/* The whole warp: of the @n batches from number @b on, those of which the lap before is finished */
+RGATE_DEV uint32_t rgate_dpoll_over(const struct rgate_dctx *ctx, uint32_t ring, uint64_t b,
+				    uint32_t n)
 {
 	const struct rgate_dstate *st = &ctx->state[ring];
 	const struct rgate_dring *r = &ctx->ring[ring];
-	uint32_t lane, mask = 0;
+	uint32_t i, lane, over, mask[RGATE_DLOOK_AHEAD / 32];
 
-	RGATE_DROLL
-	for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP) {
-		const uint64_t pos = (b + lane) << RGATE_BATCH_SHIFT;
-		const uint32_t count = rgate_dgpu_load32(rgate_dbatch_count(r, st, pos));
+	/* all are under way before the first one is looked at */
+	RGATE_DUNROLL
+	for (i = 0; i < RGATE_DLOOK_AHEAD / 32; i++) {
+		mask[i] = 0;
+		RGATE_DROLL
+		for (lane = rgate_dlane(); lane < 32 && i * 32 < n; lane += RGATE_DWARP) {
+			const uint64_t pos = (b + i * 32 + lane) << RGATE_BATCH_SHIFT;
+			const uint32_t count = rgate_dgpu_load32(rgate_dbatch_count(r, st, pos));
 
-		if ((int32_t)(count + RGATE_BATCH - rgate_dlap_count(r, pos)) >= 0)
-			mask |= 1U << lane;
+			if ((int32_t)(count + RGATE_BATCH - rgate_dlap_count(r, pos)) >= 0)
+				mask[i] |= 1U << lane;
+		}
 	}
-	return rgate_dones(rgate_dwarp_or(mask));
+	RGATE_DUNROLL
+	for (i = over = 0; i < RGATE_DLOOK_AHEAD / 32; i++)
+		if (over == i * 32)
+			over += rgate_dones(rgate_dwarp_or(mask[i]));
+	return over;
 }
 
 /*
@@ -236,7 +246,7 @@ RGATE_DEV uint32_t rgate_dpoll_may(const struct rgate_dctx *ctx, struct rgate_dp
 	if (over < first + n) {
 		if (over < first)
 			over = first;
-		over += rgate_dpoll_over(ctx, p->ring, over);
+		over += rgate_dpoll_over(ctx, p->ring, over, (uint32_t)(first + n - over));
 		rgate_dwarp_sync();
 		if (rgate_dlane() == 0)
 			p->over = over;
@@ -263,7 +273,7 @@ struct rgate_dseen {
 
 /*
  * rgate_dpoll_look - the whole warp: looks at a ring
- * @most: batches at most, up to RGATE_DLOOK_BATCHES; 0: none may be there, it is a look in vain
+ * @most: batches at most, up to RGATE_DLOOK_AHEAD; 0: none may be there, it is a look in vain
  * @looks: how often at most while nothing is there, a power of two
  * @seen: out; its run is this warp's to hand out, and rgate_dpoll_note() is called before the next
  *	look, with nothing in between that waits for others: what is found need not wait for it
@@ -312,7 +322,7 @@ RGATE_DEV void rgate_dpoll_note(struct rgate_dpoll *p, const struct rgate_dseen 
 {
 	const uint32_t n = seen->run.count, looks = seen->looks;
 
-	p->batches = rgate_dpoll_adapt(p->batches, seen->full, RGATE_DLOOK_BATCHES);
+	p->batches = rgate_dpoll_adapt(p->batches, seen->full, RGATE_DLOOK_AHEAD);
 	/* where ends are published looks at single slots tell nothing */
 	p->slots = seen->full ? 1 : rgate_dpoll_adapt(p->slots, seen->got, RGATE_DLOOK_SLOTS);
 	p->next = seen->run.pos + n;

@@ -24,6 +24,7 @@
 #include <ringgate/gpu/port.cuh>
 
 #define RGATE_DLOOK_BATCHES	31U	/* of which the ends are looked at, at most */
+#define RGATE_DLOOK_AHEAD	128U	/* ... and which head may tell of */
 #define RGATE_DLOOK_SLOTS	16U	/* looked at one by one, at most */
 
 /* All pointers are the device's addresses of memory of the host */
@@ -71,8 +72,21 @@ RGATE_DEV uint64_t rgate_dring_last(uint64_t pos)
 }
 
 /*
+ * How many batches from that on which ends at @last head tells of, @most at most: their slots are
+ * published, and what head brought is visible. There may be more.
+ */
+RGATE_DEV uint32_t rgate_dring_told(const struct rgate_dring *r, uint64_t last, uint32_t most)
+{
+	uint64_t head = rgate_dsys_acquire(&r->prod->head);
+	uint64_t n = head > last ? ((head - last - 1) >> RGATE_BATCH_SHIFT) + 1 : 0;
+
+	return n < most ? (uint32_t)n : most;
+}
+
+/*
  * rgate_dring_await - a whole warp looks until something is published from @pos on
- * @batches: 1 to RGATE_DLOOK_BATCHES: batches of which the last slot is looked at
+ * @batches: 1 to RGATE_DLOOK_AHEAD: batches of which the last slot is looked at; beyond
+ *	RGATE_DLOOK_BATCHES there are no lanes, and one looks at head instead
  * @slots: 1 to RGATE_DLOOK_SLOTS: slots from @pos on, of its batch, that are looked at one by
  *	one; fewer where @batches leave fewer lanes
  * @looks: in: how often at most, out: how often
@@ -86,29 +100,36 @@ RGATE_DEV uint32_t rgate_dring_await(const struct rgate_dring *r, uint64_t pos,
 				     uint32_t batches, uint32_t slots, uint32_t *looks,
 				     uint32_t pause_ns, uint32_t *full)
 {
-	/* the lanes from @first on look at single slots */
-	const uint32_t first = 32 - (slots < 32 - batches ? slots : 32 - batches);
+	const uint32_t ends = batches < RGATE_DLOOK_BATCHES ? batches : RGATE_DLOOK_BATCHES;
+	/* the lanes from @first on look at single slots, or the last one at head */
+	const uint32_t first = 32 - (slots < 32 - ends ? slots : 32 - ends);
 	uint64_t last = rgate_dring_last(pos);
-	uint32_t lane, mask = 0, most = *looks;
+	uint32_t lane, mask = 0, told = 0, most = *looks;
 
 	RGATE_DROLL
 	for (*looks = 1;; ++*looks) {
 		RGATE_DROLL
 		for (lane = rgate_dlane(); lane < 32; lane += RGATE_DWARP) {
-			uint64_t at = lane < batches ? last + (uint64_t)lane * RGATE_BATCH :
+			uint64_t at = lane < ends ? last + (uint64_t)lane * RGATE_BATCH :
 				      pos + lane - first;
 
-			if ((lane < batches || (lane >= first && at <= last)) &&
-			    rgate_dring_ready(r, at))
+			if (lane == 31 && batches > ends)
+				told = rgate_dring_told(r, last, batches);
+			else if ((lane < ends || (lane >= first && at <= last)) &&
+				 rgate_dring_ready(r, at))
 				mask |= 1U << lane;
 		}
 		mask = rgate_dwarp_or(mask);
-		if (mask || *looks == most)
+		if (batches > ends)
+			told = rgate_dwarp_or(told);
+		if (mask || told || *looks == most)
 			break;
 		rgate_dpause(pause_ns);
 	}
 	rgate_dwarp_sync();	/* what one lane's acquire brought all lanes may read */
-	*full = rgate_dones(mask & ((1U << batches) - 1));
+	*full = rgate_dones(mask & ((1U << ends) - 1));
+	if (told > *full)
+		*full = told;
 	if (*full)
 		return (uint32_t)(last + 1 - pos) + (*full - 1) * RGATE_BATCH;
 	return rgate_dones(mask >> first);

@@ -127,16 +127,46 @@ static bool stopped(const struct b_feed *f)
 	return __atomic_load_n(&f->stop, __ATOMIC_RELAXED);
 }
 
-/* Publishes batch @b of a ring anew, if it was returned; false: not yet */
-static bool rearm(const struct rgate_view *v, unsigned char *slots, uint64_t b)
-{
-	uint64_t nb = v->nslots / RGATE_BATCH, lap = b / nb + 1, i;
-	unsigned char *at = slots + b % nb * RGATE_BATCH * v->slot_size;
+/* A ring, as one of the threads that publish its frames again sees it */
+struct rearmed {
+	struct rgate_view v;
+	unsigned char *slots;
+	__u64 *head;
+	uint64_t *turn;		/* the batch whose end is published next */
+	uint64_t next;		/* this thread's next batch */
+	uint32_t group;		/* batches that a thread has in a row */
+};
 
-	if (__atomic_load_n(&v->credits[b % nb], __ATOMIC_ACQUIRE) != lap - 1)
+static uint64_t *seq_of(const struct rearmed *r, uint64_t b, uint32_t i)
+{
+	return (uint64_t *)(r->slots + (b * RGATE_BATCH + i) % r->v.nslots * r->v.slot_size);
+}
+
+/*
+ * Publishes the next batch anew but for its end, if it was returned; false: not yet. Ends are
+ * published by the group, in turn: who sees one will find all before it published.
+ */
+static bool rearm(struct rearmed *r, struct b_feed *f, uint32_t step)
+{
+	const uint64_t nb = r->v.nslots / RGATE_BATCH, lap = r->next / nb + 1;
+	uint64_t b;
+	uint32_t i;
+
+	if (__atomic_load_n(&r->v.credits[r->next % nb], __ATOMIC_ACQUIRE) != lap - 1)
 		return false;
-	for (i = 0; i < RGATE_BATCH; i++, at += v->slot_size)
-		__atomic_store_n((uint64_t *)at, lap, __ATOMIC_RELEASE);
+	for (i = 0; i < RGATE_BATCH - 1; i++)
+		__atomic_store_n(seq_of(r, r->next, i), lap, __ATOMIC_RELEASE);
+	if (++r->next % r->group)
+		return true;
+	b = r->next - r->group;
+	while (__atomic_load_n(r->turn, __ATOMIC_ACQUIRE) != b)
+		if (stopped(f))
+			return true;
+	for (; b < r->next; b++)
+		__atomic_store_n(seq_of(r, b, RGATE_BATCH - 1), b / nb + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(r->head, b * RGATE_BATCH, __ATOMIC_RELEASE);
+	__atomic_store_n(r->turn, b, __ATOMIC_RELEASE);
+	r->next += (uint64_t)(step - 1) * r->group;
 	return true;
 }
 
@@ -145,36 +175,35 @@ static void *rearm_main(void *arg)
 {
 	struct b_feeder *me = arg;
 	struct b_feed *f = me->feed;
-	uint32_t step = f->threads / f->rings, first = me->index, n = 0, r;
-	struct rgate_view view[B_RINGS];
-	unsigned char *slots[B_RINGS];
-	uint64_t next[B_RINGS];
+	uint32_t step = f->threads / f->rings, first = me->index, n = 0, i;
+	struct rearmed rearmed[B_RINGS];
 
 	b_pin(me->cpu);
 	if (!step)
 		step = 1;
-	for (r = 0; r < f->rings; r++) {
-		uint32_t mine = f->threads >= f->rings ? r == first % f->rings :
-				r % f->threads == first;
+	for (i = 0; i < f->rings; i++) {
+		struct rearmed *r = &rearmed[n];
+		uint64_t batches;
 
-		if (!mine)
+		if (f->threads >= f->rings ? i != first % f->rings : i % f->threads != first)
 			continue;
-		rgate_ring_view(f->ring[r], &view[n]);
-		slots[n] = rgate_ring_slots_rw(f->ring[r]);
-		/* one lap was published already; it is a multiple of the threads' number */
-		next[n] = view[n].nslots / RGATE_BATCH +
-			  (f->threads >= f->rings ? first / f->rings : 0);
+		rgate_ring_view(f->ring[i], &r->v);
+		r->slots = rgate_ring_slots_rw(f->ring[i]);
+		r->head = &f->p[i].prod->head;
+		r->turn = &f->turn[i].batch;
+		/* one lap was published already; it is a multiple of what all threads have in a row */
+		batches = r->v.nslots / RGATE_BATCH;
+		r->group = 8;
+		while (r->group > 1 && r->group * step * 4 > batches)
+			r->group /= 2;
+		r->next = batches + (f->threads >= f->rings ? first / f->rings : 0) * r->group;
 		n++;
 	}
 	while (!stopped(f)) {
 		uint32_t idle = 0;
 
-		for (r = 0; r < n; r++) {
-			if (rearm(&view[r], slots[r], next[r]))
-				next[r] += step;
-			else
-				idle++;
-		}
+		for (i = 0; i < n; i++)
+			idle += !rearm(&rearmed[i], f, step);
 		if (idle == n)
 			__builtin_ia32_pause();
 	}
@@ -257,6 +286,12 @@ void b_feed_start(struct b_feed *f, uint32_t threads)
 		n = each * f->rings;
 	}
 	f->threads = n;
+	for (i = 0; i < f->rings; i++) {
+		struct rgate_view v;
+
+		rgate_ring_view(f->ring[i], &v);
+		f->turn[i].batch = v.nslots / RGATE_BATCH;
+	}
 	for (i = 0; i < n; i++) {
 		f->feeder[i] = (struct b_feeder){ f, i, i + SPARE_CPUS };
 		b_require(!pthread_create(&f->thread[i], NULL, f->mode == B_REARM ? rearm_main :

@@ -75,6 +75,10 @@ struct b_feed {
 		uint32_t cpu;
 	} feeder[B_THREADS];
 	struct rgate_producer p[B_RINGS];
+	struct {
+		uint64_t batch;	/* whose end is published next; B_REARM */
+		uint64_t pad[15];
+	} turn[B_RINGS];
 };
 
 /* Makes the rings; B_REARM: fills them, one lap is published */
