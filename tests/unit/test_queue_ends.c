@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* What a home says of tasks that have ended, by requests of those who follow them */
-#include "req_bed.h"
+#include "req_asks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,42 +19,11 @@ static struct rgate_engine *e;
 static struct queue_service *sv;
 static struct client c[3];		/* the first two are mine */
 static uint32_t h[3];
-static uint64_t cookie;
-static struct rgate_completion done[16384];
 
 static uint64_t submit(unsigned int i, struct rgate_request q)
 {
-	q.cookie = ++cookie;
-	assert_true(cookie < ARRAY_LEN(done));
-	memset(&done[q.cookie], 0, sizeof(done[0]));
-	client_submit(&c[i], q);
-	return q.cookie;
+	return asks_submit(&c[i], q);
 }
-
-static bool is_done(unsigned int i, uint64_t n)
-{
-	struct rgate_completion got;
-
-	bed_run(e);
-	while (client_poll(&c[i], &got))
-		done[got.cookie] = got;
-	return done[n].cookie == n;
-}
-
-static int result_of(unsigned int i, uint64_t n, uint64_t *value)
-{
-	assert_true(is_done(i, n));
-	if (value)
-		*value = done[n].value;
-	return done[n].result;
-}
-
-#define req(i, op_, ...) \
-	((struct rgate_request){ .op = RGATE_REQ_QUEUE_##op_, .handle = h[i], ##__VA_ARGS__ })
-#define later(i, op_, ...)	submit(i, req(i, op_, ##__VA_ARGS__))
-#define ask_value(i, value, op_, ...) \
-	result_of(i, submit(i, req(i, op_, ##__VA_ARGS__)), value)
-#define ask(i, op_, ...)	ask_value(i, NULL, op_, ##__VA_ARGS__)
 
 static void opens(unsigned int i, const char *name, uint32_t flags)
 {
@@ -76,8 +45,8 @@ static int setup(void **state)
 	unsigned int i;
 
 	(void)state;
-	cookie = 0;
 	e = bed_engine();
+	asks_begin(e);
 	assert_int_equal(queue_service_create(&sv, NULL), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	for (i = 0; i < 3; i++) {
@@ -260,7 +229,7 @@ static void too_many(void **state)
 		put(1, TAG, 256);
 	assert_int_equal(ask(0, DISCARD, .a1 = RGATE_TASK_BIT(RGATE_TASK_READY)), 0);
 	while (is_done(0, later(0, DISCARD, .a1 = RGATE_TASK_BIT(RGATE_TASK_READY))) &&
-	       done[cookie].value)
+	       asks_last_value())
 		;
 	assert_int_equal(result_of(1, follows(1, at, TAG, 0), &next), 4096);
 	assert_int_equal(head(1).flags, 0);

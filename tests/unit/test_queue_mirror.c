@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The home of a queue with a mirror: nodes that submit, have copies, and do as they like */
-#include "req_bed.h"
+#include "req_asks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,8 +27,7 @@ static struct client c[CLIENTS];	/* a program here, and daemons of nodes 2, 0 an
 static const uint32_t node_of[CLIENTS] = { BOARD_HERE, 2, 0, 3 };
 static uint32_t nodes = 4;		/* that there are */
 static uint32_t h[CLIENTS];
-static uint64_t now, cookie;
-static struct rgate_completion done[1024];
+static uint64_t now;
 
 /* ---- Other nodes ---- */
 
@@ -154,38 +153,11 @@ static void pass(uint64_t ns)
 
 static uint64_t submit(unsigned int i, struct rgate_request q)
 {
-	q.cookie = ++cookie;
-	assert_true(cookie < ARRAY_LEN(done));
-	memset(&done[q.cookie], 0, sizeof(done[0]));
-	client_submit(&c[i], q);
-	run();
-	return q.cookie;
-}
-
-static bool is_done(unsigned int i, uint64_t n)
-{
-	struct rgate_completion got;
+	const uint64_t n = asks_submit(&c[i], q);
 
 	run();
-	while (client_poll(&c[i], &got))
-		done[got.cookie] = got;
-	return done[n].cookie == n;
+	return n;
 }
-
-static int result_of(unsigned int i, uint64_t n, uint64_t *value)
-{
-	assert_true(is_done(i, n));
-	if (value)
-		*value = done[n].value;
-	return done[n].result;
-}
-
-#define req(i, op_, ...) \
-	((struct rgate_request){ .op = RGATE_REQ_QUEUE_##op_, .handle = h[i], ##__VA_ARGS__ })
-#define later(i, op_, ...)	submit(i, req(i, op_, ##__VA_ARGS__))
-#define ask_value(i, value, op_, ...) \
-	result_of(i, submit(i, req(i, op_, ##__VA_ARGS__)), value)
-#define ask(i, op_, ...)	ask_value(i, NULL, op_, ##__VA_ARGS__)
 
 static int opens_as(unsigned int i, uint32_t flags)
 {
@@ -224,13 +196,13 @@ static int setup(void **state)
 	unsigned int i;
 
 	(void)state;
-	cookie = 0;
 	now = SECOND;
 	nodes = 4;
 	memset(&asked, 0, sizeof(asked));
 	memset(c, 0, sizeof(c));
 	mirror_says = 0;
 	e = bed_engine();
+	asks_begin(e);
 	assert_int_equal(queue_service_create(&sv, &qo), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	for (i = 0; i < CLIENTS; i++) {
@@ -760,7 +732,7 @@ static void ends_meanwhile(void **state)
 	/* it is cancelled: it was done */
 	n = puts_some(1, "b");
 	client_submit(&c[1], (struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n,
-						     .cookie = ++cookie });
+						     .cookie = asks_next() });
 	assert_int_equal(result_of(1, n, NULL), 1);
 	assert_int_equal(kept_unmirrored(), 1);
 	/* its queue is removed */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Queues by requests of one machine's sessions */
-#include "req_bed.h"
+#include "req_asks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,9 +21,8 @@ static struct rgate_engine *e;
 static struct queue_service *sv;
 static struct client c[CLIENTS];
 static bool there[CLIENTS];
-static uint64_t cookie, now;
+static uint64_t now;
 static uint32_t h[CLIENTS];
-static struct rgate_completion done[4096];
 
 static uint64_t clock_now(void)
 {
@@ -53,8 +52,8 @@ static int setup(void **state)
 
 	(void)state;
 	now = 1000 * MS;
-	cookie = 0;
 	e = bed_engine();
+	asks_begin(e);
 	assert_int_equal(queue_service_create(&sv, &o), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	return 0;
@@ -74,40 +73,8 @@ static int teardown(void **state)
 
 static uint64_t submit(unsigned int i, struct rgate_request q)
 {
-	q.cookie = ++cookie;
-	memset(&done[q.cookie], 0, sizeof(done[0]));
-	client_submit(&c[i], q);
-	return q.cookie;
+	return asks_submit(&c[i], q);
 }
-
-static bool is_done(unsigned int i, uint64_t n)
-{
-	struct rgate_completion got;
-
-	bed_run(e);
-	while (client_poll(&c[i], &got))
-		done[got.cookie] = got;
-	return done[n].cookie == n;
-}
-
-static int result_of(unsigned int i, uint64_t n, uint64_t *value)
-{
-	assert_true(is_done(i, n));
-	if (value)
-		*value = done[n].value;
-	return done[n].result;
-}
-
-static int ask_it(unsigned int i, struct rgate_request q, uint64_t *value)
-{
-	return result_of(i, submit(i, q), value);
-}
-
-#define req(i, op_, ...) \
-	((struct rgate_request){ .op = RGATE_REQ_QUEUE_##op_, .handle = h[i], ##__VA_ARGS__ })
-#define ask(i, op_, ...)	ask_it(i, req(i, op_, ##__VA_ARGS__), NULL)
-#define ask_value(i, value, op_, ...) ask_it(i, req(i, op_, ##__VA_ARGS__), value)
-#define later(i, op_, ...)	submit(i, req(i, op_, ##__VA_ARGS__))
 
 static int open_as(unsigned int i, const char *name, uint32_t flags, uid_t owner,
 		   struct rgate_queue_place place)
