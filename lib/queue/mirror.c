@@ -306,9 +306,8 @@ struct task *mirror_next(struct queue *q, struct copier *c)
 	return look(q, c) && is_for(q->mirror, c) ? task_at(c) : NULL;
 }
 
-void mirror_sends(struct queue *q, struct copier *c, struct task *t)
+void mirror_sends(struct copier *c, const struct task *t)
 {
-	(void)q;
 	c->at = t->of_queue.next;
 	c->sent = t->id;
 	c->flies++;

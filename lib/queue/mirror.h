@@ -100,7 +100,7 @@ void mirror_has(struct queue *q, struct copier *c, uint64_t after, bool full);
 /* The next task for him, which is not sent yet; NULL: none */
 struct task *mirror_next(struct queue *q, struct copier *c);
 /* It is. */
-void mirror_sends(struct queue *q, struct copier *c, struct task *t);
+void mirror_sends(struct copier *c, const struct task *t);
 /* Tells who waits for copies, or for them to be there: for queue_settle() */
 void mirror_settle(struct queue *q);
 uint32_t mirror_info(const struct mirror *m);

@@ -350,10 +350,14 @@ static int begin_remove(struct rgate_req *r, void *ctx)
 
 /* ---- Handles ---- */
 
-int queue_read_open(struct rgate_req *r, struct queue_open *as)
+int queue_read_open(const struct queue_service *sv, const struct rgate_req *r,
+		    struct queue_open *as, uint32_t *node)
 {
 	const struct rgate_request *q = rgate_req_get(r);
+	int err = queue_away_node(sv, r, node);
 
+	if (err)
+		return err;
 	if (q->len != sizeof(as->place))
 		return -EINVAL;
 	*as = (struct queue_open){ .owner = (uint32_t)q->a1, .flags = queue_high(q->a1) };
@@ -406,9 +410,7 @@ static int begin_open(struct rgate_req *r, void *ctx)
 	uint32_t node;
 	int err;
 
-	err = queue_away_node(sv, r, &node);
-	if (!err)
-		err = queue_read_open(r, &as);
+	err = queue_read_open(sv, r, &as, &node);
 	if (err)
 		return err;
 	if (node != BOARD_HERE)

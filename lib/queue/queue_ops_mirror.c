@@ -177,12 +177,12 @@ static uint32_t put_copies(struct rgate_req *r, uint32_t off, struct opened *o, 
 		if (!len)
 			break;
 		off += len;
-		mirror_sends(o->queue, c, t);
+		mirror_sends(c, t);
 	}
 	return off;
 }
 
-int queue_ops_copies(struct rgate_req *r, struct opened *o, struct follower *who)
+int queue_ops_copies(struct rgate_req *r, struct opened *o, struct follower *who, bool *some)
 {
 	struct rgate_queue_copies head = {
 		.process = gate_service_process(o->sv->gate), .queue = queue_ends_serial(o->queue),
@@ -202,34 +202,37 @@ int queue_ops_copies(struct rgate_req *r, struct opened *o, struct follower *who
 	head.after = c->told = c->sent;
 	head.next = who->next;
 	memcpy(rgate_req_mem(r), &head, sizeof(head));
+	*some = head.ends || head.copies || head.flags;
 	return (int)off;
+}
+
+static struct rgate_queue_copies asked(const struct rgate_req *r)
+{
+	struct rgate_queue_copies head;
+
+	memcpy(&head, rgate_req_mem(r), sizeof(head));
+	return head;
+}
+
+static struct follower follower_from(const struct opened *o, uint64_t next)
+{
+	return (struct follower){ .next = next, .uid = o->uid, .copies = o, .node = o->from };
 }
 
 struct follower queue_copies_of(const struct rgate_req *r, const struct opened *o)
 {
-	struct rgate_queue_copies head;
-
-	memcpy(&head, rgate_req_mem(r), sizeof(head));
-	return (struct follower){ .next = head.next, .uid = o->uid, .copies = o, .node = o->from };
+	return follower_from(o, asked(r).next);
 }
 
-static bool is_something(const struct rgate_req *r)
-{
-	struct rgate_queue_copies head;
-
-	memcpy(&head, rgate_req_mem(r), sizeof(head));
-	return head.ends || head.copies || head.flags;
-}
-
-/* What he has said is read once: what he waits with is where it has led to. */
+/* What he has said is read once here; he waits with what was written for him, which is his to change. */
 static int copies(struct rgate_req *r, struct opened *o)
 {
-	struct follower who = queue_copies_of(r, o);
-	struct rgate_queue_copies head;
+	const struct rgate_queue_copies head = asked(r);
+	struct follower who = follower_from(o, head.next);
 	struct copier *c;
 	int result;
+	bool some;
 
-	memcpy(&head, rgate_req_mem(r), sizeof(head));
 	if (!is_guests(o) || head.flags & ~RGATE_COPIES_FULL)
 		return -EINVAL;
 	c = mirror_copier(o->queue->mirror, o);
@@ -241,11 +244,11 @@ static int copies(struct rgate_req *r, struct opened *o)
 	if (result)
 		return result;
 	mirror_has(o->queue, c, head.after, head.flags & RGATE_COPIES_FULL);
-	result = queue_ops_copies(r, o, &who);
+	result = queue_ops_copies(r, o, &who, &some);
 	if (result < 0)
 		return result;
 	rgate_req_set_value(r, who.next);
-	if (!head.next || is_something(r) || rgate_req_get(r)->a1 & RGATE_COPIES_NOW)
+	if (!head.next || some || rgate_req_get(r)->a1 & RGATE_COPIES_NOW)
 		return result;
 	return pend(r, o, PEND_COPIES, NULL);
 }
@@ -268,9 +271,7 @@ int queue_begin_mirror(struct rgate_req *r, void *ctx)
 	uint32_t node;
 	int err;
 
-	err = queue_away_node(sv, r, &node);
-	if (!err)
-		err = queue_read_open(r, &as);
+	err = queue_read_open(sv, r, &as, &node);
 	if (err)
 		return err;
 	if (node != BOARD_HERE)

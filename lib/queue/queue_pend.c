@@ -74,7 +74,8 @@ static void ends_there(struct waiter *w, int err)
 static void copies_there(struct waiter *w, int err)
 {
 	struct pending *p = container_of(w, struct pending, waiter);
-	int result = err ? err : queue_ops_copies(p->r, p->o, &w->who);
+	bool some;
+	int result = err ? err : queue_ops_copies(p->r, p->o, &w->who, &some);
 
 	end_as(p, result, w->who.next, false);
 }

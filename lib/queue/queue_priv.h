@@ -129,8 +129,8 @@ int queue_begin_copies(struct rgate_req *r, void *ctx);
 int queue_begin_mirror(struct rgate_req *r, void *ctx);
 /* As queue_follower_of() */
 struct follower queue_copies_of(const struct rgate_req *r, const struct opened *o);
-/* What there is, as queue_ops_ends() */
-int queue_ops_copies(struct rgate_req *r, struct opened *o, struct follower *who);
+/* What there is, as queue_ops_ends(); @some: it tells of something */
+int queue_ops_copies(struct rgate_req *r, struct opened *o, struct follower *who, bool *some);
 /* May it have a mirror here? -ENONET: there are not enough nodes */
 int queue_mirror_check(struct queue_service *sv);
 /* What the node said that was asked to have copies of a queue, as its copier @which */
@@ -139,7 +139,9 @@ void queue_mirror_asked(struct queue_service *sv, uint64_t serial, uint32_t whic
 uint64_t queue_mirrors_tick(struct queue_service *sv);
 
 /* queue_ops.c */
-int queue_read_open(struct rgate_req *r, struct queue_open *as);
+/* What OPEN and MIRROR say, and of which node */
+int queue_read_open(const struct queue_service *sv, const struct rgate_req *r,
+		    struct queue_open *as, uint32_t *node);
 /* @fn of the request's handle; then who waits for what it did is told. Its home may be another */
 int queue_on(struct rgate_req *r, void *ctx, uint32_t right,
 	     int (*fn)(struct rgate_req *r, struct opened *o));
