@@ -63,9 +63,6 @@ struct mirror {
 	uint32_t places, norigins;
 };
 
-/* Ends a request: lib/request has it, and what has none gives another one. */
-typedef void (*mirror_end_fn)(struct rgate_req *r, int result, uint64_t value);
-
 /* -ENOMEM */
 int mirror_create(struct queue *q);
 /* Who waits is answered. NULL is allowed */
