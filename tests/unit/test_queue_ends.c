@@ -22,7 +22,7 @@ static uint32_t h[3];
 
 static uint64_t submit(unsigned int i, struct rgate_request q)
 {
-	return asks_submit(&c[i], q);
+	return req_asks_submit(&c[i], q);
 }
 
 static void opens(unsigned int i, const char *name, uint32_t flags)
@@ -46,7 +46,7 @@ static int setup(void **state)
 
 	(void)state;
 	e = bed_engine();
-	asks_begin(e);
+	req_asks_begin(e);
 	assert_int_equal(queue_service_create(&sv, NULL), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	for (i = 0; i < 3; i++) {
@@ -229,7 +229,7 @@ static void too_many(void **state)
 		put(1, TAG, 256);
 	assert_int_equal(ask(0, DISCARD, .a1 = RGATE_TASK_BIT(RGATE_TASK_READY)), 0);
 	while (is_done(0, later(0, DISCARD, .a1 = RGATE_TASK_BIT(RGATE_TASK_READY))) &&
-	       asks_last_value())
+	       req_asks_last_value())
 		;
 	assert_int_equal(result_of(1, follows(1, at, TAG, 0), &next), 4096);
 	assert_int_equal(head(1).flags, 0);

@@ -153,7 +153,7 @@ static void pass(uint64_t ns)
 
 static uint64_t submit(unsigned int i, struct rgate_request q)
 {
-	const uint64_t n = asks_submit(&c[i], q);
+	const uint64_t n = req_asks_submit(&c[i], q);
 
 	run();
 	return n;
@@ -202,7 +202,7 @@ static int setup(void **state)
 	memset(c, 0, sizeof(c));
 	mirror_says = 0;
 	e = bed_engine();
-	asks_begin(e);
+	req_asks_begin(e);
 	assert_int_equal(queue_service_create(&sv, &qo), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	for (i = 0; i < CLIENTS; i++) {
@@ -732,7 +732,7 @@ static void ends_meanwhile(void **state)
 	/* it is cancelled: it was done */
 	n = puts_some(1, "b");
 	client_submit(&c[1], (struct rgate_request){ .op = RGATE_REQ_CANCEL, .a0 = n,
-						     .cookie = asks_next() });
+						     .cookie = req_asks_next() });
 	assert_int_equal(result_of(1, n, NULL), 1);
 	assert_int_equal(kept_unmirrored(), 1);
 	/* its queue is removed */

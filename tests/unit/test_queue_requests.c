@@ -53,7 +53,7 @@ static int setup(void **state)
 	(void)state;
 	now = 1000 * MS;
 	e = bed_engine();
-	asks_begin(e);
+	req_asks_begin(e);
 	assert_int_equal(queue_service_create(&sv, &o), 0);
 	assert_int_equal(queue_service_add(sv, e), 0);
 	return 0;
@@ -73,7 +73,7 @@ static int teardown(void **state)
 
 static uint64_t submit(unsigned int i, struct rgate_request q)
 {
-	return asks_submit(&c[i], q);
+	return req_asks_submit(&c[i], q);
 }
 
 static int open_as(unsigned int i, const char *name, uint32_t flags, uid_t owner,

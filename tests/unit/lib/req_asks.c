@@ -7,27 +7,27 @@ static struct rgate_engine *engine;
 static struct rgate_completion done[ASKS_MAX];
 static uint64_t last;
 
-void asks_begin(struct rgate_engine *e)
+void req_asks_begin(struct rgate_engine *e)
 {
 	engine = e;
 	last = 0;
 }
 
-uint64_t asks_next(void)
+uint64_t req_asks_next(void)
 {
 	assert_true(last + 1 < ASKS_MAX);
 	memset(&done[++last], 0, sizeof(done[0]));
 	return last;
 }
 
-uint64_t asks_submit(struct client *c, struct rgate_request q)
+uint64_t req_asks_submit(struct client *c, struct rgate_request q)
 {
-	q.cookie = asks_next();
+	q.cookie = req_asks_next();
 	client_submit(c, q);
 	return q.cookie;
 }
 
-bool asks_done(struct client *c, uint64_t n)
+bool req_asks_done(struct client *c, uint64_t n)
 {
 	struct rgate_completion got;
 
@@ -39,15 +39,15 @@ bool asks_done(struct client *c, uint64_t n)
 	return done[n].cookie == n;
 }
 
-int asks_result(struct client *c, uint64_t n, uint64_t *value)
+int req_asks_result(struct client *c, uint64_t n, uint64_t *value)
 {
-	assert_true(asks_done(c, n));
+	assert_true(req_asks_done(c, n));
 	if (value)
 		*value = done[n].value;
 	return done[n].result;
 }
 
-uint64_t asks_last_value(void)
+uint64_t req_asks_last_value(void)
 {
 	return done[last].value;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * What became of clients' requests to queues, each by its number. The words below are for a test
- * that has clients c[], their handles h[], and submit(i, request), which calls asks_submit().
+ * that has clients c[], their handles h[], and submit(i, request), which calls req_asks_submit().
  */
 #ifndef REQ_ASKS_H
 #define REQ_ASKS_H
@@ -11,20 +11,20 @@
 #define ASKS_MAX	16384U
 
 /* None was asked so far, of that engine */
-void asks_begin(struct rgate_engine *e);
+void req_asks_begin(struct rgate_engine *e);
 /* A number for a request, from 1 on */
-uint64_t asks_next(void);
+uint64_t req_asks_next(void);
 /* Its number, which is its cookie */
-uint64_t asks_submit(struct client *c, struct rgate_request q);
+uint64_t req_asks_submit(struct client *c, struct rgate_request q);
 /* Has it ended, when the engine has nothing left to do? */
-bool asks_done(struct client *c, uint64_t n);
+bool req_asks_done(struct client *c, uint64_t n);
 /* It has: its result; @value may be NULL */
-int asks_result(struct client *c, uint64_t n, uint64_t *value);
+int req_asks_result(struct client *c, uint64_t n, uint64_t *value);
 /* Of the last one that was submitted */
-uint64_t asks_last_value(void);
+uint64_t req_asks_last_value(void);
 
-#define is_done(i, n)			asks_done(&c[i], n)
-#define result_of(i, n, value)		asks_result(&c[i], n, value)
+#define is_done(i, n)			req_asks_done(&c[i], n)
+#define result_of(i, n, value)		req_asks_result(&c[i], n, value)
 #define req(i, op_, ...) \
 	((struct rgate_request){ .op = RGATE_REQ_QUEUE_##op_, .handle = h[i], ##__VA_ARGS__ })
 #define later(i, op_, ...)		submit(i, req(i, op_, ##__VA_ARGS__))
